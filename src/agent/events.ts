@@ -1,0 +1,100 @@
+import type { CallPreview, Todo } from "../tools/tool.ts";
+
+/** One subagent on the way from the main agent: the `task` call that started it, and its type. */
+export interface AgentPathSegment {
+  /** Tool call id of the `task` call. */
+  callId: string;
+  /** Subagent type, such as `general-purpose`. */
+  name: string;
+}
+
+/** Where in the tree of agents something happened; `[]` is the main agent. */
+export type AgentPath = readonly AgentPathSegment[];
+
+export type DecisionType = "approve" | "edit" | "reject";
+
+/** One gated call that waits for a person. */
+export interface ActionRequest {
+  name: string;
+  args: Record<string, unknown>;
+  description: string;
+  toolCallId: string;
+  preview?: CallPreview;
+}
+
+export interface ReviewConfig {
+  actionName: string;
+  allowedDecisions: DecisionType[];
+  argsSchema?: Record<string, unknown>;
+}
+
+/** Payload of an interrupt. Ours carry one action request; stock middleware may carry several. */
+export interface HitlRequest {
+  actionRequests: ActionRequest[];
+  reviewConfigs: ReviewConfig[];
+  /** Where the call was made. */
+  agent?: AgentPath;
+}
+
+export type Decision =
+  | { type: "approve" }
+  | { type: "edit"; editedAction: { name: string; args: Record<string, unknown> } }
+  | { type: "reject"; message?: string };
+
+export interface HitlResponse {
+  decisions: Decision[];
+}
+
+/** Tokens of one or more model calls. */
+export interface TokenUsage {
+  inputTokens: number;
+  outputTokens: number;
+  /** Part of `inputTokens` that came from the provider's prompt cache. */
+  cachedInputTokens: number;
+}
+
+export interface PendingInterrupt {
+  id: string;
+  request: HitlRequest;
+}
+
+/**
+ * What an agent tells while it works, in order. Everything but `paused` and `finished`, one of which
+ * comes last, may be repeated when a run is resumed: consumers drop repeats by agent path and call id.
+ */
+export type AgentEvent =
+  | { kind: "todos"; agent: AgentPath; todos: Todo[] }
+  | { kind: "subagent_started"; agent: AgentPath; callId: string; name: string; description: string }
+  | {
+      kind: "subagent_finished";
+      agent: AgentPath;
+      callId: string;
+      name: string;
+      status: "success" | "error";
+      report: string;
+    }
+  | { kind: "tool_started"; agent: AgentPath; callId: string; tool: string; summary: string }
+  | {
+      kind: "tool_finished";
+      agent: AgentPath;
+      callId: string;
+      tool: string;
+      status: "success" | "error";
+      summary: string;
+    }
+  | { kind: "model_called"; agent: AgentPath; model: string; usage: TokenUsage; text: string }
+  | { kind: "file_changed"; agent: AgentPath; callId: string; path: string }
+  | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
+  | { kind: "warning"; agent: AgentPath; message: string }
+  | { kind: "paused"; interrupts: PendingInterrupt[] }
+  | { kind: "finished"; answer: string; structured?: unknown };
+
+/** What an agent thread holds, as far as runs and clients care. */
+export interface AgentSnapshot {
+  todos: Todo[];
+  /** Files of the thread state by path. */
+  files: Record<string, import("../backends/backend.ts").FileData>;
+  /** Text of the last assistant message without tool calls; empty when there is none. */
+  answer: string;
+  interrupts: PendingInterrupt[];
+}

@@ -1,0 +1,257 @@
+/**
+ * The port behind which files live and commands run.
+ *
+ * Structurally a superset of the deepagents JS v2 backend and sandbox protocols: everything added is
+ * optional, so a backend written for those fits here and ours fit there. Paths are absolute virtual
+ * paths such as `/notes/a.md`. Expected failures are values (`error`, `code`), never exceptions; the
+ * text has no `Error: ` prefix, which the tool layer adds once.
+ */
+
+export type MaybePromise<T> = T | Promise<T>;
+
+/** Stable reason of a failure. Programs branch on it, never on the text. */
+export type BackendErrorCode =
+  | "not_found"
+  | "exists"
+  | "is_directory"
+  | "not_directory"
+  | "permission_denied"
+  | "invalid_path"
+  | "outside_root"
+  | "symlink"
+  | "binary"
+  | "encoding"
+  | "too_large"
+  | "no_match"
+  | "ambiguous"
+  | "conflict"
+  | "invalid_pattern"
+  | "timeout"
+  | "aborted"
+  | "unsupported"
+  | "io";
+
+export interface Failure {
+  error?: string;
+  code?: BackendErrorCode;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal;
+}
+
+export interface EditOptions extends CallOptions {
+  /** Compare-and-set: fails with `conflict` unless the stored version is this one. */
+  expectedVersion?: string;
+}
+
+export interface WriteOptions extends EditOptions {
+  /** Default `create`: an existing path fails with `exists`. */
+  mode?: "create" | "overwrite";
+}
+
+export interface GrepOptions extends CallOptions {
+  /** Default false: the pattern is literal text. Expressions are RE2 / Rust-regex syntax, linear in time. */
+  regex?: boolean;
+  /** Default true. */
+  caseSensitive?: boolean;
+  /** Lines of context before and after each match. Default 0. */
+  contextLines?: number;
+  /** Matches per file. Default: no cap of its own. */
+  maxPerFile?: number;
+}
+
+export interface ExecuteOptions extends CallOptions {
+  /** Seconds. */
+  timeout?: number;
+  cwd?: string;
+  env?: Record<string, string>;
+  onOutput?(chunk: string): void;
+}
+
+/** What a backend can do beyond the required methods; declared as data, never sniffed. */
+export interface BackendCapabilities {
+  writeMode: boolean;
+  regexGrep: boolean;
+  versions: boolean;
+  abort: boolean;
+  executeOptions: boolean;
+  rawRead: boolean;
+  paths: "virtual" | "real";
+  lifetime: "thread" | "persistent";
+  isolation: "none" | "process" | "container" | "remote";
+}
+
+export interface FileInfo {
+  path: string;
+  is_dir?: boolean;
+  /** Bytes. */
+  size?: number;
+  /** ISO 8601. */
+  modified_at?: string;
+  version?: string;
+}
+
+export interface GrepMatch {
+  path: string;
+  /** Counts from 1. */
+  line: number;
+  text: string;
+  before?: string[];
+  after?: string[];
+}
+
+export interface LsResult extends Failure {
+  files?: FileInfo[];
+  /** Entries that exist but could not be read. */
+  skipped?: number;
+}
+
+export interface GlobResult extends Failure {
+  files?: FileInfo[];
+  truncated?: boolean;
+  /** Directories that could not be searched. */
+  skipped?: number;
+}
+
+export interface GrepResult extends Failure {
+  matches?: GrepMatch[];
+  truncated?: boolean;
+  /** Files not searched: unreadable or over the size limit. */
+  skipped?: number;
+}
+
+export interface ReadResult extends Failure {
+  /** Raw text without line numbers, or bytes of a binary file. */
+  content?: string | Uint8Array;
+  mimeType?: string;
+  totalLines?: number;
+  /** First line returned, counted from 0. */
+  startLine?: number;
+  /** One past the last line returned. */
+  endLine?: number;
+  /** Offset to continue with; absent when nothing remains. */
+  nextOffset?: number;
+  version?: string;
+}
+
+/** A stored file. Version 1 keeps lines, version 2 (what we write) keeps text or bytes and a type. */
+export type FileData = FileDataV1 | FileDataV2;
+
+interface FileTimes {
+  /** ISO 8601. */
+  created_at: string;
+  /** ISO 8601. */
+  modified_at: string;
+}
+
+export interface FileDataV1 extends FileTimes {
+  content: string[];
+}
+
+export interface FileDataV2 extends FileTimes {
+  content: string | Uint8Array;
+  mimeType: string;
+}
+
+/** Changes of files kept in thread state: new content by path, `null` deletes. */
+export type FilesUpdate = Record<string, FileData | null>;
+
+export interface ReadRawResult extends Failure {
+  data?: FileData;
+  version?: string;
+}
+
+export interface WriteResult extends Failure {
+  path?: string;
+  /** The change for in-state backends, `null` for external storage. */
+  filesUpdate?: Record<string, FileData> | null;
+  version?: string;
+  metadata?: Record<string, unknown>;
+}
+
+export interface EditResult extends WriteResult {
+  occurrences?: number;
+}
+
+export interface DeleteResult extends Failure {
+  path?: string;
+  filesUpdate?: Record<string, null> | null;
+  metadata?: Record<string, unknown>;
+}
+
+export interface ExecuteResponse {
+  /** Standard output and standard error. */
+  output: string;
+  exitCode: number | null;
+  truncated: boolean;
+  timedOut?: boolean;
+}
+
+export type FileOperationError = "file_not_found" | "permission_denied" | "is_directory" | "invalid_path";
+
+export interface FileUploadResponse {
+  path: string;
+  error: FileOperationError | null;
+}
+
+export interface FileDownloadResponse extends FileUploadResponse {
+  content: Uint8Array | null;
+}
+
+export interface Backend {
+  readonly capabilities?: Partial<BackendCapabilities>;
+  /** Entries of one directory, sorted by path; directories end in `/`. */
+  ls(path: string, options?: CallOptions): MaybePromise<LsResult>;
+  /** Lines `[offset, offset + limit)`, counted from 0. Only what is asked for is held in memory. */
+  read(filePath: string, offset?: number, limit?: number, options?: CallOptions): MaybePromise<ReadResult>;
+  readRaw(filePath: string, options?: CallOptions): MaybePromise<ReadRawResult>;
+  grep(
+    pattern: string,
+    path?: string | null,
+    glob?: string | null,
+    maxCount?: number | null,
+    options?: GrepOptions,
+  ): MaybePromise<GrepResult>;
+  glob(pattern: string, path?: string, options?: CallOptions): MaybePromise<GlobResult>;
+  write(filePath: string, content: string, options?: WriteOptions): MaybePromise<WriteResult>;
+  edit(
+    filePath: string,
+    oldString: string,
+    newString: string,
+    replaceAll?: boolean,
+    options?: EditOptions,
+  ): MaybePromise<EditResult>;
+  delete?(filePath: string, options?: CallOptions): MaybePromise<DeleteResult>;
+  uploadFiles?(files: Array<[string, Uint8Array]>, options?: CallOptions): MaybePromise<FileUploadResponse[]>;
+  downloadFiles?(paths: string[], options?: CallOptions): MaybePromise<FileDownloadResponse[]>;
+}
+
+export interface SandboxBackend extends Backend {
+  /** Not empty. */
+  readonly id: string;
+  execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
+}
+
+/** Files of the running thread, as one tool call sees them: checkpointed state plus this step's changes. */
+export interface ThreadFiles {
+  get(path: string): FileData | undefined;
+  entries(): Iterable<[string, FileData]>;
+  /** Makes a change visible to later calls of the same step. The caller also returns it as `filesUpdate`. */
+  apply(update: FilesUpdate): void;
+}
+
+/** What a backend factory gets for one call. */
+export interface BackendRuntime {
+  files: ThreadFiles;
+  /** LangGraph `BaseStore`, when the agent has one. */
+  store?: import("@langchain/langgraph-checkpoint").BaseStore;
+  /** The run's read-only context. */
+  context?: unknown;
+  threadId?: string;
+  assistantId?: string;
+}
+
+export type BackendFactory = (runtime: BackendRuntime) => MaybePromise<Backend>;
+/** What parameters and configuration accept where a backend is meant. */
+export type BackendSource = Backend | BackendFactory;

@@ -1,0 +1,74 @@
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+import { LOG_LEVELS } from "../core/logger.ts";
+
+const absolutePath = z.string().min(1).refine(isAbsolute, { error: "must be an absolute path" });
+const seconds = z.number().min(0).max(86_400);
+
+const subagent = z.strictObject({
+  name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" }),
+  description: z.string().min(1).max(1024),
+  systemPrompt: z.string().min(1),
+  model: z.string().min(1).optional(),
+  tools: z.array(z.string()).optional(),
+});
+
+/** Everything that can be configured, with its default. Times are seconds. */
+export const ConfigSchema = z.strictObject({
+  dataDir: absolutePath.describe("Where runs, threads and memories are kept."),
+  workspace: absolutePath.optional().describe("The folder the agent works in, mounted at /workspace/."),
+  model: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("`provider:model` or `offline`. Default: chosen from the provider keys in the environment."),
+  approvals: z
+    .strictObject({
+      write: z
+        .enum(["workspace", "all", "none"])
+        .default("workspace")
+        .describe("Which file changes a person approves: those in /workspace/, all, or none."),
+      allowModelAnswers: z
+        .boolean()
+        .default(false)
+        .describe("Lets the calling model answer approvals through answer_deep_agent."),
+    })
+    .prefault({}),
+  delivery: z
+    .strictObject({
+      windowWithoutProgress: seconds
+        .default(40)
+        .describe("How long a call waits when no progress was asked for."),
+      windowWithProgress: seconds
+        .default(240)
+        .describe("How long a call waits when it carries a progress token."),
+      heartbeat: seconds.min(1).default(15).describe("Longest silence between two progress notifications."),
+    })
+    .prefault({}),
+  limits: z
+    .strictObject({
+      concurrentRuns: z.int().min(1).max(1000).default(8),
+      parallelSubagents: z.int().min(1).max(64).default(8),
+      parallelTools: z.int().min(1).max(64).default(8),
+      modelCalls: z
+        .int()
+        .min(1)
+        .optional()
+        .describe("Model calls per run; reaching it ends the run with what it has."),
+    })
+    .prefault({}),
+  subagents: z.array(subagent).default([]),
+  skills: z.array(absolutePath).default([]).describe("Folders of skills, mounted read-only below /skills/."),
+  http: z
+    .strictObject({
+      host: z.string().default("127.0.0.1"),
+      port: z.int().min(0).max(65_535).default(8808),
+      allowedHosts: z.array(z.string()).default([]),
+      allowedOrigins: z.array(z.string()).default([]),
+    })
+    .prefault({}),
+  logLevel: z.enum(LOG_LEVELS).default("info"),
+});
+
+export type Config = z.output<typeof ConfigSchema>;
+export type ConfigInput = z.input<typeof ConfigSchema>;

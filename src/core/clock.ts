@@ -1,0 +1,7 @@
+/** Milliseconds since the epoch; injected, so that tests are deterministic. */
+export type Clock = () => number;
+
+export const systemClock: Clock = () => Date.now();
+
+/** ISO 8601 with milliseconds, UTC. */
+export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

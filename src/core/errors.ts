@@ -1,0 +1,34 @@
+/**
+ * The one error family of the project.
+ *
+ * `message` is written for the person or model that reads it: what happened, to which thing, what to
+ * do next. It never carries a stack, a secret or a host path. `code` is stable; programs branch on it.
+ * Expected failures of backends and tools are values, not exceptions; this class is for broken
+ * configuration, broken contracts and failures that end a run.
+ */
+export class DeepAgentError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = new.target.name;
+    this.code = code;
+  }
+}
+
+/** Wrong parameters or configuration, found before anything ran. */
+export class ConfigurationError extends DeepAgentError {}
+
+/** A run cannot go on; `code` becomes the run's stable `failure_reason`. */
+export class RunFailure extends DeepAgentError {}
+
+/** The text of anything that was thrown, without its stack. */
+export function errorMessage(thrown: unknown): string {
+  if (thrown instanceof Error) return thrown.message;
+  return typeof thrown === "string" ? thrown : "unknown error";
+}
+
+/** Whether `thrown` is the way an aborted operation ends. */
+export function isAbortError(thrown: unknown): boolean {
+  return thrown instanceof Error && (thrown.name === "AbortError" || thrown.name === "TimeoutError");
+}

@@ -1,0 +1,84 @@
+import type { Backend } from "../backends/backend.ts";
+import type { Decision } from "../agent/agent-core.ts";
+import type { Approval, Principal, Run, RunEvent, RunView } from "./run.ts";
+
+export interface StartRequest {
+  task: string;
+  /** Continues this thread; must be the principal's own. */
+  threadId?: string;
+  /** A repeated start with the same key and the same task gives the same run. */
+  idempotencyKey?: string;
+}
+
+export type StartOutcome =
+  | { ok: true; run: Run; existing: boolean }
+  | { ok: false; code: StartRefusal; message: string };
+
+/** Stable reasons why no run was started. */
+export type StartRefusal =
+  | "thread_not_found"
+  | "thread_busy"
+  | "idempotency_conflict"
+  | "model_not_configured"
+  | "workspace_missing"
+  | "shutting_down";
+
+export type DecideOutcome =
+  | { ok: true; approval: Approval; /** It had been decided before; nothing changed. */ repeated: boolean }
+  | { ok: false; code: "not_found" | "not_allowed" | "invalid_arguments"; message: string };
+
+export type CancelOutcome =
+  | { ok: true; run: Run; /** It had ended before; nothing changed. */ alreadyEnded: boolean }
+  | { ok: false; code: "not_found"; message: string };
+
+export interface MemoryHit {
+  /** Virtual path below `/memories/`. */
+  path: string;
+  /** Lines around the best match. */
+  snippet: string;
+  /** Higher is better. */
+  score: number;
+}
+
+/**
+ * All that the outside may do with runs. A run of another principal looks exactly like one that does
+ * not exist. Every method that changes something has stored it durably before it returns.
+ */
+export interface RunService {
+  /** Stores the run, then works on it in the background. */
+  start(principal: Principal, request: StartRequest): Promise<StartOutcome>;
+  view(principal: Principal, runId: string): Promise<RunView | undefined>;
+  /** Newest first. */
+  list(principal: Principal, options: { limit: number; before?: string }): Promise<Run[]>;
+  /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
+  events(
+    principal: Principal,
+    runId: string,
+    options?: { after?: number; limit?: number },
+  ): Promise<RunEvent[] | undefined>;
+  /**
+   * Follows the journal from `after`, also when another process works on the run. Ends after the
+   * final event, when `signal` aborts, or at once for an unknown run.
+   */
+  watch(
+    principal: Principal,
+    runId: string,
+    options: { after?: number; signal: AbortSignal },
+  ): AsyncIterable<RunEvent>;
+  /** Stores the decision of a person and lets the run go on. An edit is validated before it is stored. */
+  decide(
+    principal: Principal,
+    runId: string,
+    approvalId: string,
+    decision: Decision,
+    by: string,
+  ): Promise<DecideOutcome>;
+  cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
+  /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
+  runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
+  /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
+  files(principal: Principal): Promise<Backend>;
+  searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
+  /** Parks what runs (it is found and continued later) and releases everything. */
+  close(): Promise<void>;
+}

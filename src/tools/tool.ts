@@ -1,0 +1,72 @@
+import type { z } from "zod";
+import type { Backend, FilesUpdate } from "../backends/backend.ts";
+
+/** The one fact a tool states about itself; annotations, default gates and docs follow from it. */
+export type ToolKind = "read" | "write" | "execute" | "plan" | "delegate";
+
+export type TodoStatus = "pending" | "in_progress" | "completed";
+
+export interface Todo {
+  content: string;
+  status: TodoStatus;
+}
+
+/** LangChain content block: `{ type: "text", text }`, `{ type: "image", … }` and the like. */
+export type ContentBlock = { type: string } & Record<string, unknown>;
+
+export interface ToolResult {
+  /** What the model reads. Of a failure: one text, starting with `Error: `. */
+  content: string | ContentBlock[];
+  /** Default `success`. */
+  status?: "success" | "error";
+  /** The same answer for programs. */
+  artifact?: unknown;
+  /** Change of the thread state, applied together with the tool message. */
+  update?: { files?: FilesUpdate; todos?: Todo[] };
+}
+
+/** What a person is shown before they decide on a call. */
+export interface CallPreview {
+  kind: "diff" | "command" | "arguments";
+  /** One line: what would happen, to which thing. */
+  summary: string;
+  /** Unified diff, the command, or pretty-printed arguments. */
+  detail: string;
+}
+
+/** Starts a subagent and returns its report; provided by the agent layer. */
+export type SpawnSubagent = (request: { subagentType: string; description: string }) => Promise<ToolResult>;
+
+/** What one call may use. */
+export interface ToolContext {
+  readonly callId: string;
+  readonly signal: AbortSignal;
+  /** Resolved for this call. */
+  readonly backend: Backend;
+  readonly spawn?: SpawnSubagent;
+}
+
+/** A tool as this project defines it; the agent layer turns it into what the model is offered. */
+export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
+  readonly name: string;
+  readonly kind: ToolKind;
+  readonly description: string;
+  readonly schema: Schema;
+  /** Must not throw for expected conditions; what it throws all the same becomes an error result. */
+  handle(args: z.output<Schema>, context: ToolContext): Promise<ToolResult>;
+  /** What to show a person who is asked to approve this call. Default: the arguments. */
+  preview?(args: z.output<Schema>, context: ToolContext): Promise<CallPreview>;
+  /** The virtual path a call touches, normalised; gates and permissions look at it. */
+  pathOf?(args: z.output<Schema>): string | undefined;
+}
+
+/** Identity that infers the argument type from the schema. */
+export function defineTool<Schema extends z.ZodObject>(spec: ToolSpec<Schema>): ToolSpec<Schema> {
+  return spec;
+}
+
+/** The one way a tool fails: prefixes `Error: ` unless it is there. */
+export function toolError(text: string, artifact?: unknown): ToolResult {
+  const content = text.startsWith("Error: ") ? text : `Error: ${text}`;
+  return { content, status: "error", ...(artifact === undefined ? {} : { artifact }) };
+}
