@@ -47,9 +47,19 @@ export const ConfigSchema = z.strictObject({
     .prefault({}),
   limits: z
     .strictObject({
-      concurrentRuns: z.int().min(1).max(1000).default(8),
-      parallelSubagents: z.int().min(1).max(64).default(8),
-      parallelTools: z.int().min(1).max(64).default(8),
+      concurrentRuns: z
+        .int()
+        .min(1)
+        .max(1000)
+        .default(8)
+        .describe("Runs that work at the same time; more wait for their turn."),
+      parallelSubagents: z.int().min(1).max(64).default(8).describe("Subagents that work at the same time."),
+      parallelTools: z
+        .int()
+        .min(1)
+        .max(64)
+        .default(8)
+        .describe("Tool calls of one agent that work at the same time."),
       modelCalls: z
         .int()
         .min(1)
@@ -61,13 +71,24 @@ export const ConfigSchema = z.strictObject({
   skills: z.array(absolutePath).default([]).describe("Folders of skills, mounted read-only below /skills/."),
   http: z
     .strictObject({
-      host: z.string().default("127.0.0.1"),
-      port: z.int().min(0).max(65_535).default(8808),
-      allowedHosts: z.array(z.string()).default([]),
-      allowedOrigins: z.array(z.string()).default([]),
+      host: z.string().default("127.0.0.1").describe("Address that `serve --http` listens on."),
+      port: z
+        .int()
+        .min(0)
+        .max(65_535)
+        .default(8808)
+        .describe("Port that `serve --http` listens on; 0 takes a free one."),
+      allowedHosts: z
+        .array(z.string())
+        .default([])
+        .describe("Host names that requests may name, besides the loopback ones."),
+      allowedOrigins: z
+        .array(z.string())
+        .default([])
+        .describe("Hosts of web pages that may send requests, besides the loopback ones."),
     })
     .prefault({}),
-  logLevel: z.enum(LOG_LEVELS).default("info"),
+  logLevel: z.enum(LOG_LEVELS).default("info").describe("Lowest severity that is written to standard error."),
 });
 
 export type Config = z.output<typeof ConfigSchema>;

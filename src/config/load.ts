@@ -1,0 +1,220 @@
+import { readFileSync } from "node:fs";
+import { delimiter, isAbsolute, resolve } from "node:path";
+import { defaultDataDir, defaultWorkspace, expandHome, folderProblem, isInside, realPath } from "./paths.ts";
+import type { HostFacts } from "./paths.ts";
+import { describeIssues } from "./problems.ts";
+import { ConfigSchema } from "./schema.ts";
+import type { Config } from "./schema.ts";
+import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, closestName, envNameOf, flagNameOf } from "./settings.ts";
+import type { Setting } from "./settings.ts";
+
+/** Values by flag name without dashes, as the command line gave them. */
+export type FlagValues = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+
+export interface ConfigSources extends HostFacts {
+  flags: FlagValues;
+}
+
+export type LoadedConfig =
+  | { ok: true; config: Config; warnings: string[] }
+  | { ok: false; /** One line each: setting, what is wrong, where it came from. */ problems: string[] };
+
+/**
+ * Reads the configuration: defaults < file (`--config`) < environment (`DEEPAGENT_*`) < flags.
+ *
+ * Relative paths are resolved against the current directory when they come from a flag; elsewhere they
+ * are problems, because clients start servers in any directory. Values are never echoed, paths aside:
+ * a key may stand where it does not belong.
+ */
+export function loadConfig(sources: ConfigSources): LoadedConfig {
+  const draft = new Draft();
+  readFile(draft, sources);
+  readEnvironment(draft, sources);
+  readFlags(draft, sources);
+  expandPaths(draft, sources);
+  draft.setDefault("dataDir", defaultDataDir(sources));
+  const workspace = defaultWorkspace(sources);
+  if (workspace !== undefined) draft.setDefault("workspace", workspace);
+  checkFolders(draft);
+
+  const parsed = ConfigSchema.safeParse(draft.values);
+  if (!parsed.success)
+    draft.problems.push(...describeIssues(parsed.error.issues, (path) => draft.origin(path)));
+  if (!parsed.success || draft.problems.length > 0) return { ok: false, problems: draft.problems };
+  return { ok: true, config: parsed.data, warnings: warningsFor(parsed.data, sources) };
+}
+
+/** Values as collected so far, each with where it came from. */
+class Draft {
+  values: Record<string, unknown> = {};
+  readonly problems: string[] = [];
+  file: string | undefined;
+  readonly #origins = new Map<string, string>();
+
+  set(path: string, value: unknown, origin: string): void {
+    const keys = path.split(".");
+    const last = keys.pop() ?? path;
+    let target = this.values;
+    for (const key of keys) {
+      const next = (target[key] ??= {});
+      // A scalar from the file where a group belongs: the schema reports it.
+      if (!isRecord(next)) return;
+      target = next;
+    }
+    target[last] = value;
+    this.#origins.set(path, origin);
+  }
+
+  get(path: string): unknown {
+    let value: unknown = this.values;
+    for (const key of path.split(".")) value = isRecord(value) ? value[key] : undefined;
+    return value;
+  }
+
+  setDefault(path: string, value: unknown): void {
+    if (this.get(path) === undefined) this.set(path, value, "default");
+  }
+
+  /** Of the setting at `path` or the group around it. */
+  origin(path: string): string {
+    for (let known = path; known !== ""; known = known.slice(0, Math.max(known.lastIndexOf("."), 0))) {
+      const origin = this.#origins.get(known);
+      if (origin !== undefined) return origin;
+    }
+    return this.file ?? "default";
+  }
+}
+
+function readFile(draft: Draft, sources: ConfigSources): void {
+  const flag = sources.flags["config"];
+  const fromFlag = typeof flag === "string";
+  const given = fromFlag ? flag : sources.env[CONFIG_FILE_ENV];
+  if (given === undefined || given === "") return;
+  const origin = fromFlag ? "--config" : CONFIG_FILE_ENV;
+  const path = resolve(sources.cwd, expandHome(given, sources.home));
+  draft.file = `config file ${path}`;
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch {
+    draft.problems.push(`config: the file ${path} cannot be read (from ${origin})`);
+    return;
+  }
+  try {
+    const values: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
+    if (isRecord(values)) draft.values = values;
+    else draft.problems.push(`config: the file ${path} must hold one JSON object (from ${origin})`);
+  } catch (error) {
+    draft.problems.push(
+      `config: the file ${path} is not valid JSON${positionOf(error, text)} (from ${origin})`,
+    );
+  }
+}
+
+/** Only the place: the engine's own message quotes the text around it, which may be a secret. */
+function positionOf(error: unknown, text: string): string {
+  const position = /at position (\d+)/.exec(error instanceof Error ? error.message : "")?.[1];
+  if (position === undefined) return "";
+  const before = text.slice(0, Number(position)).split("\n");
+  return `, line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+}
+
+function readEnvironment(draft: Draft, sources: ConfigSources): void {
+  const known = new Map(SETTINGS.map((setting) => [envNameOf(setting), setting]));
+  for (const [name, text] of Object.entries(sources.env)) {
+    if (!name.startsWith(ENV_PREFIX) || name === CONFIG_FILE_ENV || text === undefined) continue;
+    const setting = known.get(name);
+    if (setting === undefined) {
+      const meant = closestName(name, known.keys());
+      const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+      draft.problems.push(`${name}: unknown setting in the environment${hint}`);
+    } else if (text !== "") {
+      setConverted(draft, setting, setting.kind === "paths" ? text.split(delimiter) : text, name);
+    }
+  }
+}
+
+function readFlags(draft: Draft, sources: ConfigSources): void {
+  for (const setting of SETTINGS) {
+    const value = sources.flags[flagNameOf(setting)];
+    if (value === undefined) continue;
+    const origin = `--${flagNameOf(setting)}`;
+    const absolute = (path: string) => resolve(sources.cwd, expandHome(path, sources.home));
+    if (setting.kind === "path" && typeof value === "string")
+      draft.set(setting.path, absolute(value), origin);
+    else if (setting.kind === "paths" && Array.isArray(value))
+      draft.set(setting.path, value.map(absolute), origin);
+    else if (setting.kind === "list" && Array.isArray(value))
+      draft.set(setting.path, value.flatMap(commaSeparated), origin);
+    else setConverted(draft, setting, value, origin);
+  }
+}
+
+function setConverted(draft: Draft, setting: Setting, value: unknown, origin: string): void {
+  const converted = convert(setting, value);
+  if (converted.ok) draft.set(setting.path, converted.value, origin);
+  else draft.problems.push(`${setting.path}: must be ${converted.expected} (from ${origin})`);
+}
+
+type Converted = { ok: true; value: unknown } | { ok: false; expected: string };
+
+function convert(setting: Setting, value: unknown): Converted {
+  if (typeof value !== "string") return { ok: true, value };
+  if (setting.kind === "number") {
+    const number = value.trim() === "" ? Number.NaN : Number(value);
+    return Number.isFinite(number) ? { ok: true, value: number } : { ok: false, expected: "a number" };
+  }
+  if (setting.kind === "boolean") {
+    if (/^(true|1|yes|on)$/i.test(value)) return { ok: true, value: true };
+    if (/^(false|0|no|off)$/i.test(value)) return { ok: true, value: false };
+    return { ok: false, expected: "true or false" };
+  }
+  if (setting.kind === "list") return { ok: true, value: commaSeparated(value) };
+  return { ok: true, value };
+}
+
+const commaSeparated = (text: string): string[] => text.split(",").map((part) => part.trim());
+
+function expandPaths(draft: Draft, sources: ConfigSources): void {
+  const expand = (value: unknown): unknown =>
+    typeof value === "string" ? expandHome(value, sources.home) : value;
+  for (const { path, kind } of SETTINGS) {
+    const value = draft.get(path);
+    if (kind === "path" && typeof value === "string") draft.set(path, expand(value), draft.origin(path));
+    if (kind === "paths" && Array.isArray(value)) draft.set(path, value.map(expand), draft.origin(path));
+  }
+}
+
+function checkFolders(draft: Draft): void {
+  const skills: unknown = draft.get("skills");
+  const folders: [string, unknown][] = [["workspace", draft.get("workspace")]];
+  if (Array.isArray(skills)) skills.forEach((folder, index) => folders.push([`skills[${index}]`, folder]));
+  for (const [path, folder] of folders) {
+    if (typeof folder !== "string" || !isAbsolute(folder)) continue;
+    const problem = folderProblem(folder);
+    if (problem !== undefined)
+      draft.problems.push(`${path}: ${problem} (from ${draft.origin(settingOf(path))})`);
+  }
+}
+
+const settingOf = (path: string): string => path.replace(/\[.*$/, "");
+
+function warningsFor(config: Config, sources: ConfigSources): string[] {
+  const warnings: string[] = [];
+  if (config.workspace === undefined) {
+    warnings.push(
+      `No workspace: the server was started in ${sources.cwd}, which is too wide to be one. ` +
+        "Set it with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.",
+    );
+  } else if (isInside(realPath(config.workspace), realPath(config.dataDir))) {
+    warnings.push(
+      `The data folder ${config.dataDir} lies inside the workspace, so the agent can read it. ` +
+        "Choose a narrower workspace or another --data-dir.",
+    );
+  }
+  return warnings;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,65 @@
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { isAbsolute, join, parse, relative, resolve, sep } from "node:path";
+
+/** Facts about the machine that defaults depend on; injected, so that tests need no other machine. */
+export interface HostFacts {
+  cwd: string;
+  home: string;
+  platform: NodeJS.Platform;
+  env: Readonly<Record<string, string | undefined>>;
+}
+
+const APP_NAME = "deepagent-mcp";
+
+/** Where a program keeps its data on this platform (XDG base directories where they apply). */
+export function defaultDataDir(host: HostFacts): string {
+  if (host.platform === "win32") return join(localAppData(host), APP_NAME);
+  if (host.platform === "darwin") return join(host.home, "Library", "Application Support", APP_NAME);
+  const xdg = host.env["XDG_DATA_HOME"];
+  // The XDG specification: relative paths are invalid and to be ignored.
+  const base = xdg !== undefined && isAbsolute(xdg) ? xdg : join(host.home, ".local", "share");
+  return join(base, APP_NAME);
+}
+
+function localAppData(host: HostFacts): string {
+  return host.env["LOCALAPPDATA"] ?? join(host.home, "AppData", "Local");
+}
+
+/**
+ * The current directory, unless it is one that a desktop client merely happens to start servers in:
+ * the root of the file system, the home directory or the Windows directory.
+ */
+export function defaultWorkspace(host: HostFacts): string | undefined {
+  const cwd = realPath(host.cwd);
+  if (parse(cwd).root === cwd || cwd === realPath(host.home)) return undefined;
+  const windows = host.platform === "win32" ? host.env["SystemRoot"] : undefined;
+  if (windows !== undefined && isInside(realPath(windows), cwd)) return undefined;
+  return cwd;
+}
+
+/** Whether `path` is `folder` or lies below it. */
+export function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}
+
+/** `~` and `~/…` stand for the home directory: client configurations are not read by a shell. */
+export function expandHome(path: string, home: string): string {
+  if (path === "~") return home;
+  return path.startsWith("~/") || path.startsWith("~\\") ? join(home, path.slice(2)) : path;
+}
+
+/** What is wrong with `path` as a folder to work in; `undefined` when it is fine. */
+export function folderProblem(path: string): string | undefined {
+  try {
+    return statSync(path).isDirectory() ? undefined : `${path} is not a folder`;
+  } catch {
+    return `${path} does not exist or cannot be opened`;
+  }
+}
+
+/** `path` with links resolved as far as it exists. */
+export function realPath(path: string): string {
+  const absolute = resolve(path);
+  return existsSync(absolute) ? realpathSync(absolute) : absolute;
+}

@@ -1,0 +1,36 @@
+import type { z } from "zod";
+import { knownKeys } from "./schema-info.ts";
+import { closestName } from "./settings.ts";
+
+type Issue = z.core.$ZodIssue;
+
+/** One line per problem: the setting's path, what is wrong, where the value came from. */
+export function describeIssues(issues: readonly Issue[], originOf: (path: string) => string): string[] {
+  const seen = new Set<string>();
+  return issues.flatMap((issue) => {
+    const path = formatPath(issue.path);
+    if (issue.code === "unrecognized_keys") {
+      const known = knownKeys(issue.path);
+      return issue.keys.map((key) => {
+        const full = path === "" ? key : `${path}.${key}`;
+        const meant = closestName(key, known);
+        const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+        return `${full}: unknown setting${hint} (from ${originOf(full)})`;
+      });
+    }
+    // The first one says it: a value of a wrong type also fails the checks that follow.
+    if (seen.has(path)) return [];
+    seen.add(path);
+    return [`${path === "" ? "configuration" : path}: ${lowerFirst(issue.message)} (from ${originOf(path)})`];
+  });
+}
+
+/** `["subagents", 0, "name"]` → `subagents[0].name`. */
+function formatPath(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`;
+    return text === "" ? String(key) : `${text}.${String(key)}`;
+  }, "");
+}
+
+const lowerFirst = (text: string): string => text.slice(0, 1).toLowerCase() + text.slice(1);

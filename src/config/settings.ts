@@ -1,0 +1,75 @@
+/** How the text of an environment variable or flag becomes a value. */
+export type SettingKind = "text" | "path" | "paths" | "list" | "number" | "boolean";
+
+/** One setting that environment and flags may give; the rest is for the config file alone. */
+export interface Setting {
+  /** Where it stands in the configuration, such as `http.port`. */
+  readonly path: string;
+  readonly kind: SettingKind;
+  /** Name of the flag without dashes, where it differs from the path. */
+  readonly flag?: string;
+}
+
+/** Every setting but `subagents`, which needs structure and so a file. */
+export const SETTINGS: readonly Setting[] = [
+  { path: "workspace", kind: "path" },
+  { path: "model", kind: "text" },
+  { path: "dataDir", kind: "path" },
+  { path: "skills", kind: "paths" },
+  { path: "approvals.write", kind: "text" },
+  { path: "approvals.allowModelAnswers", kind: "boolean" },
+  { path: "delivery.windowWithoutProgress", kind: "number" },
+  { path: "delivery.windowWithProgress", kind: "number" },
+  { path: "delivery.heartbeat", kind: "number" },
+  { path: "limits.concurrentRuns", kind: "number" },
+  { path: "limits.parallelSubagents", kind: "number" },
+  { path: "limits.parallelTools", kind: "number" },
+  { path: "limits.modelCalls", kind: "number" },
+  { path: "http.host", kind: "text", flag: "host" },
+  { path: "http.port", kind: "number", flag: "port" },
+  { path: "http.allowedHosts", kind: "list", flag: "allowed-hosts" },
+  { path: "http.allowedOrigins", kind: "list", flag: "allowed-origins" },
+  { path: "logLevel", kind: "text" },
+];
+
+export const ENV_PREFIX = "DEEPAGENT_";
+/** Names the config file; the same as `--config`. */
+export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`;
+
+/** `http.allowedHosts` → `DEEPAGENT_HTTP_ALLOWED_HOSTS`. */
+export function envNameOf(setting: Setting): string {
+  return `${ENV_PREFIX}${wordsOf(setting.path).join("_").toUpperCase()}`;
+}
+
+/** `approvals.write` → `approvals-write`; without the dashes. */
+export function flagNameOf(setting: Setting): string {
+  return setting.flag ?? wordsOf(setting.path).join("-");
+}
+
+function wordsOf(path: string): string[] {
+  return path.replace(/[A-Z]/g, (letter) => `.${letter.toLowerCase()}`).split(".");
+}
+
+/** The one of `names` that `name` was probably meant to be. */
+export function closestName(name: string, names: Iterable<string>): string | undefined {
+  let best: { name: string; distance: number } | undefined;
+  for (const candidate of names) {
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
+    if (distance <= Math.max(2, candidate.length / 4) && distance < (best?.distance ?? candidate.length))
+      best = { name: candidate, distance };
+  }
+  return best?.name;
+}
+
+function editDistance(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= left.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= right.length; column++) {
+      const substitution = (previous[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
+      current.push(Math.min(substitution, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
+    }
+    previous = current;
+  }
+  return previous[right.length] ?? 0;
+}

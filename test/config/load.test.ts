@@ -1,0 +1,232 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { loadConfig } from "../../src/config/load.ts";
+import type { ConfigSources, LoadedConfig } from "../../src/config/load.ts";
+import type { Config } from "../../src/config/schema.ts";
+
+let root: string;
+let home: string;
+let cwd: string;
+
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "config-")));
+  home = join(root, "home");
+  cwd = join(root, "project");
+  mkdirSync(home);
+  mkdirSync(cwd);
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const load = (sources: Partial<ConfigSources> = {}): LoadedConfig =>
+  loadConfig({ flags: {}, env: {}, cwd, home, platform: "linux", ...sources });
+
+function configOf(sources: Partial<ConfigSources> = {}): Config {
+  const loaded = load(sources);
+  if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
+  return loaded.config;
+}
+
+function problemsOf(sources: Partial<ConfigSources>): string[] {
+  const loaded = load(sources);
+  return loaded.ok ? [] : loaded.problems;
+}
+
+function configFile(content: unknown): string {
+  const file = join(root, "deepagent.json");
+  writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content));
+  return file;
+}
+
+describe("precedence", () => {
+  it("takes defaults when nothing is given", () => {
+    const config = configOf();
+    expect(config).toMatchObject({
+      workspace: cwd,
+      dataDir: join(home, ".local/share/deepagent-mcp"),
+      approvals: { write: "workspace", allowModelAnswers: false },
+      http: { host: "127.0.0.1", port: 8808 },
+      logLevel: "info",
+    });
+    expect(config.model).toBeUndefined();
+  });
+
+  it("prefers flags to environment, environment to file, file to defaults", () => {
+    const config = configFile({
+      model: "openai:file",
+      logLevel: "error",
+      http: { port: 1, host: "127.0.0.2" },
+      limits: { parallelTools: 3 },
+    });
+    expect(
+      configOf({
+        flags: { config, model: "openai:flag" },
+        env: { DEEPAGENT_MODEL: "openai:env", DEEPAGENT_HTTP_PORT: "2" },
+      }),
+    ).toMatchObject({
+      model: "openai:flag",
+      http: { port: 2, host: "127.0.0.2" },
+      logLevel: "error",
+      limits: { parallelTools: 3, concurrentRuns: 8 },
+    });
+  });
+
+  it("takes the config file from the environment, and from the flag first", () => {
+    const file = configFile({ logLevel: "warn" });
+    expect(configOf({ env: { DEEPAGENT_CONFIG: file } }).logLevel).toBe("warn");
+    const missing = join(root, "missing.json");
+    expect(configOf({ flags: { config: file }, env: { DEEPAGENT_CONFIG: missing } }).logLevel).toBe("warn");
+  });
+
+  it("treats an empty environment variable as absent", () => {
+    expect(configOf({ env: { DEEPAGENT_MODEL: "", DEEPAGENT_CONFIG: "" } }).model).toBeUndefined();
+  });
+
+  it("reads numbers, booleans and lists from text", () => {
+    const skills = [join(root, "one"), join(root, "two")];
+    for (const folder of skills) mkdirSync(folder);
+    const config = configOf({
+      env: {
+        DEEPAGENT_APPROVALS_ALLOW_MODEL_ANSWERS: "true",
+        DEEPAGENT_DELIVERY_WINDOW_WITHOUT_PROGRESS: "1.5",
+        DEEPAGENT_SKILLS: skills.join(delimiter),
+        DEEPAGENT_HTTP_ALLOWED_HOSTS: "a.example, b.example",
+      },
+      flags: { "allowed-origins": ["x,y", "z"] },
+    });
+    expect(config.approvals.allowModelAnswers).toBe(true);
+    expect(config.delivery.windowWithoutProgress).toBe(1.5);
+    expect(config.skills).toEqual(skills);
+    expect(config.http.allowedHosts).toEqual(["a.example", "b.example"]);
+    expect(config.http.allowedOrigins).toEqual(["x", "y", "z"]);
+  });
+});
+
+describe("problems", () => {
+  it("reports every problem at once, each with setting and origin", () => {
+    const config = configFile({
+      modle: "offline",
+      approvals: { wirte: "all", write: "sometimes" },
+      limits: { concurrentRuns: 0 },
+      subagents: [{ name: "Bad Name", description: "d", systemPrompt: "p" }],
+      workspace: "relative/folder",
+    });
+    const problems = problemsOf({
+      flags: { config, port: "http" },
+      env: { DEEPAGENT_LOG_LEVEL: "loud", DEEPAGENT_MODLE: "x" },
+    });
+    const origin = `(from config file ${config})`;
+    expect(problems).toEqual(
+      expect.arrayContaining([
+        `modle: unknown setting; did you mean model? ${origin}`,
+        `approvals.wirte: unknown setting; did you mean write? ${origin}`,
+        expect.stringMatching(/^approvals\.write: .*"workspace"\|"all"\|"none".*config file/),
+        expect.stringMatching(/^limits\.concurrentRuns: .*config file/),
+        `subagents[0].name: use lowercase letters, digits and hyphens ${origin}`,
+        `workspace: must be an absolute path ${origin}`,
+        "http.port: must be a number (from --port)",
+        expect.stringMatching(/^logLevel: .*\(from DEEPAGENT_LOG_LEVEL\)$/),
+        "DEEPAGENT_MODLE: unknown setting in the environment; did you mean DEEPAGENT_MODEL?",
+      ]),
+    );
+    expect(problems).toHaveLength(9);
+  });
+
+  it.each([
+    ["a scalar where a group belongs", { approvals: "none" }, "approvals: "],
+    ["a list where a scalar belongs", { model: [] }, "model: "],
+    ["null", { workspace: null }, "workspace: "],
+  ])("reports %s", (_title, content, start) => {
+    expect(problemsOf({ flags: { config: configFile(content) } })).toEqual([
+      expect.stringMatching(new RegExp(`^${start}`)),
+    ]);
+  });
+
+  it("reports a missing file, a broken one and one that is no object", () => {
+    const missing = join(root, "missing.json");
+    expect(problemsOf({ flags: { config: missing } })).toEqual([
+      `config: the file ${missing} cannot be read (from --config)`,
+    ]);
+    const broken = configFile('{\n  "model": "sk-secret" "x"\n}');
+    const problems = problemsOf({ env: { DEEPAGENT_CONFIG: broken } });
+    expect(problems).toEqual([expect.stringContaining(`${broken} is not valid JSON, line 2, column`)]);
+    expect(problems.join()).not.toContain("sk-secret");
+    expect(problemsOf({ flags: { config: configFile("[]") } })).toEqual([
+      expect.stringContaining("must hold one JSON object"),
+    ]);
+  });
+
+  it("never echoes values of settings that are no paths", () => {
+    const secret = "sk-secret-value";
+    const config = configFile({ apiKey: secret, logLevel: secret, subagents: [{ key: secret }] });
+    const problems = problemsOf({
+      flags: { config, port: secret },
+      env: { DEEPAGENT_API_KEY: secret, DEEPAGENT_LIMITS_MODEL_CALLS: secret },
+    });
+    expect(problems.length).toBeGreaterThan(4);
+    expect(problems.join("\n")).not.toContain(secret);
+  });
+
+  it("does not take a file's __proto__ for settings", () => {
+    const config = configFile('{"__proto__": {"model": "offline"}}');
+    const loaded = load({ flags: { config } });
+    expect(loaded.ok ? loaded.config.model : loaded.problems.join()).not.toBe("offline");
+    expect({}).not.toHaveProperty("model");
+  });
+});
+
+describe("folders", () => {
+  it("has no workspace in the home directory and in the root, and says how to set one", () => {
+    for (const wide of [home, "/"]) {
+      const loaded = load({ cwd: wide });
+      expect(loaded).toMatchObject({ ok: true, warnings: [expect.stringContaining("--workspace")] });
+      expect(loaded.ok && loaded.config.workspace).toBeUndefined();
+    }
+    expect(configOf({ cwd: home, flags: { workspace: cwd } }).workspace).toBe(cwd);
+    expect(configOf({ cwd: home, flags: { workspace: "." } }).workspace).toBe(home);
+  });
+
+  it("resolves a relative flag, and refuses a relative folder from environment or file", () => {
+    expect(configOf({ cwd: root, flags: { workspace: "project" } }).workspace).toBe(cwd);
+    expect(problemsOf({ cwd: root, env: { DEEPAGENT_WORKSPACE: "project" } })).toEqual([
+      "workspace: must be an absolute path (from DEEPAGENT_WORKSPACE)",
+    ]);
+    expect(problemsOf({ env: { DEEPAGENT_DATA_DIR: "data" } })).toEqual([
+      "dataDir: must be an absolute path (from DEEPAGENT_DATA_DIR)",
+    ]);
+  });
+
+  it("expands ~ from every source", () => {
+    mkdirSync(join(home, "code"));
+    expect(configOf({ env: { DEEPAGENT_WORKSPACE: "~/code" } }).workspace).toBe(join(home, "code"));
+    expect(configOf({ flags: { config: configFile({ dataDir: "~/data" }) } }).dataDir).toBe(
+      join(home, "data"),
+    );
+    expect(configOf({ flags: { workspace: "~/code" } }).workspace).toBe(join(home, "code"));
+  });
+
+  it("reports a workspace or skills folder that is missing or no folder", () => {
+    const missing = join(root, "missing");
+    const file = join(root, "file");
+    writeFileSync(file, "");
+    expect(problemsOf({ flags: { workspace: missing }, env: { DEEPAGENT_SKILLS: file } })).toEqual([
+      `workspace: ${missing} does not exist or cannot be opened (from --workspace)`,
+      `skills[0]: ${file} is not a folder (from DEEPAGENT_SKILLS)`,
+    ]);
+  });
+
+  it("warns when the data folder lies inside the workspace", () => {
+    const loaded = load({ flags: { workspace: home } });
+    expect(loaded).toMatchObject({ ok: true, warnings: [expect.stringContaining("inside the workspace")] });
+  });
+
+  it.each<[NodeJS.Platform, Record<string, string>, string]>([
+    ["linux", { XDG_DATA_HOME: "/data" }, "/data/deepagent-mcp"],
+    ["linux", { XDG_DATA_HOME: "relative" }, "HOME/.local/share/deepagent-mcp"],
+    ["darwin", { XDG_DATA_HOME: "/data" }, "HOME/Library/Application Support/deepagent-mcp"],
+    ["win32", { LOCALAPPDATA: "/local" }, "/local/deepagent-mcp"],
+  ])("keeps data where %s programs do, with %j", (platform, env, expected) => {
+    expect(configOf({ platform, env }).dataDir).toBe(expected.replace("HOME", home));
+  });
+});
