@@ -1,0 +1,44 @@
+/**
+ * Builds `dist`: the library with its declarations by tsc, and the program as a bundle by esbuild.
+ *
+ * The bundle inlines what the MCP handshake needs and splits the rest off at dynamic imports. Agent
+ * libraries and native modules stay in node_modules, so that the process holds one copy of each.
+ */
+import { spawn } from "node:child_process";
+import { chmod, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const bin = join(root, "dist/bin/deepagent-mcp.js");
+
+await rm(join(root, "dist"), { recursive: true, force: true });
+await Promise.all([compileLibrary(), bundleProgram()]);
+await chmod(bin, 0o755);
+
+function compileLibrary() {
+  const compiler = join(root, "node_modules/typescript/bin/tsc");
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [compiler, "-p", "tsconfig.json"], { cwd: root, stdio: "inherit" });
+    child.once("error", reject);
+    child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error("tsc failed"))));
+  });
+}
+
+function bundleProgram() {
+  return build({
+    absWorkingDir: root,
+    entryPoints: { "deepagent-mcp": "src/main.ts" },
+    outdir: "dist/bin",
+    chunkNames: "chunks/[name]-[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    legalComments: "none",
+    logLevel: "warning",
+    external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
+  });
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env node
+import module from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Command, ExitCode } from "./commands/command.ts";
+
+/** Loaded on demand: `serve` must answer the handshake before anything it does not need is read. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import("./commands/serve.ts")).serveCommand,
+  demo: async () => (await import("./commands/demo.ts")).demoCommand,
+  doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
+};
+
+process.exitCode = await main(process.argv.slice(2));
+
+async function main(argv: readonly string[]): Promise<ExitCode> {
+  keepCompiledCode();
+  const [first = "serve", ...rest] = argv;
+  if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0]);
+  if (["version", "--version", "-v"].includes(first)) {
+    const { packageVersion } = await import("./config/package-info.ts");
+    process.stdout.write(`${packageVersion()}\n`);
+    return 0;
+  }
+  const named = !first.startsWith("-");
+  const load = named ? commandNamed(first) : COMMANDS["serve"];
+  if (load === undefined) return complain([`Unknown command "${first}".`]);
+  try {
+    return await runCommand(await load(), named ? rest : argv);
+  } catch (error) {
+    return complain([error instanceof Error ? error.message : String(error)], 1);
+  }
+}
+
+async function runCommand(command: Command, argv: readonly string[]): Promise<ExitCode> {
+  const { parseArguments } = await import("./commands/arguments.ts");
+  const parsed = parseArguments(argv, command);
+  if (!parsed.ok) return complain(parsed.problems);
+  if (parsed.flags["help"] === true) return showHelp(command.name);
+  const host = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };
+  return command.run({ flags: parsed.flags, positionals: parsed.positionals, host });
+}
+
+async function showHelp(name?: string): Promise<ExitCode> {
+  const { commandHelp, overview } = await import("./commands/help.ts");
+  if (name === undefined || name.startsWith("-")) {
+    process.stdout.write(overview(await Promise.all(Object.values(COMMANDS).map((load) => load()))));
+    return 0;
+  }
+  const load = commandNamed(name);
+  if (load === undefined) return complain([`Unknown command "${name}".`]);
+  process.stdout.write(commandHelp(await load()));
+  return 0;
+}
+
+const commandNamed = (name: string): (() => Promise<Command>) | undefined =>
+  Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+
+function complain(problems: readonly string[], code: ExitCode = 2): ExitCode {
+  const hint = code === 2 ? ["Run deepagent-mcp --help to see commands and flags."] : [];
+  process.stderr.write([...problems, ...hint].map((line) => `deepagent-mcp: ${line}\n`).join(""));
+  return code;
+}
+
+/**
+ * Lets Node (22.1 and later) keep compiled code between starts. Not in the default place, the shared
+ * temporary folder, where another user of the machine could have put something.
+ */
+function keepCompiledCode(): void {
+  if (!("enableCompileCache" in module) || typeof module.enableCompileCache !== "function") return;
+  const cache = process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache");
+  module.enableCompileCache(join(cache, "deepagent-mcp", "compile"));
+}
