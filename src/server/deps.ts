@@ -1,0 +1,51 @@
+import type { McpRequestContext, ServerContext } from "@modelcontextprotocol/server";
+import type { Config } from "../config/schema.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Logger } from "../core/logger.ts";
+import type { Principal } from "../runs/run.ts";
+import type { RunService } from "../runs/service.ts";
+import type { ResourceChanges } from "./resources/bus.ts";
+
+/** `legacy`: protocol revisions up to 2025-11-25; `modern`: 2026-07-28. */
+export type Era = McpRequestContext["era"];
+
+/** What the server needs from the rest of the program; one object for all connections of a process. */
+export interface ServerDeps {
+  version: string;
+  config: Pick<Config, "approvals" | "delivery">;
+  logger: Logger;
+  clock: Clock;
+  /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */
+  runs(): Promise<RunService>;
+  /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */
+  stateKey(): Promise<Uint8Array>;
+  /** Whose request it is. Never taken from what the client says about itself. */
+  principalOf(context: ServerContext): Principal;
+  changes: ResourceChanges;
+}
+
+/** `RunService` that is opened on first use. */
+export interface LazyRuns {
+  runs(): Promise<RunService>;
+  /** Parks what runs and releases everything; nothing to do when it was never opened. */
+  close(): Promise<void>;
+}
+
+/** Opens once; a failed opening is tried again by the next call. */
+export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
+  let opened: Promise<RunService> | undefined;
+  return {
+    runs: () => {
+      opened ??= open().catch((error: unknown) => {
+        opened = undefined;
+        throw error;
+      });
+      return opened;
+    },
+    close: async () => {
+      const service = await opened?.catch(() => undefined);
+      opened = undefined;
+      await service?.close();
+    },
+  };
+}
