@@ -1,0 +1,9 @@
+import type { Principal } from "../../runs/run.ts";
+import type { Era, ServerDeps } from "../deps.ts";
+
+/** What the resources of one server instance need. */
+export interface ResourceScope extends Pick<ServerDeps, "runs" | "changes" | "logger"> {
+  era: Era;
+  /** Whose resources they are: an instance serves one principal only. */
+  principal: Principal;
+}

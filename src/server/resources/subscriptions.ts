@@ -1,0 +1,66 @@
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  type McpServer,
+} from "@modelcontextprotocol/server";
+import type { ResourceScope } from "./scope.ts";
+import { runIdOf } from "./uris.ts";
+
+const MAX_SUBSCRIPTIONS = 1024;
+
+/**
+ * `resources/subscribe` and `resources/unsubscribe` of one 2025-era connection. A resource may be
+ * subscribed to before it exists, except a run, which has to be the principal's own.
+ */
+export function serveSubscriptions(mcp: McpServer, scope: ResourceScope): void {
+  const subscribed = new Set<string>();
+  mcp.server.setRequestHandler("resources/subscribe", async ({ params: { uri } }) => {
+    const runId = runIdOf(uri);
+    if (runId !== undefined && (await (await scope.runs()).view(scope.principal, runId)) === undefined) {
+      throw new ResourceNotFoundError(uri);
+    }
+    if (subscribed.size >= MAX_SUBSCRIPTIONS) {
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `This connection has ${MAX_SUBSCRIPTIONS} subscriptions. Unsubscribe from some first.`,
+      );
+    }
+    subscribed.add(uri);
+    scope.changes.follow(scope.principal, uri);
+    return {};
+  });
+  mcp.server.setRequestHandler("resources/unsubscribe", ({ params: { uri } }) => {
+    subscribed.delete(uri);
+    return {};
+  });
+  const initialized = mcp.server.oninitialized;
+  mcp.server.oninitialized = () => {
+    initialized?.();
+    forwardChanges(mcp, scope, (uri) => subscribed.has(uri));
+  };
+}
+
+/**
+ * Sends changes to the client of one lasting connection until it closes: those `wanted` by a 2025-era
+ * client, all of them on 2026-07-28, where the SDK drops what the client does not listen to.
+ */
+export function forwardChanges(
+  mcp: McpServer,
+  { changes, logger }: Pick<ResourceScope, "changes" | "logger">,
+  wanted: (uri: string) => boolean = () => true,
+): void {
+  const undelivered = (error: unknown): void => logger.debug("resources.notification_undelivered", { error });
+  const detach = changes.attach({
+    resourceUpdated: (uri) => {
+      if (wanted(uri)) mcp.server.sendResourceUpdated({ uri }).catch(undelivered);
+    },
+    resourcesChanged: () => void mcp.server.sendResourceListChanged().catch(undelivered),
+  });
+  const closed = mcp.server.onclose;
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
+  mcp.server.onclose = () => {
+    detach();
+    closed?.();
+  };
+}

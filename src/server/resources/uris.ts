@@ -1,0 +1,47 @@
+/** Every resource of this server has this scheme. */
+export const SCHEME = "deepagent:";
+
+export const FILES_TEMPLATE = "deepagent://files/{+path}";
+export const RUN_TEMPLATE = "deepagent://runs/{run_id}";
+export const RUN_FILES_TEMPLATE = `${RUN_TEMPLATE}/files/{+path}`;
+
+/** Views of a run below its own URI. */
+export const RUN_VIEWS = ["report", "events", "todos"] as const;
+export type RunViewName = (typeof RUN_VIEWS)[number];
+
+export const runUri = (runId: string): string => `deepagent://runs/${encodeURIComponent(runId)}`;
+
+/** URI of a file by its absolute virtual path, such as `/memories/a.md`. */
+export const fileUri = (path: string): string => `deepagent://files${encodePath(path)}`;
+
+/** URI of a file of a run's thread by its absolute virtual path. */
+export const runFileUri = (runId: string, path: string): string =>
+  `${runUri(runId)}/files${encodePath(path)}`;
+
+/**
+ * The absolute virtual path of a `{+path}` variable, percent-decoded exactly once; `undefined` when it
+ * is not valid percent-encoding. The backend decides whether the path is allowed.
+ */
+export function decodePath(variable: string): string | undefined {
+  const decoded = decodeOnce(variable);
+  return decoded === undefined ? undefined : `/${decoded}`;
+}
+
+/** The run a URI belongs to; `undefined` for any other URI. */
+export function runIdOf(uri: string): string | undefined {
+  const encoded = /^deepagent:\/\/runs\/([^/?#]+)/.exec(uri)?.[1];
+  return encoded === undefined ? undefined : decodeOnce(encoded);
+}
+
+/** Percent-decodes once; `undefined` for malformed input. */
+export function decodeOnce(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function encodePath(path: string): string {
+  return path.split("/").map(encodeURIComponent).join("/");
+}
