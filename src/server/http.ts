@@ -90,10 +90,11 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       detach();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await Promise.all([modern.close(), sessions.close()]);
-      // What was answered just now may still be on its way out.
+      // What was answered just now may still be on its way out; then its connection is idle.
+      const idle = setInterval(() => server.closeIdleConnections(), 10);
       const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
-      server.closeIdleConnections();
       await closed;
+      clearInterval(idle);
       clearTimeout(cut);
     },
   };

@@ -1,0 +1,33 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { decodePath, fileUri, runFileUri, runIdOf, runUri } from "../../../src/server/resources/uris.ts";
+
+const segment = fc
+  .string({ minLength: 1, unit: "grapheme" })
+  .filter((text) => !text.includes("/") && text !== "." && text !== "..");
+const path = fc.array(segment, { minLength: 1, maxLength: 5 }).map((segments) => `/${segments.join("/")}`);
+
+test("a path survives its URI, the parsing of the URI and one decoding", () => {
+  fc.assert(
+    fc.property(path, (original) => {
+      const { href } = new URL(fileUri(original));
+      expect(decodePath(href.slice("deepagent://files/".length))).toBe(original);
+      const inRun = new URL(runFileUri("run_1", original)).href;
+      expect(decodePath(inRun.slice("deepagent://runs/run_1/files/".length))).toBe(original);
+      expect(runIdOf(inRun)).toBe("run_1");
+    }),
+  );
+});
+
+test("a path is decoded once only", () => {
+  expect(decodePath("%252e%252e%252fetc")).toBe("/%2e%2e%2fetc");
+  expect(decodePath("%zz")).toBeUndefined();
+});
+
+test("a run is found in its own URIs and nowhere else", () => {
+  fc.assert(fc.property(segment, (id) => runIdOf(runUri(id)) === id));
+  expect(runIdOf(`${runUri("run_1")}/report`)).toBe("run_1");
+  for (const uri of ["deepagent://files/runs/x", "deepagent://runs/", "other://runs/run_1", "run_1"]) {
+    expect(runIdOf(uri)).toBeUndefined();
+  }
+});

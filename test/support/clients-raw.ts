@@ -1,0 +1,42 @@
+import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
+import { text } from "node:stream/consumers";
+
+export interface RawRequest {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string | Buffer;
+  chunked?: boolean;
+}
+
+export interface RawResponse {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** A request with any headers: fetch would set Host and Origin itself. */
+export async function send(url: string, { method = "POST", headers = {}, body = "", chunked }: RawRequest) {
+  return new Promise<RawResponse>((resolve, reject) => {
+    const request = httpRequest(url, {
+      method,
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        ...(chunked || body === "" ? {} : { "content-length": String(Buffer.byteLength(body)) }),
+        ...headers,
+      },
+    });
+    request.on("response", (response) => {
+      text(response).then(
+        (responseBody) =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: responseBody }),
+        reject,
+      );
+    });
+    // After an early refusal the rest of the body cannot be sent; the answer is what counts.
+    request.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE" && error.code !== "ECONNRESET") reject(error);
+    });
+    request.end(body);
+  });
+}
