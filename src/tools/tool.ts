@@ -52,6 +52,8 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   readonly kind: ToolKind;
   readonly description: string;
   readonly schema: Schema;
+  /** Other names under which an argument is accepted: alias → name. Not shown to the model. */
+  readonly aliases?: Readonly<Record<string, string>>;
   /** Must not throw for expected conditions; what it throws all the same becomes an error result. */
   handle(args: z.output<Schema>, context: ToolContext): Promise<ToolResult>;
   /** What to show a person who is asked to approve this call. Default: the arguments. */

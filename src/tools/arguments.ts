@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { headOf } from "../core/text.ts";
+import type { ToolSpec } from "./tool.ts";
+
+export type ParsedArguments<Args> = { ok: true; args: Args } | { ok: false; message: string };
+
+/**
+ * The one way arguments reach a tool: aliases are renamed, defaults filled in, everything else refused
+ * with a message that names each bad field.
+ */
+export function parseArguments<Schema extends z.ZodObject>(
+  spec: ToolSpec<Schema>,
+  raw: unknown,
+): ParsedArguments<z.output<Schema>> {
+  const parsed = spec.schema.safeParse(renameAliases(raw, spec.aliases ?? {}));
+  if (parsed.success) return { ok: true, args: parsed.data };
+  const problems = parsed.error.issues.slice(0, MAX_ISSUES).map(issueText).join("; ");
+  return { ok: false, message: `Invalid arguments for ${spec.name}: ${problems}` };
+}
+
+/**
+ * JSON Schema of the arguments as a model is offered it: arguments with a default are optional, and the
+ * bounds every integer has are left out.
+ */
+export function parametersOf(spec: ToolSpec): Record<string, unknown> {
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(spec.schema, {
+    io: "input",
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  });
+  return schema;
+}
+
+function renameAliases(raw: unknown, aliases: Readonly<Record<string, string>>): unknown {
+  if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;
+  const renamed: Record<string, unknown> = { ...raw };
+  for (const [alias, name] of Object.entries(aliases)) {
+    if (!Object.hasOwn(renamed, alias) || Object.hasOwn(renamed, name)) continue;
+    renamed[name] = renamed[alias];
+    delete renamed[alias];
+  }
+  return renamed;
+}
+
+function issueText(issue: z.core.$ZodIssue): string {
+  const path = issue.path.map(String).join(".");
+  return headOf(path === "" ? issue.message : `${path}: ${issue.message}`, MAX_ISSUE_CHARS);
+}
+
+const MAX_ISSUES = 5;
+const MAX_ISSUE_CHARS = 300;

@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { editText } from "../backends/text-edit.ts";
+import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { counted, displayName, isWellFormed } from "./format.ts";
+import type { FileToolSettings } from "./options.ts";
+import { argumentsPreview, currentText, diffPreview } from "./preview.ts";
+import {
+  type CallPreview,
+  type ToolContext,
+  type ToolResult,
+  type ToolSpec,
+  defineTool,
+  toolError,
+} from "./tool.ts";
+
+const schema = z.strictObject({
+  file_path: z.string(),
+  old_string: z.string().describe("Text to replace, without the line numbers of read_file."),
+  new_string: z.string().describe("Text to put in its place."),
+  replace_all: z.boolean().default(false).describe("Replace every occurrence."),
+});
+
+type EditArguments = z.output<typeof schema>;
+
+/** Replaces literal text in a file. */
+export function editFileTool(settings: FileToolSettings): ToolSpec<typeof schema> {
+  const { allowedPrefixes } = settings;
+  return defineTool({
+    name: "edit_file",
+    kind: "write",
+    description: [
+      "Replace text in an existing file. Read the file first.",
+      "`old_string` is literal, not a pattern, and must match exactly, whitespace included.",
+      "It must occur once, unless `replace_all` is true: add surrounding lines to make it unique.",
+      "Line endings of the file are kept.",
+    ].join(" "),
+    schema,
+    aliases: { path: "file_path" },
+    pathOf: ({ file_path: path }) => pathArgument(path, allowedPrefixes),
+    handle: (args, context) =>
+      cancellable("edit_file", context.signal, () => edit(args, context, allowedPrefixes)),
+    preview: (args, context) => previewEdit(args, context, allowedPrefixes),
+  });
+}
+
+async function edit(
+  { file_path: raw, old_string: old, new_string: replacement, replace_all: all }: EditArguments,
+  { backend, signal }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<ToolResult> {
+  const checked = checkPath(raw, backend, allowedPrefixes);
+  if (!checked.ok) return backendError(checked, raw);
+  const { path } = checked;
+  if (!isWellFormed(replacement)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
+  const result = await backend.edit(path, old, replacement, all, { signal });
+  if (result.error !== undefined) return backendError(result, path);
+  const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
+  return {
+    content: `Successfully replaced ${occurrences} occurrence(s) in '${displayName(edited)}'`,
+    artifact: { path: edited, occurrences, version },
+    ...(filesUpdate ? { update: { files: filesUpdate } } : {}),
+  };
+}
+
+async function previewEdit(
+  args: EditArguments,
+  { backend, signal }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<CallPreview> {
+  const checked = checkPath(args.file_path, backend, allowedPrefixes);
+  if (!checked.ok) return argumentsPreview(`Edit a file; it would fail: ${checked.error}`, args);
+  const { path } = checked;
+  const current = await currentText(path, backend, signal);
+  if (current.kind === "absent")
+    return argumentsPreview(`Edit ${path}; it would fail: the file is missing`, args);
+  if (current.kind === "unreadable") {
+    return argumentsPreview(`Edit ${path}; its content could not be compared: ${current.reason}`, args);
+  }
+  const edited = editText(current.text, args.old_string, args.new_string, args.replace_all);
+  if (!edited.ok) return argumentsPreview(`Edit ${path}; it would fail: ${edited.error}`, args);
+  return diffPreview(`Edit ${path} (${counted(edited.occurrences, "occurrence", "occurrences")})`, {
+    path,
+    before: current.text,
+    after: edited.text,
+  });
+}
+
+const UNPAIRED_SURROGATE =
+  "new_string has half of a surrogate pair and cannot be stored as UTF-8; send the whole character or leave it out.";

@@ -1,0 +1,179 @@
+/**
+ * How tool output is written: line numbers, long lines, footers, names. Pure text in, text out.
+ */
+
+/** Characters kept free for the footer when a page is cut to size. */
+const FOOTER_ROOM = 300;
+
+/**
+ * A name as it is shown: control characters, bidirectional overrides and unpaired surrogates escaped the
+ * way JSON escapes them, so that the shown form typed into a JSON string names the same file.
+ */
+export function displayName(name: string): string {
+  return name.replace(UNSAFE_IN_NAMES, escapeCharacter);
+}
+
+/** Text as it is shown to a person who decides on it: like `displayName`, but keeps tabs and line breaks. */
+export function displayText(text: string): string {
+  return text.replace(UNSAFE_IN_TEXT, escapeCharacter);
+}
+
+/** `text` with unpaired surrogates replaced, which no provider accepts in a request. */
+export function wellFormed(text: string): string {
+  return text.replace(UNPAIRED, "\ufffd");
+}
+
+/** Whether `text` has an unpaired surrogate and so cannot be stored as UTF-8. */
+export function isWellFormed(text: string): boolean {
+  return text.search(UNPAIRED) < 0;
+}
+
+/** `text` in pieces of at most `size` UTF-16 units (at least two), none ending inside a surrogate pair. */
+export function splitLine(text: string, size: number): string[] {
+  const step = Math.max(size, 2);
+  if (text.length <= step) return [text];
+  const pieces: string[] = [];
+  for (let start = 0; start < text.length;) {
+    let end = Math.min(start + step, text.length);
+    if (end < text.length && isPair(text, end - 1)) end -= 1;
+    pieces.push(text.slice(start, end));
+    start = end;
+  }
+  return pieces;
+}
+
+/**
+ * One source line as numbered output lines: `    12⇥text`. A line over `maxLineChars` continues on lines
+ * labelled `12.1`, `12.2`, ….
+ */
+export function numberLine(line: string, lineNumber: number, maxLineChars: number): string[] {
+  return splitLine(line, maxLineChars).map((piece, index) => {
+    const label = index === 0 ? `${lineNumber}` : `${lineNumber}.${index}`;
+    return `${label.padStart(6)}\t${piece}`;
+  });
+}
+
+/**
+ * The lines of a page. A final line break ends the last line; with `count` known, exactly that many lines
+ * are meant, so that a page ending in an empty line keeps it. The carriage return of a CRLF line break is
+ * not part of the line.
+ */
+export function splitLines(content: string, count?: number): string[] {
+  const lines = content.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
+  if (count !== undefined) return lines.slice(0, count);
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+/** A page of a text file as a backend returned it. */
+export interface Page {
+  lines: readonly string[];
+  /** Number of the first line, counted from 0. */
+  start: number;
+  /** Lines of the file, when known. */
+  total?: number;
+  /** Whether the file has lines after this page. */
+  more: boolean;
+}
+
+export interface PageLimits {
+  maxLineChars: number;
+  /** Size of the whole output in characters; `undefined`: no limit. */
+  maxChars: number | undefined;
+}
+
+export interface FormattedPage {
+  text: string;
+  /** One past the last line shown, counted from 0. */
+  end: number;
+  /** Where to go on; absent when nothing remains. */
+  nextOffset?: number;
+}
+
+/**
+ * A page with line numbers and, if lines remain, a footer that names the offset to continue with. The
+ * output is cut to size on a line end; a single line that is larger than the output is itself cut, and
+ * the footer says so. `remarks` are added to the footer.
+ */
+export function formatPage(page: Page, limits: PageLimits, remarks: readonly string[] = []): FormattedPage {
+  const budget =
+    limits.maxChars === undefined
+      ? Infinity
+      : Math.max(limits.maxChars - FOOTER_ROOM, Math.ceil(limits.maxChars / 2));
+  const shown: string[] = [];
+  const notices = [...remarks];
+  let used = 0;
+  for (const [index, line] of page.lines.entries()) {
+    const text = numberLine(wellFormed(line), page.start + index + 1, limits.maxLineChars).join("\n");
+    if (used + text.length > budget) {
+      if (index > 0) break;
+      const head = headOfLine(line, page.start + 1, limits.maxLineChars, budget);
+      notices.push(cutLineNotice(page.start + 1, head.characters, line.length));
+      shown.push(head.text);
+      break;
+    }
+    used += text.length + 1;
+    shown.push(text);
+  }
+  const end = page.start + shown.length;
+  const remains = page.more || shown.length < page.lines.length;
+  if (remains) notices.push(pageFooter(page.start, end, page.total));
+  return { text: withNotices(shown.join("\n"), notices), end, ...(remains ? { nextOffset: end } : {}) };
+}
+
+/** `[lines 1-50 of 120; continue with offset=50]`; `start` and `end` count from 0, `end` is exclusive. */
+export function pageFooter(start: number, end: number, total: number | undefined): string {
+  const of = total === undefined ? "" : ` of ${total}`;
+  return `[lines ${start + 1}-${end}${of}; continue with offset=${end}]`;
+}
+
+/** `count` things in words: `1 file`, `2 files`. */
+export function counted(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** `text`, and below it the notices there are, after a blank line. */
+export function withNotices(text: string, notices: readonly string[]): string {
+  return notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`;
+}
+
+/** As many whole pieces of one long line as fit; the start of the first piece when none does. */
+function headOfLine(line: string, lineNumber: number, maxLineChars: number, budget: number) {
+  const rows: string[] = [];
+  let used = 0;
+  let characters = 0;
+  for (const row of numberLine(wellFormed(line), lineNumber, maxLineChars)) {
+    if (used + row.length > budget) break;
+    rows.push(row);
+    used += row.length + 1;
+    characters += row.length - row.indexOf("\t") - 1;
+  }
+  if (rows.length > 0) return { text: rows.join("\n"), characters };
+  const piece = splitLine(wellFormed(line), Math.max(budget - 7, 2))[0] ?? "";
+  return { text: `${`${lineNumber}`.padStart(6)}\t${piece}`, characters: piece.length };
+}
+
+function cutLineNotice(lineNumber: number, shown: number, total: number): string {
+  return `[line ${lineNumber} has ${total} characters, the first ${shown} are shown; find text in the rest with grep]`;
+}
+
+/** Whether the units at `index` and `index + 1` are one character. */
+function isPair(text: string, index: number): boolean {
+  const high = text.charCodeAt(index);
+  const low = text.charCodeAt(index + 1);
+  return high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
+}
+
+function escapeCharacter(character: string): string {
+  const short = SHORT_ESCAPES[character];
+  return short ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+const UNPAIRED = /\p{Surrogate}/gu;
+const UNSAFE_IN_NAMES =
+  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]|\p{Surrogate}/gu;
+const UNSAFE_IN_TEXT =
+  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]|\p{Surrogate}/gu;

@@ -1,0 +1,59 @@
+import { z } from "zod";
+import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { counted, displayName, withNotices } from "./format.ts";
+import type { FileToolSettings } from "./options.ts";
+import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+
+const schema = z.strictObject({
+  pattern: z.string().min(1).describe("For example **/*.ts or src/{a,b}*.md"),
+  path: z.string().optional().describe("Directory to search from. Default: /"),
+});
+
+/** Finds files by name. */
+export function globTool(settings: FileToolSettings): ToolSpec<typeof schema> {
+  return defineTool({
+    name: "glob",
+    kind: "read",
+    description: [
+      `Find files by name. Answers with absolute paths, sorted, one per line, at most ${MAX_LINES}.`,
+      "`*` and `?` stay within a name, `**` spans directories, `[ab]` and `{a,b}` choose, a leading `!` negates.",
+      "A pattern without `/` matches in `path` itself only. To search file contents, use grep.",
+    ].join(" "),
+    schema,
+    pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
+    handle: (args, context) =>
+      cancellable("glob", context.signal, () => find(args, context, settings.allowedPrefixes)),
+  });
+}
+
+async function find(
+  args: z.output<typeof schema>,
+  { backend, signal }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<ToolResult> {
+  const checked = checkPath(args.path, backend, allowedPrefixes);
+  if (!checked.ok) return backendError(checked, args.path ?? "/");
+  const { path } = checked;
+  const result = await backend.glob(args.pattern, path, { signal });
+  if (result.error !== undefined) return backendError(result, path);
+  const { files = [], truncated = false, skipped = 0 } = result;
+  const paths = files.slice(0, MAX_LINES).map((file) => file.path);
+  const hidden = files.length - paths.length;
+  const notices = [
+    ...(hidden > 0 ? [`[${hidden} more not shown; narrow the pattern]`] : []),
+    ...(truncated ? ["[the search stopped before it was complete; narrow the pattern or path]"] : []),
+    ...(skipped > 0
+      ? [`[${counted(skipped, "directory", "directories")} could not be searched: permission denied]`]
+      : []),
+  ];
+  const text =
+    paths.length > 0
+      ? paths.map(displayName).join("\n")
+      : `No files found matching pattern '${displayName(args.pattern)}'`;
+  return {
+    content: withNotices(text, notices),
+    artifact: { paths, count: files.length, truncated, skipped },
+  };
+}
+
+const MAX_LINES = 1000;

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import type { GrepResult } from "../backends/backend.ts";
+import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { counted, displayName, withNotices } from "./format.ts";
+import { formatMatches } from "./grep-format.ts";
+import { matchLocator } from "./match-locator.ts";
+import type { FileToolSettings } from "./options.ts";
+import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+
+const schemaFor = (maxCount: number) =>
+  z.strictObject({
+    pattern: z.string().min(1).describe("Literal text, or an expression with `regex`."),
+    path: z.string().optional().describe("Directory or file to search. Default: /"),
+    glob: z.string().min(1).nullish().describe("Search only these files; without `/`, by name at any depth."),
+    output_mode: z.enum(["content", "files_with_matches", "count"]).default("content"),
+    max_count: z.int().min(1).max(100_000).default(maxCount).describe("Matches to stop at."),
+    regex: z.boolean().default(false).describe("Read the pattern as an RE2 expression, line by line."),
+    case_sensitive: z.boolean().default(true),
+    context_lines: z.int().min(0).max(100).default(0).describe("Lines to show around each match."),
+  });
+
+type GrepSchema = ReturnType<typeof schemaFor>;
+type GrepArguments = z.output<GrepSchema>;
+
+/** Searches the contents of files. */
+export function grepTool(settings: FileToolSettings): ToolSpec<GrepSchema> {
+  return defineTool({
+    name: "grep",
+    kind: "read",
+    description: [
+      "Search the contents of text files, line by line, for literal text.",
+      "Answers per file with its path and the matching lines with their numbers;",
+      "files_with_matches gives paths only, count the number of matching lines per file.",
+      "To find files by name, use glob.",
+    ].join(" "),
+    schema: schemaFor(settings.grepMaxCount),
+    pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
+    handle: (args, context) =>
+      cancellable("grep", context.signal, () => search(args, context, settings.allowedPrefixes)),
+  });
+}
+
+async function search(
+  args: GrepArguments,
+  { backend, signal }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<ToolResult> {
+  const checked = checkPath(args.path, backend, allowedPrefixes);
+  if (!checked.ok) return backendError(checked, args.path ?? "/");
+  const { path } = checked;
+  const result = await backend.grep(args.pattern, path, args.glob ?? null, args.max_count, {
+    signal,
+    regex: args.regex,
+    caseSensitive: args.case_sensitive,
+    ...(args.output_mode === "content" ? { contextLines: args.context_lines } : {}),
+    ...(args.output_mode === "files_with_matches" ? { maxPerFile: 1 } : {}),
+  });
+  if (result.error !== undefined) return backendError(result, path);
+  const matches = (result.matches ?? []).slice(0, args.max_count);
+  const formatted = formatMatches(matches, args.output_mode, matchLocator(args));
+  const text =
+    matches.length > 0 ? formatted.text : `No matches found for pattern '${displayName(args.pattern)}'`;
+  return {
+    content: withNotices(text, [...formatted.notices, ...resultNotices(result, args.max_count)]),
+    artifact: {
+      matches: matches.map((match) => ({ path: match.path, line: match.line })),
+      truncated: result.truncated === true || (result.matches ?? []).length > matches.length,
+      skipped: result.skipped ?? 0,
+    },
+  };
+}
+
+function resultNotices({ matches = [], truncated, skipped = 0 }: GrepResult, maxCount: number): string[] {
+  const capped = matches.length > maxCount || (truncated === true && matches.length === maxCount);
+  return [
+    ...(capped
+      ? [`[stopped at ${maxCount} matches; narrow the pattern or path, or raise max_count]`]
+      : truncated
+        ? ["[the search stopped before it was complete; narrow the pattern or path]"]
+        : []),
+    ...(skipped > 0
+      ? [`[${counted(skipped, "file", "files")} not searched: too large or not readable]`]
+      : []),
+  ];
+}

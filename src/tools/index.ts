@@ -1,0 +1,39 @@
+import { deleteTool } from "./delete.ts";
+import { editFileTool } from "./edit-file.ts";
+import { executeTool } from "./execute.ts";
+import { globTool } from "./glob.ts";
+import { grepTool } from "./grep.ts";
+import { lsTool } from "./ls.ts";
+import { type FileToolName, type FileToolOptions, type FileToolSettings, resolveOptions } from "./options.ts";
+import { readFileTool } from "./read-file.ts";
+import type { ToolSpec } from "./tool.ts";
+import { writeFileTool } from "./write-file.ts";
+
+/** The file tools and, where they are on, `delete` and `execute`; always in this order. */
+const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => ToolSpec>> = {
+  ls: lsTool,
+  read_file: readFileTool,
+  write_file: writeFileTool,
+  edit_file: editFileTool,
+  glob: globTool,
+  grep: grepTool,
+  delete: deleteTool,
+  execute: executeTool,
+};
+
+/** The tools that work on the backend of their call. */
+export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
+  const settings = resolveOptions(options);
+  return Object.entries(FILE_TOOLS)
+    .filter(([name]) => isOn(name as FileToolName, options)) // the keys of the record above
+    .map(([name, make]) => {
+      const description = options.toolDescriptions?.[name as FileToolName]; // as above
+      return description === undefined ? make(settings) : { ...make(settings), description };
+    });
+}
+
+function isOn(name: FileToolName, options: FileToolOptions): boolean {
+  if (name === "delete" && options.delete !== true) return false;
+  if (name === "execute" && options.execute !== true) return false;
+  return options.tools === undefined || options.tools.includes(name);
+}

@@ -1,0 +1,58 @@
+import { z } from "zod";
+import type { FileInfo } from "../backends/backend.ts";
+import { withSlash } from "../backends/paths.ts";
+import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { counted, displayName, withNotices } from "./format.ts";
+import type { FileToolSettings } from "./options.ts";
+import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+
+const schema = z.strictObject({
+  path: z.string().optional().describe("Directory. Default: /"),
+});
+
+/** Lists one directory. */
+export function lsTool(settings: FileToolSettings): ToolSpec<typeof schema> {
+  return defineTool({
+    name: "ls",
+    kind: "read",
+    description:
+      "List the entries of one directory, one per line: path, size and time of the last change; a directory ends in /. For files anywhere below, use glob.",
+    schema,
+    pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
+    handle: (args, context) =>
+      cancellable("ls", context.signal, () => list(args.path, context, settings.allowedPrefixes)),
+  });
+}
+
+async function list(
+  raw: string | undefined,
+  { backend, signal }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<ToolResult> {
+  const checked = checkPath(raw, backend, allowedPrefixes);
+  if (!checked.ok) return backendError(checked, raw ?? "/");
+  const { path } = checked;
+  const result = await backend.ls(path, { signal });
+  if (result.error !== undefined) return backendError(result, path);
+  const { files = [], skipped = 0 } = result;
+  const text = files.length > 0 ? files.map(entryLine).join("\n") : `No files found in ${displayName(path)}`;
+  const notices =
+    skipped > 0 ? [`[${counted(skipped, "entry", "entries")} could not be read: permission denied]`] : [];
+  return {
+    content: withNotices(text, notices),
+    artifact: { path, entries: files.slice(0, MAX_ARTIFACT_ENTRIES), count: files.length, skipped },
+  };
+}
+
+/** `/a.md (120 bytes, modified 2026-01-01T00:00:00.000Z)`, `/notes/ (directory)`. */
+function entryLine({ path, is_dir: isDirectory, size, modified_at: modified }: FileInfo): string {
+  if (isDirectory) return `${withSlash(displayName(path))} (directory)`;
+  const facts = [
+    ...(size === undefined ? [] : [`${size} bytes`]),
+    ...(modified ? [`modified ${modified}`] : []),
+  ];
+  return displayName(path) + (facts.length > 0 ? ` (${facts.join(", ")})` : "");
+}
+
+/** The artifact is stored with the message and is not evicted, so it is bounded here. */
+const MAX_ARTIFACT_ENTRIES = 1000;

@@ -1,0 +1,63 @@
+export type FileToolName =
+  | "ls"
+  | "read_file"
+  | "write_file"
+  | "edit_file"
+  | "glob"
+  | "grep"
+  | "delete"
+  | "execute";
+
+/** How the file tools of one agent behave. */
+export interface FileToolOptions {
+  /** Size in tokens (4 characters each) at which `read_file` ends a page. `null`: no limit. Default 20000. */
+  evictTokens?: number | null;
+  /** Matches `grep` stops at unless a call says otherwise. Default 1000. */
+  grepMaxCount?: number;
+  /** Lines `read_file` returns unless a call says otherwise. Default 2000. */
+  readLimit?: number;
+  /** Longest line `read_file` shows in one piece. Default 10000. */
+  maxLineChars?: number;
+  /** Paths the tools accept: these and what is below them. Default: all. */
+  allowedPrefixes?: readonly string[];
+  /** Texts that replace the built-in descriptions. */
+  toolDescriptions?: Readonly<Partial<Record<FileToolName, string>>>;
+  /** The tools to offer, of those that are on. Default: all of them. */
+  tools?: readonly FileToolName[];
+  /** Whether `delete` is on. Default false. */
+  delete?: boolean;
+  /** Whether `execute` is on; for backends that can run commands. Default false. */
+  execute?: boolean;
+  /**
+   * Which images, audio, video and PDF files the model takes, by MIME type. Default: all audio, video and PDF,
+   * and the image types every model with images reads: PNG, JPEG, GIF and WebP.
+   */
+  acceptsMedia?: (mimeType: string) => boolean;
+}
+
+/** The options with their defaults, in the units the tools work with. */
+export interface FileToolSettings {
+  /** Characters of a `read_file` page; `undefined`: no limit. */
+  readonly maxChars: number | undefined;
+  readonly grepMaxCount: number;
+  readonly readLimit: number;
+  readonly maxLineChars: number;
+  readonly allowedPrefixes: readonly string[] | undefined;
+  readonly acceptsMedia: (mimeType: string) => boolean;
+}
+
+export function resolveOptions(options: FileToolOptions): FileToolSettings {
+  const evictTokens = options.evictTokens === undefined ? DEFAULT_EVICT_TOKENS : options.evictTokens;
+  return {
+    maxChars: evictTokens === null ? undefined : evictTokens * CHARS_PER_TOKEN,
+    grepMaxCount: options.grepMaxCount ?? 1000,
+    readLimit: options.readLimit ?? 2000,
+    maxLineChars: options.maxLineChars ?? 10_000,
+    allowedPrefixes: options.allowedPrefixes,
+    acceptsMedia: options.acceptsMedia ?? ((mimeType) => COMMON_MEDIA.test(mimeType)),
+  };
+}
+
+const DEFAULT_EVICT_TOKENS = 20_000;
+const CHARS_PER_TOKEN = 4;
+const COMMON_MEDIA = /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/;

@@ -1,0 +1,47 @@
+import { headOf } from "../core/text.ts";
+import type { Backend, FileData } from "../backends/backend.ts";
+import { type TextChange, unifiedDiff } from "./diff-preview.ts";
+import { displayName, displayText } from "./format.ts";
+import type { CallPreview } from "./tool.ts";
+
+/** What a file holds at the moment a person is asked about changing it. */
+export type CurrentText =
+  | { kind: "absent" }
+  | { kind: "text"; text: string }
+  | { kind: "unreadable"; reason: string };
+
+/** Reads the file through the backend, unless it is too large to compare. */
+export async function currentText(path: string, backend: Backend, signal: AbortSignal): Promise<CurrentText> {
+  const listed = await backend.ls(path, { signal });
+  const [entry] = listed.files ?? [];
+  if (entry && entry.path === path && (entry.size ?? 0) > MAX_PREVIEW_BYTES) {
+    return { kind: "unreadable", reason: "the file is too large to compare" };
+  }
+  const { data, error, code } = await backend.readRaw(path, { signal });
+  if (code === "not_found") return { kind: "absent" };
+  if (error !== undefined || !data) return { kind: "unreadable", reason: displayName(error ?? "no content") };
+  const text = textOf(data);
+  return text === undefined ? { kind: "unreadable", reason: "the file is binary" } : { kind: "text", text };
+}
+
+/** A change of text as a diff. */
+export function diffPreview(summary: string, change: TextChange): CallPreview {
+  return { kind: "diff", summary: displayName(summary), detail: unifiedDiff(change) };
+}
+
+/** A call that cannot be shown as a diff: its arguments. */
+export function argumentsPreview(summary: string, args: Record<string, unknown>): CallPreview {
+  const pretty = JSON.stringify(args, null, 2);
+  const missing = pretty.length - MAX_ARGUMENT_CHARS;
+  const detail =
+    missing > 0 ? `${headOf(pretty, MAX_ARGUMENT_CHARS)}\n[${missing} more characters not shown]` : pretty;
+  return { kind: "arguments", summary: displayName(summary), detail: displayText(detail) };
+}
+
+function textOf({ content }: FileData): string | undefined {
+  if (typeof content === "string") return content;
+  return Array.isArray(content) ? content.join("\n") : undefined;
+}
+
+const MAX_PREVIEW_BYTES = 10 * 1024 * 1024;
+const MAX_ARGUMENT_CHARS = 20_000;

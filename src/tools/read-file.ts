@@ -1,0 +1,84 @@
+import { z } from "zod";
+import type { ReadResult } from "../backends/backend.ts";
+import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { type Page, formatPage, splitLines, withNotices } from "./format.ts";
+import { mediaResult } from "./media.ts";
+import type { FileToolSettings } from "./options.ts";
+import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+
+const schemaFor = (readLimit: number) =>
+  z.strictObject({
+    file_path: z.string(),
+    offset: z.int().default(0).describe("First line, counted from 0."),
+    limit: z.int().min(1).default(readLimit).describe("Number of lines."),
+  });
+
+type ReadSchema = ReturnType<typeof schemaFor>;
+
+/** Reads one page of a text file, or a whole image, audio, video or PDF file. */
+export function readFileTool(settings: FileToolSettings): ToolSpec<ReadSchema> {
+  return defineTool({
+    name: "read_file",
+    kind: "read",
+    description: [
+      "Read a text file.",
+      "Each line comes with its number and a tab, which are not part of the file; a very long line is continued on lines numbered 12.1, 12.2.",
+      "When lines remain, the last line of the answer names the offset to continue with.",
+      "Images, audio, video and PDF files are returned as such.",
+      "To find something in a large file or in many files, use grep first.",
+    ].join(" "),
+    schema: schemaFor(settings.readLimit),
+    aliases: { path: "file_path" },
+    pathOf: ({ file_path: path }) => pathArgument(path, settings.allowedPrefixes),
+    handle: (args, context) => cancellable("read_file", context.signal, () => read(args, context, settings)),
+  });
+}
+
+async function read(
+  args: z.output<ReadSchema>,
+  { backend, signal }: ToolContext,
+  settings: FileToolSettings,
+): Promise<ToolResult> {
+  const checked = checkPath(args.file_path, backend, settings.allowedPrefixes);
+  if (!checked.ok) return backendError(checked, args.file_path);
+  const { path } = checked;
+  const offset = Math.max(args.offset, 0);
+  const limit = linesToAskFor(args.limit, settings.maxChars);
+  const result = await backend.read(path, offset, limit, { signal });
+  if (result.error !== undefined) return backendError(result, path);
+  const { content = "", mimeType = "application/octet-stream", version, totalLines } = result;
+  if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
+  const notices = args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : [];
+  if (content === "" && !totalLines) {
+    return { content: withNotices(EMPTY_REMINDER, notices), artifact: { path, version, totalLines: 0 } };
+  }
+  const page = pageOf(result, content, offset, limit);
+  const formatted = formatPage(page, settings, notices);
+  return {
+    content: formatted.text,
+    artifact: {
+      path,
+      version,
+      startLine: page.start,
+      endLine: formatted.end,
+      totalLines,
+      nextOffset: formatted.nextOffset,
+    },
+  };
+}
+
+function pageOf(result: ReadResult, content: string, offset: number, limit: number): Page {
+  const { startLine: start = offset, endLine, totalLines: total, nextOffset } = result;
+  const lines = splitLines(content, endLine === undefined ? undefined : endLine - start);
+  const end = start + lines.length;
+  // A backend that says neither how long the file is nor where to go on: a full page may have a next one.
+  const more = nextOffset !== undefined || (total === undefined ? lines.length >= limit : end < total);
+  return { lines, start, more, ...(total === undefined ? {} : { total }) };
+}
+
+/** No more lines than could be shown: a numbered line takes at least 8 characters. */
+function linesToAskFor(limit: number, maxChars: number | undefined): number {
+  return maxChars === undefined ? limit : Math.min(limit, Math.ceil(maxChars / 8) + 1);
+}
+
+const EMPTY_REMINDER = "System reminder: File exists but has empty contents";

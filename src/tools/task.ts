@@ -1,0 +1,68 @@
+import { z } from "zod";
+import { cancellable } from "./call.ts";
+import { displayName, displayText } from "./format.ts";
+import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
+
+export interface SubagentSummary {
+  name: string;
+  /** When to use it, for the model that delegates. */
+  description: string;
+}
+
+export interface TaskToolOptions {
+  /** The types a call may name, in the order they are listed. */
+  subagents: readonly SubagentSummary[];
+  /** Replaces the built-in text; `{available_agents}` in it stands for the list of types. */
+  description?: string;
+}
+
+const taskSchema = z.strictObject({
+  description: z
+    .string()
+    .min(1)
+    .describe("The whole assignment: goal, facts the subagent cannot see, form of the report."),
+  subagent_type: z.string().describe("One of the types listed above."),
+});
+
+/** Delegates to a subagent through the context's `spawn`. */
+export function taskTool(options: TaskToolOptions): ToolSpec<typeof taskSchema> {
+  const names = options.subagents.map(({ name }) => name);
+  return defineTool({
+    name: "task",
+    kind: "delegate",
+    description: describeTask(options),
+    schema: taskSchema,
+    handle: (args, context) => cancellable("task", context.signal, () => delegate(args, names, context)),
+    async preview({ subagent_type: type, description }) {
+      return {
+        kind: "arguments",
+        summary: displayName(`Delegate a task to the subagent '${type}'`),
+        detail: displayText(description),
+      };
+    },
+  });
+}
+
+async function delegate(
+  { description, subagent_type: type }: z.output<typeof taskSchema>,
+  names: readonly string[],
+  { spawn }: ToolContext,
+): Promise<ToolResult> {
+  if (!names.includes(type)) {
+    const allowed = names.map((name) => `\`${name}\``).join(", ");
+    return toolError(`invoked agent of type ${displayName(type)}, the only allowed types are ${allowed}`);
+  }
+  if (!spawn) return toolError("subagents are not available here; do the task directly.");
+  const report = await spawn({ subagentType: type, description });
+  return report.content.length > 0 ? report : { ...report, content: "Task completed" };
+}
+
+function describeTask({ subagents, description = DESCRIPTION }: TaskToolOptions): string {
+  const list = subagents.map(({ name, description }) => `- ${name}: ${description}`).join("\n");
+  return description.replaceAll("{available_agents}", () => list);
+}
+
+const DESCRIPTION = `Hand a task to a subagent that works on its own, in its own context, and answers once with a report. It shares your files and sees nothing of this conversation but the description you write. Start independent tasks in one reply; they run at the same time. Do a single lookup or a small edit yourself.
+
+Subagent types:
+{available_agents}`;

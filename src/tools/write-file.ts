@@ -1,0 +1,104 @@
+import { z } from "zod";
+import { invalidBase64, isDirectory } from "../backends/errors.ts";
+import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
+import { oneLine } from "../core/text.ts";
+import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { counted, displayName, isWellFormed } from "./format.ts";
+import type { FileToolSettings } from "./options.ts";
+import { argumentsPreview, currentText, diffPreview } from "./preview.ts";
+import {
+  type CallPreview,
+  type ToolContext,
+  type ToolResult,
+  type ToolSpec,
+  defineTool,
+  toolError,
+} from "./tool.ts";
+
+const schema = z.strictObject({
+  file_path: z.string(),
+  content: z.string().describe("The whole text; base64 for a binary type such as .png."),
+});
+
+type WriteArguments = z.output<typeof schema>;
+
+/** Creates a file. */
+export function writeFileTool(settings: FileToolSettings): ToolSpec<typeof schema> {
+  const { allowedPrefixes } = settings;
+  return defineTool({
+    name: "write_file",
+    kind: "write",
+    description:
+      "Create a new file; missing parent directories are made. An existing file is not overwritten: change it with edit_file.",
+    schema,
+    aliases: { path: "file_path" },
+    pathOf: ({ file_path: path }) => pathArgument(path, allowedPrefixes),
+    handle: (args, context) =>
+      cancellable("write_file", context.signal, () => write(args, context, allowedPrefixes)),
+    preview: (args, context) => previewWrite(args, context, allowedPrefixes),
+  });
+}
+
+async function write(
+  { file_path: raw, content }: WriteArguments,
+  { backend, signal }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<ToolResult> {
+  const checked = checkPath(raw, backend, allowedPrefixes);
+  if (!checked.ok) return backendError(checked, raw);
+  const { path } = checked;
+  if (checked.directory) return backendError(isDirectory(path), path);
+  if (!isWellFormed(content)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
+  const result = await backend.write(path, content, { mode: "create", signal });
+  if (result.error !== undefined) return backendError(result, path);
+  const written = result.path ?? path;
+  return {
+    content: `Successfully wrote to '${displayName(written)}'`,
+    artifact: { path: written, version: result.version },
+    ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
+  };
+}
+
+async function previewWrite(
+  { file_path: raw, content }: WriteArguments,
+  { backend, signal }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<CallPreview> {
+  const checked = checkPath(raw, backend, allowedPrefixes);
+  if (!checked.ok)
+    return argumentsPreview(`Write a file; it would fail: ${checked.error}`, { file_path: raw, content });
+  const { path } = checked;
+  if (!isTextType(mimeTypeOf(path))) return binaryPreview(path, content);
+  const current = await currentText(path, backend, signal);
+  if (current.kind === "unreadable") {
+    return argumentsPreview(`Write ${path}; its content could not be compared: ${current.reason}`, {
+      file_path: path,
+      content,
+    });
+  }
+  if (current.kind === "absent") {
+    const lines = counted(lineCount(content), "line", "lines");
+    return diffPreview(`Create ${path} (${lines})`, { path, before: undefined, after: content });
+  }
+  const summary = `Write ${path}; it would fail, because the file already exists`;
+  return diffPreview(summary, { path, before: current.text, after: content });
+}
+
+/** Base64 is not worth reading; type and size are. */
+function binaryPreview(path: string, content: string): CallPreview {
+  const mimeType = mimeTypeOf(path);
+  const bytes = decodeBase64(content);
+  const summary = bytes
+    ? `Create ${path} (${mimeType}, ${bytes.length} bytes)`
+    : `Write ${path}; it would fail: ${invalidBase64(path, mimeType).error}`;
+  return argumentsPreview(summary, { file_path: path, content: oneLine(content, BASE64_HEAD) });
+}
+
+function lineCount(text: string): number {
+  const breaks = text.split("\n").length - 1;
+  return text === "" || text.endsWith("\n") ? breaks : breaks + 1;
+}
+
+const BASE64_HEAD = 200;
+const UNPAIRED_SURROGATE =
+  "content has half of a surrogate pair and cannot be stored as UTF-8; send the whole character or leave it out.";

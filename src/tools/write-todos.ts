@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { type Todo, defineTool } from "./tool.ts";
+
+const todo = z.strictObject({
+  content: z.string().min(1).describe("One step, as an instruction."),
+  status: z.enum(["pending", "in_progress", "completed"]),
+});
+
+/**
+ * Replaces the todo list of the thread. Two of these calls in one reply contradict each other; the agent's
+ * todo middleware refuses both.
+ */
+export const writeTodosTool = defineTool({
+  name: "write_todos",
+  kind: "plan",
+  description: [
+    "Replace the todo list of this task; send the whole list, at most once per reply.",
+    "Use it for work of three steps or more, not for a simple request.",
+    "Keep exactly one todo in_progress, mark it completed as soon as it is done, and revise the list when facts change.",
+    "Answers with the list as it now is.",
+  ].join(" "),
+  schema: z.strictObject({ todos: z.array(todo).describe("All todos, in order of work.") }),
+  async handle({ todos }) {
+    const list: Todo[] = todos;
+    return {
+      content: `Updated todo list to ${JSON.stringify(list)}`,
+      artifact: { todos: list },
+      update: { todos: list },
+    };
+  },
+});
