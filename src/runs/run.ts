@@ -2,26 +2,32 @@ import type { AgentPath, Decision, DecisionType, TokenUsage } from "../agent/age
 export type { AgentPath, AgentPathSegment, Decision, DecisionType, TokenUsage } from "../agent/agent-core.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 
+/** Statuses that nothing follows. */
+export type FinalStatus = "completed" | "failed" | "cancelled";
+/** Statuses of a run that is not over. `input_required`: at least one approval is pending. */
+export type OpenStatus = "working" | "input_required";
 /** `working ⇄ input_required → completed | failed | cancelled`; the last three are final. */
-export type RunStatus = "working" | "input_required" | "completed" | "failed" | "cancelled";
+export type RunStatus = OpenStatus | FinalStatus;
 
 /** Whose run it is: `local` on stdio, the token's subject on HTTP. */
 export type Principal = string;
 
 /** Stable reasons why a run failed. Clients branch on them. */
-export type FailureReason =
-  | "model_auth"
-  | "model_not_found"
-  | "model_rate_limited"
-  | "model_unavailable"
-  | "model_stream_broken"
-  | "model_error"
-  | "context_overflow"
-  | "max_iterations"
-  | "recursion_limit"
-  | "configuration"
-  | "storage"
-  | "internal";
+export const FAILURE_REASONS = [
+  "model_auth",
+  "model_not_found",
+  "model_rate_limited",
+  "model_unavailable",
+  "model_stream_broken",
+  "model_error",
+  "context_overflow",
+  "max_iterations",
+  "recursion_limit",
+  "configuration",
+  "storage",
+  "internal",
+] as const;
+export type FailureReason = (typeof FAILURE_REASONS)[number];
 
 export interface Run {
   id: string;
@@ -118,5 +124,48 @@ export interface RunView {
   activity: string;
 }
 
-export const isFinal = (status: RunStatus): boolean =>
-  status === "completed" || status === "failed" || status === "cancelled";
+/** Which status may follow which. An approval that is still pending keeps a run from completing. */
+interface Transitions {
+  working: "input_required" | FinalStatus;
+  input_required: "working" | "failed" | "cancelled";
+}
+
+/** One legal change of status. An illegal pair does not compile. */
+export type Transition = {
+  [From in OpenStatus]: { [To in Transitions[From]]: { from: From; to: To } }[Transitions[From]];
+}[OpenStatus];
+
+/** The same rule as data. */
+export const TRANSITIONS: { readonly [From in OpenStatus]: readonly Transitions[From][] } = {
+  working: ["input_required", "completed", "failed", "cancelled"],
+  input_required: ["working", "failed", "cancelled"],
+};
+
+export function isFinal(status: RunStatus): status is FinalStatus {
+  return status === "completed" || status === "failed" || status === "cancelled";
+}
+
+/**
+ * The change that makes an open run's status agree with its number of pending approvals; `undefined`
+ * when it agrees already.
+ */
+export function settle(status: OpenStatus, pendingApprovals: number): Transition | undefined {
+  if (status === "working" && pendingApprovals > 0) return { from: "working", to: "input_required" };
+  if (status === "input_required" && pendingApprovals === 0) return { from: "input_required", to: "working" };
+  return undefined;
+}
+
+/** The end of an open run before its agent had finished. */
+export function breakOff(status: OpenStatus, to: "failed" | "cancelled"): Transition {
+  return status === "working" ? { from: "working", to } : { from: "input_required", to };
+}
+
+/** What a decision makes of an approval. */
+export function decidedStatus(decision: Decision): "approved" | "edited" | "rejected" {
+  if (decision.type === "approve") return "approved";
+  return decision.type === "edit" ? "edited" : "rejected";
+}
+
+export function isFailureReason(code: string): code is FailureReason {
+  return FAILURE_REASONS.some((reason) => reason === code);
+}

@@ -1,0 +1,68 @@
+/** Tells when a run may have changed; not what changed. */
+export interface Subscription {
+  /** Resolves after a change since the last call, or when `signal` aborts or the feed closes. */
+  changed(signal: AbortSignal): Promise<void>;
+  close(): void;
+}
+
+interface Listener {
+  dirty: boolean;
+  wake: (() => void) | undefined;
+}
+
+/** News of changed runs for those who follow them in this process. A slow follower only sees less news. */
+export class ChangeFeed {
+  readonly #listeners = new Map<string, Set<Listener>>();
+  #closed = false;
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  notify(runId: string): void {
+    for (const listener of this.#listeners.get(runId) ?? []) mark(listener);
+  }
+
+  /** Something changed, perhaps in another process; nobody knows which run. */
+  notifyAll(): void {
+    for (const listeners of this.#listeners.values()) for (const listener of listeners) mark(listener);
+  }
+
+  subscribe(runId: string): Subscription {
+    const listener: Listener = { dirty: false, wake: undefined };
+    const listeners = this.#listeners.get(runId) ?? new Set();
+    this.#listeners.set(runId, listeners.add(listener));
+    return {
+      changed: (signal) => this.#next(listener, signal),
+      close: () => {
+        listeners.delete(listener);
+        if (listeners.size === 0 && this.#listeners.get(runId) === listeners) this.#listeners.delete(runId);
+      },
+    };
+  }
+
+  /** Wakes everyone; nothing waits any more from here on. */
+  close(): void {
+    this.#closed = true;
+    this.notifyAll();
+  }
+
+  #next(listener: Listener, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        signal.removeEventListener("abort", wake);
+        listener.wake = undefined;
+        listener.dirty = false;
+        resolve();
+      };
+      if (listener.dirty || this.#closed || signal.aborted) return wake();
+      listener.wake = wake;
+      signal.addEventListener("abort", wake, { once: true });
+    });
+  }
+}
+
+function mark(listener: Listener): void {
+  listener.dirty = true;
+  listener.wake?.();
+}

@@ -1,0 +1,56 @@
+import type { Agent, Decision } from "../agent/agent-core.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Principal, Run } from "./run.ts";
+import type { RunStore } from "./run-store.ts";
+import type { DecideOutcome } from "./service.ts";
+
+export interface DecideRequest {
+  principal: Principal;
+  runId: string;
+  approvalId: string;
+  decision: Decision;
+  by: string;
+}
+
+export interface DecideContext {
+  store: RunStore;
+  agentFor: (run: Run) => Promise<Agent>;
+  clock: Clock;
+}
+
+/** Stores a person's decision on one call. Nothing but this decides: no time-out, no other approval. */
+export async function decide(
+  { principal, runId, approvalId, decision, by }: DecideRequest,
+  { store, agentFor, clock }: DecideContext,
+): Promise<DecideOutcome> {
+  const run = store.get(principal, runId);
+  const approval = run === undefined ? undefined : store.approvals.get(runId, approvalId);
+  if (run === undefined || approval === undefined) {
+    return { ok: false, code: "not_found", message: `There is no approval ${approvalId} in run ${runId}.` };
+  }
+  if (approval.status !== "pending") return { ok: true, approval, repeated: true };
+  if (!approval.allowedDecisions.includes(decision.type)) {
+    const allowed = approval.allowedDecisions.join(", ");
+    return {
+      ok: false,
+      code: "not_allowed",
+      message: `"${decision.type}" is not possible for this call of ${approval.tool}. Possible: ${allowed}.`,
+    };
+  }
+  const checked = decision.type === "edit" ? await checkedEdit(decision, await agentFor(run)) : decision;
+  if (typeof checked === "string") return { ok: false, code: "invalid_arguments", message: checked };
+  const decided = store.decide(run, approval, checked, by, clock());
+  if (decided !== undefined) return { ok: true, approval: decided, repeated: false };
+  // Decided by someone else while this was checked.
+  return { ok: true, approval: store.approvals.get(runId, approvalId) ?? approval, repeated: true };
+}
+
+/** The edit with its arguments as the tool will get them, or what is wrong with them. */
+async function checkedEdit(
+  decision: Extract<Decision, { type: "edit" }>,
+  agent: Agent,
+): Promise<Decision | string> {
+  const { name, args } = decision.editedAction;
+  const checked = agent.validateCall(name, args);
+  return checked.ok ? { type: "edit", editedAction: { name, args: checked.args } } : checked.message;
+}

@@ -1,0 +1,129 @@
+import type { Agent, AgentEvent, AgentInput } from "../agent/agent-core.ts";
+import type { Clock } from "../core/clock.ts";
+import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
+import type { Logger } from "../core/logger.ts";
+import { entryOf } from "./journal.ts";
+import { type Lease, LeaseLostError } from "./lease-store.ts";
+import { type FailureReason, type Run, isFailureReason } from "./run.ts";
+import type { WorkStore } from "./work-store.ts";
+
+export interface ExecutionContext {
+  work: WorkStore;
+  agentFor(run: Run): Promise<Agent>;
+  clock: Clock;
+  newId: IdSource;
+  log: Logger;
+}
+
+/** Why work on a run is broken off. `cancelled` and `lease_lost`: the run is no longer ours to write to. */
+export type StopReason = "cancelled" | "parked" | "lease_lost";
+
+/** Work on one claimed run. */
+export interface Execution {
+  readonly run: Run;
+  readonly lease: Lease;
+  readonly controller: AbortController;
+  /** Why `controller` was aborted. */
+  stop: StopReason | undefined;
+}
+
+type StreamEnd = Extract<AgentEvent, { kind: "finished" | "paused" }>;
+
+/**
+ * Works on a claimed run until it ends, waits for people or is broken off. Never throws: what goes wrong
+ * ends the run. False when even that could not be stored.
+ */
+export async function execute(execution: Execution, context: ExecutionContext): Promise<boolean> {
+  try {
+    await converse(execution, context);
+    return true;
+  } catch (thrown) {
+    try {
+      settleThrown(thrown, execution, context);
+      return true;
+    } catch (failed) {
+      if (failed instanceof LeaseLostError) return true;
+      context.log.error("run.not_settled", { runId: execution.run.id, error: failed, after: thrown });
+      return false;
+    }
+  }
+}
+
+async function converse(execution: Execution, context: ExecutionContext): Promise<void> {
+  const { lease, run } = execution;
+  const { work, clock } = context;
+  const agent = await context.agentFor(run);
+  for (;;) {
+    const input = work.nextInput(lease);
+    const end = await stream(agent, input, execution, context);
+    if (end.kind === "finished") return work.complete(lease, end, clock());
+    const delivered = input.kind === "resume" ? Object.keys(input.answers) : [];
+    const outcome = work.pause(lease, end.interrupts, delivered, clock());
+    if (outcome === "waiting") return;
+    if (outcome === "stuck") throw new Error("The agent paused without an approval that is still open.");
+    execution.controller.signal.throwIfAborted();
+  }
+}
+
+/** Gives the agent one input and journals what it tells. */
+async function stream(
+  agent: Agent,
+  input: AgentInput,
+  { run, lease, controller: { signal } }: Execution,
+  { work, clock }: ExecutionContext,
+): Promise<StreamEnd> {
+  // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
+  const { streamEvents } = await import("../agent/agent-core.ts");
+  let handedOver = input.kind !== "task";
+  for await (const event of streamEvents(agent, input, { threadId: run.threadId, runId: run.id, signal })) {
+    if (!handedOver) work.markHandedOver(lease);
+    handedOver = true;
+    if (event.kind === "finished" || event.kind === "paused") return event;
+    if (event.kind === "approval_requested") {
+      work.requestApprovals(lease, event.agent, event.interruptId, event.request, clock());
+    } else {
+      work.record(lease, entryOf(event), clock());
+    }
+  }
+  signal.throwIfAborted();
+  throw new Error("The agent's events ended without a result.");
+}
+
+/** Writes down how work on a run ended that did not end by itself. */
+function settleThrown(thrown: unknown, execution: Execution, context: ExecutionContext): void {
+  const { lease, run, stop } = execution;
+  if (thrown instanceof LeaseLostError || stop === "cancelled" || stop === "lease_lost") return;
+  if (stop === "parked") return context.work.park(lease, true, context.clock());
+  const failure = failureOf(thrown, run, context);
+  context.log.warn("run.failed", { runId: run.id, reason: failure.reason });
+  context.work.fail(lease, failure, context.clock());
+}
+
+function failureOf(
+  thrown: unknown,
+  run: Run,
+  { newId, log }: ExecutionContext,
+): { reason: FailureReason; message: string } {
+  if (thrown instanceof RunFailure && isFailureReason(thrown.code)) {
+    return { reason: thrown.code, message: thrown.message };
+  }
+  if (thrown instanceof ConfigurationError) return { reason: "configuration", message: thrown.message };
+  const reference = newId("evt");
+  log.error("run.unexpected_error", {
+    runId: run.id,
+    reference,
+    message: errorMessage(thrown),
+    error: thrown,
+  });
+  const storage = thrown instanceof Error && thrown.name === "SqliteError";
+  return storage
+    ? {
+        reason: "storage",
+        message: `The run could not be stored. Check free space and access of the data directory; the server's log tells more under ${reference}.`,
+      }
+    : {
+        reason: "internal",
+        message: `An unexpected error ended the run; the server's log tells more under ${reference}.`,
+      };
+}

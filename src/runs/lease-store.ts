@@ -1,0 +1,142 @@
+import type { Statement } from "better-sqlite3";
+import type { Database } from "../storage/database.ts";
+import { fairest } from "./queue.ts";
+import type { RunRow } from "./rows.ts";
+import type { OpenStatus } from "./run.ts";
+
+/** The right to work on a run, until it expires without a heartbeat or someone else claims the run. */
+export interface Lease {
+  readonly runId: string;
+  /** Id of the server process. */
+  readonly owner: string;
+  /** Number of the claim; grows with every one. */
+  readonly epoch: number;
+}
+
+/** Someone else works on the run now, or it has ended: whoever gets this must stop at once. */
+export class LeaseLostError extends Error {
+  constructor(runId: string) {
+    super(`The lease of run ${runId} is lost.`);
+    this.name = "LeaseLostError";
+  }
+}
+
+export interface ClaimRequest {
+  owner: string;
+  environment: string;
+  /** Number of runs this process works on, by principal. */
+  active: ReadonlyMap<string, number>;
+  now: number;
+  expiresAt: number;
+}
+
+export interface Claim {
+  lease: Lease;
+  /** The row as it was before the claim. */
+  before: RunRow;
+}
+
+export interface OwnedRun {
+  id: string;
+  lease_epoch: number;
+  status: RunRow["status"];
+}
+
+/** A run that is not over. */
+export type OpenRunRow = RunRow & { status: OpenStatus };
+
+interface LeaseRow {
+  id: string;
+  owner: string;
+  epoch: number;
+}
+
+/**
+ * Leases and the queue of runs that wait for a server. A run whose thread still has another run under a
+ * live lease (cancelled, but not yet stopped) waits for that one.
+ */
+export class LeaseStore {
+  readonly #waiting: Statement<
+    { environment: string; now: number },
+    { id: string; principal: string; since: number }
+  >;
+  readonly #claim: Statement<{ id: string; owner: string; expires: number; now: number }>;
+  readonly #renew: Statement<{ owner: string; ids: string; expires: number; now: number }>;
+  readonly #owned: Statement<[string], OwnedRun>;
+  readonly #held: Statement<LeaseRow, OpenRunRow>;
+  readonly #get: Statement<[string], RunRow>;
+  readonly #release: Statement<LeaseRow>;
+  readonly #fence: Statement<LeaseRow>;
+
+  constructor(database: Database) {
+    this.#waiting = database.prepare(
+      `SELECT id, principal, min(runnable_since) AS since FROM runs
+       WHERE environment = @environment AND runnable = 1
+         AND (lease_owner IS NULL OR lease_expires_at <= @now)
+         AND NOT EXISTS (SELECT 1 FROM runs other WHERE other.thread_id = runs.thread_id
+           AND other.id <> runs.id AND other.lease_owner IS NOT NULL AND other.lease_expires_at > @now)
+       GROUP BY principal`,
+    );
+    this.#claim = database.prepare(
+      `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
+         heartbeat_at = @now, in_flight = 1 WHERE id = @id`,
+    );
+    this.#renew = database.prepare(
+      `UPDATE runs SET lease_expires_at = @expires, heartbeat_at = @now
+       WHERE lease_owner = @owner AND id IN (SELECT value FROM json_each(@ids))`,
+    );
+    this.#owned = database.prepare("SELECT id, lease_epoch, status FROM runs WHERE lease_owner = ?");
+    const held = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
+    this.#held = database.prepare(
+      `SELECT * FROM runs WHERE ${held} AND status IN ('working', 'input_required')`,
+    );
+    this.#get = database.prepare("SELECT * FROM runs WHERE id = ?");
+    this.#release = database.prepare(
+      `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE ${held}`,
+    );
+    this.#fence = database.prepare(`UPDATE runs SET lease_epoch = lease_epoch + 1 WHERE ${held}`);
+  }
+
+  /** Takes the run whose turn it is; `undefined` when none waits. Belongs inside a transaction. */
+  claimNext(request: ClaimRequest): Claim | undefined {
+    const waiting = this.#waiting.all({ environment: request.environment, now: request.now });
+    const next = fairest(waiting, request.active);
+    const before = next === undefined ? undefined : this.#get.get(next.id);
+    if (before === undefined) return undefined;
+    const { owner, expiresAt: expires, now } = request;
+    this.#claim.run({ id: before.id, owner, expires, now });
+    return { lease: { runId: before.id, owner, epoch: before.lease_epoch + 1 }, before };
+  }
+
+  /** Whether any run waits that this server could take. Only reads. */
+  anyWaiting(environment: string, now: number): boolean {
+    return this.#waiting.get({ environment, now }) !== undefined;
+  }
+
+  /** The run's row, for whoever still holds the lease of a run that is not over. */
+  held(lease: Lease): OpenRunRow {
+    const row = this.#held.get(toRow(lease));
+    if (row === undefined) throw new LeaseLostError(lease.runId);
+    return row;
+  }
+
+  renew(owner: string, runIds: readonly string[], now: number, expiresAt: number): void {
+    this.#renew.run({ owner, ids: JSON.stringify(runIds), expires: expiresAt, now });
+  }
+
+  owned(owner: string): OwnedRun[] {
+    return this.#owned.all(owner);
+  }
+
+  /** Does nothing when the lease is not held any more. */
+  release(lease: Lease): void {
+    this.#release.run(toRow(lease));
+  }
+
+  /** Makes later writes under this lease fail, while others still wait until it has expired. */
+  fenceOff(lease: Lease): void {
+    this.#fence.run(toRow(lease));
+  }
+}
+
+const toRow = (lease: Lease): LeaseRow => ({ id: lease.runId, owner: lease.owner, epoch: lease.epoch });

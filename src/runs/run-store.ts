@@ -1,0 +1,173 @@
+import type { Statement } from "better-sqlite3";
+import type { Database } from "../storage/database.ts";
+import type { Decision } from "../agent/agent-core.ts";
+import { ApprovalStore } from "./approval-store.ts";
+import { EventStore } from "./event-store.ts";
+import { decidedEntry } from "./journal.ts";
+import { LeaseStore } from "./lease-store.ts";
+import { type RunRow, toRun } from "./rows.ts";
+import { type Approval, type Principal, type Run, breakOff, isFinal } from "./run.ts";
+import type { StartRequest } from "./service.ts";
+import { StatusStore } from "./status-store.ts";
+import { inTransaction } from "./transaction.ts";
+
+export interface NewRun {
+  runId: string;
+  /** Id of the thread, when the request names none. */
+  newThreadId: string;
+  environment: string;
+  now: number;
+}
+
+export type Created =
+  | { kind: "created" | "existing"; run: Run }
+  | { kind: "conflict"; run: Run }
+  | { kind: "thread_not_found" }
+  | { kind: "thread_busy"; run: Run };
+
+type InsertRow = Pick<
+  RunRow,
+  "id" | "thread_id" | "principal" | "environment" | "idempotency_key" | "task" | "created_at"
+>;
+
+/**
+ * Runs as their owners see and change them. Every change is one transaction with its event; when a
+ * method returns, it is on disk.
+ */
+export class RunStore {
+  readonly events: EventStore;
+  readonly approvals: ApprovalStore;
+  readonly leases: LeaseStore;
+  readonly status: StatusStore;
+  readonly database: Database;
+  readonly #changed: (runId: string) => void;
+  readonly #insertThread: Statement<[string, string, number]>;
+  readonly #insertRun: Statement<InsertRow>;
+  readonly #thread: Statement<[string, string], { id: string }>;
+  readonly #get: Statement<[string, string], RunRow>;
+  readonly #byKey: Statement<[string, string], RunRow>;
+  readonly #openInThread: Statement<[string], RunRow>;
+  readonly #list: Statement<{ principal: string; before: string | null; limit: number }, RunRow>;
+  readonly #makeRunnable: Statement<{ id: string; now: number }>;
+
+  /** `changed` is told of every run that was changed here, after the change is on disk. */
+  constructor(database: Database, changed: (runId: string) => void) {
+    this.database = database;
+    this.#changed = changed;
+    this.events = new EventStore(database);
+    this.approvals = new ApprovalStore(database);
+    this.leases = new LeaseStore(database);
+    this.status = new StatusStore(database, this.approvals);
+    this.#insertThread = database.prepare("INSERT INTO threads (id, principal, created_at) VALUES (?, ?, ?)");
+    this.#insertRun = database.prepare(
+      `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
+         updated_at, runnable_since)
+       VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @created_at,
+         @created_at, @created_at)`,
+    );
+    this.#thread = database.prepare("SELECT id FROM threads WHERE id = ? AND principal = ?");
+    this.#get = database.prepare("SELECT * FROM runs WHERE id = ? AND principal = ?");
+    this.#byKey = database.prepare("SELECT * FROM runs WHERE principal = ? AND idempotency_key = ?");
+    this.#openInThread = database.prepare(
+      "SELECT * FROM runs WHERE thread_id = ? AND status IN ('working', 'input_required')",
+    );
+    this.#list = database.prepare(
+      `SELECT * FROM runs WHERE principal = @principal AND number < coalesce(
+         (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
+       ORDER BY number DESC LIMIT @limit`,
+    );
+    this.#makeRunnable = database.prepare(
+      "UPDATE runs SET runnable = 1, runnable_since = @now WHERE id = @id AND runnable = 0",
+    );
+  }
+
+  get(principal: Principal, runId: string): Run | undefined {
+    const row = this.#get.get(runId, principal);
+    return row === undefined ? undefined : toRun(row);
+  }
+
+  /** Newest first; an unknown `before` counts as none. */
+  list(principal: Principal, limit: number, before?: string): Run[] {
+    return this.#list.all({ principal, before: before ?? null, limit }).map(toRun);
+  }
+
+  /** What a start with this request would meet, without changing anything; `undefined`: nothing in the way. */
+  obstacle(principal: Principal, request: StartRequest): Exclude<Created, { kind: "created" }> | undefined {
+    const { task, threadId, idempotencyKey } = request;
+    const same = idempotencyKey === undefined ? undefined : this.#byKey.get(principal, idempotencyKey);
+    if (same !== undefined) {
+      const repeated = same.task === task && (threadId ?? same.thread_id) === same.thread_id;
+      return { kind: repeated ? "existing" : "conflict", run: toRun(same) };
+    }
+    if (threadId === undefined) return undefined;
+    if (this.#thread.get(threadId, principal) === undefined) return { kind: "thread_not_found" };
+    const busy = this.#openInThread.get(threadId);
+    return busy === undefined ? undefined : { kind: "thread_busy", run: toRun(busy) };
+  }
+
+  create(principal: Principal, request: StartRequest, fresh: NewRun): Created {
+    const created = inTransaction(this.database, (): Created => {
+      const obstacle = this.obstacle(principal, request);
+      if (obstacle !== undefined) return obstacle;
+      const threadId = request.threadId ?? fresh.newThreadId;
+      if (request.threadId === undefined) this.#insertThread.run(threadId, principal, fresh.now);
+      this.#insertRun.run({
+        id: fresh.runId,
+        thread_id: threadId,
+        principal,
+        environment: fresh.environment,
+        idempotency_key: request.idempotencyKey ?? null,
+        task: request.task,
+        created_at: fresh.now,
+      });
+      this.events.append(fresh.runId, { kind: "run_started", agent: [], data: {} }, fresh.now);
+      return { kind: "created", run: this.#known(principal, fresh.runId) };
+    });
+    if (created.kind === "created") this.#changed(fresh.runId);
+    return created;
+  }
+
+  /**
+   * Stores a person's decision; the run can go on once its interrupt is decided whole. `undefined`: it
+   * was decided or withdrawn before, and nothing changed.
+   */
+  decide(run: Run, approval: Approval, decision: Decision, by: string, now: number): Approval | undefined {
+    const decided = inTransaction(this.database, () => {
+      if (!this.approvals.decide(approval, decision, by, now)) return undefined;
+      this.events.append(run.id, decidedEntry(approval, decision.type, by), now);
+      const { status } = this.#known(run.principal, run.id);
+      if (!isFinal(status)) this.status.settle(run.id, status, now);
+      if (Object.hasOwn(this.approvals.undelivered(run.id), approval.interruptId)) {
+        this.#makeRunnable.run({ id: run.id, now });
+      }
+      return this.approvals.get(run.id, approval.id);
+    });
+    if (decided !== undefined) this.#changed(run.id);
+    return decided;
+  }
+
+  /** `ended`: it was over before, and nothing changed. Whoever works on it keeps its lease until it has stopped. */
+  cancel(
+    principal: Principal,
+    runId: string,
+    reason: string,
+    now: number,
+  ): { run: Run; ended: boolean } | undefined {
+    const cancelled = inTransaction(this.database, () => {
+      const run = this.get(principal, runId);
+      if (run === undefined || isFinal(run.status)) return run && { run, ended: true };
+      this.approvals.withdraw(runId, now);
+      this.events.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);
+      this.status.end(runId, breakOff(run.status, "cancelled"), { now, cancelReason: reason });
+      return { run: this.#known(principal, runId), ended: false };
+    });
+    if (cancelled?.ended === false) this.#changed(runId);
+    return cancelled;
+  }
+
+  #known(principal: Principal, runId: string): Run {
+    const run = this.get(principal, runId);
+    if (run === undefined) throw new Error(`Run ${runId} is missing.`);
+    return run;
+  }
+}

@@ -1,0 +1,165 @@
+import type { AgentPath } from "../agent/agent-core.ts";
+import { oneLine } from "../core/text.ts";
+import type { RunEvent, SubagentView } from "./run.ts";
+
+const LINE = 200;
+
+/**
+ * The parts of a RunView that follow from the journal, folded one event at a time: the cost of an event
+ * does not depend on how many came before.
+ */
+export class RunFold {
+  /** Sequence number of the newest event folded in. */
+  lastSeq = 0;
+  activity = "";
+  readonly #subagents = new Map<string, SubagentView>();
+  readonly #files = new Set<string>();
+
+  add(event: RunEvent): void {
+    this.lastSeq = event.seq;
+    if (event.kind === "file_changed") this.#files.add(text(event.data["path"]));
+    if (event.kind === "subagent_started") this.#startSubagent(event);
+    else if (event.kind === "subagent_finished") this.#finishSubagent(event);
+    else this.#step(event);
+    this.activity = activityOf(event) ?? this.activity;
+  }
+
+  /** In the order in which they were started. */
+  subagents(): SubagentView[] {
+    return [...this.#subagents.values()].map((view) => ({ ...view }));
+  }
+
+  /** Sorted by code unit, so that the order is the same everywhere. */
+  filesChanged(): string[] {
+    return [...this.#files].sort();
+  }
+
+  #startSubagent(event: RunEvent): void {
+    const agent = childPath(event);
+    this.#subagents.set(keyOf(agent), {
+      agent,
+      name: text(event.data["name"]),
+      description: text(event.data["description"]),
+      status: "working",
+      step: "started",
+      toolCalls: 0,
+    });
+  }
+
+  #finishSubagent(event: RunEvent): void {
+    const view = this.#subagents.get(keyOf(childPath(event)));
+    if (view === undefined) return;
+    view.status = event.data["status"] === "success" ? "completed" : "failed";
+    view.step = oneLine(text(event.data["report"]), LINE);
+  }
+
+  #step(event: RunEvent): void {
+    const view = this.#subagents.get(keyOf(event.agent));
+    if (view === undefined) return;
+    if (event.kind === "tool_started") view.toolCalls += 1;
+    view.step = stepOf(event) ?? view.step;
+  }
+}
+
+/** Path of the subagent that a `subagent_*` event tells about. */
+function childPath(event: RunEvent): AgentPath {
+  return [...event.agent, { callId: text(event.data["callId"]), name: text(event.data["name"]) }];
+}
+
+const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));
+
+/** What an event says about the agent it happened in; `undefined`: nothing worth a line. */
+function stepOf(event: RunEvent): string | undefined {
+  const { data } = event;
+  switch (event.kind) {
+    case "tool_started":
+      return text(data["summary"]);
+    case "tool_finished":
+      return data["status"] === "error"
+        ? `${text(data["tool"])} failed: ${text(data["summary"])}`
+        : undefined;
+    case "model_called":
+      return oneLine(text(data["text"]), LINE) || undefined;
+    case "approval_requested":
+      return `waits for approval: ${text(data["summary"])}`;
+    case "approval_decided":
+      return `${DECIDED[text(data["decision"])] ?? "decided"}: ${text(data["tool"])}`;
+    case "warning":
+      return text(data["message"]);
+    default:
+      return undefined;
+  }
+}
+
+/** What an event says about the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
+export function activityOf(event: RunEvent): string | undefined {
+  const { data } = event;
+  switch (event.kind) {
+    case "subagent_started":
+      return oneLine(`${text(data["name"])} started: ${text(data["description"])}`, LINE);
+    case "subagent_finished":
+      return data["status"] === "success"
+        ? `${text(data["name"])} finished`
+        : oneLine(`${text(data["name"])} failed: ${text(data["report"])}`, LINE);
+    case "run_started":
+    case "run_resumed":
+    case "run_parked":
+    case "run_completed":
+      return RUN_LINES[event.kind];
+    case "run_failed":
+      return oneLine(`failed: ${text(data["message"])}`, LINE);
+    case "run_cancelled":
+      return oneLine(`cancelled: ${text(data["reason"])}`, LINE);
+    default: {
+      const step = stepOf(event);
+      const name = event.agent.at(-1)?.name;
+      return step === undefined ? undefined : oneLine(name === undefined ? step : `${name}: ${step}`, LINE);
+    }
+  }
+}
+
+const RUN_LINES = {
+  run_started: "started",
+  run_resumed: "resumed",
+  run_parked: "parked",
+  run_completed: "completed",
+} as const;
+
+const DECIDED: Readonly<Record<string, string>> = {
+  approve: "approved",
+  edit: "approved with changes",
+  reject: "rejected",
+  withdrawn: "no longer needed",
+};
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** Keeps the folds of the runs that were looked at last, and brings them up to date from the journal. */
+export class RunFolds {
+  readonly #folds = new Map<string, RunFold>();
+  readonly #capacity: number;
+  readonly #pageAfter: (runId: string, seq: number, limit: number) => RunEvent[];
+
+  constructor(pageAfter: (runId: string, seq: number, limit: number) => RunEvent[], capacity = 256) {
+    this.#pageAfter = pageAfter;
+    this.#capacity = capacity;
+  }
+
+  /** Up to date with the journal; lets other work go on between two pages of a long one. */
+  async of(runId: string): Promise<RunFold> {
+    const fold = this.#folds.get(runId) ?? new RunFold();
+    this.#folds.delete(runId);
+    this.#folds.set(runId, fold);
+    const oldest = this.#folds.keys().next();
+    if (this.#folds.size > this.#capacity && oldest.done !== true) this.#folds.delete(oldest.value);
+    for (;;) {
+      // Read and folded in one go: a second caller meanwhile finds the fold consistent and goes on from it.
+      const page = this.#pageAfter(runId, fold.lastSeq, PAGE);
+      for (const event of page) fold.add(event);
+      if (page.length < PAGE) return fold;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+const PAGE = 500;

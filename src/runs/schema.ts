@@ -1,0 +1,115 @@
+import type { Database } from "../storage/database.ts";
+import type { Migration } from "../storage/migrations.ts";
+
+/**
+ * Tables of runs.
+ *
+ * - `runs.runnable` with a free or expired lease is the work queue: a row in it waits for a server that
+ *   has the same `environment`. It is 0 while a run waits for people, and when it is over.
+ * - `runs.in_flight` is 1 from claiming a run until it pauses or ends: found at a claim, the run was
+ *   broken off there by a crash or a shutdown.
+ * - `runs.lease_epoch` counts claims: with `lease_owner` it fences off whoever lost the run.
+ * - `run_events.identity` names what an event tells about, so that a repeat is found through the index.
+ * - `approvals.delivered` is 1 once the agent has taken the answer in.
+ */
+const TABLES = `
+CREATE TABLE threads (
+  id TEXT PRIMARY KEY,
+  principal TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE runs (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  thread_id TEXT NOT NULL REFERENCES threads (id),
+  principal TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  idempotency_key TEXT,
+  task TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('working', 'input_required', 'completed', 'failed', 'cancelled')),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  todos TEXT NOT NULL DEFAULT '[]',
+  input_tokens INTEGER NOT NULL DEFAULT 0,
+  output_tokens INTEGER NOT NULL DEFAULT 0,
+  cached_input_tokens INTEGER NOT NULL DEFAULT 0,
+  answer TEXT,
+  structured TEXT,
+  failure_reason TEXT,
+  failure_message TEXT,
+  cancel_reason TEXT,
+  last_seq INTEGER NOT NULL DEFAULT 0,
+  input_handed_over INTEGER NOT NULL DEFAULT 0,
+  runnable INTEGER NOT NULL DEFAULT 1,
+  runnable_since INTEGER NOT NULL,
+  in_flight INTEGER NOT NULL DEFAULT 0,
+  lease_owner TEXT,
+  lease_epoch INTEGER NOT NULL DEFAULT 0,
+  lease_expires_at INTEGER,
+  heartbeat_at INTEGER,
+  CHECK ((ended_at IS NULL) = (status IN ('working', 'input_required')))
+) STRICT;
+CREATE UNIQUE INDEX runs_idempotency ON runs (principal, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX runs_open_in_thread ON runs (thread_id) WHERE status IN ('working', 'input_required');
+CREATE INDEX runs_of_thread ON runs (thread_id);
+CREATE INDEX runs_of_principal ON runs (principal, number);
+CREATE INDEX runs_queue ON runs (environment, principal, runnable_since) WHERE runnable = 1;
+CREATE INDEX runs_leased ON runs (lease_owner) WHERE lease_owner IS NOT NULL;
+
+CREATE TABLE run_events (
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  seq INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  agent TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  data TEXT NOT NULL,
+  identity TEXT,
+  PRIMARY KEY (run_id, seq)
+) WITHOUT ROWID, STRICT;
+CREATE INDEX run_events_identity ON run_events (run_id, identity, seq) WHERE identity IS NOT NULL;
+
+CREATE TABLE approvals (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  id TEXT NOT NULL,
+  interrupt_id TEXT NOT NULL,
+  position INTEGER NOT NULL,
+  agent TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  args TEXT NOT NULL,
+  preview TEXT NOT NULL,
+  allowed_decisions TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'edited', 'rejected', 'withdrawn')),
+  requested_at INTEGER NOT NULL,
+  decided_at INTEGER,
+  decided_by TEXT,
+  decision TEXT,
+  delivered INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (run_id, id)
+) STRICT;
+CREATE INDEX approvals_undelivered ON approvals (run_id, interrupt_id) WHERE delivered = 0;
+
+CREATE TRIGGER runs_end_is_final BEFORE UPDATE OF status ON runs
+WHEN OLD.status IN ('completed', 'failed', 'cancelled') AND NEW.status <> OLD.status
+BEGIN SELECT RAISE(ABORT, 'a run that has ended does not change its status'); END;
+
+CREATE TRIGGER run_events_never_change BEFORE UPDATE ON run_events
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+
+CREATE TRIGGER approvals_decided_once BEFORE UPDATE OF status ON approvals
+WHEN OLD.status <> 'pending' AND NEW.status <> OLD.status
+BEGIN SELECT RAISE(ABORT, 'an approval is decided once'); END;
+`;
+
+/** Set `runs` of the database's migrations. */
+export const RUN_MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "threads, runs, journal, approvals",
+    up(database: Database) {
+      database.exec(TABLES);
+    },
+  },
+];

@@ -1,0 +1,72 @@
+import type { Statement } from "better-sqlite3";
+import type { Database } from "../storage/database.ts";
+import type { ApprovalStore } from "./approval-store.ts";
+import type { RunRow } from "./rows.ts";
+import { toJson } from "./json.ts";
+import { type FailureReason, type OpenStatus, type RunStatus, type Transition, settle } from "./run.ts";
+
+/** What is kept of a run's end. */
+export interface Ending {
+  now: number;
+  /** Replaces the newest text of the main agent as the answer. */
+  answer?: string;
+  structured?: unknown;
+  failure?: { reason: FailureReason; message: string };
+  cancelReason?: string;
+}
+
+type EndRow = Pick<
+  RunRow,
+  "answer" | "structured" | "failure_reason" | "failure_message" | "cancel_reason" | "updated_at"
+> & { id: string; from: RunStatus; to: RunStatus };
+
+/**
+ * The only writer of `runs.status`: takes legal transitions alone, and each only from the status it
+ * starts at. Belongs inside the transaction of the change's event and approvals.
+ */
+export class StatusStore {
+  readonly #move: Statement<{ id: string; from: RunStatus; to: RunStatus; now: number }>;
+  readonly #end: Statement<EndRow>;
+  readonly #approvals: ApprovalStore;
+
+  constructor(database: Database, approvals: ApprovalStore) {
+    this.#approvals = approvals;
+    this.#move = database.prepare(
+      "UPDATE runs SET status = @to, updated_at = @now WHERE id = @id AND status = @from",
+    );
+    this.#end = database.prepare(
+      `UPDATE runs SET status = @to, updated_at = @updated_at, ended_at = @updated_at,
+         answer = coalesce(@answer, answer), structured = @structured, failure_reason = @failure_reason,
+         failure_message = @failure_message, cancel_reason = @cancel_reason, runnable = 0, in_flight = 0
+       WHERE id = @id AND status = @from`,
+    );
+  }
+
+  /** Makes the status of an open run agree with its pending approvals; gives the status it has then. */
+  settle(runId: string, status: OpenStatus, now: number): OpenStatus {
+    const transition = settle(status, this.#approvals.pendingOf(runId));
+    if (transition === undefined) return status;
+    expectChange(this.#move.run({ id: runId, ...transition, now }).changes, runId, transition);
+    return status === "working" ? "input_required" : "working";
+  }
+
+  /** Ends a run. Its pending approvals must have been withdrawn. */
+  end(runId: string, transition: Transition, ending: Ending): void {
+    const { now, answer, structured, failure, cancelReason } = ending;
+    const result = this.#end.run({
+      id: runId,
+      ...transition,
+      updated_at: now,
+      answer: answer ?? null,
+      structured: structured === undefined ? null : toJson(structured),
+      failure_reason: failure?.reason ?? null,
+      failure_message: failure?.message ?? null,
+      cancel_reason: cancelReason ?? null,
+    });
+    expectChange(result.changes, runId, transition);
+  }
+}
+
+function expectChange(changes: number, runId: string, { from, to }: Transition): void {
+  if (changes !== 1) throw new Error(`Run ${runId} is not "${from}" and cannot become "${to}".`);
+}

@@ -1,0 +1,209 @@
+import type { Database } from "../storage/database.ts";
+import type { Agent } from "../agent/agent-core.ts";
+import type { Backend, BackendSource } from "../backends/backend.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
+import { type IdSource, randomId } from "../core/ids.ts";
+import type { Logger } from "../core/logger.ts";
+import { ChangeFeed } from "./change-feed.ts";
+import { decide } from "./decide.ts";
+import { follow } from "./follow.ts";
+import { Pulse } from "./pulse.ts";
+import type { Principal, Run, RunView } from "./run.ts";
+import { threadTree } from "./run-files.ts";
+import { RunStore } from "./run-store.ts";
+import { RunFolds } from "./run-view.ts";
+import type {
+  CancelOutcome,
+  MemoryHit,
+  RunService,
+  StartOutcome,
+  StartRefusal,
+  StartRequest,
+} from "./service.ts";
+import { start } from "./start.ts";
+import { WorkStore } from "./work-store.ts";
+import { Worker } from "./worker.ts";
+
+/** Times of the machinery, in milliseconds. */
+export interface RunTiming {
+  /** How often to look for what other processes wrote. Default 100. */
+  pollMs: number;
+  /** How often leases are renewed. Default 3000. */
+  heartbeatMs: number;
+  /** How long a lease lives without being renewed. Default 15000. */
+  leaseMs: number;
+}
+
+export interface RunServiceOptions {
+  /** Migrated with `RUN_MIGRATIONS`. Stays the caller's: close it after the service. */
+  database: Database;
+  /** The agent to work on this run with; called once for each stretch of work. */
+  agentFor(run: Run): Promise<Agent>;
+  /** The mounts alone. */
+  tree(principal: Principal): Promise<Backend>;
+  /** The mounts and, everywhere else, the thread's files: the tree the agent has. */
+  treeWithThread(principal: Principal): Promise<BackendSource>;
+  searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
+  /** Why no new run can work now; `undefined` when it can. */
+  preflight(principal: Principal): Promise<{ code: StartRefusal; message: string } | undefined>;
+  /**
+   * Names what agents of this server work on, such as the workspace and the model. A run is only worked
+   * on by servers with the `environment` it was started in, so that it never goes on in another folder.
+   */
+  environment: string;
+  /** How many runs to work on at once; the others wait. 0: only looks on, and leaves the work to others. */
+  concurrentRuns: number;
+  log: Logger;
+  /** Default: the system's. */
+  clock?: Clock;
+  /** Default: random. */
+  newId?: IdSource;
+  timing?: Partial<RunTiming>;
+}
+
+/** Opens the service and takes up what an earlier process left unfinished. */
+export function createRunService(options: RunServiceOptions): RunService {
+  return new Supervisor(options);
+}
+
+const EVENTS_PER_PAGE = 1000;
+
+class Supervisor implements RunService {
+  readonly #options: RunServiceOptions;
+  readonly #clock: Clock;
+  readonly #newId: IdSource;
+  readonly #feed = new ChangeFeed();
+  readonly #store: RunStore;
+  readonly #worker: Worker;
+  readonly #folds: RunFolds;
+  readonly #pulse: Pulse;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: RunServiceOptions) {
+    const { database, log, environment, concurrentRuns, timing } = options;
+    const { pollMs = 100, heartbeatMs = 3000, leaseMs = 15_000 } = timing ?? {};
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#newId = options.newId ?? randomId;
+    const changed = (runId: string): void => this.#feed.notify(runId);
+    this.#store = new RunStore(database, changed);
+    this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
+    this.#worker = new Worker({
+      store: this.#store,
+      work: new WorkStore(this.#store, changed),
+      agentFor: (run) => options.agentFor(run),
+      clock: this.#clock,
+      newId: this.#newId,
+      log,
+      environment,
+      concurrentRuns,
+      leaseMs,
+    });
+    this.#pulse = new Pulse({
+      database,
+      log,
+      pollMs,
+      heartbeatMs,
+      onForeignChange: () => {
+        this.#worker.review();
+        this.#feed.notifyAll();
+      },
+      onHeartbeat: () => this.#worker.heartbeat(),
+    });
+    this.#worker.pump();
+  }
+
+  async start(principal: Principal, request: StartRequest): Promise<StartOutcome> {
+    if (this.#closing !== undefined) return SHUTTING_DOWN;
+    const outcome = await start(principal, request, {
+      store: this.#store,
+      preflight: () => this.#options.preflight(principal),
+      environment: this.#options.environment,
+      newId: this.#newId,
+      clock: this.#clock,
+    });
+    this.#worker.pump();
+    return outcome;
+  }
+
+  async view(principal: Principal, runId: string): Promise<RunView | undefined> {
+    if (this.#store.get(principal, runId) === undefined) return undefined;
+    const fold = await this.#folds.of(runId);
+    // Read after the fold and in one go with it, so that all parts tell of the same moment.
+    const run = this.#store.get(principal, runId);
+    if (run === undefined) return undefined;
+    for (const event of this.#store.events.page(runId, fold.lastSeq, EVENTS_PER_PAGE)) fold.add(event);
+    return {
+      run,
+      approvals: this.#store.approvals.ofRun(runId),
+      subagents: fold.subagents(),
+      filesChanged: fold.filesChanged(),
+      activity: fold.activity,
+    };
+  }
+
+  async list(principal: Principal, { limit, before }: { limit: number; before?: string }): Promise<Run[]> {
+    return this.#store.list(principal, limit, before);
+  }
+
+  async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {
+    if (this.#store.get(principal, runId) === undefined) return undefined;
+    return this.#store.events.page(runId, options.after ?? 0, options.limit ?? EVENTS_PER_PAGE);
+  }
+
+  watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
+    return follow(principal, runId, options, { store: this.#store, feed: this.#feed });
+  }
+
+  async decide(...[principal, runId, approvalId, decision, by]: Parameters<RunService["decide"]>) {
+    const outcome = await decide(
+      { principal, runId, approvalId, decision, by },
+      {
+        store: this.#store,
+        agentFor: (run) => this.#options.agentFor(run),
+        clock: this.#clock,
+      },
+    );
+    this.#worker.pump();
+    return outcome;
+  }
+
+  async cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome> {
+    const cancelled = this.#store.cancel(principal, runId, reason, this.#clock());
+    if (cancelled === undefined) {
+      return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+    }
+    await this.#worker.cancel(runId);
+    return { ok: true, run: cancelled.run, alreadyEnded: cancelled.ended };
+  }
+
+  async runFiles(principal: Principal, runId: string): Promise<Backend | undefined> {
+    const run = this.#store.get(principal, runId);
+    return run === undefined ? undefined : threadTree(run, this.#options);
+  }
+
+  files(principal: Principal): Promise<Backend> {
+    return this.#options.tree(principal);
+  }
+
+  searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]> {
+    return this.#options.searchMemories(principal, query, limit);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#pulse.stop();
+    await this.#worker.close();
+    this.#feed.close();
+  }
+}
+
+const SHUTTING_DOWN: StartOutcome = {
+  ok: false,
+  code: "shutting_down",
+  message: "The server is shutting down. Start the run again in a moment.",
+};

@@ -1,0 +1,189 @@
+import type { Statement } from "better-sqlite3";
+import type { AgentInput, AgentPath, HitlRequest, PendingInterrupt } from "../agent/agent-core.ts";
+import { type JournalEntry, answerExcerpt, approvalsOf, decidedEntry, requestedEntry } from "./journal.ts";
+import type { Claim, ClaimRequest, Lease, OpenRunRow } from "./lease-store.ts";
+import { type FailureReason, breakOff } from "./run.ts";
+import { type Json, toJson } from "./json.ts";
+import type { RunStore } from "./run-store.ts";
+import type { Todo } from "../tools/tool.ts";
+import { inTransaction } from "./transaction.ts";
+
+/**
+ * What follows a pause. `waiting`: for people; the lease is given back. `answered`: an answer came in
+ * meanwhile; resume at once. `stuck`: the agent waits for nothing that a person could still answer.
+ */
+export type PauseOutcome = "waiting" | "answered" | "stuck";
+
+export interface RunResult {
+  answer: string;
+  structured?: unknown;
+  /** Why the agent ended early, with what it had. */
+  stopReason?: string;
+}
+
+interface EffectRow {
+  id: string;
+  todos: Json<Todo[]> | null;
+  answer: string | null;
+  input: number;
+  output: number;
+  cached: number;
+}
+
+/**
+ * What the holder of a lease reads and writes of its run, each in one transaction. All throw
+ * LeaseLostError when the run has ended or was claimed by someone else: then nothing was written.
+ */
+export class WorkStore {
+  readonly #store: RunStore;
+  readonly #changed: (runId: string) => void;
+  readonly #effect: Statement<EffectRow>;
+  readonly #handOver: Statement<[string]>;
+  readonly #wait: Statement<[string]>;
+
+  constructor(store: RunStore, changed: (runId: string) => void) {
+    this.#store = store;
+    this.#changed = changed;
+    this.#effect = store.database.prepare(
+      `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
+         input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
+         cached_input_tokens = cached_input_tokens + @cached WHERE id = @id`,
+    );
+    this.#handOver = store.database.prepare("UPDATE runs SET input_handed_over = 1 WHERE id = ?");
+    this.#wait = store.database.prepare("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = ?");
+  }
+
+  /** Claims the run whose turn it is; journals when it was broken off before. */
+  claimNext(request: ClaimRequest): Claim | undefined {
+    if (!this.#store.leases.anyWaiting(request.environment, request.now)) return undefined;
+    const claim = inTransaction(this.#store.database, () => {
+      const next = this.#store.leases.claimNext(request);
+      if (next?.before.in_flight === 1) {
+        this.#store.events.append(next.before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
+      }
+      return next;
+    });
+    if (claim?.before.in_flight === 1) this.#changed(claim.before.id);
+    return claim;
+  }
+
+  /** Journals one event with its effect on the row; a repeat changes nothing. */
+  record(lease: Lease, entry: JournalEntry, now: number): void {
+    this.#write(lease, () => {
+      if (this.#store.events.has(lease.runId, entry)) return;
+      this.#store.events.append(lease.runId, entry, now);
+      const { effect } = entry;
+      if (effect === undefined) return;
+      this.#effect.run({
+        id: lease.runId,
+        todos: effect.todos === undefined ? null : toJson(effect.todos),
+        answer: effect.answer ?? null,
+        input: effect.usage?.inputTokens ?? 0,
+        output: effect.usage?.outputTokens ?? 0,
+        cached: effect.usage?.cachedInputTokens ?? 0,
+      });
+    });
+  }
+
+  /** Stores what a call asks for; what is known already, decided or not, stays as it is. */
+  requestApprovals(
+    lease: Lease,
+    agent: AgentPath,
+    interruptId: string,
+    request: HitlRequest,
+    now: number,
+  ): void {
+    this.#write(lease, (row) => {
+      this.#addApprovals(lease.runId, agent, interruptId, request, now);
+      this.#store.status.settle(row.id, row.status, now);
+    });
+  }
+
+  /** What to give the agent next. */
+  nextInput(lease: Lease): AgentInput {
+    const row = this.#store.leases.held(lease);
+    const answers = this.#store.approvals.undelivered(lease.runId);
+    if (Object.keys(answers).length > 0) return { kind: "resume", answers };
+    return row.input_handed_over === 1 ? { kind: "continue" } : { kind: "task", task: row.task };
+  }
+
+  /** The agent has the task in its state: from here on it continues. */
+  markHandedOver(lease: Lease): void {
+    this.#write(lease, () => this.#handOver.run(lease.runId));
+  }
+
+  /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
+  pause(
+    lease: Lease,
+    open: readonly PendingInterrupt[],
+    delivered: readonly string[],
+    now: number,
+  ): PauseOutcome {
+    return this.#write(lease, (row): PauseOutcome => {
+      const { approvals, events, leases, status } = this.#store;
+      approvals.markDelivered(row.id, delivered);
+      for (const { id, request } of open) this.#addApprovals(row.id, request.agent ?? [], id, request, now);
+      const ids = open.map(({ id }) => id);
+      for (const approval of approvals.withdraw(row.id, now, ids)) {
+        events.append(row.id, decidedEntry(approval, "withdrawn", "agent"), now);
+      }
+      const settled = status.settle(row.id, row.status, now);
+      if (Object.keys(approvals.undelivered(row.id)).length > 0) return "answered";
+      if (settled === "working") return "stuck";
+      this.#wait.run(row.id);
+      leases.release(lease);
+      return "waiting";
+    });
+  }
+
+  complete(lease: Lease, result: RunResult, now: number): void {
+    const { answer, structured, stopReason } = result;
+    this.#write(lease, (row) => {
+      for (const approval of this.#store.approvals.withdraw(row.id, now)) {
+        this.#store.events.append(row.id, decidedEntry(approval, "withdrawn", "agent"), now);
+      }
+      this.#store.status.settle(row.id, row.status, now);
+      const data = { answer: answerExcerpt(answer), ...(stopReason === undefined ? {} : { stopReason }) };
+      this.#store.events.append(row.id, { kind: "run_completed", agent: [], data }, now);
+      this.#store.status.end(row.id, { from: "working", to: "completed" }, { now, answer, structured });
+      this.#store.leases.release(lease);
+    });
+  }
+
+  fail(lease: Lease, failure: { reason: FailureReason; message: string }, now: number): void {
+    this.#write(lease, (row) => {
+      this.#store.approvals.withdraw(row.id, now);
+      this.#store.events.append(row.id, { kind: "run_failed", agent: [], data: failure }, now);
+      this.#store.status.end(row.id, breakOff(row.status, "failed"), { now, failure });
+      this.#store.leases.release(lease);
+    });
+  }
+
+  /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
+  park(lease: Lease, stopped: boolean, now: number): void {
+    this.#write(lease, (row) => {
+      this.#store.events.append(row.id, { kind: "run_parked", agent: [], data: {} }, now);
+      if (stopped) this.#store.leases.release(lease);
+      else this.#store.leases.fenceOff(lease);
+    });
+  }
+
+  #addApprovals(
+    runId: string,
+    agent: AgentPath,
+    interruptId: string,
+    request: HitlRequest,
+    now: number,
+  ): void {
+    for (const approval of approvalsOf(runId, interruptId, agent, request, now)) {
+      if (!this.#store.approvals.add(approval)) continue;
+      this.#store.events.append(runId, requestedEntry(approval), now);
+    }
+  }
+
+  #write<T>(lease: Lease, work: (row: OpenRunRow) => T): T {
+    const result = inTransaction(this.#store.database, () => work(this.#store.leases.held(lease)));
+    this.#changed(lease.runId);
+    return result;
+  }
+}

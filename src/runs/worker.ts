@@ -1,0 +1,147 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
+import { LeaseLostError } from "./lease-store.ts";
+import { toRun } from "./rows.ts";
+import type { Principal } from "./run.ts";
+import type { RunStore } from "./run-store.ts";
+
+export interface WorkerOptions extends ExecutionContext {
+  store: RunStore;
+  environment: string;
+  concurrentRuns: number;
+  /** How long a lease lives without a heartbeat. */
+  leaseMs: number;
+}
+
+interface Slot extends Execution {
+  settled: Promise<void>;
+}
+
+/** How long shutdown and cancel wait for work to stop. */
+const STOP_MS = 700;
+
+/**
+ * Works on the runs that wait, up to a number at once. The queue is the table of runs itself: whatever
+ * a process leaves behind, by pausing, parking or dying, is found there by the next one with a free slot.
+ */
+export class Worker {
+  readonly #options: WorkerOptions;
+  readonly #owner: string;
+  readonly #slots = new Map<string, Slot>();
+  #closed = false;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+    this.#owner = options.newId("srv");
+  }
+
+  /** Fills free slots with waiting runs. */
+  pump(): void {
+    const { work, clock, environment, concurrentRuns, leaseMs, log } = this.#options;
+    try {
+      while (!this.#closed && this.#slots.size < concurrentRuns) {
+        const now = clock();
+        const claim = work.claimNext({
+          owner: this.#owner,
+          environment,
+          active: this.#activeByPrincipal(),
+          now,
+          expiresAt: now + leaseMs,
+        });
+        if (claim === undefined) return;
+        log.debug("run.claimed", { runId: claim.lease.runId, recovered: claim.before.in_flight === 1 });
+        this.#begin({
+          run: toRun(claim.before),
+          lease: claim.lease,
+          controller: new AbortController(),
+          stop: undefined,
+        });
+      }
+    } catch (error) {
+      log.warn("run.claim_failed", { error });
+    }
+  }
+
+  /** Renews the leases of what runs here, then looks for runs whose server is gone. */
+  heartbeat(): void {
+    const { store, clock, leaseMs } = this.#options;
+    const now = clock();
+    store.leases.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
+    this.review();
+  }
+
+  /** After another process wrote: stops what was cancelled or claimed there, takes what waits. */
+  review(): void {
+    if (this.#slots.size > 0) {
+      const owned = new Map(this.#options.store.leases.owned(this.#owner).map((row) => [row.id, row]));
+      for (const slot of this.#slots.values()) {
+        const row = owned.get(slot.run.id);
+        if (row?.lease_epoch !== slot.lease.epoch) stopSlot(slot, "lease_lost");
+        else if (row.status === "cancelled") stopSlot(slot, "cancelled");
+      }
+    }
+    this.pump();
+  }
+
+  /** Stops work on a cancelled run, if it is done here; waits a little for it to have stopped. */
+  async cancel(runId: string): Promise<void> {
+    const slot = this.#slots.get(runId);
+    if (slot === undefined) return;
+    stopSlot(slot, "cancelled");
+    await settledWithin([slot], STOP_MS);
+  }
+
+  /** Parks everything. What does not stop in time is fenced off and its lease left to run out. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const slots = [...this.#slots.values()];
+    for (const slot of slots) stopSlot(slot, "parked");
+    await settledWithin(slots, STOP_MS);
+    const { work, clock, log } = this.#options;
+    for (const slot of this.#slots.values()) {
+      try {
+        work.park(slot.lease, false, clock());
+      } catch (error) {
+        if (!(error instanceof LeaseLostError)) log.warn("run.park_failed", { runId: slot.run.id, error });
+      }
+    }
+  }
+
+  #begin(execution: Execution): void {
+    const slot: Slot = { ...execution, settled: Promise.resolve() };
+    this.#slots.set(slot.run.id, slot);
+    slot.settled = execute(slot, this.#options).then((inOrder) => this.#end(slot, inOrder));
+  }
+
+  /** A lease that is not given back here runs out: the delay before the run is tried again. */
+  #end(slot: Slot, inOrder: boolean): void {
+    this.#slots.delete(slot.run.id);
+    try {
+      if (inOrder) this.#options.store.leases.release(slot.lease);
+    } catch (error) {
+      this.#options.log.warn("run.release_failed", { runId: slot.run.id, error });
+    }
+    this.pump();
+  }
+
+  #activeByPrincipal(): Map<Principal, number> {
+    const active = new Map<Principal, number>();
+    for (const { run } of this.#slots.values())
+      active.set(run.principal, (active.get(run.principal) ?? 0) + 1);
+    return active;
+  }
+}
+
+function stopSlot(slot: Slot, reason: StopReason): void {
+  slot.stop ??= reason;
+  slot.controller.abort();
+}
+
+/** Waits for all of `slots`, but no longer than `milliseconds`. */
+async function settledWithin(slots: readonly Slot[], milliseconds: number): Promise<void> {
+  if (slots.length === 0) return;
+  const timer = new AbortController();
+  const deadline = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined);
+  await Promise.race([Promise.all(slots.map((slot) => slot.settled)), deadline]);
+  timer.abort();
+}
