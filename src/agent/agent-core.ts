@@ -1,6 +1,21 @@
 /**
  * The only door between runs and the agent: five functions and the types they speak.
  */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { HumanMessage } from "@langchain/core/messages";
+import { Command } from "@langchain/langgraph";
+import type { ValidatedArgs } from "./agent-tool.ts";
+import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
+import type { AgentEvent, AgentSnapshot, HitlResponse, PendingInterrupt } from "./events.ts";
+import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
+import type { DeepAgentParams } from "./params.ts";
+import { graphFailure } from "./graph-failure.ts";
+import { finishedEvent, interruptsIn, snapshotOf, type ThreadState } from "./snapshot.ts";
+import type { AgentState } from "./state.ts";
+import { eventOf } from "./step.ts";
+
+export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
+export type { DeepAgentParams, SubAgent } from "./params.ts";
 export type {
   ActionRequest,
   AgentEvent,
@@ -15,3 +30,101 @@ export type {
   ReviewConfig,
   TokenUsage,
 } from "./events.ts";
+
+/** An agent as runs know it. */
+export interface Agent {
+  readonly graph: DeepAgent["graph"];
+  /** Checks arguments against a tool's schema, before an edited call is stored. */
+  validateCall(tool: string, args: unknown): ValidatedArgs;
+}
+
+/** What to do next in a thread. */
+export type AgentInput =
+  /** A new task. Handed over again for the same run it is not added twice: the run goes on. */
+  | { kind: "task"; task: string }
+  /** Answers by interrupt id; those left out stay open. */
+  | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
+  /** Go on from the last checkpoint. */
+  | { kind: "continue" };
+
+/** The model that `options` and the environment choose. */
+export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> {
+  return (await resolveModel(options)).model;
+}
+
+/** Builds an agent; what it needs of the outside comes as parameters. */
+export function buildAgent(params: DeepAgentParams): Agent {
+  const { graph, tools } = assembleDeepAgent(params);
+  return {
+    graph,
+    validateCall: (name, args) => {
+      const tool = tools.get(name);
+      return tool?.validate(args) ?? { ok: false, message: `${name} is not a tool of this agent` };
+    },
+  };
+}
+
+/**
+ * Works on a thread and tells what happens, in order. Ends with `finished`, or with `paused` and all
+ * requests that wait for a person.
+ *
+ * @throws RunFailure when the run cannot go on, with a stable code; an abort error when `signal` aborted;
+ *   anything else is a bug.
+ */
+export async function* streamEvents(
+  agent: Agent,
+  input: AgentInput,
+  options: { threadId: string; runId: string; signal: AbortSignal },
+): AsyncGenerator<AgentEvent> {
+  const { signal, threadId } = options;
+  const open = new Map<string, PendingInterrupt>();
+  try {
+    const stream = await agent.graph.stream(await graphInput(agent, input, options), {
+      configurable: { thread_id: threadId },
+      streamMode: ["custom", "updates"],
+      subgraphs: true,
+      durability: "sync",
+      signal,
+    });
+    // With `subgraphs` and two modes, chunks are [namespace, mode, payload].
+    for await (const [, , chunk] of stream as AsyncIterable<[string[], string, unknown]>) {
+      const event = eventOf(chunk);
+      if (event) yield event;
+      for (const interrupt of interruptsIn(chunk)) open.set(interrupt.id, interrupt);
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw graphFailure(error);
+  }
+  signal.throwIfAborted();
+  yield open.size > 0
+    ? { kind: "paused", interrupts: [...open.values()] }
+    : finishedEvent(await readThread(agent, threadId));
+}
+
+/** What a thread holds now: todos, files, the last answer, requests that wait. */
+export async function getAgentState(agent: Agent, threadId: string): Promise<AgentSnapshot> {
+  return snapshotOf(await readThread(agent, threadId));
+}
+
+/** The input that goes on with the given answers, by interrupt id and never by broadcast. */
+export function resumeAgentInput(answers: Readonly<Record<string, HitlResponse>>): AgentInput {
+  return { kind: "resume", answers };
+}
+
+async function readThread({ graph }: Agent, threadId: string): Promise<ThreadState> {
+  return graph.getState({ configurable: { thread_id: threadId } }, { subgraphs: true });
+}
+
+async function graphInput(
+  agent: Agent,
+  input: AgentInput,
+  { threadId, runId }: { threadId: string; runId: string },
+): Promise<Command<unknown, Partial<AgentState>, "__start__"> | Partial<AgentState> | null> {
+  if (input.kind === "resume") return new Command({ resume: { ...input.answers } });
+  const { values } = await agent.graph.getState({ configurable: { thread_id: threadId } });
+  const messages: ReadonlyArray<{ id?: string }> = values["messages"] ?? [];
+  if (messages.some(({ id }) => id === runId)) return null;
+  if (input.kind === "continue") return null;
+  return { messages: [new HumanMessage({ id: runId, content: input.task })] };
+}

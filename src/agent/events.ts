@@ -87,7 +87,13 @@ export type AgentEvent =
   | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
   | { kind: "warning"; agent: AgentPath; message: string }
   | { kind: "paused"; interrupts: PendingInterrupt[] }
-  | { kind: "finished"; answer: string; structured?: unknown };
+  | {
+      kind: "finished";
+      answer: string;
+      structured?: unknown;
+      /** Why it ended early, with what it had. */
+      stopReason?: "max_iterations";
+    };
 
 /** What an agent thread holds, as far as runs and clients care. */
 export interface AgentSnapshot {

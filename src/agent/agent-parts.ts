@@ -1,0 +1,31 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { SystemMessage } from "@langchain/core/messages";
+import type { BackendSource } from "../backends/backend.ts";
+import type { AgentTool } from "./agent-tool.ts";
+import type { Middleware } from "./middleware/middleware.ts";
+import type { SubagentRunner } from "./subagents.ts";
+
+/** Ends a run in order, with what it has. */
+export interface AgentLimits {
+  /** Model calls per run; default none. */
+  maxIterations?: number;
+  /** Tool calls of one reply that work at a time. Default 8. */
+  parallelTools?: number;
+  /** Subagents of one agent that work at a time. Default 8. */
+  parallelSubagents?: number;
+}
+
+/** Everything the nodes of one agent's graph share; put together by `createDeepAgent`. */
+export interface AgentParts {
+  readonly name: string;
+  /** Resolved on the first call: construction loads no provider. */
+  readonly model: () => Promise<BaseChatModel>;
+  readonly systemMessage: SystemMessage;
+  readonly tools: ReadonlyMap<string, AgentTool>;
+  readonly middleware: readonly Middleware[];
+  readonly backend: BackendSource;
+  readonly subagents: SubagentRunner | undefined;
+  readonly limits: AgentLimits;
+  /** Names of all state channels. */
+  readonly channels: string[];
+}

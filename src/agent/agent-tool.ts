@@ -1,0 +1,146 @@
+import { ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  DynamicStructuredTool,
+  type StructuredToolInterface,
+  tool as langChainTool,
+} from "@langchain/core/tools";
+import { Command, isCommand } from "@langchain/langgraph";
+import { z } from "zod";
+import { ConfigurationError } from "../core/errors.ts";
+import type { CallPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
+
+/** A plain function with the facts a model needs to call it. */
+export interface ToolFunction {
+  name: string;
+  description: string;
+  schema: z.ZodObject;
+  /** Default `execute`: unknown effects. */
+  kind?: ToolKind;
+  invoke(args: Record<string, unknown>, config: RunnableConfig): unknown;
+}
+
+/** What `tools` parameters accept. */
+export type ToolInput = StructuredToolInterface | ToolSpec | ToolFunction;
+
+export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
+
+/** Everything one call may use: the tool layer's context and the graph's configuration. */
+export interface CallScope {
+  readonly context: ToolContext;
+  readonly config: RunnableConfig;
+}
+
+/** A tool as the graph runs it, whatever it was made from. */
+export interface AgentTool {
+  readonly name: string;
+  readonly kind: ToolKind;
+  /** What the model is offered and LangChain middleware sees. */
+  readonly offered: StructuredToolInterface;
+  validate(args: unknown): ValidatedArgs;
+  /** Runs the call with the given arguments; throws only for bugs of the tool. */
+  run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
+  preview(args: Record<string, unknown>, context: ToolContext): Promise<CallPreview>;
+  pathOf(args: Record<string, unknown>): string | undefined;
+}
+
+/** Makes an `AgentTool` of any accepted form. */
+export function toAgentTool(input: ToolInput): AgentTool {
+  if ("handle" in input) return fromSpec(input);
+  if ("lc_namespace" in input) return fromStructuredTool(input, "execute");
+  if (typeof input.invoke !== "function" || !input.name) {
+    throw new ConfigurationError(
+      "INVALID_TOOL",
+      "A tool needs a name, a description, a schema and a function.",
+    );
+  }
+  const made = langChainTool(
+    (args: Record<string, unknown>, config: RunnableConfig) => input.invoke(args, config),
+    {
+      name: input.name,
+      description: input.description,
+      schema: input.schema,
+    },
+  );
+  return fromStructuredTool(made, input.kind ?? "execute");
+}
+
+/** The tool message and state update of a result, as the graph takes them. */
+export function toolOutcome(call: ToolCall, result: ToolResult): ToolMessage | Command {
+  const message = new ToolMessage({
+    content: result.content,
+    name: call.name,
+    tool_call_id: call.id ?? "",
+    status: result.status ?? "success",
+    artifact: result.artifact,
+  });
+  if (!result.update) return message;
+  return new Command({ update: { messages: [message], ...result.update } });
+}
+
+function fromSpec(spec: ToolSpec): AgentTool {
+  const offered = new DynamicStructuredTool({
+    name: spec.name,
+    description: spec.description,
+    schema: spec.schema,
+    func: () => Promise.reject(new Error(`${spec.name} runs inside a deep agent only`)),
+  });
+  const validate = (args: unknown): ValidatedArgs => {
+    const parsed = spec.schema.safeParse(args);
+    return parsed.success
+      ? { ok: true, args: parsed.data }
+      : { ok: false, message: `Invalid arguments for ${spec.name}: ${describeIssues(parsed.error)}` };
+  };
+  return {
+    name: spec.name,
+    kind: spec.kind,
+    offered,
+    validate,
+    run: async (call, { context }) => toolOutcome(call, await spec.handle(call.args, context)),
+    preview: async (args, context) =>
+      (await spec.preview?.(args, context)) ?? argumentsPreview(spec.name, args),
+    pathOf: (args) => spec.pathOf?.(args),
+  };
+}
+
+function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): AgentTool {
+  return {
+    name: offered.name,
+    kind,
+    offered,
+    validate: (args) => validateAgainst(offered, args),
+    run: async (call, { config }) => {
+      const output: unknown = await offered.invoke({ ...call, type: "tool_call" }, config);
+      if (ToolMessage.isInstance(output) || isCommand(output)) return output;
+      return toolOutcome(call, {
+        content: typeof output === "string" ? output : JSON.stringify(output ?? null),
+      });
+    },
+    preview: async (args) => argumentsPreview(offered.name, args),
+    pathOf: () => undefined,
+  };
+}
+
+function validateAgainst(offered: StructuredToolInterface, args: unknown): ValidatedArgs {
+  if (offered.schema instanceof z.ZodType) {
+    const parsed = offered.schema.safeParse(args);
+    if (!parsed.success) {
+      return { ok: false, message: `Invalid arguments for ${offered.name}: ${describeIssues(parsed.error)}` };
+    }
+  }
+  if (typeof args !== "object" || args === null || Array.isArray(args)) {
+    return { ok: false, message: `Invalid arguments for ${offered.name}: expected an object` };
+  }
+  return { ok: true, args: { ...args } };
+}
+
+function argumentsPreview(name: string, args: Record<string, unknown>): CallPreview {
+  return { kind: "arguments", summary: name, detail: JSON.stringify(args, null, 2) };
+}
+
+function describeIssues(error: z.ZodError): string {
+  return error.issues
+    .map((issue) => (issue.path.length > 0 ? `${issue.path.join(".")}: ${issue.message}` : issue.message))
+    .join("; ");
+}

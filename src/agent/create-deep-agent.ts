@@ -1,0 +1,225 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { SystemMessage } from "@langchain/core/messages";
+import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
+import { StateBackend } from "../backends/state.ts";
+import { ConfigurationError } from "../core/errors.ts";
+import { silentLogger } from "../core/logger.ts";
+import type { AgentParts } from "./agent-parts.ts";
+import { type AgentTool, toAgentTool } from "./agent-tool.ts";
+import { channelsOf } from "./channels.ts";
+import { buildGraph, type CompiledAgentGraph } from "./graph.ts";
+import { adaptMiddleware } from "./middleware/adapt.ts";
+import { filesystemMiddleware } from "./middleware/filesystem.ts";
+import { humanInTheLoopMiddleware, type InterruptOn } from "./middleware/human-in-the-loop.ts";
+import { joinSystem, type Middleware } from "./middleware/middleware.ts";
+import { patchToolCallsMiddleware } from "./middleware/patch-tool-calls.ts";
+import { subagentMiddleware } from "./middleware/subagents.ts";
+import { todoListMiddleware } from "./middleware/todo-list.ts";
+import { DEFAULT_MODELS } from "./models/providers.ts";
+import { resolveModel } from "./models/resolve.ts";
+import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
+import { BASE_PROMPT, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
+import { builtInChannels } from "./state.ts";
+import { type BuiltSubagent, SubagentRunner } from "./subagents.ts";
+
+const DEFAULT_RECURSION_LIMIT = 1000;
+const DEFAULT_PARALLEL = 8;
+const GENERAL_PURPOSE = "general-purpose";
+
+/** A deep agent: its graph, and the tools it was built with. */
+export interface DeepAgent {
+  readonly graph: CompiledAgentGraph;
+  readonly tools: ReadonlyMap<string, AgentTool>;
+}
+
+/**
+ * Builds a deep agent and returns its compiled LangGraph graph.
+ *
+ * Construction makes no network call, loads no provider and touches no file.
+ *
+ * @throws ConfigurationError for parameters that contradict each other.
+ */
+export function createDeepAgent(params: DeepAgentParams = {}): CompiledAgentGraph {
+  return assembleDeepAgent(params).graph;
+}
+
+/** `createDeepAgent`, keeping hold of the tools. */
+export function assembleDeepAgent(params: DeepAgentParams): DeepAgent {
+  const specs = subagentSpecs(params);
+  const subagents = specs.map((spec) => buildSubagent(spec, params));
+  const runner =
+    subagents.length > 0
+      ? new SubagentRunner(subagents, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL)
+      : undefined;
+  const middleware = stack(params, runner ? [subagentMiddleware(subagents)] : [], params.middleware ?? []);
+  return assemble(params, middleware, runner, { nested: false, prompt: params.systemPrompt });
+}
+
+function assemble(
+  params: DeepAgentParams,
+  middleware: readonly Middleware[],
+  subagents: SubagentRunner | undefined,
+  role: { nested: boolean; prompt: string | SystemMessage | undefined },
+): DeepAgent {
+  const tools = collectTools(middleware, params);
+  const channels = collectChannels(params, middleware, role.nested);
+  const parts: AgentParts = {
+    name: params.name ?? "deepagent",
+    model: lazyModel(params.model),
+    systemMessage: systemMessage(role.prompt, role.nested),
+    tools,
+    middleware,
+    backend: params.backend ?? StateBackend,
+    subagents,
+    limits: params.limits ?? {},
+    channels: Object.keys(channels),
+  };
+  const checkpointer = role.nested ? undefined : checkpointerFor(params);
+  const graph = buildGraph(parts, {
+    channels,
+    ...(checkpointer === undefined ? {} : { checkpointer }),
+    ...(params.store ? { store: params.store } : {}),
+  });
+  const configured = graph.withConfig({
+    recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+    maxConcurrency: params.limits?.parallelTools ?? DEFAULT_PARALLEL,
+  });
+  return { graph: configured, tools };
+}
+
+/** Default layers in their fixed order, then the caller's, then the approval gate. */
+function stack(
+  params: DeepAgentParams,
+  delegation: readonly Middleware[],
+  own: NonNullable<DeepAgentParams["middleware"]>,
+): Middleware[] {
+  const given = own.map((middleware) => adaptMiddleware(middleware));
+  const defaults = [
+    ...(params.todos === false ? [] : [todoListMiddleware()]),
+    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem),
+    ...delegation,
+    patchToolCallsMiddleware(),
+  ];
+  const replaced = defaults.map((layer) => given.find(({ name }) => name === layer.name) ?? layer);
+  const added = given.filter((layer) => !replaced.includes(layer));
+  const gates = gatesAnything(params.interruptOn)
+    ? [humanInTheLoopMiddleware(params.interruptOn, params.log ?? silentLogger)]
+    : [];
+  return uniqueNames([...replaced, ...added, ...gates]);
+}
+
+function uniqueNames(layers: Middleware[]): Middleware[] {
+  const seen = new Set<string>();
+  for (const { name } of layers) {
+    if (seen.has(name)) {
+      throw new ConfigurationError(
+        "MIDDLEWARE_NAME_COLLISION",
+        `Two middleware are named '${name}'; names must differ.`,
+      );
+    }
+    seen.add(name);
+  }
+  return layers;
+}
+
+const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn is InterruptOn =>
+  Object.values(interruptOn ?? {}).some((gate) => gate !== false);
+
+function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
+  const { checkpointer } = params;
+  if (!gatesAnything(params.interruptOn)) return checkpointer;
+  if (checkpointer === false) {
+    throw new ConfigurationError(
+      "CHECKPOINTER_REQUIRED",
+      "interruptOn needs a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
+    );
+  }
+  if (checkpointer !== undefined) return checkpointer;
+  params.log?.warn("in_memory_checkpointer", {
+    reason:
+      "interruptOn needs a checkpointer and none was given; waiting approvals are lost with this process",
+  });
+  return new MemorySaver();
+}
+
+function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {
+  const tools = new Map<string, AgentTool>();
+  const given = (params.tools ?? []).map((tool) => toAgentTool(tool));
+  for (const tool of [...middleware.flatMap((layer) => layer.tools ?? []), ...given]) {
+    if (tools.has(tool.name)) {
+      throw new ConfigurationError(
+        "TOOL_NAME_COLLISION",
+        `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out.`,
+      );
+    }
+    tools.set(tool.name, tool);
+  }
+  const unknown = Object.keys(params.interruptOn ?? {}).filter((name) => !tools.has(name));
+  if (unknown.length > 0) params.log?.warn("interrupt_on_unknown_tools", { tools: unknown });
+  return tools;
+}
+
+function collectChannels(
+  params: DeepAgentParams,
+  middleware: readonly Middleware[],
+  nested: boolean,
+): Record<string, BaseChannel> {
+  const added = middleware.flatMap(({ name, stateSchema }) =>
+    stateSchema ? [channelsOf(stateSchema, name)] : [],
+  );
+  const own = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
+  return Object.assign({}, ...added, ...own, builtInChannels(nested)) as Record<string, BaseChannel>;
+}
+
+function systemMessage(prompt: string | SystemMessage | undefined, nested: boolean): SystemMessage {
+  if (nested) return new SystemMessage(prompt instanceof SystemMessage ? prompt.text : (prompt ?? ""));
+  if (prompt === undefined || prompt === "") return new SystemMessage(BASE_PROMPT);
+  return joinSystem(typeof prompt === "string" ? new SystemMessage(prompt) : prompt, BASE_PROMPT);
+}
+
+function lazyModel(model: string | BaseChatModel | undefined): () => Promise<BaseChatModel> {
+  if (typeof model === "object") return () => Promise.resolve(model);
+  const [preferred] = DEFAULT_MODELS;
+  const spec = model ?? `${preferred?.provider}:${preferred?.model}`;
+  let resolved: Promise<BaseChatModel> | undefined;
+  return () => (resolved ??= resolveModel({ model: spec, env: process.env }).then((it) => it.model));
+}
+
+function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
+  const specs = [...(params.subagents ?? [])];
+  const names = specs.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) {
+    throw new ConfigurationError(
+      "SUBAGENT_NAME_COLLISION",
+      `Two subagents are named '${twice}'; names must differ.`,
+    );
+  }
+  const { generalPurpose = true } = params;
+  if (generalPurpose === false || names.includes(GENERAL_PURPOSE)) return specs;
+  const own = generalPurpose === true ? {} : generalPurpose;
+  return [
+    {
+      name: GENERAL_PURPOSE,
+      description: own.description ?? GENERAL_PURPOSE_DESCRIPTION,
+      systemPrompt: own.systemPrompt ?? GENERAL_PURPOSE_PROMPT,
+    },
+    ...specs,
+  ];
+}
+
+function buildSubagent(spec: SubAgent | CompiledSubAgent, params: DeepAgentParams): BuiltSubagent {
+  const { name, description } = spec;
+  if ("runnable" in spec) return { name, description, runnable: spec.runnable, layered: false };
+  const interruptOn = spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn);
+  const own: DeepAgentParams = {
+    ...params,
+    name,
+    model: spec.model ?? params.model,
+    tools: spec.tools ?? params.tools,
+    interruptOn,
+  };
+  const middleware = stack(own, [], spec.middleware ?? []);
+  const { graph } = assemble(own, middleware, undefined, { nested: true, prompt: spec.systemPrompt });
+  return { name, description, runnable: graph, layered: true };
+}

@@ -1,0 +1,150 @@
+import type { BaseMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  Annotation,
+  type BaseChannel,
+  type BaseCheckpointSaver,
+  type BaseStore,
+  Command,
+  END,
+  messagesDeltaReducer,
+  type Send,
+  START,
+  StateGraph,
+} from "@langchain/langgraph";
+import type { AgentParts } from "./agent-parts.ts";
+import type { HookName, StateUpdate } from "./middleware/middleware.ts";
+import { type AfterReply, createModelNode, nextTasks } from "./model-node.ts";
+import type { AgentState, JumpTarget } from "./state.ts";
+import { agentRuntime } from "./step.ts";
+import { createToolNode } from "./tool-node.ts";
+
+const MODEL = "model";
+const TOOLS = "tools";
+const BEFORE_AGENT = "before_agent";
+const BEFORE_MODEL = "before_model";
+const AFTER_MODEL = "after_model";
+const AFTER_AGENT = "after_agent";
+
+/** What a graph is compiled with besides its parts. */
+export interface CompileOptions {
+  channels: Record<string, BaseChannel>;
+  checkpointer?: BaseCheckpointSaver | boolean;
+  store?: BaseStore;
+}
+
+/**
+ * The agent's loop as a LangGraph graph: the model, then one task per tool call, then the model again.
+ *
+ * All hooks of one kind share one node, and a node exists only when the stack has such hooks: every node
+ * is a step, and every step a checkpoint.
+ */
+export function buildGraph(parts: AgentParts, options: CompileOptions): CompiledAgentGraph {
+  const has = (hook: HookName): boolean => parts.middleware.some((layer) => layer[hook]);
+  const loopStart = has("beforeModel") ? BEFORE_MODEL : MODEL;
+  const end = has("afterAgent") ? AFTER_AGENT : END;
+  const after: AfterReply = { tools: TOOLS, end, ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}) };
+  const hookNode = (hook: HookName, next: (state: AgentState) => Send[] | string) =>
+    createHookNode(parts, hook, next, (target, messages) => {
+      if (target === "model") return loopStart;
+      if (target === "tools") return nextTasks(messages.at(-1), after);
+      return hook === "afterAgent" ? END : end;
+    });
+
+  // LangGraph tracks node names in the type of the builder, which a graph of optional nodes cannot state.
+  const graph = new StateGraph(Annotation.Root(options.channels)) as unknown as GraphBuilder;
+  graph.addNode(MODEL, createModelNode(parts, after), { ends: [after.hooks ?? TOOLS, end] });
+  graph.addNode(TOOLS, createToolNode(parts));
+  graph.addEdge(TOOLS, loopStart);
+  const ends = [MODEL, BEFORE_MODEL, TOOLS, end].filter(
+    (node) => node !== BEFORE_MODEL || has("beforeModel"),
+  );
+  if (has("beforeAgent"))
+    graph.addNode(
+      BEFORE_AGENT,
+      hookNode("beforeAgent", () => loopStart),
+      { ends },
+    );
+  if (has("beforeModel"))
+    graph.addNode(
+      BEFORE_MODEL,
+      hookNode("beforeModel", () => MODEL),
+      { ends },
+    );
+  if (has("afterModel")) {
+    graph.addNode(
+      AFTER_MODEL,
+      hookNode("afterModel", ({ messages }) => nextTasks(messages.at(-1), after)),
+      { ends },
+    );
+  }
+  if (has("afterAgent"))
+    graph.addNode(
+      AFTER_AGENT,
+      hookNode("afterAgent", () => END),
+      { ends: [END] },
+    );
+  graph.addEdge(START, has("beforeAgent") ? BEFORE_AGENT : loopStart);
+  const { checkpointer, store } = options;
+  return graph.compile({
+    name: parts.name,
+    ...(checkpointer === undefined ? {} : { checkpointer }),
+    ...(store ? { store } : {}),
+  });
+}
+
+/** The compiled graph of an agent. */
+export type CompiledAgentGraph = ReturnType<GraphBuilder["compile"]>;
+
+type GraphNodeFunction = (input: never, config: RunnableConfig) => unknown;
+type GraphBuilder = Omit<StateGraph<AgentState>, "addNode" | "addEdge" | "compile"> & {
+  addNode(name: string, node: GraphNodeFunction, options?: { ends?: string[] }): void;
+  addEdge(from: string, to: string): void;
+  compile: StateGraph<AgentState>["compile"];
+};
+
+/**
+ * Runs all hooks of one kind; each sees what those before it changed. `before*` run first to last,
+ * `after*` last to first. The first one that jumps decides, and those after it do not run.
+ */
+function createHookNode(
+  parts: AgentParts,
+  hook: HookName,
+  next: (state: AgentState) => Send[] | string,
+  jump: (target: JumpTarget, messages: readonly BaseMessage[]) => Send[] | string,
+): (state: AgentState, config: RunnableConfig) => Promise<Command> {
+  const layers = parts.middleware.filter((layer) => layer[hook]);
+  const ordered = hook.startsWith("after") ? layers.toReversed() : layers;
+  return async (state, config) => {
+    const runtime = agentRuntime(config);
+    const updates: StateUpdate[] = [];
+    let current = state;
+    for (const layer of ordered) {
+      const { jumpTo, ...update } = (await layer[hook]?.(current, runtime)) ?? {};
+      updates.push(update);
+      current = applyLocally(current, update);
+      if (jumpTo) return new Command({ update: merge(updates), goto: jump(jumpTo, current.messages) });
+    }
+    return new Command({ update: merge(updates), goto: next(current) });
+  };
+}
+
+/** What later hooks of the same node see; the channels' reducers see the merged update once. */
+function applyLocally(state: AgentState, { messages, files, ...rest }: StateUpdate): AgentState {
+  return {
+    ...state,
+    ...rest,
+    messages: messages ? messagesDeltaReducer(state.messages, [messages]) : state.messages,
+    files: files ? { ...state.files, ...files } : state.files,
+  };
+}
+
+function merge(updates: readonly StateUpdate[]): Record<string, unknown> {
+  const messages = updates.flatMap((update) => update.messages ?? []);
+  const files = Object.assign({}, ...updates.map((update) => update.files ?? {})) as Record<string, unknown>;
+  return {
+    ...Object.assign({}, ...updates),
+    ...(messages.length > 0 ? { messages } : {}),
+    ...(Object.keys(files).length > 0 ? { files } : {}),
+  };
+}

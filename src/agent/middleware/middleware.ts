@@ -1,0 +1,125 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { type AIMessage, type BaseMessage, SystemMessage, type ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import type { BaseStore, Command } from "@langchain/langgraph";
+import type { AgentMiddleware as LangChainMiddleware } from "langchain";
+import type { MaybePromise } from "../../backends/backend.ts";
+import type { AgentTool } from "../agent-tool.ts";
+import type { DecisionType } from "../events.ts";
+import type { AgentState, JumpTarget } from "../state.ts";
+
+/** What hooks and wrappers may know of the run they are part of. */
+export interface AgentRuntime {
+  readonly context: unknown;
+  readonly store?: BaseStore;
+  readonly signal?: AbortSignal;
+  readonly threadId?: string;
+  readonly writer?: (chunk: unknown) => void;
+  readonly configurable: Readonly<Record<string, unknown>>;
+}
+
+/** One model call on its way through the stack; wrappers pass on changed copies. */
+export interface ModelRequest {
+  model: BaseChatModel;
+  messages: BaseMessage[];
+  systemPrompt: string;
+  systemMessage: SystemMessage;
+  tools: StructuredToolInterface[];
+  toolChoice?: unknown;
+  modelSettings?: Record<string, unknown>;
+  readonly state: AgentState;
+  readonly runtime: AgentRuntime;
+}
+
+export type ModelHandler = (request: ModelRequest) => Promise<AIMessage>;
+
+export interface ToolCallRequest {
+  toolCall: ToolCall;
+  tool: StructuredToolInterface | undefined;
+  readonly state: AgentState;
+  readonly runtime: AgentRuntime;
+}
+
+export type ToolHandler = (request: ToolCallRequest) => Promise<ToolMessage | Command>;
+
+export type StateUpdate = Partial<AgentState> & { jumpTo?: JumpTarget };
+type Hook = (state: AgentState, runtime: AgentRuntime) => MaybePromise<StateUpdate | undefined | void>;
+
+/** How a person is asked about one call. */
+export interface Gate {
+  allowedDecisions: DecisionType[];
+  description?: string;
+  argsSchema?: Record<string, unknown>;
+}
+
+/** Whether a call needs a person's approval; asked in the call's own graph task, before anything else. */
+export type ToolGate = (request: ToolCallRequest) => Promise<Gate | undefined>;
+
+/**
+ * One layer around the agent's loop, in LangChain's shape.
+ *
+ * `before*` hooks run first to last, `after*` last to first; `wrap*` nest, the first outermost.
+ */
+export interface Middleware {
+  /** Unique in a stack. */
+  readonly name: string;
+  /** LangGraph state schema, zod object or annotation with the channels it adds. */
+  readonly stateSchema?: unknown;
+  readonly tools?: readonly AgentTool[];
+  /** `undefined`: the call may run unasked, as far as this layer is concerned. */
+  readonly gate?: ToolGate;
+  readonly beforeAgent?: Hook;
+  readonly beforeModel?: Hook;
+  readonly afterModel?: Hook;
+  readonly afterAgent?: Hook;
+  wrapModelCall?(request: ModelRequest, next: ModelHandler): Promise<AIMessage>;
+  wrapToolCall?(request: ToolCallRequest, next: ToolHandler): Promise<ToolMessage | Command>;
+}
+
+/** What callers may pass: ours, or anything made with LangChain's `createMiddleware`. */
+export type AgentMiddleware = Middleware | LangChainMiddleware;
+
+export type HookName = "beforeAgent" | "beforeModel" | "afterModel" | "afterAgent";
+
+/** Nests the `wrapModelCall` of a stack around `call`. */
+export function composeModelCall(stack: readonly Middleware[], call: ModelHandler): ModelHandler {
+  return stack.reduceRight<ModelHandler>((inner, layer) => {
+    const wrap = layer.wrapModelCall?.bind(layer);
+    if (!wrap) return inner;
+    return (request) => wrap(request, (changed) => inner(withOneSystemPrompt(request, changed)));
+  }, call);
+}
+
+/** Nests the `wrapToolCall` of a stack around `call`. */
+export function composeToolCall(stack: readonly Middleware[], call: ToolHandler): ToolHandler {
+  return stack.reduceRight<ToolHandler>((inner, layer) => {
+    const wrap = layer.wrapToolCall?.bind(layer);
+    return wrap ? (request) => wrap(request, inner) : inner;
+  }, call);
+}
+
+/** Adds text to the end of the system prompt, after a blank line. */
+export function appendSystemPrompt(request: ModelRequest, text: string): ModelRequest {
+  const systemMessage = joinSystem(request.systemMessage, text);
+  return { ...request, systemMessage, systemPrompt: systemMessage.text };
+}
+
+/** `message` followed by `text`: as text after a blank line, or as one more block of a block message. */
+export function joinSystem(message: SystemMessage, text: string): SystemMessage {
+  if (typeof message.content === "string") {
+    return new SystemMessage(message.content === "" ? text : `${message.content}\n\n${text}`);
+  }
+  return new SystemMessage({ content: [...message.content, { type: "text", text }] });
+}
+
+/** LangChain keeps the prompt twice, as text and as message; whichever a wrapper changed wins. */
+function withOneSystemPrompt(before: ModelRequest, after: ModelRequest): ModelRequest {
+  if (after.systemMessage !== before.systemMessage) {
+    return { ...after, systemPrompt: after.systemMessage.text };
+  }
+  if (after.systemPrompt !== before.systemPrompt) {
+    return { ...after, systemMessage: new SystemMessage(after.systemPrompt) };
+  }
+  return after;
+}

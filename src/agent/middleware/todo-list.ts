@@ -1,0 +1,33 @@
+import { AIMessage } from "@langchain/core/messages";
+import { toolError } from "../../tools/tool.ts";
+import { writeTodosTool } from "../../tools/write-todos.ts";
+import { toAgentTool, toolOutcome } from "../agent-tool.ts";
+import { TODO_PROMPT } from "../prompts.ts";
+import type { AgentState } from "../state.ts";
+import { appendSystemPrompt, type Middleware } from "./middleware.ts";
+
+const PARALLEL = "The write_todos tool must be called at most once per reply; the list was not changed.";
+
+/** Planning: the `write_todos` tool and how to use it. */
+export function todoListMiddleware(): Middleware {
+  const tool = toAgentTool(writeTodosTool);
+  return {
+    name: "TodoListMiddleware",
+    tools: [tool],
+    wrapModelCall: (request, next) => next(appendSystemPrompt(request, TODO_PROMPT)),
+    wrapToolCall: async (request, next) => {
+      const { toolCall, state } = request;
+      if (toolCall.name === tool.name && callsInReply(state, tool.name) > 1) {
+        return toolOutcome(toolCall, toolError(PARALLEL));
+      }
+      return next(request);
+    },
+  };
+}
+
+function callsInReply(state: AgentState, name: string): number {
+  const reply = state.messages.findLast((message) => AIMessage.isInstance(message));
+  return AIMessage.isInstance(reply)
+    ? (reply.tool_calls ?? []).filter((call) => call.name === name).length
+    : 0;
+}

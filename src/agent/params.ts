@@ -1,0 +1,68 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { SystemMessage } from "@langchain/core/messages";
+import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph";
+import type { BackendSource } from "../backends/backend.ts";
+import type { Logger } from "../core/logger.ts";
+import type { AgentLimits } from "./agent-parts.ts";
+import type { ToolInput } from "./agent-tool.ts";
+import type { FilesystemOptions } from "./middleware/filesystem.ts";
+import type { InterruptOn } from "./middleware/human-in-the-loop.ts";
+import type { AgentMiddleware } from "./middleware/middleware.ts";
+import type { SubagentRunnable } from "./subagents.ts";
+
+/** A subagent described by data; what is left out comes from the agent it belongs to. */
+export interface SubAgent {
+  name: string;
+  /** Tells the delegating model when to use it. */
+  description: string;
+  systemPrompt: string;
+  /** Default: the agent's own tools. `[]`: the built-in tools only. */
+  tools?: readonly ToolInput[];
+  /** Default: the agent's model. */
+  model?: string | BaseChatModel;
+  middleware?: readonly AgentMiddleware[];
+  /** Default: the agent's gates. `{}` or `false`: none. */
+  interruptOn?: InterruptOn | false;
+}
+
+/** A subagent that exists already, used as it is; it inherits nothing. */
+export interface CompiledSubAgent {
+  name: string;
+  description: string;
+  runnable: SubagentRunnable;
+}
+
+/** Parameters of `createDeepAgent`. */
+export interface DeepAgentParams {
+  /** `provider:model` or an instance. Default: the first of `DEFAULT_MODELS`. */
+  model?: string | BaseChatModel;
+  /** Added to the built-in tools, and the default of every subagent. */
+  tools?: readonly ToolInput[];
+  /** Comes first in the system prompt; the built-in prompt follows. */
+  systemPrompt?: string | SystemMessage;
+  /** Placed after the default stack. The name of a default one replaces it in its place. */
+  middleware?: readonly AgentMiddleware[];
+  subagents?: ReadonlyArray<SubAgent | CompiledSubAgent>;
+  /** Where files live. Default: the thread's own state. */
+  backend?: BackendSource;
+  /** Storage across threads, for `StoreBackend`. */
+  store?: BaseStore;
+  /** Keeps threads. Needed for approvals; without one an in-memory saver is used then. */
+  checkpointer?: BaseCheckpointSaver | boolean;
+  /** Which tools need a person's approval. */
+  interruptOn?: InterruptOn;
+  /** State channels of your own: a LangGraph state schema, zod object or annotation. */
+  stateSchema?: unknown;
+  /** Graph name, also in traces and drawings. */
+  name?: string;
+  /** Planning with `write_todos`. Default true. */
+  todos?: boolean;
+  filesystem?: FilesystemOptions;
+  /** The subagent that is always there. Default true. */
+  generalPurpose?: boolean | { description?: string; systemPrompt?: string };
+  limits?: AgentLimits;
+  /** Graph steps per run. Default 1000. */
+  recursionLimit?: number;
+  /** Default: silent. */
+  log?: Logger;
+}

@@ -1,0 +1,57 @@
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import type { StateSnapshot } from "@langchain/langgraph";
+import type { FileData } from "../backends/backend.ts";
+import type { AgentEvent, AgentSnapshot, HitlRequest, PendingInterrupt } from "./events.ts";
+import { STOP_MAX_ITERATIONS } from "./model-node.ts";
+import type { AgentState } from "./state.ts";
+
+/** A thread as LangGraph gives it. */
+export type ThreadState = StateSnapshot;
+
+/** The parts of a thread that runs and clients care about. */
+export function snapshotOf(state: ThreadState): AgentSnapshot {
+  const { todos = [], files = {}, messages = [] } = valuesOf(state);
+  const present = Object.entries(files).filter((entry): entry is [string, FileData] => entry[1] !== null);
+  return {
+    todos,
+    files: Object.fromEntries(present),
+    answer: finalText(messages),
+    interrupts: interruptsOf(state),
+  };
+}
+
+/** The last event of a run that ended in order. */
+export function finishedEvent(state: ThreadState): AgentEvent {
+  const { messages = [], structuredResponse } = valuesOf(state);
+  const last = messages.at(-1);
+  const stopped = AIMessage.isInstance(last) && last.response_metadata["stop_reason"] === STOP_MAX_ITERATIONS;
+  return {
+    kind: "finished",
+    answer: finalText(messages),
+    ...(structuredResponse === undefined ? {} : { structured: structuredResponse }),
+    ...(stopped ? { stopReason: STOP_MAX_ITERATIONS } : {}),
+  };
+}
+
+/** The requests inside a chunk of stream mode `updates`. */
+export function interruptsIn(chunk: unknown): PendingInterrupt[] {
+  if (typeof chunk !== "object" || chunk === null || !("__interrupt__" in chunk)) return [];
+  return Array.isArray(chunk.__interrupt__) ? chunk.__interrupt__.flatMap(toPending) : [];
+}
+
+function interruptsOf({ tasks }: ThreadState): PendingInterrupt[] {
+  return tasks.flatMap((task) => task.interrupts.flatMap(toPending));
+}
+
+function toPending({ id, value }: { id?: string; value?: unknown }): PendingInterrupt[] {
+  // The value is what the gate of this project, or of LangChain's middleware, asked with.
+  const request = value as HitlRequest | undefined;
+  return id && Array.isArray(request?.actionRequests) ? [{ id, request }] : [];
+}
+
+const valuesOf = ({ values }: ThreadState): Partial<AgentState> => values as Partial<AgentState>; // our channels
+
+function finalText(messages: readonly BaseMessage[]): string {
+  const last = messages.at(-1);
+  return AIMessage.isInstance(last) && (last.tool_calls ?? []).length === 0 ? last.text : "";
+}

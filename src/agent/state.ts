@@ -1,0 +1,79 @@
+import type { BaseMessage } from "@langchain/core/messages";
+import { type BaseChannel, DeltaValue, MessagesDeltaValue, StateSchema } from "@langchain/langgraph";
+import { z } from "zod";
+import type { FileData, FilesUpdate } from "../backends/backend.ts";
+import type { Todo } from "../tools/tool.ts";
+
+/**
+ * Files of a thread by absolute virtual path. A subagent's state holds only what it changed, deletions
+ * (`null`) included, over the files of the agent that delegated to it.
+ */
+export type FilesState = Readonly<Record<string, FileData | null>>;
+
+/** Where a hook may send the agent instead of the usual next step. */
+export type JumpTarget = "model" | "tools" | "end";
+
+/** The state of an agent thread; middleware adds channels of its own. */
+export interface AgentState {
+  messages: BaseMessage[];
+  files: FilesState;
+  todos: Todo[];
+  structuredResponse?: unknown;
+  [channel: string]: unknown;
+}
+
+/**
+ * Folds changes of files, oldest first; `null` deletes, or stays as a mark where deletions are kept.
+ *
+ * Folding batch by batch equals folding all at once, which delta channels rely on when they replay.
+ */
+export const filesReducer =
+  (keepDeletions: boolean) =>
+  (state: FilesState, writes: ReadonlyArray<FilesUpdate | null | undefined>): FilesState => {
+    const next = new Map(Object.entries(state));
+    for (const write of writes) {
+      for (const [path, data] of Object.entries(write ?? {})) {
+        if (data === null && !keepDeletions) next.delete(path);
+        else next.set(path, data);
+      }
+    }
+    return Object.fromEntries(next);
+  };
+
+/**
+ * The built-in channels of a main agent, or of a subagent (`nested`).
+ *
+ * `messages` and `files` are delta channels: a checkpoint stores what was added, not the whole value, so
+ * that the cost of a step does not grow with the length of the thread.
+ */
+export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
+  return new StateSchema({
+    messages: MessagesDeltaValue,
+    files: new DeltaValue(
+      z.custom<FilesState>().default(() => ({})),
+      {
+        inputSchema: z.custom<FilesUpdate>(),
+        reducer: filesReducer(nested),
+      },
+    ),
+    todos: z.array(z.custom<Todo>()).default(() => []),
+    structuredResponse: z.unknown().optional(),
+  }).getChannels();
+}
+
+/** State keys that do not cross between an agent and its subagents; neither do keys starting with `_`. */
+const ISOLATED = new Set([
+  "messages",
+  "todos",
+  "structuredResponse",
+  "files",
+  "skillsMetadata",
+  "memoryContents",
+]);
+
+/** The part of `state` that a subagent starts from, and that its result brings back (files aside). */
+export function sharedState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(state).filter(([key]) => !ISOLATED.has(key) && !key.startsWith("_")),
+  );
+}

@@ -1,0 +1,95 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { BackendRuntime, ThreadFiles } from "../backends/backend.ts";
+import type { AgentEvent, AgentPath } from "./events.ts";
+import type { AgentRuntime } from "./middleware/middleware.ts";
+import type { AgentState, FilesState } from "./state.ts";
+import { StepFiles } from "./thread-files.ts";
+
+/** Our keys in `configurable`; two underscores keep them out of checkpoint metadata. */
+const PATH_KEY = "__deepagent_path";
+const FILES_KEY = "__deepagent_files";
+/** LangGraph's reader of channel values for the running task. */
+const READ_KEY = "__pregel_read";
+
+type Config = LangGraphRunnableConfig;
+/** A task's configuration, or what hooks are told about it: both carry the task's own keys. */
+type Scope = RunnableConfig | AgentRuntime;
+type ReadChannels = (channels: string[]) => AgentState;
+
+/** Where in the tree of agents the task of `config` runs. */
+export function agentPath(config: Scope): AgentPath {
+  return (config.configurable?.[PATH_KEY] as AgentPath | undefined) ?? []; // set by `subagentConfig` only
+}
+
+/** The state the running task started from. */
+export function readState(config: Scope, channels: string[]): AgentState {
+  // Set by LangGraph for every task; absent only outside of a graph, which is a bug.
+  const read = config.configurable?.[READ_KEY] as ReadChannels;
+  return read(channels);
+}
+
+/** The files as the running task sees them. */
+export function threadFiles(config: Scope): StepFiles {
+  const base: FilesState = readState(config, ["files"]).files ?? {};
+  return StepFiles.of(base, config.configurable?.[FILES_KEY] as ThreadFiles | undefined);
+}
+
+/**
+ * The configuration to run a subagent's graph with, inside the task of `config`.
+ *
+ * The key `checkpoint_id` must be absent, not undefined: with it, the nested graph would run its finished
+ * calls again at every resume.
+ */
+export function subagentConfig(
+  config: RunnableConfig,
+  segment: { callId: string; name: string },
+  files: ThreadFiles,
+): RunnableConfig {
+  const { checkpoint_id: _dropped, ...configurable } = config.configurable ?? {};
+  return {
+    ...config,
+    configurable: {
+      ...configurable,
+      [PATH_KEY]: [...agentPath(config), segment],
+      [FILES_KEY]: files,
+    },
+  };
+}
+
+/** Tells an event to whoever streams the graph in mode `custom`. */
+export function emit(config: RunnableConfig, event: AgentEvent): void {
+  (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
+}
+
+/** The event inside a chunk of stream mode `custom`, if it is one of ours. */
+export function eventOf(chunk: unknown): AgentEvent | undefined {
+  if (typeof chunk !== "object" || chunk === null || !("deepagent" in chunk)) return undefined;
+  return chunk.deepagent as AgentEvent; // the key is written by `emit` only
+}
+
+/** What hooks and wrappers are told about the run. */
+export function agentRuntime(config: Scope): AgentRuntime {
+  const { context, store, signal, writer, configurable = {} } = config as Config;
+  return {
+    context,
+    configurable,
+    ...(store ? { store } : {}),
+    ...(signal ? { signal } : {}),
+    ...(writer ? { writer } : {}),
+    ...(typeof configurable["thread_id"] === "string" ? { threadId: configurable["thread_id"] } : {}),
+  };
+}
+
+/** What a backend factory is told about the call. */
+export function backendRuntime(config: Scope, files: ThreadFiles): BackendRuntime {
+  const { context, store, threadId } = agentRuntime(config);
+  const assistantId: unknown = config.configurable?.["assistant_id"];
+  return {
+    files,
+    context,
+    ...(store ? { store } : {}),
+    ...(threadId ? { threadId } : {}),
+    ...(typeof assistantId === "string" ? { assistantId } : {}),
+  };
+}

@@ -1,0 +1,165 @@
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { isGraphBubbleUp } from "@langchain/langgraph";
+import type { FileData, FilesUpdate, ThreadFiles } from "../backends/backend.ts";
+import { errorMessage } from "../core/errors.ts";
+import { Semaphore } from "../core/semaphore.ts";
+import { oneLine } from "../core/text.ts";
+import { type ToolResult, toolError } from "../tools/tool.ts";
+import { type AgentState, type FilesState, sharedState } from "./state.ts";
+import { agentPath, emit, subagentConfig } from "./step.ts";
+import type { StepFiles } from "./thread-files.ts";
+
+/** Anything that runs a task given as messages: our graphs and compiled runnables alike. */
+export interface SubagentRunnable {
+  invoke(input: Record<string, unknown>, config?: RunnableConfig): Promise<unknown>;
+}
+
+/** A subagent ready to be started. */
+export interface BuiltSubagent {
+  readonly name: string;
+  readonly description: string;
+  readonly runnable: SubagentRunnable;
+  /** Built here: its state holds only the files it changed. A foreign runnable gets and returns all. */
+  readonly layered: boolean;
+}
+
+/** What starting a subagent needs of the call that starts it. */
+export interface SpawnScope {
+  readonly callId: string;
+  readonly config: RunnableConfig;
+  readonly files: StepFiles;
+  readState(): AgentState;
+}
+
+/** Starts subagents, each on its own copy of the state, and brings back one report each. */
+export class SubagentRunner {
+  readonly #subagents: ReadonlyMap<string, BuiltSubagent>;
+  readonly #slots: Semaphore;
+
+  constructor(subagents: readonly BuiltSubagent[], parallel: number) {
+    this.#subagents = new Map(subagents.map((subagent) => [subagent.name, subagent]));
+    this.#slots = new Semaphore(parallel);
+  }
+
+  /** Never throws for a subagent that fails: its caller gets an error result and its siblings go on. */
+  async spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult> {
+    const subagent = this.#subagents.get(task.subagentType);
+    if (!subagent) {
+      const names = [...this.#subagents.keys()].map((name) => `\`${name}\``).join(", ");
+      return toolError(`invoked agent of type ${task.subagentType}, the only allowed types are ${names}`);
+    }
+    return this.#slots.run(() => this.#work(subagent, task.description, scope), scope.config.signal);
+  }
+
+  async #work(subagent: BuiltSubagent, description: string, scope: SpawnScope): Promise<ToolResult> {
+    const { callId, config } = scope;
+    const segment = { callId, name: subagent.name };
+    const agent = [...agentPath(config), segment];
+    emit(config, { kind: "subagent_started", agent, ...segment, description: oneLine(description, 300) });
+    const started = scope.files.snapshot();
+    const nested = subagentConfig(config, segment, started);
+    const result = await this.#invoke(subagent, description, scope, started, nested);
+    const status = result.status ?? "success";
+    const report = oneLine(typeof result.content === "string" ? result.content : "", 300);
+    emit(config, { kind: "subagent_finished", agent, ...segment, status, report });
+    return result;
+  }
+
+  async #invoke(
+    subagent: BuiltSubagent,
+    description: string,
+    scope: SpawnScope,
+    started: ThreadFiles,
+    config: RunnableConfig,
+  ): Promise<ToolResult> {
+    const input = {
+      ...sharedState(scope.readState()),
+      messages: [new HumanMessage(description)],
+      ...(subagent.layered ? {} : { files: Object.fromEntries(started.entries()) }),
+    };
+    try {
+      const output = await subagent.runnable.invoke(input, config);
+      return report(output, subagent, scope, started);
+    } catch (error) {
+      if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
+      return toolError(`subagent '${subagent.name}' failed: ${errorMessage(error)}`);
+    }
+  }
+}
+
+function report(
+  output: unknown,
+  subagent: BuiltSubagent,
+  scope: SpawnScope,
+  started: ThreadFiles,
+): ToolResult {
+  // Both kinds of runnable return the state of an agent; a foreign one may leave parts out.
+  const state = output as Partial<AgentState>;
+  const { update, conflicts } = mergeFiles(
+    changedFiles(state.files ?? {}, subagent, started),
+    scope,
+    started,
+  );
+  const text = [answerOf(state), ...conflicts].join("\n\n");
+  return { content: text, update: { ...sharedState(state), ...(update ? { files: update } : {}) } };
+}
+
+/** Structured answer as JSON, else the last text of the assistant. */
+function answerOf(state: Partial<AgentState>): string {
+  if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
+  return lastAnswer(state.messages ?? []) || "Task completed";
+}
+
+/** Text of the newest assistant message that has any; empty when there is none. */
+export function lastAnswer(messages: readonly BaseMessage[]): string {
+  for (let i = messages.length - 1; i >= 0; i -= 1) {
+    const message = messages[i];
+    if (AIMessage.isInstance(message) && message.text.trim() !== "") return message.text;
+  }
+  return "";
+}
+
+function changedFiles(files: FilesState, subagent: BuiltSubagent, started: ThreadFiles): FilesState {
+  if (subagent.layered) return files;
+  return Object.fromEntries(Object.entries(files).filter(([path, data]) => started.get(path) !== data));
+}
+
+/**
+ * Brings a subagent's files back without losing anything: a path that somebody else changed meanwhile
+ * keeps their content, and the subagent's goes beside it under a name that both can find.
+ */
+function mergeFiles(
+  changed: FilesState,
+  { files, callId }: SpawnScope,
+  started: ThreadFiles,
+): { update?: FilesUpdate; conflicts: string[] } {
+  const update: FilesUpdate = {};
+  const conflicts: string[] = [];
+  for (const [path, data] of Object.entries(changed)) {
+    const now = files.get(path);
+    if (sameContent(now, data ?? undefined)) continue;
+    if (sameContent(now, started.get(path))) {
+      update[path] = data;
+    } else if (data) {
+      const copy = `${path}.conflict-${callId.replace(/[^A-Za-z0-9_-]/g, "_")}`;
+      update[copy] = data;
+      conflicts.push(
+        `[${path} was changed by another agent meanwhile and kept; this agent's version is ${copy}]`,
+      );
+    }
+  }
+  if (Object.keys(update).length === 0) return { conflicts };
+  files.apply(update);
+  return { update, conflicts };
+}
+
+function sameContent(a: FileData | undefined, b: FileData | undefined): boolean {
+  if (a === b) return true;
+  if (!a || !b) return false;
+  const [left, right] = [a.content, b.content];
+  if (typeof left === "string" || typeof right === "string") return left === right;
+  if (left.length !== right.length) return false;
+  for (let i = 0; i < left.length; i += 1) if (left[i] !== right[i]) return false;
+  return true;
+}

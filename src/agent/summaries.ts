@@ -1,0 +1,21 @@
+import { oneLine } from "../core/text.ts";
+
+const SUMMARY_LIMIT = 160;
+/** The argument that says most about a call, most telling first. */
+const TELLING = ["file_path", "path", "pattern", "command", "description", "query", "url"] as const;
+
+/** One line for people: the tool and what it is about, such as `grep "TODO" in /workspace/`. */
+export function callSummary(name: string, args: Readonly<Record<string, unknown>>): string {
+  if (name === "write_todos") return "write_todos";
+  if (name === "grep" || name === "glob") {
+    const where = typeof args["path"] === "string" ? ` in ${args["path"]}` : "";
+    return oneLine(`${name} ${JSON.stringify(args["pattern"] ?? "")}${where}`, SUMMARY_LIMIT);
+  }
+  const telling = TELLING.map((key) => args[key]).find((value) => typeof value === "string");
+  return oneLine(typeof telling === "string" ? `${name} ${telling}` : name, SUMMARY_LIMIT);
+}
+
+/** The first line of a result, for people. */
+export function resultSummary(text: string): string {
+  return oneLine(text.trimStart().split("\n", 1)[0] ?? "", SUMMARY_LIMIT);
+}

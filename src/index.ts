@@ -1,0 +1,45 @@
+/**
+ * deepagent-mcp as a library: build a deep agent and choose where its files live.
+ */
+export { createDeepAgent } from "./agent/create-deep-agent.ts";
+export type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
+export type { AgentLimits } from "./agent/agent-parts.ts";
+export type { ToolFunction, ToolInput } from "./agent/agent-tool.ts";
+export type {
+  ActionRequest,
+  AgentEvent,
+  AgentPath,
+  Decision,
+  HitlRequest,
+  HitlResponse,
+} from "./agent/events.ts";
+export type { InterruptOn, InterruptOnConfig } from "./agent/middleware/human-in-the-loop.ts";
+export type {
+  AgentMiddleware,
+  AgentRuntime,
+  Gate,
+  Middleware,
+  ModelRequest,
+  ToolCallRequest,
+} from "./agent/middleware/middleware.ts";
+export type {
+  Backend,
+  BackendCapabilities,
+  BackendErrorCode,
+  BackendFactory,
+  BackendRuntime,
+  BackendSource,
+  FileData,
+  SandboxBackend,
+} from "./backends/backend.ts";
+export { CompositeBackend } from "./backends/composite.ts";
+export { FilesystemBackend } from "./backends/filesystem.ts";
+export { PolicyBackend } from "./backends/policy.ts";
+export { StateBackend } from "./backends/state.ts";
+export { StoreBackend } from "./backends/store.ts";
+export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
+export { createLogger, type Logger } from "./core/logger.ts";
+export { createCheckpointer } from "./storage/checkpointer.ts";
+export { openDatabase } from "./storage/database.ts";
+export { createStore } from "./storage/store.ts";
+export { defineTool, type ToolContext, type ToolResult, type ToolSpec } from "./tools/tool.ts";

@@ -1,0 +1,154 @@
+import { HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { MemorySaver } from "@langchain/langgraph";
+import { describe, expect, it } from "vitest";
+import {
+  type Agent,
+  type AgentEvent,
+  type AgentInput,
+  buildAgent,
+  getAgentState,
+  resumeAgentInput,
+  streamEvents,
+} from "../../src/agent/agent-core.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+
+async function collect(
+  agent: Agent,
+  input: AgentInput,
+  threadId = "t1",
+  runId = "run_1",
+): Promise<AgentEvent[]> {
+  const events: AgentEvent[] = [];
+  for await (const event of streamEvents(agent, input, {
+    threadId,
+    runId,
+    signal: new AbortController().signal,
+  })) {
+    events.push(event);
+  }
+  return events;
+}
+
+const kinds = (events: AgentEvent[]): string[] => events.map(({ kind }) => kind);
+
+async function toolMessages(agent: Agent, threadId = "t1"): Promise<ToolMessage[]> {
+  const { values } = await agent.graph.getState({ configurable: { thread_id: threadId } });
+  return (values.messages ?? []).filter((message) => ToolMessage.isInstance(message));
+}
+
+describe("a deep agent", () => {
+  it("calls tools, keeps files in the thread and answers", async () => {
+    const agent = buildAgent({
+      checkpointer: new MemorySaver(),
+      model: scriptedModel(({ call }) =>
+        call === 0
+          ? { toolCalls: [{ name: "write_file", args: { file_path: "/a.txt", content: "hello" } }] }
+          : call === 1
+            ? { toolCalls: [{ name: "read_file", args: { file_path: "/a.txt" } }] }
+            : { text: "done" },
+      ),
+    });
+    const events = await collect(agent, { kind: "task", task: "write a file" });
+    expect(events.at(-1)).toEqual({ kind: "finished", answer: "done" });
+    expect(kinds(events)).toContain("file_changed");
+    const state = await getAgentState(agent, "t1");
+    expect(Object.keys(state.files)).toEqual(["/a.txt"]);
+    expect((await toolMessages(agent)).map(({ text }) => text)).toEqual([
+      "Successfully wrote to '/a.txt'",
+      "     1\thello",
+    ]);
+  });
+
+  it("runs subagents in parallel, isolated, one report each, files merged", async () => {
+    const agent = buildAgent({
+      checkpointer: new MemorySaver(),
+      model: scriptedModel(({ messages, tools }) => {
+        if (!tools.includes("task")) {
+          const task = messages.find((message) => HumanMessage.isInstance(message))?.text ?? "";
+          const wrote = messages.some((message) => ToolMessage.isInstance(message));
+          return wrote
+            ? { text: `report of ${task}` }
+            : { toolCalls: [{ name: "write_file", args: { file_path: `/${task}.md`, content: task } }] };
+        }
+        const reports = messages.filter((message) => ToolMessage.isInstance(message));
+        if (reports.length > 0) return { text: reports.map(({ text }) => text).join("; ") };
+        return {
+          toolCalls: ["one", "two", "three", "four"].map((description) => ({
+            name: "task",
+            args: { description, subagent_type: "general-purpose" },
+          })),
+        };
+      }),
+    });
+    const events = await collect(agent, { kind: "task", task: "delegate" });
+    expect(events.at(-1)).toEqual({
+      kind: "finished",
+      answer: "report of one; report of two; report of three; report of four",
+    });
+    const started = events.filter(({ kind }) => kind === "subagent_started");
+    expect(started).toHaveLength(4);
+    const state = await getAgentState(agent, "t1");
+    expect(Object.keys(state.files).sort()).toEqual(["/four.md", "/one.md", "/three.md", "/two.md"]);
+  });
+
+  it("asks before a gated call, keeps finished siblings, and takes partial answers by id", async () => {
+    const ran: string[] = [];
+    const model = scriptedModel(({ messages, tools }) => {
+      if (messages.some((message) => ToolMessage.isInstance(message))) return { text: "end" };
+      ran.push(tools.includes("task") ? "main" : "sub");
+      return {
+        toolCalls: [
+          { name: "write_file", args: { file_path: "/x.md", content: "x" } },
+          { name: "ls", args: {} },
+          { name: "write_file", args: { file_path: "/y.md", content: "y" } },
+          ...(tools.includes("task")
+            ? [{ name: "task", args: { description: "d", subagent_type: "general-purpose" } }]
+            : []),
+        ],
+      };
+    });
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model, interruptOn: { write_file: true } });
+    const first = await collect(agent, { kind: "task", task: "go" });
+    const paused = first.at(-1);
+    if (paused?.kind !== "paused") throw new Error(`expected a pause, got ${JSON.stringify(paused)}`);
+    expect(paused.interrupts).toHaveLength(4);
+    expect(first.filter(({ kind }) => kind === "approval_requested")).toHaveLength(4);
+    const byPath = new Map(
+      paused.interrupts.map(({ id, request }) => [
+        `${(request.agent ?? []).length}${String(request.actionRequests[0]?.args["file_path"])}`,
+        id,
+      ]),
+    );
+    const answer = (key: string, type: "approve" | "reject") => ({
+      [byPath.get(key) ?? ""]: { decisions: [{ type }] },
+    });
+    const second = await collect(
+      agent,
+      resumeAgentInput({ ...answer("0/x.md", "approve"), ...answer("1/y.md", "reject") }),
+    );
+    const again = second.at(-1);
+    if (again?.kind !== "paused") throw new Error(`expected a pause, got ${JSON.stringify(again)}`);
+    expect(again.interrupts.map(({ id }) => id).sort()).toEqual(
+      [byPath.get("0/y.md"), byPath.get("1/x.md")].sort(),
+    );
+    const third = await collect(
+      agent,
+      resumeAgentInput({ ...answer("0/y.md", "reject"), ...answer("1/x.md", "approve") }),
+    );
+    expect(third.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
+    expect(ran).toEqual(["main", "sub"]);
+    const state = await getAgentState(agent, "t1");
+    expect(Object.keys(state.files)).toEqual(["/x.md"]);
+    expect(await toolMessages(agent)).toHaveLength(4);
+  });
+
+  it("does not add a task twice when it is handed over again", async () => {
+    const agent = buildAgent({
+      checkpointer: new MemorySaver(),
+      model: scriptedModel(() => ({ text: "ok" })),
+    });
+    await collect(agent, { kind: "task", task: "once" });
+    const events = await collect(agent, { kind: "task", task: "once" });
+    expect(events).toEqual([{ kind: "finished", answer: "ok" }]);
+  });
+});
