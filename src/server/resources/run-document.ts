@@ -1,7 +1,11 @@
 import { isoTime } from "../../core/clock.ts";
-import type { AgentPath, Approval, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
+import type { Approval, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
+import { agentLabel } from "../approval-form.ts";
 
-/** The JSON a client reads of a run. Times are ISO 8601, absent facts are left out. */
+/**
+ * The JSON a client reads of a run: the names of the tools' reports, but all approvals and nothing cut
+ * short. Times are ISO 8601, absent facts are left out.
+ */
 export function runDocument({ run, approvals, subagents, filesChanged, activity }: RunView): object {
   return {
     run_id: run.id,
@@ -14,10 +18,11 @@ export function runDocument({ run, approvals, subagents, filesChanged, activity 
     ended_at: run.endedAt === undefined ? undefined : isoTime(run.endedAt),
     answer: run.answer,
     structured: run.structured,
-    failure: run.failure,
+    failure_reason: run.failure?.reason,
+    failure_message: run.failure?.message,
     cancel_reason: run.cancelReason,
     todos: run.todos,
-    subagents: subagents.map(subagentDocument),
+    agents: subagents.map(agentDocument),
     approvals: approvals.map(approvalDocument),
     files_changed: filesChanged,
     usage: {
@@ -30,43 +35,36 @@ export function runDocument({ run, approvals, subagents, filesChanged, activity 
 }
 
 export function eventDocument({ seq, time, agent, kind, data }: RunEvent): object {
-  return { seq, time: isoTime(time), agent: agentName(agent), kind, ...data };
+  return { seq, time: isoTime(time), agent: agentLabel(agent), kind, data };
 }
 
-/** The answer of a run as text; before there is one, where the run stands. */
+/** The answer of a run as text; while there is none, where the run stands. */
 export function reportOf({ run, activity }: RunView): string {
-  if (run.status === "failed") {
-    return [`Run ${run.id} failed: ${run.failure?.message ?? "unknown reason"}`, run.answer]
-      .join("\n\n")
-      .trim();
-  }
-  if (run.status === "cancelled") {
-    return [`Run ${run.id} was cancelled: ${run.cancelReason ?? ""}`.trim(), run.answer].join("\n\n").trim();
-  }
   if (run.status === "completed") return run.answer ?? "";
-  return `Run ${run.id} has not ended (${run.status}): ${activity}`;
+  return [`Run ${run.id} ${standing(run, activity)}`, run.answer ?? ""].join("\n\n").trim();
 }
 
-function subagentDocument({ agent, name, description, status, step, toolCalls }: SubagentView): object {
-  return { agent: agentName(agent), name, description, status, step, tool_calls: toolCalls };
+function standing({ status, failure, cancelReason }: RunView["run"], activity: string): string {
+  if (status === "failed") return `failed: ${failure?.message ?? "no details"}`;
+  if (status === "cancelled") return `was cancelled: ${cancelReason ?? "no reason given"}`;
+  return `has not ended (${status}): ${activity}`;
+}
+
+function agentDocument({ agent, description, status, step, toolCalls }: SubagentView): object {
+  return { agent: agentLabel(agent), description, status, step, tool_calls: toolCalls };
 }
 
 function approvalDocument(approval: Approval): object {
   return {
-    approval_id: approval.id,
-    agent: agentName(approval.agent),
+    id: approval.id,
     tool: approval.tool,
+    agent: agentLabel(approval.agent),
     summary: approval.preview.summary,
     detail: approval.preview.detail,
-    allowed_decisions: approval.allowedDecisions,
+    decisions: approval.allowedDecisions,
     status: approval.status,
     requested_at: isoTime(approval.requestedAt),
     decided_at: approval.decidedAt === undefined ? undefined : isoTime(approval.decidedAt),
     decided_by: approval.decidedBy,
   };
-}
-
-/** `main`, or the names on the way down, such as `researcher > general-purpose`. */
-function agentName(agent: AgentPath): string {
-  return agent.length === 0 ? "main" : agent.map((segment) => segment.name).join(" > ");
 }

@@ -1,0 +1,189 @@
+import { Client as ModernClient, type Transport as ModernTransport } from "@modelcontextprotocol/client";
+import { Client as FirstClient } from "@modelcontextprotocol/sdk/client/index.js";
+import type { Transport as FirstTransport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import {
+  ElicitRequestSchema,
+  ResourceListChangedNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+
+/**
+ * `v1`: the SDK of 2025, `v2-legacy`: the successor speaking 2025-11-25, `v2-modern`: the successor
+ * speaking 2026-07-28.
+ */
+export const CLIENT_KINDS = ["v1", "v2-legacy", "v2-modern"] as const;
+export type ClientKind = (typeof CLIENT_KINDS)[number];
+
+/** A form as the client gets it. */
+export interface Form {
+  message: string;
+  requestedSchema: { properties: Record<string, unknown> };
+}
+
+/** An alias, not an interface: the SDKs want an index signature. */
+export type FormAnswer = {
+  action: "accept" | "decline" | "cancel";
+  content?: Record<string, string | number | boolean | string[]>;
+};
+
+/** Who answers forms. */
+export type Person = (form: Form) => FormAnswer | Promise<FormAnswer>;
+
+export interface ClientOptions {
+  kind: ClientKind;
+  /** Without one the client declares that it cannot ask. */
+  person?: Person;
+}
+
+export interface CallOptions {
+  /** Gets the lines of progress; without it no progress is asked for. */
+  onProgress?: (line: string, progress: number) => void;
+  signal?: AbortSignal;
+  timeout?: number;
+}
+
+export interface CallOutcome {
+  text: string;
+  structured: Record<string, unknown>;
+  isError: boolean;
+  raw: unknown;
+}
+
+export interface TestClient {
+  readonly kind: ClientKind;
+  call(name: string, args: Record<string, unknown>, options?: CallOptions): Promise<CallOutcome>;
+  listTools(): Promise<{ name: string }[]>;
+  listResources(): Promise<{ uri: string; name: string }[]>;
+  readResource(uri: string): Promise<Record<string, unknown>>;
+  complete(
+    template: string,
+    argument: string,
+    value: string,
+    known?: Record<string, string>,
+  ): Promise<string[]>;
+  /** 2025 era only. */
+  subscribe(uri: string): Promise<void>;
+  unsubscribe(uri: string): Promise<void>;
+  /** URIs of the updates that came in, in order. */
+  readonly updates: readonly string[];
+  close(): Promise<void>;
+}
+
+/** How to reach a server: a fresh transport for either SDK. */
+export interface Connector {
+  first(): FirstTransport;
+  modern(): ModernTransport;
+}
+
+const INFO = { name: "test-client", version: "1.0.0" };
+const TIMEOUT = 25_000;
+
+/** Connects a client, and makes sure that it speaks the era it is meant to speak. */
+export async function connectClient(to: Connector, options: ClientOptions): Promise<TestClient> {
+  return options.kind === "v1" ? connectFirst(to, options) : connectModern(to, options);
+}
+
+async function connectFirst(to: Connector, { kind, person }: ClientOptions): Promise<TestClient> {
+  const client = new FirstClient(INFO, { capabilities: person ? { elicitation: {} } : {} });
+  if (person) client.setRequestHandler(ElicitRequestSchema, async ({ params }) => person(formOf(params)));
+  const updates: string[] = [];
+  client.setNotificationHandler(
+    ResourceUpdatedNotificationSchema,
+    ({ params }) => void updates.push(params.uri),
+  );
+  client.setNotificationHandler(ResourceListChangedNotificationSchema, () => undefined);
+  await client.connect(to.first());
+  return {
+    kind,
+    updates,
+    call: async (name, args, call) =>
+      outcomeOf(await client.callTool({ name, arguments: args }, undefined, requestOptions(call))),
+    listTools: async () => (await client.listTools()).tools,
+    listResources: async () => (await client.listResources()).resources,
+    readResource: async (uri) => ({ ...(await client.readResource({ uri })).contents[0] }),
+    complete: async (template, argument, value, known) => {
+      const { completion } = await client.complete(completionOf(template, argument, value, known));
+      return completion.values;
+    },
+    subscribe: async (uri) => void (await client.subscribeResource({ uri })),
+    unsubscribe: async (uri) => void (await client.unsubscribeResource({ uri })),
+    close: () => client.close(),
+  };
+}
+
+async function connectModern(to: Connector, { kind, person }: ClientOptions): Promise<TestClient> {
+  const modern = kind === "v2-modern";
+  const client = new ModernClient(INFO, {
+    capabilities: person ? { elicitation: { form: {} } } : {},
+    versionNegotiation: { mode: modern ? { pin: "2026-07-28" } : "legacy" },
+  });
+  if (person) client.setRequestHandler("elicitation/create", async ({ params }) => person(formOf(params)));
+  const updates: string[] = [];
+  client.setNotificationHandler(
+    "notifications/resources/updated",
+    ({ params }) => void updates.push(params.uri),
+  );
+  await client.connect(to.modern());
+  if (client.getProtocolEra() !== (modern ? "modern" : "legacy")) {
+    throw new Error(`a client of kind ${kind} speaks ${client.getProtocolEra()}`);
+  }
+  return {
+    kind,
+    updates,
+    call: async (name, args, call) =>
+      outcomeOf(await client.callTool({ name, arguments: args }, requestOptions(call))),
+    listTools: async () => (await client.listTools()).tools,
+    listResources: async () => (await client.listResources()).resources,
+    readResource: async (uri) => ({
+      ...(await client.readResource({ uri }, { cacheMode: "bypass" })).contents[0],
+    }),
+    complete: async (template, argument, value, known) => {
+      const { completion } = await client.complete(completionOf(template, argument, value, known));
+      return completion.values;
+    },
+    subscribe: async (uri) => void (await client.subscribeResource({ uri })),
+    unsubscribe: async (uri) => void (await client.unsubscribeResource({ uri })),
+    close: () => client.close(),
+  };
+}
+
+function formOf(params: object): Form {
+  if (!("requestedSchema" in params)) throw new Error("the server asked for something that is not a form");
+  // Both SDKs have checked the parameters of a form.
+  return params as unknown as Form;
+}
+
+function completionOf(template: string, name: string, value: string, known?: Record<string, string>) {
+  return {
+    ref: { type: "ref/resource" as const, uri: template },
+    argument: { name, value },
+    ...(known === undefined ? {} : { context: { arguments: known } }),
+  };
+}
+
+function requestOptions({ onProgress, signal, timeout = TIMEOUT }: CallOptions = {}) {
+  return {
+    timeout,
+    ...(signal === undefined ? {} : { signal }),
+    ...(onProgress === undefined
+      ? {}
+      : {
+          onprogress: ({ message, progress }: { message?: string; progress: number }) =>
+            onProgress(message ?? "", progress),
+        }),
+  };
+}
+
+function outcomeOf(result: object): CallOutcome {
+  const { content, structuredContent, isError } = result as {
+    content: { type: string; text?: string }[];
+    structuredContent?: Record<string, unknown>;
+    isError?: boolean;
+  };
+  return {
+    text: content.map((block) => (block.type === "text" ? (block.text ?? "") : "")).join("\n"),
+    structured: structuredContent ?? {},
+    isError: isError === true,
+    raw: result,
+  };
+}
