@@ -1,0 +1,192 @@
+import { loadConfig } from "../../config/load.ts";
+import type { FlagValues } from "../../config/load.ts";
+import { packageVersion } from "../../config/package-info.ts";
+import type { Config } from "../../config/schema.ts";
+import { SETTINGS, flagNameOf } from "../../config/settings.ts";
+import { errorMessage } from "../../core/errors.ts";
+import type { CommandArguments, ExitCode } from "../command.ts";
+import { approvalTitle, askApproval } from "./approval.ts";
+import type { ApprovalAnswer, ApprovalForm } from "./approval.ts";
+import { colorsFor } from "./colors.ts";
+import type { Colors } from "./colors.ts";
+import { summary } from "./report.ts";
+import { liveScreen, plainScreen } from "./screen.ts";
+import type { Screen } from "./screen.ts";
+import { openSession } from "./session.ts";
+import type { Session } from "./session.ts";
+import { terminalAsker } from "./terminal.ts";
+import { wrapText } from "./text-width.ts";
+import { chooseWorkspace } from "./workspace.ts";
+import type { DemoWorkspace } from "./workspace.ts";
+
+const SAMPLE_TASK =
+  "Review this project: what it is, how its parts work together, what is unfinished or risky. " +
+  "Write a report with the places in the code, and remember what will be useful next time.";
+const OFFLINE = "offline";
+
+/** Runs the built server as a child process and shows one run of it. Exit code 0: the run completed. */
+export async function runDemo({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) {
+    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
+    return 2;
+  }
+  const interactive = process.stdin.isTTY && process.stdout.isTTY;
+  const approveAll = flags["yes"] === true;
+  const given = flags["workspace"] === undefined ? undefined : loaded.config.workspace;
+  const chosen = await chooseWorkspace({
+    interactive,
+    approveAll,
+    ...(given === undefined ? {} : { workspace: given }),
+  });
+  if (!chosen.ok) {
+    process.stderr.write(`deepagent-mcp: ${chosen.problem}\n`);
+    return 2;
+  }
+  const stage: Stage = {
+    config: loaded.config,
+    flags,
+    workspace: chosen.workspace,
+    task: positionals[0] ?? SAMPLE_TASK,
+    asking: interactive && !approveAll,
+    interactive,
+    colors: colorsFor(process.stdout, process.env),
+    interrupt: new AbortController(),
+  };
+  try {
+    return await perform(stage);
+  } finally {
+    await chosen.workspace.dispose();
+  }
+}
+
+/** Everything one performance needs. */
+interface Stage {
+  config: Config;
+  flags: FlagValues;
+  workspace: DemoWorkspace;
+  task: string;
+  /** A person decides on approvals. */
+  asking: boolean;
+  interactive: boolean;
+  colors: Colors;
+  interrupt: AbortController;
+}
+
+async function perform(stage: Stage): Promise<ExitCode> {
+  const { colors, interrupt } = stage;
+  const stop = (): void => interrupt.abort();
+  process.once("SIGINT", stop);
+  process.once("SIGTERM", stop);
+  const now = () => performance.now();
+  const start = now();
+  let screen: Screen | undefined;
+  let session: Session | undefined;
+  try {
+    session = await openSession({
+      command: process.execPath,
+      args: serverArguments(stage),
+      env: process.env,
+      version: packageVersion(),
+      approve: (form) => decide(form, stage, screen),
+      show: (picture) => screen?.show(picture),
+    });
+    process.stdout.write(`${introduction(stage, session)}\n\n`);
+    const isLive = stage.interactive && process.env["TERM"] !== "dumb";
+    screen = isLive ? liveScreen(process.stdout, colors) : plainScreen(process.stdout, now);
+    const end = await session.run(stage.task, interrupt.signal);
+    screen.show(end.picture);
+    screen.close();
+    const seconds = (now() - start) / 1000;
+    process.stdout.write(await summary({ ...end, seconds, session, workspace: stage.workspace, colors }));
+    return end.picture.status === "completed" ? 0 : 1;
+  } catch (error) {
+    screen?.close();
+    if (interrupt.signal.aborted) await session?.cancel();
+    const reason = interrupt.signal.aborted ? "Interrupted; the run was cancelled." : errorMessage(error);
+    process.stderr.write(`${colors.red("✖")} ${reason}\n`);
+    return 1;
+  } finally {
+    process.off("SIGINT", stop);
+    process.off("SIGTERM", stop);
+    await session?.close();
+  }
+}
+
+/** Asks the person, or says what is approved for them. */
+async function decide(
+  form: ApprovalForm,
+  { asking, colors, interrupt, workspace }: Stage,
+  screen: Screen | undefined,
+): Promise<ApprovalAnswer | undefined> {
+  if (!asking) {
+    const why = workspace.kind === "own" ? "--yes" : "it works on a copy";
+    screen?.print(`${colors.yellow("✔ approved")} (${why}): ${approvalTitle(form)}`);
+    return { decision: "approve" };
+  }
+  screen?.pause();
+  try {
+    return await askApproval(
+      form,
+      terminalAsker(colors, () => interrupt.abort()),
+    );
+  } catch {
+    return undefined;
+  } finally {
+    screen?.resume();
+  }
+}
+
+function introduction({ config, workspace, task, colors, asking }: Stage, session: Session): string {
+  const model = config.model ?? OFFLINE;
+  const folder = {
+    sample: "a copy of a small sample project",
+    copy: "a copy of your folder",
+    own: "your folder",
+  };
+  const width = Math.min(process.stdout.columns ?? 100, 100) - 2;
+  const facts: [string, string][] = [
+    ["server", `${session.serverName}, MCP ${session.protocolVersion} over stdio`],
+    ["model", model === OFFLINE ? "offline: fixed rules, no language model, no key needed" : model],
+    ["folder", `${workspace.folder} (${folder[workspace.kind]})`],
+  ];
+  const notes: string[] = [];
+  if (workspace.kind === "copy")
+    notes.push(
+      "No terminal to ask in: your own folder stays as it is. --yes works on it and approves every change.",
+    );
+  else if (!asking) notes.push("Nobody is asked: every approval is given, and named below.");
+  return [
+    "",
+    colors.bold("deepagent-mcp demo"),
+    ...facts.map(([name, value]) => `${colors.dim(name.padEnd(8))}${value}`),
+    ...notes.map((note) => colors.dim(note)),
+    "",
+    ...wrapText(task, width).map((line) => colors.cyan(line)),
+  ].join("\n");
+}
+
+/** `serve` with the settings the demo was given. */
+function serverArguments({ flags, config, workspace }: Stage): string[] {
+  const passed = SETTINGS.filter(({ path }) => !["workspace", "model", "dataDir"].includes(path));
+  return [
+    process.argv[1] ?? "",
+    "serve",
+    "--workspace",
+    workspace.folder,
+    "--model",
+    config.model ?? OFFLINE,
+    "--data-dir",
+    workspace.dataDir ?? config.dataDir,
+    ...(typeof flags["config"] === "string" ? ["--config", flags["config"]] : []),
+    ...passed.flatMap((setting) => flagArguments(flagNameOf(setting), flags)),
+  ];
+}
+
+function flagArguments(name: string, flags: FlagValues): string[] {
+  const value = flags[name];
+  if (value === undefined || value === false) return [];
+  if (value === true) return [`--${name}`];
+  const values = typeof value === "string" ? [value] : value;
+  return values.map((text) => `--${name}=${text}`);
+}
