@@ -1,6 +1,7 @@
-import type { McpRequestContext, ServerContext } from "@modelcontextprotocol/server";
+import type { AuthInfo, McpRequestContext } from "@modelcontextprotocol/server";
 import type { Config } from "../config/schema.ts";
 import type { Clock } from "../core/clock.ts";
+import { DeepAgentError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
@@ -16,26 +17,31 @@ export interface ServerDeps {
   logger: Logger;
   clock: Clock;
   /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */
-  runs(): Promise<RunService>;
+  runs: () => Promise<RunService>;
   /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */
-  stateKey(): Promise<Uint8Array>;
-  /** Whose request it is. Never taken from what the client says about itself. */
-  principalOf(context: ServerContext): Principal;
+  stateKey: () => Promise<Uint8Array>;
+  /**
+   * Whose request it is, by what was verified about it (nothing on stdio). Never by what the client says
+   * about itself.
+   */
+  principalOf: (auth: AuthInfo | undefined) => Principal;
   changes: ResourceChanges;
 }
 
 /** `RunService` that is opened on first use. */
 export interface LazyRuns {
-  runs(): Promise<RunService>;
+  runs: () => Promise<RunService>;
   /** Parks what runs and releases everything; nothing to do when it was never opened. */
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
-/** Opens once; a failed opening is tried again by the next call. */
+/** Opens once; a failed opening is tried again by the next call. Once closed, it stays closed. */
 export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
   let opened: Promise<RunService> | undefined;
+  let closed = false;
   return {
-    runs: () => {
+    runs: async () => {
+      if (closed) throw new DeepAgentError("shutting_down", "The server is shutting down. Connect again.");
       opened ??= open().catch((error: unknown) => {
         opened = undefined;
         throw error;
@@ -43,8 +49,8 @@ export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
       return opened;
     },
     close: async () => {
+      closed = true;
       const service = await opened?.catch(() => undefined);
-      opened = undefined;
       await service?.close();
     },
   };

@@ -1,0 +1,174 @@
+import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
+import type { AgentPath, Approval, Decision, DecisionType } from "../runs/run.ts";
+
+/** Longest arguments that a form field can hold for editing. */
+export const MAX_EDITABLE_CHARACTERS = 8000;
+const MAX_DETAIL_CHARACTERS = 6000;
+const MAX_SUMMARY_CHARACTERS = 300;
+const MAX_MESSAGE_CHARACTERS = 2000;
+
+export interface FormPlace {
+  runId: string;
+  /** Counts from 1. */
+  position: number;
+  /** How many approvals are asked for now. */
+  total: number;
+  /** Why the last answer to this approval could not be taken. */
+  problem?: string;
+}
+
+/** What a person answered, or why the answer cannot be taken and they are asked again. */
+export type FormAnswer = { ok: true; decision: Decision } | { ok: false; problem: string };
+
+/**
+ * The form for one approval: who wants to do what, the real diff or command, and a decision without a
+ * default, so that a client which accepts defaults unseen approves nothing.
+ */
+export function approvalForm(approval: Approval, place: FormPlace): ElicitRequestFormParams {
+  const decisions = decisionsOf(approval);
+  const properties: ElicitRequestFormParams["requestedSchema"]["properties"] = {
+    decision: {
+      type: "string",
+      title: "Decision",
+      enum: decisions,
+      ...(decisions.includes("edit") ? { description: "edit: run it with the arguments changed below" } : {}),
+    },
+  };
+  if (decisions.includes("edit")) {
+    properties["edited_args"] = {
+      type: "string",
+      title: "Arguments (JSON)",
+      description: "Only for edit",
+      maxLength: MAX_EDITABLE_CHARACTERS,
+      default: argumentsJson(approval),
+    };
+  }
+  properties["message"] = {
+    type: "string",
+    title: "Message to the agent",
+    description: "Only for reject: why, and what to do instead",
+    maxLength: MAX_MESSAGE_CHARACTERS,
+  };
+  return {
+    mode: "form",
+    message: formMessage(approval, place, decisions),
+    requestedSchema: { type: "object", required: ["decision"], properties },
+  };
+}
+
+/** Reads the accepted content of a form. Nothing but a well-formed answer becomes a decision. */
+export function decisionOf(approval: Approval, content: unknown): FormAnswer {
+  const parsed = Answer.safeParse(content);
+  if (!parsed.success) return { ok: false, problem: "The answer was incomplete: choose a decision." };
+  const { decision, edited_args: edited = "", message = "" } = parsed.data;
+  const offered = decisionsOf(approval);
+  if (!offered.includes(decision)) {
+    return { ok: false, problem: `"${decision}" is not possible here; choose ${offered.join(" or ")}.` };
+  }
+  if (decision === "reject") {
+    return { ok: true, decision: { type: "reject", ...(message.trim() === "" ? {} : { message }) } };
+  }
+  if (decision === "edit") return editOf(approval, edited);
+  if (edited !== "" && !sameArguments(edited, approval)) {
+    return {
+      ok: false,
+      problem: "You changed the arguments but chose approve. Choose edit to run it with your changes.",
+    };
+  }
+  return { ok: true, decision: { type: "approve" } };
+}
+
+/** Names of the agents on the way to `agent`, outermost first. */
+export function agentLabel(agent: AgentPath): string {
+  return agent.length === 0 ? "main agent" : agent.map((segment) => oneLine(segment.name, 64)).join(" › ");
+}
+
+const Answer = z.object({
+  decision: z.enum(["approve", "edit", "reject"]),
+  edited_args: z.string().max(MAX_EDITABLE_CHARACTERS).optional(),
+  message: z.string().max(MAX_MESSAGE_CHARACTERS).optional(),
+});
+
+/** Editing is offered only for arguments that fit into the form. */
+function decisionsOf(approval: Approval): DecisionType[] {
+  const editable = argumentsJson(approval).length <= MAX_EDITABLE_CHARACTERS;
+  return approval.allowedDecisions.filter((decision) => decision !== "edit" || editable);
+}
+
+function formMessage(approval: Approval, place: FormPlace, decisions: readonly DecisionType[]): string {
+  const { kind, summary, detail } = approval.preview;
+  const tooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
+  return [
+    ...(place.problem === undefined ? [] : [oneLine(place.problem, MAX_SUMMARY_CHARACTERS), ""]),
+    `${agentLabel(approval.agent)} wants to run ${oneLine(approval.tool, 64)} (${EFFECTS[kind]}):`,
+    plainText(oneLine(stripControl(summary), MAX_SUMMARY_CHARACTERS)),
+    "",
+    indented(cutMiddle(stripControl(detail), MAX_DETAIL_CHARACTERS)),
+    "",
+    `run ${place.runId} · approval ${place.position} of ${place.total}`,
+    ...(tooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
+  ].join("\n");
+}
+
+const EFFECTS: Record<Approval["preview"]["kind"], string> = {
+  diff: "changes a file",
+  command: "runs a command",
+  arguments: "calls a tool",
+};
+
+/** Indented as a Markdown code block, out of which no content can break. */
+function indented(text: string): string {
+  return text.replace(/^/gm, "    ");
+}
+
+/** Without Markdown links: what follows a `]` could otherwise hide behind harmless words. */
+function plainText(text: string): string {
+  return text.replaceAll("](", "] (");
+}
+
+function editOf(approval: Approval, edited: string): FormAnswer {
+  if (edited.trim() === "") {
+    return { ok: false, problem: "To edit, write the changed arguments as a JSON object." };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(edited);
+  } catch {
+    return { ok: false, problem: "The changed arguments are not valid JSON; nothing was run." };
+  }
+  const args = Arguments.safeParse(value);
+  if (!args.success) {
+    return { ok: false, problem: "The changed arguments must be a JSON object; nothing was run." };
+  }
+  return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: args.data } } };
+}
+
+const Arguments = z.record(z.string(), z.unknown());
+
+/** The arguments on one line; characters that a form could hide are escaped. */
+function argumentsJson(approval: Approval): string {
+  return JSON.stringify(approval.args).replace(HIDDEN, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+const HIDDEN = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+function sameArguments(edited: string, approval: Approval): boolean {
+  try {
+    return canonical(JSON.parse(edited)) === canonical(approval.args);
+  } catch {
+    return false;
+  }
+}
+
+/** JSON with sorted keys. */
+export function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    inner !== null && typeof inner === "object" && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}

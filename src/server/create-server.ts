@@ -1,0 +1,43 @@
+import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server";
+import type { ServerDeps } from "./deps.ts";
+import { registerPrompts } from "./prompts.ts";
+import { registerResources } from "./resources/index.ts";
+import { createStateCodec } from "./state-codec.ts";
+import { SERVER_TOOLS } from "./tools/index.ts";
+import { registerTool } from "./tools/tool.ts";
+
+const INSTRUCTIONS =
+  "A deep agent for work of many steps: it plans, reads, searches and edits files under /workspace/, sends out " +
+  "subagents in parallel and remembers. Delegate with run_deep_agent; give the goal, the facts it cannot see " +
+  "and the form of the result. A run goes on when a call returns early: follow it with check_deep_agent. " +
+  "Changes wait for a person's approval; do not decide for them.";
+
+/** Elements and members that the arguments of one tool call may have. */
+const MAX_INPUT_ELEMENTS = 10_000;
+const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
+
+/**
+ * Makes server instances for clients of both eras: one per stdio connection, per 2025-era HTTP session and
+ * per 2026-07-28 HTTP request. Cheap and without side effects: clients open connections only to probe.
+ */
+export function createServerFactory(deps: ServerDeps): (context: McpRequestContext) => McpServer {
+  const codec = createStateCodec(deps);
+  return ({ era, authInfo }) => {
+    const mcp = new McpServer(
+      { name: "deepagent-mcp", title: "Deep agent", version: deps.version },
+      {
+        instructions: INSTRUCTIONS,
+        capabilities: { resources: { subscribe: true, listChanged: true } },
+        requestState: { verify: codec.verify },
+        cacheHints: { "tools/list": LISTS, "prompts/list": LISTS },
+        maxToolInputElements: MAX_INPUT_ELEMENTS,
+      },
+    );
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
+    mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
+    for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps, codec, era });
+    registerPrompts(mcp);
+    registerResources(mcp, { ...deps, era, principal: deps.principalOf(authInfo) });
+    return mcp;
+  };
+}

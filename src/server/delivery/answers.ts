@@ -1,0 +1,70 @@
+import type { Approval, Decision, RunView } from "../../runs/run.ts";
+import { decisionOf } from "../approval-form.ts";
+import { pendingApprovals } from "../run-report.ts";
+import type { DeliverySession } from "./session.ts";
+
+/** Nobody has read a form and refused it in less time than this, in milliseconds. */
+const READING_TIME = 1000;
+
+/** What a client sent back for a form. */
+export interface FormResponse {
+  action: "accept" | "decline" | "cancel";
+  content?: unknown;
+}
+
+export type Taken =
+  | { kind: "decided" }
+  /** The approval stays open and is not asked again in this call. */
+  | { kind: "left" }
+  /** The person answered, but not in a way that can be carried out. */
+  | { kind: "again"; problem: string };
+
+/**
+ * Carries out the answer to one form. Only an accepted form decides as it says; a decline rejects; silence,
+ * a closed form and a client that refuses by itself, faster than anyone can read, leave the approval open.
+ */
+export async function takeAnswer(
+  session: DeliverySession,
+  approval: Approval,
+  response: FormResponse,
+  { elapsed, by }: { elapsed: number; by: string },
+): Promise<Taken> {
+  if (response.action === "cancel") return { kind: "left" };
+  if (response.action === "decline") {
+    if (elapsed < READING_TIME) return { kind: "left" };
+    const taken = await decide(session, approval, { type: "reject", message: "declined by the user" }, by);
+    return taken.kind === "again" ? { kind: "left" } : taken;
+  }
+  const answer = decisionOf(approval, response.content);
+  return answer.ok
+    ? decide(session, approval, answer.decision, by)
+    : { kind: "again", problem: answer.problem };
+}
+
+async function decide(
+  session: DeliverySession,
+  approval: Approval,
+  decision: Decision,
+  by: string,
+): Promise<Taken> {
+  const { runs, principal, runId, logger } = session;
+  const outcome = await runs.decide(principal, runId, approval.id, decision, by);
+  if (outcome.ok) {
+    if (outcome.repeated) logger.info("approval.already_decided", { runId, approvalId: approval.id });
+    return { kind: "decided" };
+  }
+  // The run ended or the call was withdrawn while the person was reading: there is nothing left to decide.
+  if (outcome.code === "not_found") return { kind: "decided" };
+  return { kind: "again", problem: outcome.message };
+}
+
+/** Approvals that this call can still ask for. */
+export function askable(view: RunView, left: ReadonlySet<string>): Approval[] {
+  return pendingApprovals(view).filter((approval) => !left.has(approval.id));
+}
+
+/** Whether a call with forms has to stop following: somebody is needed, or all there is to ask was left open. */
+export function needsPerson(session: DeliverySession) {
+  return ({ run }: RunView, changed: boolean): boolean =>
+    run.status === "input_required" || (session.untilChange && changed);
+}

@@ -1,0 +1,49 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import type { Era } from "../deps.ts";
+import { elicitDelivery } from "./elicit.ts";
+import { handleDelivery } from "./handle.ts";
+import { inputRequiredDelivery } from "./input-required.ts";
+import type { Delivery } from "./session.ts";
+
+/** What a client declared about itself, as far as deliveries differ by it. */
+export interface ClientFacts {
+  era: Era;
+  /** It can show a form to a person. */
+  forms: boolean;
+}
+
+export type DeliveryName = "input_required" | "elicit" | "handle";
+
+export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
+  input_required: inputRequiredDelivery,
+  elicit: elicitDelivery,
+  handle: handleDelivery,
+};
+
+/** The best way for this client. Chosen before anything is answered, by capability and never by name. */
+export function chooseDelivery({ era, forms }: ClientFacts): DeliveryName {
+  if (!forms) return "handle";
+  return era === "modern" ? "input_required" : "elicit";
+}
+
+/** 2026-07-28 clients declare with every request, 2025-era clients once, in the handshake. */
+export function clientFacts(mcp: McpServer, context: ServerContext, era: Era): ClientFacts {
+  const envelope: Record<string, unknown> | undefined = context.mcpReq.envelope;
+  const declared =
+    era === "modern" ? envelope?.[CLIENT_CAPABILITIES_META_KEY] : mcp.server.getClientCapabilities();
+  return { era, forms: declaresForms(declared) };
+}
+
+/** An empty `elicitation` means forms, as in the revisions that knew nothing else. */
+export function declaresForms(capabilities: unknown): boolean {
+  const elicitation = Capabilities.safeParse(capabilities).data?.elicitation;
+  if (elicitation === undefined) return false;
+  return elicitation["form"] !== undefined || Object.keys(elicitation).length === 0;
+}
+
+const Capabilities = z.looseObject({ elicitation: z.looseObject({}).optional() });

@@ -1,0 +1,58 @@
+import type { RunView } from "../../runs/run.ts";
+import { createProgress, noProgress, type Progress } from "../progress.ts";
+import type { Outcome } from "../outcome.ts";
+import type { ApprovalState } from "../state-codec.ts";
+import type { ToolCall } from "../tools/tool.ts";
+import { chooseDelivery, DELIVERIES } from "./choose.ts";
+
+export interface DeliverOptions {
+  /** What the caller asked for; the configured window is the limit. */
+  waitSeconds?: number | undefined;
+  untilChange: boolean;
+  state?: ApprovalState | undefined;
+}
+
+/** Lets a call wait for a run in the way that suits its client. */
+export async function deliver(call: ToolCall, view: RunView, options: DeliverOptions): Promise<Outcome> {
+  const { runs, principal, context, codec, deps } = call;
+  const { clock, logger, config } = deps;
+  const progress = progressOf(call);
+  const hasToken = progress !== noProgress;
+  const window = hasToken ? config.delivery.windowWithProgress : config.delivery.windowWithoutProgress;
+  const seconds = Math.min(options.waitSeconds ?? window, window);
+  progress.started(view);
+  try {
+    return await DELIVERIES[chooseDelivery(call.client)].deliver({
+      runs,
+      principal,
+      runId: view.run.id,
+      context,
+      codec,
+      progress,
+      clock,
+      logger,
+      deadline: clock() + seconds * 1000,
+      untilChange: options.untilChange,
+      state: options.state,
+      seen: view.run.lastSeq,
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+/** The state a 2026-07-28 client brought back with an answer. 2025-era clients have none of ours. */
+export function carriedState({ context, client }: ToolCall): ApprovalState | undefined {
+  return client.era === "modern" ? context.mcpReq.requestState<ApprovalState>() : undefined;
+}
+
+function progressOf({ context, deps }: ToolCall): Progress {
+  const token = context.mcpReq._meta?.progressToken;
+  if (token === undefined) return noProgress;
+  return createProgress({
+    token,
+    notify: context.mcpReq.notify,
+    heartbeat: deps.config.delivery.heartbeat * 1000,
+    logger: deps.logger,
+  });
+}

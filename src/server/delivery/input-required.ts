@@ -1,0 +1,99 @@
+import { createHash } from "node:crypto";
+import { inputResponse, type ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import type { Approval, RunView } from "../../runs/run.ts";
+import { approvalForm, canonical } from "../approval-form.ts";
+import type { Outcome } from "../outcome.ts";
+import type { ApprovalState } from "../state-codec.ts";
+import { askable, needsPerson, takeAnswer } from "./answers.ts";
+import { follow, isOver, type Delivery, type DeliverySession } from "./session.ts";
+
+/** Clients give up after ten rounds; before that the call ends with what there is. */
+const MAX_ROUNDS = 8;
+/** Subagents tend to ask at the same moment: what comes within this time is asked together. */
+const GATHER_MS = 500;
+
+/**
+ * For 2026-07-28 clients with forms: the call ends with the questions, and the client repeats it with the
+ * answers. The signed state names the run, so the repeated call goes on with it. What was asked only
+ * selects; whether and how an approval is decided follows from its row.
+ */
+export const inputRequiredDelivery: Delivery = {
+  deliver: async (session) => {
+    const { state } = session;
+    const left = new Set(state?.left);
+    const problems =
+      state === undefined ? new Map<string, string>() : await takeAnswers(session, state, left);
+    const round = (state?.round ?? 0) + 1;
+    const view = await gathered(session, await follow(session, needsPerson(session)), left);
+    const approvals = askable(view, left);
+    if (approvals.length === 0 || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
+    return ask(session, approvals, { left, problems, round });
+  },
+};
+
+/** Carries out what came back, and notes what stays open in `left`; gives the problems to show again. */
+async function takeAnswers(
+  session: DeliverySession,
+  state: ApprovalState,
+  left: Set<string>,
+): Promise<Map<string, string>> {
+  const { runs, principal, runId, context, clock } = session;
+  const problems = new Map<string, string>();
+  const view = await runs.view(principal, runId);
+  const elapsed = clock() - state.at;
+  for (const { key, approval: id, digest } of state.asked) {
+    const approval = view?.approvals.find((candidate) => candidate.id === id);
+    if (approval?.status !== "pending" || digestOf(approval) !== digest) continue;
+    const response = inputResponse(context.mcpReq.inputResponses, key);
+    if (response.kind === "missing") continue;
+    const taken =
+      response.kind === "elicit"
+        ? await takeAnswer(session, approval, response, { elapsed, by: "input_required" })
+        : ({ kind: "left" } as const);
+    if (taken.kind === "left") left.add(id);
+    if (taken.kind === "again") problems.set(id, taken.problem);
+  }
+  return problems;
+}
+
+async function gathered(
+  session: DeliverySession,
+  view: RunView,
+  left: ReadonlySet<string>,
+): Promise<RunView> {
+  const [first] = askable(view, left);
+  if (first === undefined) return view;
+  const until = Math.min(first.requestedAt + GATHER_MS, session.deadline);
+  return follow(session, () => false, { until });
+}
+
+interface Question {
+  left: ReadonlySet<string>;
+  problems: ReadonlyMap<string, string>;
+  round: number;
+}
+
+async function ask(session: DeliverySession, approvals: Approval[], question: Question): Promise<Outcome> {
+  const { runId, codec, context, clock } = session;
+  const at = clock();
+  const forms: Record<string, ElicitRequestFormParams> = {};
+  const asked: ApprovalState["asked"] = [];
+  for (const [index, approval] of approvals.entries()) {
+    // With the time, so that no key is used twice in a run.
+    const key = `${approval.id}@${at.toString(36)}`;
+    const problem = question.problems.get(approval.id);
+    const place = { runId, position: index + 1, total: approvals.length };
+    forms[key] = approvalForm(approval, problem === undefined ? place : { ...place, problem });
+    asked.push({ key, approval: approval.id, digest: digestOf(approval) });
+  }
+  const state = { run: runId, round: question.round, at, asked, left: [...question.left] };
+  return { kind: "ask", forms, state: await codec.mint(state, context) };
+}
+
+/** Ties an answer to the tool and arguments that were shown. */
+function digestOf({ tool, args }: Approval): string {
+  return createHash("sha256")
+    .update(canonical([tool, args]))
+    .digest("base64url")
+    .slice(0, 22);
+}

@@ -1,0 +1,106 @@
+import type { ServerContext } from "@modelcontextprotocol/server";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/logger.ts";
+import { isFinal, type Principal, type RunEvent, type RunEventKind, type RunView } from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import type { Outcome } from "../outcome.ts";
+import type { Progress } from "../progress.ts";
+import type { ApprovalState, StateCodec } from "../state-codec.ts";
+
+/** One call that waits for a run. */
+export interface DeliverySession {
+  readonly runs: RunService;
+  readonly principal: Principal;
+  readonly runId: string;
+  readonly context: ServerContext;
+  readonly codec: StateCodec;
+  readonly progress: Progress;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** When the window of this call closes, in milliseconds since the epoch. */
+  readonly deadline: number;
+  /** Whether the call is over at the first change instead of at the end of the run. */
+  readonly untilChange: boolean;
+  /** What the client brought along when this call answers a question of an earlier one. */
+  readonly state: ApprovalState | undefined;
+  /** Sequence number of the newest event this call knows. */
+  seen: number;
+}
+
+/** One way in which the outcome of a run reaches a client call. It never ends or changes the run itself. */
+export interface Delivery {
+  deliver(session: DeliverySession): Promise<Outcome>;
+}
+
+export interface WaitOptions {
+  /** Ends the wait before the window closes. */
+  until?: number;
+  signal?: AbortSignal;
+}
+
+/**
+ * Follows the run, telling its progress, until it is final or `enough`, or until the window closes or the
+ * request ends; gives the newest view. The request's signal is listened to only meanwhile: it also aborts
+ * after a normal end.
+ */
+export async function follow(
+  session: DeliverySession,
+  enough: (view: RunView, changed: boolean) => boolean,
+  { until = session.deadline, signal }: WaitOptions = {},
+): Promise<RunView> {
+  const stop = new AbortController();
+  const end = (): void => stop.abort();
+  const signals = [session.context.mcpReq.signal, ...(signal === undefined ? [] : [signal])];
+  const left = until - session.clock();
+  if (left <= 0 || signals.some((source) => source.aborted)) end();
+  const timer = setTimeout(end, left);
+  for (const source of signals) source.addEventListener("abort", end);
+  try {
+    return await nextView(session, enough, stop.signal);
+  } finally {
+    clearTimeout(timer);
+    for (const source of signals) source.removeEventListener("abort", end);
+  }
+}
+
+/** Whether nothing more may be waited for in this call. */
+export function isOver(session: DeliverySession): boolean {
+  return session.context.mcpReq.signal.aborted || session.clock() >= session.deadline;
+}
+
+async function nextView(
+  session: DeliverySession,
+  enough: (view: RunView, changed: boolean) => boolean,
+  stop: AbortSignal,
+): Promise<RunView> {
+  const { runs, principal, runId } = session;
+  for (let changed = false; ; changed = true) {
+    const view = await runs.view(principal, runId);
+    if (view === undefined) throw new Error(`run ${runId} disappeared while it was followed`);
+    if (isFinal(view.run.status) || stop.aborted || enough(view, changed)) return view;
+    if (!(await nextChange(session, stop))) return (await runs.view(principal, runId)) ?? view;
+  }
+}
+
+/** Resolves with true after an event that changes what a client is shown of the run, with false at the end. */
+async function nextChange(session: DeliverySession, signal: AbortSignal): Promise<boolean> {
+  const { runs, principal, runId, progress } = session;
+  for await (const event of runs.watch(principal, runId, { after: session.seen, signal })) {
+    session.seen = event.seq;
+    progress.event(event);
+    if (isChange(event)) return true;
+  }
+  return false;
+}
+
+function isChange(event: RunEvent): boolean {
+  return !PASSING.has(event.kind);
+}
+
+/** Steps on the way: progress, but nothing that a call which waits for a change should return for. */
+const PASSING: ReadonlySet<RunEventKind> = new Set([
+  "tool_started",
+  "tool_finished",
+  "model_called",
+  "run_started",
+]);

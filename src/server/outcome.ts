@@ -1,0 +1,28 @@
+import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import type { RunView } from "../runs/run.ts";
+import type { MemoryHit } from "../runs/service.ts";
+
+/** Media of a file, base64. */
+export interface Media {
+  type: "image" | "audio" | "resource";
+  mimeType: string;
+  data: string;
+}
+
+/** What a tool call came to, in terms of the domain; results.ts turns it into a protocol result. */
+export type Outcome =
+  | { kind: "run"; view: RunView }
+  /** Questions to a person, by key; the client repeats the call with the answers and `state`. */
+  | { kind: "ask"; forms: Record<string, ElicitRequestFormParams>; state: string }
+  | { kind: "file"; path: string; content: string; media: Media[] }
+  | { kind: "memories"; query: string; hits: MemoryHit[] }
+  /** The message says what happened, to which thing, and what to do next. */
+  | { kind: "refused"; message: string };
+
+export const refused = (message: string): Outcome => ({ kind: "refused", message });
+
+/** The same for a run that does not exist and for one of another principal. */
+export const unknownRun = (runId: string): Outcome =>
+  refused(
+    `No run has the id ${JSON.stringify(runId.slice(0, 80))}. Use a run_id that run_deep_agent returned.`,
+  );

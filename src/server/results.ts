@@ -1,0 +1,74 @@
+import { inputRequired, type CallToolResult, type InputRequiredResult } from "@modelcontextprotocol/server";
+import { oneLine, stripControl } from "../core/text.ts";
+import type { MemoryHit } from "../runs/service.ts";
+import type { Media, Outcome } from "./outcome.ts";
+import { fileUri, runUri } from "./resources/uris.ts";
+import { reportText, runReport, type AnswerWays } from "./run-report.ts";
+
+export interface ResultOptions extends AnswerWays {
+  /** Whether the client's protocol revision knows links to resources (2025-06-18 and later). */
+  links: boolean;
+}
+
+/**
+ * The only place that builds protocol results. Text and structured content each say everything: many
+ * clients show the model only one of them.
+ */
+export function toResult(outcome: Outcome, options: ResultOptions): CallToolResult | InputRequiredResult {
+  switch (outcome.kind) {
+    case "run": {
+      const report = runReport(outcome.view, options);
+      const uri = runUri(report.run_id);
+      return {
+        content: [
+          { type: "text", text: reportText(report) },
+          ...(options.links
+            ? [{ type: "resource_link" as const, uri, name: report.run_id, title: "Run" }]
+            : []),
+        ],
+        structuredContent: report,
+        ...(report.status === "failed" ? { isError: true } : {}),
+      };
+    }
+    case "ask":
+      return inputRequired({
+        inputRequests: Object.fromEntries(
+          Object.entries(outcome.forms).map(([key, form]) => [key, inputRequired.elicit(form)]),
+        ),
+        requestState: outcome.state,
+      });
+    case "file":
+      return {
+        content: [
+          { type: "text", text: outcome.content },
+          ...outcome.media.map((media) => mediaBlock(media, outcome.path)),
+        ],
+        structuredContent: { path: outcome.path, content: outcome.content },
+      };
+    case "memories":
+      return memories(outcome.query, outcome.hits);
+    case "refused":
+      return { content: [{ type: "text", text: outcome.message }], isError: true };
+  }
+}
+
+function mediaBlock({ type, mimeType, data }: Media, path: string): CallToolResult["content"][number] {
+  return type === "resource"
+    ? { type, resource: { uri: fileUri(path), mimeType, blob: data } }
+    : { type, mimeType, data };
+}
+
+function memories(query: string, hits: readonly MemoryHit[]): CallToolResult {
+  const found = hits.map(({ path, snippet, score }) => ({
+    path,
+    snippet: snippet.slice(0, MAX_SNIPPET),
+    score,
+  }));
+  const text =
+    found.length === 0
+      ? `No memory matches ${JSON.stringify(oneLine(query, 200))}. Try fewer or other words.`
+      : found.map(({ path, snippet }) => `${path}\n${stripControl(snippet)}`).join("\n\n");
+  return { content: [{ type: "text", text }], structuredContent: { memories: found } };
+}
+
+const MAX_SNIPPET = 2000;

@@ -1,0 +1,192 @@
+import { z } from "zod";
+import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
+import type { Approval, RunView } from "../runs/run.ts";
+import { agentLabel } from "./approval-form.ts";
+import { runUri } from "./resources/uris.ts";
+
+/** Sizes beyond which a report is cut; what was cut is named in `truncated`. */
+const MAX = { answer: 50_000, detail: 4000, line: 300, todos: 100, agents: 50, approvals: 20, files: 100 };
+/** When it pays to look again. */
+const POLL_SECONDS = { working: 5, input_required: 15 };
+
+/** What a client gets to know of a run; the same object whichever way it is delivered. */
+export const RunReport = z.object({
+  run_id: z.string(),
+  thread_id: z.string(),
+  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
+  message: z.string(),
+  activity: z.string(),
+  answer: z.string().optional(),
+  structured: z.unknown().optional(),
+  failure_reason: z.string().optional(),
+  todos: z.array(z.object({ content: z.string(), status: z.string() })),
+  agents: z.array(
+    z.object({
+      agent: z.string(),
+      description: z.string(),
+      status: z.string(),
+      step: z.string(),
+      tool_calls: z.int(),
+    }),
+  ),
+  approvals: z.array(
+    z.object({
+      id: z.string(),
+      tool: z.string(),
+      agent: z.string(),
+      summary: z.string(),
+      detail: z.string(),
+      decisions: z.array(z.string()),
+    }),
+  ),
+  files_changed: z.array(z.string()),
+  usage: z.object({ input_tokens: z.int(), output_tokens: z.int(), cached_input_tokens: z.int() }),
+  next: z.object({ tool: z.string(), after_seconds: z.number() }).optional(),
+  truncated: z.array(z.string()).optional(),
+});
+export type RunReport = z.output<typeof RunReport>;
+
+/** How approvals of this client's runs can be decided. */
+export interface AnswerWays {
+  /** The client shows forms. */
+  forms: boolean;
+  /** `answer_deep_agent` is allowed. */
+  model: boolean;
+}
+
+export function runReport(view: RunView, ways: AnswerWays): RunReport {
+  const { run } = view;
+  const truncated: string[] = [];
+  const capped = <Item>(name: string, items: readonly Item[], limit: number): readonly Item[] => {
+    if (items.length > limit) truncated.push(name);
+    return items.slice(0, limit);
+  };
+  const pending = pendingApprovals(view);
+  const answer = run.answer === undefined ? undefined : cutMiddle(run.answer, MAX.answer);
+  if (answer !== run.answer) truncated.push("answer");
+  const structured = boundedJson(run.structured, MAX.answer);
+  if (structured === undefined && run.structured !== undefined) truncated.push("structured");
+  const report: RunReport = {
+    run_id: run.id,
+    thread_id: run.threadId,
+    status: run.status,
+    message: statusMessage(view, ways),
+    activity: line(view.activity),
+    ...(answer === undefined ? {} : { answer }),
+    ...(structured === undefined ? {} : { structured }),
+    ...(run.failure === undefined ? {} : { failure_reason: run.failure.reason }),
+    todos: capped("todos", run.todos, MAX.todos).map(({ content, status }) => ({
+      content: line(content),
+      status,
+    })),
+    agents: capped("agents", view.subagents, MAX.agents).map((subagent) => ({
+      agent: agentLabel(subagent.agent),
+      description: line(subagent.description),
+      status: subagent.status,
+      step: line(subagent.step),
+      tool_calls: subagent.toolCalls,
+    })),
+    approvals: capped("approvals", pending, MAX.approvals).map((approval) => ({
+      id: approval.id,
+      tool: approval.tool,
+      agent: agentLabel(approval.agent),
+      summary: line(approval.preview.summary),
+      detail: cutMiddle(stripControl(approval.preview.detail), MAX.detail),
+      decisions: approval.allowedDecisions,
+    })),
+    files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
+    usage: {
+      input_tokens: run.usage.inputTokens,
+      output_tokens: run.usage.outputTokens,
+      cached_input_tokens: run.usage.cachedInputTokens,
+    },
+    ...nextStep(view, ways),
+  };
+  return truncated.length === 0 ? report : { ...report, truncated };
+}
+
+/** The report for clients that show text only; it leaves nothing out that the reader has to know. */
+export function reportText(report: RunReport): string {
+  const { answer = "", todos, agents, approvals, files_changed: files, truncated = [], usage } = report;
+  const sections = [
+    ...(report.status === "completed" ? [answer, report.message] : [report.message, answer]),
+    section(
+      "Todos",
+      todos.map((todo) => `${TODO_MARKS[todo.status] ?? "[ ]"} ${todo.content}`),
+    ),
+    section(
+      "Agents",
+      agents.map((agent) => `- ${agent.agent} (${agent.status}): ${agent.step || agent.description}`),
+    ),
+    ...approvals.map(approvalText),
+    section(
+      "Files changed",
+      files.map((file) => `- ${line(file)}`),
+    ),
+    report.structured === undefined ? "" : `Structured answer: ${JSON.stringify(report.structured)}`,
+    truncated.length === 0
+      ? ""
+      : `Cut short here: ${truncated.join(", ")}. The resource ${runUri(report.run_id)} has all of it.`,
+    `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out`,
+  ];
+  return sections.filter((text) => text !== "").join("\n\n");
+}
+
+export const pendingApprovals = (view: RunView): Approval[] =>
+  view.approvals.filter((approval) => approval.status === "pending");
+
+const TODO_MARKS: Record<string, string> = { pending: "[ ]", in_progress: "[>]", completed: "[x]" };
+
+function section(title: string, lines: readonly string[]): string {
+  return lines.length === 0 ? "" : [`${title}:`, ...lines].join("\n");
+}
+
+function approvalText(approval: RunReport["approvals"][number]): string {
+  return [
+    `Approval ${approval.id}: ${approval.agent} wants to run ${approval.tool}: ${approval.summary}`,
+    `Possible decisions: ${approval.decisions.join(", ")}`,
+    approval.detail,
+  ].join("\n");
+}
+
+function statusMessage(view: RunView, ways: AnswerWays): string {
+  const { run } = view;
+  switch (run.status) {
+    case "working":
+      return `Run ${run.id} is working: ${line(view.activity)}. Call check_deep_agent with this run_id to wait for it.`;
+    case "input_required":
+      return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(ways)}`;
+    case "completed":
+      return `Run ${run.id} completed.`;
+    case "failed":
+      return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${run.failure?.message ?? "no details"}`;
+    case "cancelled":
+      return `Run ${run.id} was cancelled: ${line(run.cancelReason ?? "no reason given")}`;
+  }
+}
+
+function howToAnswer({ forms, model }: AnswerWays): string {
+  if (model) return "Ask the user, then call answer_deep_agent with their decision.";
+  if (forms) return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
+  return (
+    "This client cannot show an approval form. Tell the user that they can decide in a client that can " +
+    "(by check_deep_agent with this run_id there), or set approvals.allowModelAnswers to true, which lets " +
+    "you pass on their decision with answer_deep_agent."
+  );
+}
+
+function nextStep(view: RunView, ways: AnswerWays): Pick<RunReport, "next"> {
+  const { status } = view.run;
+  if (status !== "working" && status !== "input_required") return {};
+  const tool = status === "input_required" && ways.model ? "answer_deep_agent" : "check_deep_agent";
+  return { next: { tool, after_seconds: POLL_SECONDS[status] } };
+}
+
+/** `value` when its JSON fits. */
+function boundedJson(value: unknown, limit: number): unknown {
+  return (JSON.stringify(value)?.length ?? 0) <= limit ? value : undefined;
+}
+
+function line(text: string): string {
+  return oneLine(stripControl(text), MAX.line);
+}

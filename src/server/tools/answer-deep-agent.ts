@@ -1,0 +1,59 @@
+import { z } from "zod";
+import type { Decision } from "../../runs/run.ts";
+import { refused, unknownRun } from "../outcome.ts";
+import { RunReport } from "../run-report.ts";
+import { runId } from "./arguments.ts";
+import { defineTool } from "./tool.ts";
+
+const input = z.strictObject({
+  run_id: runId,
+  approval_id: z.string().min(1).max(200),
+  decision: z.enum(["approve", "edit", "reject"]),
+  edited_args: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("All arguments of the call; only for edit"),
+  message: z.string().max(2000).optional().describe("To the agent; only for reject"),
+});
+
+export const answerDeepAgent = defineTool({
+  name: "answer_deep_agent",
+  title: "Answer an approval",
+  kind: "decide",
+  description:
+    "Passes on a person's decision on an approval of a run. Never decide yourself. Refused unless the user's " +
+    "configuration allows it; otherwise people answer in their client.",
+  input,
+  output: RunReport,
+  handle: async (args, { runs, principal, deps }) => {
+    const { run_id: id, approval_id: approvalId } = args;
+    if (!deps.config.approvals.allowModelAnswers) return refused(NOT_ALLOWED);
+    const decision = decisionOf(args, (await runs.view(principal, id))?.approvals ?? []);
+    if (typeof decision === "string") return refused(decision);
+    const outcome = await runs.decide(principal, id, approvalId, decision, "answer_deep_agent");
+    const view = await runs.view(principal, id);
+    if (view === undefined) return unknownRun(id);
+    return outcome.ok ? { kind: "run", view } : refused(outcome.message);
+  },
+});
+
+const NOT_ALLOWED =
+  "Approvals are decided by a person, not by the calling model. Ask the user to decide in the form that " +
+  "check_deep_agent shows in clients which can show one. To pass decisions on through this tool, they set " +
+  "approvals.allowModelAnswers to true.";
+
+/** The decision, or what is wrong with the arguments. */
+function decisionOf(
+  args: z.output<typeof input>,
+  approvals: readonly { id: string; tool: string }[],
+): Decision | string {
+  const { decision, edited_args: editedArgs, message } = args;
+  if (decision !== "edit" && editedArgs !== undefined) {
+    return `edited_args is for the decision edit, not ${decision}; nothing was decided.`;
+  }
+  if (decision === "approve") return { type: "approve" };
+  if (decision === "reject") return { type: "reject", ...(message === undefined ? {} : { message }) };
+  if (editedArgs === undefined) return "The decision edit needs edited_args with all arguments of the call.";
+  const name = approvals.find(({ id }) => id === args.approval_id)?.tool ?? "";
+  return { type: "edit", editedAction: { name, args: editedArgs } };
+}

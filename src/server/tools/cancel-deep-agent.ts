@@ -1,0 +1,20 @@
+import { z } from "zod";
+import { refused, unknownRun } from "../outcome.ts";
+import { RunReport } from "../run-report.ts";
+import { runId } from "./arguments.ts";
+import { defineTool } from "./tool.ts";
+
+export const cancelDeepAgent = defineTool({
+  name: "cancel_deep_agent",
+  title: "Cancel a deep agent run",
+  kind: "cancel",
+  description: "Ends a run for good. What it has done stays; its thread can be continued.",
+  input: z.strictObject({ run_id: runId, reason: z.string().max(500).optional() }),
+  output: RunReport,
+  handle: async ({ run_id, reason = "cancelled by the client" }, { runs, principal }) => {
+    const outcome = await runs.cancel(principal, run_id, reason);
+    if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(run_id) : refused(outcome.message);
+    const view = await runs.view(principal, run_id);
+    return view === undefined ? unknownRun(run_id) : { kind: "run", view };
+  },
+});

@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { carriedState, deliver } from "../delivery/deliver.ts";
+import { refused, unknownRun, type Outcome } from "../outcome.ts";
+import { RunReport } from "../run-report.ts";
+import type { ApprovalState } from "../state-codec.ts";
+import { waitSeconds } from "./arguments.ts";
+import { defineTool, type ToolCall } from "./tool.ts";
+
+const input = z.strictObject({
+  task: z
+    .string()
+    .max(200_000)
+    .refine((task) => task.trim() !== "", { error: "describe the task in words" })
+    .describe("Goal, facts the agent cannot see, form of the result"),
+  thread_id: z.string().min(1).max(200).optional().describe("Continue this conversation"),
+  idempotency_key: z.string().min(1).max(200).optional().describe("The same key and task give the same run"),
+  wait_seconds: waitSeconds,
+});
+type Input = z.output<typeof input>;
+
+export const runDeepAgent = defineTool({
+  name: "run_deep_agent",
+  title: "Run a deep agent",
+  kind: "delegate",
+  description:
+    "Delegates a task of many steps to an agent that plans, reads, searches and edits files in /workspace/, " +
+    "sends out subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
+    "or a run_id when the task takes longer; the run goes on and check_deep_agent gets its result.",
+  input,
+  output: RunReport,
+  handle: async (args, call) => {
+    const state = carriedState(call);
+    return state === undefined ? start(args, call) : resume(args, state, call);
+  },
+});
+
+async function start(args: Input, call: ToolCall): Promise<Outcome> {
+  const { runs, principal, deps } = call;
+  const started = await runs.start(principal, {
+    task: args.task,
+    ...(args.thread_id === undefined ? {} : { threadId: args.thread_id }),
+    ...(args.idempotency_key === undefined ? {} : { idempotencyKey: args.idempotency_key }),
+  });
+  if (!started.ok) return refused(started.message);
+  if (!started.existing) deps.changes.runStarted(principal, started.run.id);
+  const view = await runs.view(principal, started.run.id);
+  if (view === undefined) return unknownRun(started.run.id);
+  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false });
+}
+
+/** The same call again, with answers: goes on with the run that it started, and starts nothing. */
+async function resume(args: Input, state: ApprovalState, call: ToolCall): Promise<Outcome> {
+  const view = await call.runs.view(call.principal, state.run);
+  if (view === undefined) return unknownRun(state.run);
+  const { run } = view;
+  if (run.task !== args.task || (args.thread_id !== undefined && args.thread_id !== run.threadId)) {
+    return refused(
+      "The arguments differ from those of the call that asked for approval, so the answers were not used. " +
+        `Call check_deep_agent with run_id ${run.id} to be asked again.`,
+    );
+  }
+  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, state });
+}

@@ -1,0 +1,22 @@
+import { z } from "zod";
+import { defineTool } from "./tool.ts";
+
+export const searchMemories = defineTool({
+  name: "search_memories",
+  title: "Search memories",
+  kind: "read",
+  description:
+    "Finds what earlier runs kept under /memories/, best match first. read_agent_file reads a whole file.",
+  input: z.strictObject({
+    query: z.string().min(1).max(500),
+    limit: z.int().min(1).max(50).default(10),
+  }),
+  output: z.object({
+    memories: z.array(z.object({ path: z.string(), snippet: z.string(), score: z.number() })),
+  }),
+  handle: async ({ query, limit }, { runs, principal }) => ({
+    kind: "memories",
+    query,
+    hits: await runs.searchMemories(principal, query, limit),
+  }),
+});

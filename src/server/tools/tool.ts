@@ -1,0 +1,187 @@
+import { randomUUID } from "node:crypto";
+import type {
+  McpServer,
+  ServerContext,
+  StandardSchemaWithJSON,
+  ToolAnnotations,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { DeepAgentError } from "../../core/errors.ts";
+import type { Principal } from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
+import type { Era, ServerDeps } from "../deps.ts";
+import { refused, type Outcome } from "../outcome.ts";
+import { toResult } from "../results.ts";
+import type { StateCodec } from "../state-codec.ts";
+
+/** The one fact a tool states about itself; the annotations follow from it. */
+export type ServerToolKind = "read" | "delegate" | "decide" | "cancel";
+
+const ANNOTATIONS: Readonly<Record<ServerToolKind, ToolAnnotations>> = {
+  read: { readOnlyHint: true, openWorldHint: false },
+  // An agent may change files, and its model may reach the network through tools.
+  delegate: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  decide: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+  cancel: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+};
+
+/** One tool call, with all that a handler may use. */
+export interface ToolCall {
+  readonly deps: ServerDeps;
+  readonly codec: StateCodec;
+  readonly context: ServerContext;
+  readonly client: ClientFacts;
+  readonly principal: Principal;
+  readonly runs: RunService;
+}
+
+export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
+  readonly name: string;
+  readonly title: string;
+  readonly kind: ServerToolKind;
+  readonly description: string;
+  /** Strict: unknown arguments are refused. */
+  readonly input: Input;
+  readonly output: z.ZodObject;
+  /** Expected failures are `refused` outcomes; whatever is thrown is logged and hidden behind a reference. */
+  handle(args: z.output<Input>, call: ToolCall): Promise<Outcome>;
+}
+
+/** Identity that infers the argument type from the schema. */
+export function defineTool<Input extends z.ZodObject>(tool: ServerTool<Input>): ServerTool<Input> {
+  return tool;
+}
+
+export interface Registration {
+  deps: ServerDeps;
+  codec: StateCodec;
+  era: Era;
+}
+
+/** Adds a tool to one server instance. What is listed is computed once per process. */
+export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, era }: Registration): void {
+  mcp.registerTool(tool.name, listingOf(tool), async (args, context) => {
+    const client = clientFacts(mcp, context, era);
+    const outcome = await guarded(tool.name, deps, async () => {
+      const principal = deps.principalOf(context.http?.authInfo);
+      return tool.handle(args, { deps, codec, context, client, principal, runs: await deps.runs() });
+    });
+    return toResult(outcome, {
+      forms: client.forms,
+      model: deps.config.approvals.allowModelAnswers,
+      links: era === "modern" || (mcp.server.getNegotiatedProtocolVersion() ?? "") >= FIRST_WITH_LINKS,
+    });
+  });
+}
+
+const FIRST_WITH_LINKS = "2025-06-18";
+
+/** Whatever goes wrong becomes a text for the client; only our own errors are written for it. */
+async function guarded(tool: string, { logger }: ServerDeps, work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof DeepAgentError) {
+      logger.warn("tool.refused", { tool, code: error.code, error });
+      return refused(error.message);
+    }
+    const reference = randomUUID();
+    logger.error("tool.failed", { tool, reference, error });
+    return refused(
+      `${tool} failed unexpectedly. Try again; if it fails again, look for ${reference} in the server's log.`,
+    );
+  }
+}
+
+interface Listing {
+  title: string;
+  description: string;
+  inputSchema: StandardSchemaWithJSON<unknown, Record<string, unknown>>;
+  outputSchema: StandardSchemaWithJSON;
+  annotations: ToolAnnotations;
+}
+
+const listings = new WeakMap<ServerTool, Listing>();
+
+function listingOf(tool: ServerTool): Listing {
+  const known = listings.get(tool);
+  if (known !== undefined) return known;
+  const listing = {
+    title: tool.title,
+    description: tool.description,
+    inputSchema: inputSchema(tool),
+    outputSchema: outputSchema(tool.output),
+    annotations: ANNOTATIONS[tool.kind],
+  };
+  listings.set(tool, listing);
+  return listing;
+}
+
+/** What `tools/list` shows, and what a wrong argument is told. */
+function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<string, unknown>> {
+  const json = jsonSchema(tool.input);
+  const known = Object.keys(tool.input.shape).join(", ");
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "deepagent-mcp",
+      validate: (value) => {
+        const parsed = tool.input.safeParse(value);
+        if (parsed.success) return { value: parsed.data };
+        return { issues: parsed.error.issues.map((issue) => ({ message: problem(issue, known) })) };
+      },
+      jsonSchema: { input: () => json, output: () => json },
+    },
+  };
+}
+
+function problem(issue: z.core.$ZodIssue, known: string): string {
+  if (issue.code === "unrecognized_keys") {
+    const keys = issue.keys.map((key) => JSON.stringify(key.slice(0, 80))).join(", ");
+    return `unknown argument ${keys}; the arguments are ${known}`;
+  }
+  return `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`;
+}
+
+/** Results are checked against the whole schema; what is listed names the fields and their types. */
+function outputSchema(output: z.ZodObject): StandardSchemaWithJSON {
+  const json = outline(jsonSchema(output));
+  return {
+    "~standard": {
+      ...output["~standard"],
+      jsonSchema: { input: () => json, output: () => json },
+    },
+  };
+}
+
+type Json = Record<string, unknown>;
+
+/** JSON Schema without what only costs bytes: the dialect, and the bounds that every integer has. */
+function jsonSchema(schema: z.ZodObject): Json {
+  const { $schema: _dialect, ...json } = z.toJSONSchema(schema, {
+    io: "input",
+    override: ({ jsonSchema: node }) => {
+      if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
+      if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
+    },
+  });
+  return json;
+}
+
+/** The fields of an object with their types; objects inside stay open. */
+function outline({ properties = {} }: Json): Json {
+  const fields = Object.entries(properties as Record<string, Json>); // what JSON Schema says of an object
+  return {
+    type: "object",
+    properties: Object.fromEntries(fields.map(([name, field]) => [name, typeOnly(field)])),
+  };
+}
+
+function typeOnly({ type, enum: values, items }: Json): Json {
+  return {
+    ...(type === undefined ? {} : { type }),
+    ...(values === undefined ? {} : { enum: values }),
+    ...(items === undefined ? {} : { items: typeOnly(items as Json) }), // arrays here have one item schema
+  };
+}
