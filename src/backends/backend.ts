@@ -26,6 +26,7 @@ export type BackendErrorCode =
   | "ambiguous"
   | "conflict"
   | "invalid_pattern"
+  | "out_of_range"
   | "timeout"
   | "aborted"
   | "unsupported"
@@ -122,7 +123,10 @@ export interface GrepResult extends Failure {
 }
 
 export interface ReadResult extends Failure {
-  /** Raw text without line numbers, or bytes of a binary file. */
+  /**
+   * Raw text without line numbers and byte order mark, each line with its line end, so that pages put
+   * together are the file; or the bytes of a binary file, whole.
+   */
   content?: string | Uint8Array;
   mimeType?: string;
   totalLines?: number;
@@ -193,9 +197,13 @@ export type FileOperationError = "file_not_found" | "permission_denied" | "is_di
 export interface FileUploadResponse {
   path: string;
   error: FileOperationError | null;
+  /** The change for in-state backends, `null` for external storage. */
+  filesUpdate?: Record<string, FileData> | null;
 }
 
-export interface FileDownloadResponse extends FileUploadResponse {
+export interface FileDownloadResponse {
+  path: string;
+  error: FileOperationError | null;
   content: Uint8Array | null;
 }
 
@@ -203,7 +211,10 @@ export interface Backend {
   readonly capabilities?: Partial<BackendCapabilities>;
   /** Entries of one directory, sorted by path; directories end in `/`. */
   ls(path: string, options?: CallOptions): MaybePromise<LsResult>;
-  /** Lines `[offset, offset + limit)`, counted from 0. Only what is asked for is held in memory. */
+  /**
+   * Lines `[offset, offset + limit)`, counted from 0; by default the first 2000. Only what is asked for is
+   * held in memory. A page larger than 10 MiB ends earlier, at a line end.
+   */
   read(filePath: string, offset?: number, limit?: number, options?: CallOptions): MaybePromise<ReadResult>;
   readRaw(filePath: string, options?: CallOptions): MaybePromise<ReadRawResult>;
   grep(
@@ -253,5 +264,7 @@ export interface BackendRuntime {
 }
 
 export type BackendFactory = (runtime: BackendRuntime) => MaybePromise<Backend>;
+/** A backend class such as `StateBackend`, made anew for each call. */
+export type BackendClass = new (runtime: BackendRuntime) => Backend;
 /** What parameters and configuration accept where a backend is meant. */
-export type BackendSource = Backend | BackendFactory;
+export type BackendSource = Backend | BackendFactory | BackendClass;

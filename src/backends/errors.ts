@@ -1,0 +1,171 @@
+import { headOf } from "../core/text.ts";
+import type { BackendErrorCode, FileOperationError } from "./backend.ts";
+
+/**
+ * Every way a file operation fails: one function, one code and one text per fact.
+ *
+ * A text names at most one path, the one that was asked for, and names it before any other variable
+ * part; that lets a mount restore its prefix in the text. No text carries a host path or a stack.
+ */
+export interface BackendFailure {
+  readonly error: string;
+  readonly code: BackendErrorCode;
+}
+
+const failure = (code: BackendErrorCode, error: string): BackendFailure => ({ code, error });
+
+const QUOTE_LIMIT = 200;
+const quoted = (text: string): string =>
+  text.length <= QUOTE_LIMIT ? text : `${headOf(text, QUOTE_LIMIT)}…`;
+const megabytes = (bytes: number): string => {
+  const value = bytes / (1024 * 1024);
+  return Number.isInteger(value) ? String(value) : value.toFixed(1);
+};
+
+/** Codes whose text quotes patterns or file content instead of a path. */
+export const CODES_WITHOUT_PATH: ReadonlySet<BackendErrorCode> = new Set([
+  "no_match",
+  "ambiguous",
+  "invalid_pattern",
+  "out_of_range",
+]);
+
+// Paths
+
+export const pathEmpty = (): BackendFailure => failure("invalid_path", "Path must be a non-empty string");
+export const pathHasNul = (): BackendFailure => failure("invalid_path", "Path contains a NUL character");
+export const pathTraversal = (path: string): BackendFailure =>
+  failure("invalid_path", `Path traversal not allowed: ${path}`);
+export const windowsPath = (path: string): BackendFailure =>
+  failure("invalid_path", `Windows absolute paths are not supported: ${path}`);
+export const pathNotAllowed = (path: string, prefixes: readonly string[]): BackendFailure =>
+  failure("invalid_path", `Path must start with one of ${JSON.stringify(prefixes)}: ${path}`);
+export const outsideRoot = (path: string): BackendFailure =>
+  failure("outside_root", `'${path}' is outside the root directory`);
+/** A link that leads out of the root, or into a loop. */
+export const symlinkNotAllowed = (path: string, code: "outside_root" | "symlink"): BackendFailure =>
+  failure(code, `Symlinks are not allowed: ${path}`);
+
+// Files and directories
+
+export const fileNotFound = (path: string): BackendFailure =>
+  failure("not_found", `File '${path}' not found`);
+export const directoryNotFound = (path: string): BackendFailure =>
+  failure("not_found", `Directory '${path}' not found`);
+export const isDirectory = (path: string): BackendFailure =>
+  failure("is_directory", `'${path}' is a directory`);
+export const parentIsFile = (path: string): BackendFailure =>
+  failure("not_directory", `'${path}' cannot exist because one of its parent directories is a file`);
+export const notRegularFile = (path: string): BackendFailure =>
+  failure("unsupported", `'${path}' is not a regular file`);
+export const alreadyExists = (path: string): BackendFailure =>
+  failure(
+    "exists",
+    `Cannot write to ${path} because it already exists. Read it and change it with edit_file, or choose a new path.`,
+  );
+export const writeToSymlink = (path: string): BackendFailure =>
+  failure("symlink", `Cannot write to ${path} because it is a symlink. Symlinks are not allowed.`);
+export const permissionDenied = (path: string): BackendFailure =>
+  failure("permission_denied", `Permission denied: ${path}`);
+export const ioFailure = (path: string, reason: string): BackendFailure =>
+  failure("io", `'${path}' could not be accessed: ${reason}`);
+export const deletionUnavailable = (path: string): BackendFailure =>
+  failure("unsupported", `deletion is not available for '${path}'.`);
+export const refusedToDelete = (path: string): BackendFailure =>
+  failure("permission_denied", `Refusing to delete '${path}'`);
+export const partlyDeleted = (path: string, removed: readonly string[], reason: string): BackendFailure =>
+  failure(
+    "io",
+    `'${path}' was deleted only in part (removed: ${removed.join(", ") || "nothing"}): ${reason}`,
+  );
+
+// Content
+
+export const notUtf8 = (path: string): BackendFailure =>
+  failure("encoding", `File '${path}' is not valid UTF-8 text`);
+export const binaryEdit = (path: string): BackendFailure =>
+  failure("binary", `File '${path}' is binary and cannot be edited as text`);
+export const invalidBase64 = (path: string, mimeType: string): BackendFailure =>
+  failure("encoding", `Content of '${path}' must be base64, because its type is ${mimeType}`);
+export const binaryTooLarge = (bytes: number): BackendFailure =>
+  failure("too_large", `file too large to read (${megabytes(bytes)}MB exceeds 10MB limit for binary files)`);
+export const tooLargeToEdit = (path: string, bytes: number, limit: number): BackendFailure =>
+  failure(
+    "too_large",
+    `File '${path}' is too large to edit (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
+  );
+export const lineTooLong = (path: string, line: number, limit: number): BackendFailure =>
+  failure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`);
+export const offsetPastEnd = (offset: number, lines: number): BackendFailure =>
+  failure("out_of_range", `Line offset ${offset} exceeds file length (${lines} lines)`);
+
+// Edits
+
+export const stringNotFound = (old: string): BackendFailure =>
+  failure("no_match", `String not found in file: '${quoted(old)}'`);
+export const stringAmbiguous = (old: string, count: number): BackendFailure =>
+  failure(
+    "ambiguous",
+    `String '${quoted(old)}' appears ${count} times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.`,
+  );
+export const emptyOldString = (): BackendFailure =>
+  failure("no_match", "oldString cannot be empty when file has content");
+export const identicalStrings = (): BackendFailure =>
+  failure("no_match", "old_string and new_string are identical; nothing to change.");
+export const changedSinceRead = (path: string): BackendFailure =>
+  failure("conflict", `File '${path}' changed since it was read; read it again and retry.`);
+
+// Searches
+
+export const invalidGlob = (reason: string): BackendFailure =>
+  failure("invalid_pattern", `Invalid glob pattern: ${reason}`);
+export const climbingGlob = (pattern: string): BackendFailure =>
+  failure("invalid_pattern", `Path traversal not allowed: ${pattern}`);
+export const invalidRegex = (reason: string): BackendFailure =>
+  failure("invalid_pattern", `Invalid regex pattern: ${reason}`);
+export const emptySearch = (): BackendFailure =>
+  failure("invalid_pattern", "Search pattern must be a non-empty string");
+export const multilineSearch = (): BackendFailure =>
+  failure(
+    "invalid_pattern",
+    "Search pattern contains a line break, but lines are searched one by one; search for one of the lines",
+  );
+
+// Policy
+
+export const writesNotAllowed = (path: string): BackendFailure =>
+  failure("permission_denied", `Writes are not allowed under ${path}`);
+export const editsNotAllowed = (path: string): BackendFailure =>
+  failure("permission_denied", `Edits are not allowed under ${path}`);
+export const deletesNotAllowed = (path: string): BackendFailure =>
+  failure("permission_denied", `Deletes are not allowed under ${path}`);
+export const sensitivePath = (): BackendFailure =>
+  failure("permission_denied", "Access to sensitive paths is forbidden");
+
+// Runtime
+
+export const storeMissing = (): BackendFailure =>
+  failure("unsupported", "Store is required but not available in runtime");
+export const threadFilesMissing = (): BackendFailure =>
+  failure("unsupported", "Thread files are available only while a run calls a tool");
+export const operationAborted = (path: string): BackendFailure =>
+  failure("aborted", `The operation on '${path}' was cancelled`);
+
+/** The coarser reasons that uploads and downloads give for each of their files. */
+export function operationError(code: BackendErrorCode | undefined): FileOperationError | null {
+  switch (code) {
+    case undefined:
+      return null;
+    case "not_found":
+      return "file_not_found";
+    case "is_directory":
+      return "is_directory";
+    case "permission_denied":
+    case "outside_root":
+    case "symlink":
+    case "io":
+      return "permission_denied";
+    default:
+      return "invalid_path";
+  }
+}

@@ -1,0 +1,167 @@
+import { createHash } from "node:crypto";
+import type { FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
+import {
+  type BackendFailure,
+  binaryEdit,
+  binaryTooLarge,
+  changedSinceRead,
+  invalidBase64,
+  notUtf8,
+} from "./errors.ts";
+import {
+  decodeBase64,
+  decodeUtf8,
+  DEFAULT_BINARY_TYPE,
+  DEFAULT_TEXT_TYPE,
+  hasNul,
+  isTextType,
+  mimeTypeOf,
+  plainBytes,
+} from "./mime.ts";
+import { MAX_BINARY_SIZE, type PageRequest, readTextPage } from "./pages.ts";
+import { editText } from "./text-edit.ts";
+
+/** What a file holds: text, or bytes that are not shown as text. */
+export type FileContent =
+  | { kind: "text"; text: string; mimeType: string }
+  | { kind: "binary"; bytes: Uint8Array; mimeType: string };
+
+export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } & BackendFailure);
+
+/**
+ * Decides what bytes are: binary by the type of the name, binary by a NUL in the content, UTF-8 text, or
+ * (an `encoding` failure) text in an unknown encoding.
+ */
+export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
+  const mimeType = mimeTypeOf(path);
+  if (!isTextType(mimeType)) return { ok: true, content: { kind: "binary", bytes, mimeType } };
+  if (hasNul(bytes)) return { ok: true, content: { kind: "binary", bytes, mimeType: DEFAULT_BINARY_TYPE } };
+  const text = decodeUtf8(bytes);
+  return text === undefined
+    ? { ok: false, ...notUtf8(path) }
+    : { ok: true, content: { kind: "text", text, mimeType } };
+}
+
+/** The bytes a `write` stands for: UTF-8 text, or for a name of a binary type decoded base64. */
+export function bytesToWrite(
+  path: string,
+  content: string,
+): { ok: true; bytes: Uint8Array } | ({ ok: false } & BackendFailure) {
+  const mimeType = mimeTypeOf(path);
+  const bytes = isTextType(mimeType) ? Buffer.from(content, "utf8") : decodeBase64(content);
+  return bytes === undefined ? { ok: false, ...invalidBase64(path, mimeType) } : { ok: true, bytes };
+}
+
+/** What kept file data holds, whichever version it has. String content of a binary type is base64. */
+export function contentOf(path: string, data: FileData): ContentResult {
+  if (Array.isArray(data.content)) {
+    return { ok: true, content: { kind: "text", text: data.content.join("\n"), mimeType: mimeTypeOf(path) } };
+  }
+  const mimeType = ("mimeType" in data ? data.mimeType : undefined) ?? mimeTypeOf(path);
+  if (typeof data.content !== "string") {
+    if (!isTextType(mimeType)) {
+      return { ok: true, content: { kind: "binary", bytes: data.content, mimeType } };
+    }
+    return classifyBytes(path, data.content);
+  }
+  if (!isTextType(mimeType)) {
+    const bytes = decodeBase64(data.content);
+    return bytes === undefined
+      ? { ok: false, ...invalidBase64(path, mimeType) }
+      : { ok: true, content: { kind: "binary", bytes, mimeType } };
+  }
+  if (data.content.includes("\0")) return classifyBytes(path, Buffer.from(data.content, "utf8"));
+  return { ok: true, content: { kind: "text", text: data.content, mimeType } };
+}
+
+/** The bytes of kept file data, as a download gives them. */
+export function bytesOf(data: FileData): Uint8Array {
+  if (Array.isArray(data.content)) return plainBytes(Buffer.from(data.content.join("\n"), "utf8"));
+  if (typeof data.content !== "string") return plainBytes(data.content);
+  const isText = !("mimeType" in data) || isTextType(data.mimeType ?? DEFAULT_TEXT_TYPE);
+  const bytes = isText ? undefined : decodeBase64(data.content);
+  return plainBytes(bytes ?? Buffer.from(data.content, "utf8"));
+}
+
+export type FileFormat = "v1" | "v2";
+
+/** File data of bytes; text is kept as text. Version 1 has no place for bytes and gets version 2 then. */
+export function toFileData(
+  path: string,
+  bytes: Uint8Array,
+  times: { createdAt?: string; now: string },
+  format: FileFormat = "v2",
+): FileData {
+  const stamps = { created_at: times.createdAt ?? times.now, modified_at: times.now };
+  const known = classifyBytes(path, bytes);
+  if (known.ok && known.content.kind === "text") {
+    const { text, mimeType } = known.content;
+    return format === "v1"
+      ? { content: text.split("\n"), ...stamps }
+      : { content: text, mimeType, ...stamps };
+  }
+  const mimeType = known.ok ? known.content.mimeType : mimeTypeOf(path);
+  // A copy: the caller may go on using its buffer.
+  return { content: new Uint8Array(bytes), mimeType, ...stamps } satisfies FileDataV2;
+}
+
+/** Changes with every change of the content and with nothing else. */
+export const versionOfBytes = (bytes: Uint8Array): string =>
+  createHash("sha256").update(bytes).digest("hex").slice(0, 16);
+
+export const versionOf = (data: FileData): string => versionOfBytes(bytesOf(data));
+
+const sizeOf = (data: FileData): number =>
+  typeof data.content === "string" && (!("mimeType" in data) || isTextType(data.mimeType))
+    ? Buffer.byteLength(data.content, "utf8")
+    : bytesOf(data).byteLength;
+
+export const infoOf = (path: string, data: FileData): FileInfo => ({
+  path,
+  is_dir: false,
+  size: sizeOf(data),
+  modified_at: data.modified_at,
+});
+
+/** A `read` of kept file data. */
+export function readFileData(path: string, data: FileData, request: PageRequest): ReadResult {
+  const known = contentOf(path, data);
+  if (!known.ok) return { error: known.error, code: known.code };
+  const version = versionOf(data);
+  const { content } = known;
+  if (content.kind === "binary") {
+    if (content.bytes.byteLength > MAX_BINARY_SIZE) return binaryTooLarge(content.bytes.byteLength);
+    return { content: plainBytes(content.bytes), mimeType: content.mimeType, version };
+  }
+  const page = readTextPage(path, content.text, request);
+  return page.error === undefined ? { ...page, mimeType: content.mimeType, version } : page;
+}
+
+export interface ContentEdit {
+  oldString: string;
+  newString: string;
+  replaceAll: boolean;
+  /** Fails with `conflict` unless the content has this version. */
+  expectedVersion?: string;
+}
+
+export type EditedContent =
+  | { ok: true; bytes: Uint8Array; occurrences: number }
+  | ({ ok: false } & BackendFailure);
+
+/** Applies an edit to what a file holds; the same for every backend. */
+export function editContent(path: string, known: ContentResult, edit: ContentEdit): EditedContent {
+  if (!known.ok) return known;
+  if (known.content.kind === "binary") return { ok: false, ...binaryEdit(path) };
+  const edited = editText(known.content.text, edit.oldString, edit.newString, edit.replaceAll);
+  if (!edited.ok) return edited;
+  return { ok: true, bytes: Buffer.from(edited.text, "utf8"), occurrences: edited.occurrences };
+}
+
+/** An edit of kept file data, the version checked first. */
+export function editFileData(path: string, data: FileData, edit: ContentEdit): EditedContent {
+  if (edit.expectedVersion !== undefined && edit.expectedVersion !== versionOf(data)) {
+    return { ok: false, ...changedSinceRead(path) };
+  }
+  return editContent(path, contentOf(path, data), edit);
+}

@@ -1,0 +1,76 @@
+import type { FileData, FileInfo, GlobResult, GrepOptions, GrepResult, LsResult } from "./backend.ts";
+import { directoryNotFound } from "./errors.ts";
+import { contentOf } from "./file-data.ts";
+import { compileGlob } from "./glob.ts";
+import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
+import { type SearchableContent, type SearchFile, searchFiles } from "./search.ts";
+
+/** Operations of backends that keep a flat set of paths; directories are what the paths imply. */
+
+const sortByPath = <Entry extends { path: string }>(entries: Entry[]): Entry[] =>
+  entries.sort((left, right) => comparePaths(left.path, right.path));
+
+/** The entries directly in `directory` of a backend that keeps a flat set of paths. */
+export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult {
+  const found = new Map<string, FileInfo>();
+  for (const file of files) {
+    if (file.path === directory) return { files: [file] };
+    if (!isAtOrBelow(file.path, directory)) continue;
+    const rest = relativeTo(directory, file.path);
+    const slash = rest.indexOf("/");
+    const entry =
+      slash === -1 ? file : { path: withSlash(directory) + rest.slice(0, slash + 1), is_dir: true };
+    found.set(entry.path, entry);
+  }
+  if (found.size === 0 && directory !== "/") return directoryNotFound(directory);
+  return { files: sortByPath([...found.values()]) };
+}
+
+/** The files below `directory` that match, of a backend that keeps a flat set of paths. */
+export function globFlat(pattern: string, directory: string, files: Iterable<FileInfo>): GlobResult {
+  const compiled = compileGlob(pattern);
+  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+  const found: FileInfo[] = [];
+  for (const file of files) {
+    if (file.path === directory || !isAtOrBelow(file.path, directory)) continue;
+    if (compiled.glob.matches(relativeTo(directory, file.path))) found.push(file);
+  }
+  return { files: sortByPath(found) };
+}
+
+export interface FlatSearch {
+  pattern: string;
+  /** A directory, or the one file to search. */
+  path: string;
+  glob?: string | null | undefined;
+  maxCount?: number | null | undefined;
+  options?: GrepOptions | undefined;
+}
+
+/** Searches the files at or below a path, in the order of their paths. */
+export async function grepFlat(
+  files: Iterable<[string, FileData]>,
+  { pattern, path, glob, maxCount, options }: FlatSearch,
+): Promise<GrepResult> {
+  const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
+  if (!filter.ok) return { error: filter.error, code: filter.code };
+  const accepts = (file: string): boolean =>
+    filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file));
+  const chosen: SearchFile[] = [];
+  for (const [known, data] of files) {
+    if (!isAtOrBelow(known, path) || !accepts(known)) continue;
+    chosen.push({ path: known, load: () => searchable(known, data) });
+  }
+  return searchFiles(sortByPath(chosen), { pattern, maxCount, options, path });
+}
+
+/** Text of kept file data for a search; text in another encoding is searched as far as it decodes. */
+export function searchable(path: string, data: FileData): SearchableContent {
+  const known = contentOf(path, data);
+  if (!known.ok) {
+    return typeof data.content === "string" || Array.isArray(data.content)
+      ? { kind: "binary" }
+      : { kind: "text", text: new TextDecoder().decode(data.content) };
+  }
+  return known.content.kind === "text" ? { kind: "text", text: known.content.text } : { kind: "binary" };
+}

@@ -1,0 +1,27 @@
+/** Runs one task per key at a time, in the order they came; different keys do not wait for each other. */
+export class KeyedLock {
+  readonly #tails = new Map<string, Promise<void>>();
+
+  async run<Result>(key: string, task: () => Promise<Result>): Promise<Result> {
+    const before = this.#tails.get(key) ?? Promise.resolve();
+    let release = (): void => {};
+    const own = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const tail = before.then(() => own);
+    this.#tails.set(key, tail);
+    await before;
+    try {
+      return await task();
+    } finally {
+      release();
+      if (this.#tails.get(key) === tail) this.#tails.delete(key);
+    }
+  }
+}
+
+/**
+ * One table for the process: several backend instances (one per run, per call or per subagent) may work on
+ * the same file, and only a lock that all of them share keeps their updates apart.
+ */
+export const fileLocks = new KeyedLock();

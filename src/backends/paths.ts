@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import {
+  type BackendFailure,
+  pathEmpty,
+  pathHasNul,
+  pathNotAllowed,
+  pathTraversal,
+  windowsPath,
+} from "./errors.ts";
+
+/**
+ * The rules for virtual paths, all of them. A normalized path starts with `/`, has no empty, `.` or
+ * `..` segment and no trailing slash (but `/` itself).
+ */
+
+export interface ValidatePathOptions {
+  /** The path must be one of these or lie below one, on a segment boundary. */
+  allowedPrefixes?: readonly string[];
+  /** `real` leaves a relative path relative, for the backend to join to its directory. Default `virtual`. */
+  form?: "virtual" | "real";
+}
+
+/** `directory` tells that the path was written with a trailing slash; `path` itself carries none. */
+export type PathResult = { ok: true; path: string; directory: boolean } | ({ ok: false } & BackendFailure);
+
+const WINDOWS_ABSOLUTE = /^(?:[a-zA-Z]:|\\\\)/;
+
+/**
+ * Normalizes a path that came from outside. Idempotent; no percent-decoding and no Unicode folding, so
+ * what is checked is what is used.
+ */
+export function validatePath(path: unknown, options: ValidatePathOptions = {}): PathResult {
+  if (typeof path !== "string" || path.trim() === "") return refuse(pathEmpty());
+  if (path.includes("\0")) return refuse(pathHasNul());
+  const segments = path.split(/[/\\]/);
+  if (path.startsWith("~") || segments.includes("..")) return refuse(pathTraversal(path));
+  if (WINDOWS_ABSOLUTE.test(path)) return refuse(windowsPath(path));
+  const kept = segments.filter((segment) => segment !== "" && segment !== ".");
+  const relative = options.form === "real" && segments[0] !== "";
+  const normalized = relative ? kept.join("/") || "." : `/${kept.join("/")}`;
+  const prefixes = options.allowedPrefixes;
+  if (prefixes !== undefined && !prefixes.some((prefix) => isAtOrBelow(normalized, prefix))) {
+    return refuse(pathNotAllowed(path, prefixes));
+  }
+  const last = segments.at(-1);
+  return { ok: true, path: normalized, directory: last === "" || last === "." || kept.length === 0 };
+}
+
+const refuse = (failure: BackendFailure): PathResult => ({ ok: false, ...failure });
+
+/** Whether `path` is `prefix` or lies below it; `/mem` is not below `/me`. A trailing slash of `prefix` is ignored. */
+export function isAtOrBelow(path: string, prefix: string): boolean {
+  const bare = withoutSlash(prefix);
+  return bare === "/" || path === bare || path.startsWith(`${bare}/`);
+}
+
+/** `/a` and `/a/` as `/a/`; the root stays `/`. */
+export const withSlash = (path: string): string => (path.endsWith("/") ? path : `${path}/`);
+
+/** `/a` and `/a/` as `/a`; the root stays `/`. */
+export const withoutSlash = (path: string): string =>
+  path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
+
+/** The name at the end of a path, without a trailing slash; empty for the root. */
+export function baseName(path: string): string {
+  const bare = withoutSlash(path);
+  return bare.slice(bare.lastIndexOf("/") + 1);
+}
+
+/** `name` (possibly several segments) below the directory `directory`. */
+export const joinPath = (directory: string, name: string): string => withSlash(directory) + name;
+
+/** The part of `path` below `directory`, without a leading slash; `path` must lie at or below it. */
+export const relativeTo = (directory: string, path: string): string =>
+  path.slice(withSlash(directory).length);
+
+/** The directories above a normalized path, outermost first: `/a/b/c` has `/a` and `/a/b`. */
+export function parentsOf(path: string): string[] {
+  const parents: string[] = [];
+  for (let at = path.indexOf("/", 1); at !== -1; at = path.indexOf("/", at + 1))
+    parents.push(path.slice(0, at));
+  return parents;
+}
+
+/** Puts a mounted backend's path below its prefix: `/a` of `/memories/` is `/memories/a`. */
+export const addPrefix = (prefix: string, path: string): string =>
+  withoutSlash(prefix) === "/" ? path : withoutSlash(prefix) + (path === "/" ? "" : path);
+
+/** The reverse: `/memories/a` below `/memories/` is `/a`, `/memories` is `/`. */
+export const stripPrefix = (prefix: string, path: string): string =>
+  withoutSlash(prefix) === "/" ? path : path.slice(withoutSlash(prefix).length) || "/";
+
+/** Order of results: by UTF-16 code units, the same on every machine. */
+export const comparePaths = (left: string, right: string): number =>
+  left < right ? -1 : left > right ? 1 : 0;
+
+const SAFE_ID_LENGTH = 100;
+
+/**
+ * A file name for a tool call id: letters, digits, `_` and `-` stay. An id that had to be changed or is
+ * longer than 100 characters gets a hash of the original, so that two ids never share a file.
+ */
+export function sanitizeToolCallId(id: string): string {
+  const safe = id.replace(/[^A-Za-z0-9_-]/g, "_");
+  if (safe === id && id.length > 0 && id.length <= SAFE_ID_LENGTH) return safe;
+  const hash = createHash("sha256").update(id).digest("hex").slice(0, 16);
+  return `${safe.slice(0, SAFE_ID_LENGTH)}-${hash}`;
+}

@@ -1,0 +1,31 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Backend, BackendRuntime } from "./backend.ts";
+
+const storage = new AsyncLocalStorage<BackendRuntime>();
+
+/** Runs `run` so that backends made without a runtime find `runtime`, in everything it awaits as well. */
+export const runWithRuntime = <T>(runtime: BackendRuntime, run: () => T): T => storage.run(runtime, run);
+
+/** The runtime of the tool call this code runs in; undefined outside of one. */
+export const currentRuntime = (): BackendRuntime | undefined => storage.getStore();
+
+/** Key of the method by which a backend that depends on the running call is tied to it. */
+export const bindRuntime: unique symbol = Symbol("bindRuntime");
+
+/** A backend that is (or contains) something per run, such as the files of a thread. */
+export interface BindableBackend extends Backend {
+  /** A backend that works on this call's runtime. Cheap: nothing is opened or read. */
+  [bindRuntime](runtime: BackendRuntime): Backend;
+}
+
+export const isBindable = (backend: Backend): backend is BindableBackend => bindRuntime in backend;
+
+/** Tells the two forms of a first constructor argument apart: only a runtime has thread files. */
+export function splitArguments<Options extends object>(
+  first: BackendRuntime | Options | undefined,
+  second: Options | undefined,
+): { runtime: BackendRuntime | undefined; options: Options | undefined } {
+  if (first === undefined) return { runtime: undefined, options: second };
+  if ("files" in first) return { runtime: first, options: second };
+  return { runtime: undefined, options: { ...first, ...second } };
+}

@@ -1,0 +1,229 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { RE2JS, RE2JSException } from "re2js";
+import { headOf, tailOf } from "../core/text.ts";
+import type { GrepMatch, GrepOptions, GrepResult } from "./backend.ts";
+import {
+  type BackendFailure,
+  emptySearch,
+  invalidRegex,
+  multilineSearch,
+  operationAborted,
+} from "./errors.ts";
+import { BYTE_ORDER_MARK } from "./text-edit.ts";
+
+/** Matches of one search when the caller names no cap. */
+export const DEFAULT_MAX_COUNT = 1000;
+/** A search gives what it has after this time, marked `truncated`. */
+export const SEARCH_TIME_LIMIT_MS = 30_000;
+/** Longest line of a result; a longer one is shown around its match. */
+export const MAX_LINE_LENGTH = 1000;
+const MAX_PATTERN_LENGTH = 10_000;
+
+/** Where a line matches: UTF-16 offsets. */
+export type LineMatcher = (line: string) => { start: number; end: number } | undefined;
+
+export type SearchCompilation =
+  | { ok: true; matcher: LineMatcher; literal: string | undefined }
+  | ({ ok: false } & BackendFailure);
+
+/** `literal` is set when plain substring search decides. Expressions are RE2, linear in the line. */
+export function compileSearch(pattern: string, options: GrepOptions = {}): SearchCompilation {
+  if (pattern === "") return { ok: false, ...emptySearch() };
+  if (/[\r\n]/.test(pattern)) return { ok: false, ...multilineSearch() };
+  const isRegex = options.regex === true;
+  if (pattern.length > MAX_PATTERN_LENGTH) {
+    return { ok: false, ...invalidRegex(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`) };
+  }
+  if (!isRegex && options.caseSensitive !== false) {
+    return { ok: true, literal: pattern, matcher: (line) => rangeOf(line.indexOf(pattern), pattern.length) };
+  }
+  try {
+    const flags = options.caseSensitive === false ? RE2JS.CASE_INSENSITIVE : 0;
+    const expression = RE2JS.compile(isRegex ? pattern : RE2JS.quote(pattern), flags);
+    return { ok: true, literal: undefined, matcher: (line) => findWith(expression, line) };
+  } catch (thrown) {
+    if (!(thrown instanceof RE2JSException)) throw thrown;
+    return { ok: false, ...invalidRegex(thrown.message.replace(/^error parsing regexp: /, "")) };
+  }
+}
+
+const rangeOf = (start: number, length: number): { start: number; end: number } | undefined =>
+  start === -1 ? undefined : { start, end: start + length };
+
+function findWith(expression: RE2JS, line: string): { start: number; end: number } | undefined {
+  if (!expression.test(line)) return undefined;
+  const matcher = expression.matcher(line);
+  return matcher.find() ? { start: matcher.start(), end: matcher.end() } : { start: 0, end: 0 };
+}
+
+/** A file to search. `load` is called once, in order, and only while the search goes on. */
+export interface SearchFile {
+  path: string;
+  load(): SearchableContent | Promise<SearchableContent>;
+}
+
+/** The text of a file; `binary` is passed over, `skipped` is counted (unreadable, or over the size limit). */
+export type SearchableContent = { kind: "text"; text: string } | { kind: "binary" } | { kind: "skipped" };
+
+export interface SearchRequest {
+  pattern: string;
+  maxCount?: number | null | undefined;
+  options?: GrepOptions | undefined;
+  /** What an `aborted` failure names. */
+  path: string;
+  /** Default: 30 seconds from now. Milliseconds of `performance.now()`. */
+  deadline?: number;
+}
+
+/** Longest time between two turns of the event loop. */
+const SLICE_MS = 10;
+
+/**
+ * Searches files in the order given, which decides what a capped result contains, and stops at the cap:
+ * `truncated` is set when at least one more match exists or the time is up.
+ */
+export async function searchFiles(
+  files: Iterable<SearchFile> | AsyncIterable<SearchFile>,
+  request: SearchRequest,
+): Promise<GrepResult> {
+  const { options = {} } = request;
+  const compiled = compileSearch(request.pattern, options);
+  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+  const maxCount = request.maxCount ?? DEFAULT_MAX_COUNT;
+  const deadline = request.deadline ?? performance.now() + SEARCH_TIME_LIMIT_MS;
+  const matches: GrepMatch[] = [];
+  let skipped = 0;
+  let sliceEnd = performance.now() + SLICE_MS;
+  const result = (truncated: boolean): GrepResult => ({ matches, truncated, skipped });
+  for await (const file of files) {
+    if (options.signal?.aborted === true) return operationAborted(request.path);
+    const content = await file.load();
+    if (content.kind === "skipped") skipped += 1;
+    if (content.kind === "text") {
+      const room = maxCount - matches.length;
+      const found = searchText(content.text, compiled, {
+        limit: Math.min(room + 1, options.maxPerFile ?? Number.POSITIVE_INFINITY),
+        contextLines: options.contextLines ?? 0,
+        deadline,
+      });
+      for (const match of found.matches.slice(0, room)) matches.push({ path: file.path, ...match });
+      if (found.matches.length > room || found.timedOut) return result(true);
+    }
+    if (performance.now() < sliceEnd) continue;
+    if (performance.now() > deadline) return result(true);
+    await nextTurn();
+    sliceEnd = performance.now() + SLICE_MS;
+  }
+  return options.signal?.aborted === true ? operationAborted(request.path) : result(false);
+}
+
+interface TextSearch {
+  limit: number;
+  contextLines: number;
+  deadline: number;
+}
+
+type TextMatch = Omit<GrepMatch, "path">;
+
+/** The first matches in one text, lines counted from 1. */
+function searchText(
+  text: string,
+  search: SearchCompilation & { ok: true },
+  { limit, contextLines, deadline }: TextSearch,
+): { matches: TextMatch[]; timedOut: boolean } {
+  const matches: TextMatch[] = [];
+  // A text without the literal is done at native speed; so is the way to its first match.
+  const first = search.literal === undefined ? 0 : text.indexOf(search.literal);
+  if (first === -1 || limit <= 0) return { matches, timedOut: false };
+  const lines = new LineReader(text);
+  lines.skipTo(first);
+  for (let line = lines.next(); line !== undefined; line = lines.next()) {
+    if (lines.number % 1000 === 0 && performance.now() > deadline) return { matches, timedOut: true };
+    const range = search.matcher(line);
+    if (range === undefined) continue;
+    matches.push({
+      line: lines.number,
+      text: detach(excerpt(line, range.start, range.end)),
+      ...(contextLines > 0 ? lines.around(contextLines) : {}),
+    });
+    if (matches.length >= limit) break;
+    if (search.literal !== undefined) {
+      const next = text.indexOf(search.literal, lines.end);
+      if (next === -1) break;
+      lines.skipTo(next);
+    }
+  }
+  return { matches, timedOut: false };
+}
+
+/** Walks over the lines of a text; line ends are LF or CRLF, and a final one starts no line. */
+class LineReader {
+  readonly #text: string;
+  /** Of the current line. */
+  number = 0;
+  #start = 0;
+  /** Where the next line starts. */
+  end: number;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.end = text.startsWith(BYTE_ORDER_MARK) ? 1 : 0;
+  }
+
+  next(): string | undefined {
+    if (this.end >= this.#text.length) return undefined;
+    this.number += 1;
+    this.#start = this.end;
+    const feed = this.#text.indexOf("\n", this.end);
+    this.end = feed === -1 ? this.#text.length : feed + 1;
+    return this.#lineAt(this.#start, this.end);
+  }
+
+  /** Moves on so that `next` gives the line that contains `position`. */
+  skipTo(position: number): void {
+    for (;;) {
+      const feed = this.#text.indexOf("\n", this.end);
+      if (feed === -1 || feed >= position) return;
+      this.end = feed + 1;
+      this.number += 1;
+    }
+  }
+
+  around(count: number): { before: string[]; after: string[] } {
+    const before: string[] = [];
+    for (let end = this.#start; before.length < count && end > this.#first;) {
+      const start = Math.max(this.#text.lastIndexOf("\n", end - 2) + 1, this.#first);
+      before.unshift(detach(excerpt(this.#lineAt(start, end), 0, 0)));
+      end = start;
+    }
+    const after: string[] = [];
+    for (let start = this.end; after.length < count && start < this.#text.length;) {
+      const feed = this.#text.indexOf("\n", start);
+      const end = feed === -1 ? this.#text.length : feed + 1;
+      after.push(detach(excerpt(this.#lineAt(start, end), 0, 0)));
+      start = end;
+    }
+    return { before, after };
+  }
+
+  get #first(): number {
+    return this.#text.startsWith(BYTE_ORDER_MARK) ? 1 : 0;
+  }
+
+  #lineAt(start: number, end: number): string {
+    return this.#text.slice(start, end).replace(/\r?\n$/, "");
+  }
+}
+
+/** A long line cut to its match, the cuts shown as `…`; never inside a character. */
+export function excerpt(line: string, start: number, end: number): string {
+  if (line.length <= MAX_LINE_LENGTH) return line;
+  const room = Math.max(MAX_LINE_LENGTH - (end - start), 0);
+  const from = Math.max(0, Math.min(start - Math.floor(room / 2), line.length - MAX_LINE_LENGTH));
+  const to = Math.min(line.length, from + MAX_LINE_LENGTH);
+  const window = headOf(tailOf(line, line.length - from), to - from);
+  return `${from > 0 ? "…" : ""}${window}${to < line.length ? "…" : ""}`;
+}
+
+/** A copy that does not keep the whole text of its file alive. */
+const detach = (text: string): string => Buffer.from(text, "utf8").toString("utf8");
