@@ -102,7 +102,7 @@ export async function* streamEvents(
     : finishedEvent(await readThread(agent, threadId));
 }
 
-/** What a thread holds now: todos, files, the last answer, requests that wait. */
+/** What a thread holds now: todos, files, the last answer. */
 export async function getAgentState(agent: Agent, threadId: string): Promise<AgentSnapshot> {
   return snapshotOf(await readThread(agent, threadId));
 }

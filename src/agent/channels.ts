@@ -6,13 +6,20 @@ import { ConfigurationError } from "../core/errors.ts";
 /** The channels of a state schema in any of LangGraph's forms. */
 export function channelsOf(schema: unknown, owner: string): Record<string, BaseChannel> {
   if (StateSchema.isInstance(schema)) return schema.getChannels();
-  if (schema instanceof z.ZodObject) return schemaMetaRegistry.getChannelsForSchema(schema);
+  if (schema instanceof z.ZodObject) return fromZod(schema);
   // The definition of an annotation is a record of channels or of functions that make them.
   if (AnnotationRoot.isInstance(schema)) return fromDefinition(schema.spec);
   throw new ConfigurationError(
     "INVALID_STATE_SCHEMA",
     `The state schema of ${owner} must be a StateSchema, a zod object or an Annotation.Root.`,
   );
+}
+
+/** Fields with a registered reducer get their channel from it, the others one that starts with its default. */
+function fromZod(schema: z.ZodObject): Record<string, BaseChannel> {
+  const registered: Record<string, BaseChannel> = schemaMetaRegistry.getChannelsForSchema(schema);
+  const reduced = Object.entries(registered).filter(([, channel]) => channel.lc_graph_name !== "LastValue");
+  return { ...new StateSchema(schema.shape).getChannels(), ...Object.fromEntries(reduced) };
 }
 
 type ChannelDefinition = Record<string, BaseChannel | (() => BaseChannel)>;

@@ -102,5 +102,4 @@ export interface AgentSnapshot {
   files: Record<string, import("../backends/backend.ts").FileData>;
   /** Text of the last assistant message without tool calls; empty when there is none. */
   answer: string;
-  interrupts: PendingInterrupt[];
 }

@@ -16,7 +16,6 @@ export function snapshotOf(state: ThreadState): AgentSnapshot {
     todos,
     files: Object.fromEntries(present),
     answer: finalText(messages),
-    interrupts: interruptsOf(state),
   };
 }
 
@@ -37,10 +36,6 @@ export function finishedEvent(state: ThreadState): AgentEvent {
 export function interruptsIn(chunk: unknown): PendingInterrupt[] {
   if (typeof chunk !== "object" || chunk === null || !("__interrupt__" in chunk)) return [];
   return Array.isArray(chunk.__interrupt__) ? chunk.__interrupt__.flatMap(toPending) : [];
-}
-
-function interruptsOf({ tasks }: ThreadState): PendingInterrupt[] {
-  return tasks.flatMap((task) => task.interrupts.flatMap(toPending));
 }
 
 function toPending({ id, value }: { id?: string; value?: unknown }): PendingInterrupt[] {

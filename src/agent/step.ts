@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { BackendRuntime, ThreadFiles } from "../backends/backend.ts";
@@ -9,6 +10,8 @@ import { StepFiles } from "./thread-files.ts";
 /** Our keys in `configurable`; two underscores keep them out of checkpoint metadata. */
 const PATH_KEY = "__deepagent_path";
 const FILES_KEY = "__deepagent_files";
+/** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
+const SIGNALS_KEY = "__pregel_abort_signals";
 /** LangGraph's reader of channel values for the running task. */
 const READ_KEY = "__pregel_read";
 
@@ -47,6 +50,9 @@ export function subagentConfig(
   files: ThreadFiles,
 ): RunnableConfig {
   const { checkpoint_id: _dropped, ...configurable } = config.configurable ?? {};
+  const signals = configurable[SIGNALS_KEY] as { externalAbortSignal?: AbortSignal } | undefined; // LangGraph's shape
+  // Every nested graph listens on it while it works: many listeners are fan-out here, not a leak.
+  if (signals?.externalAbortSignal) setMaxListeners(0, signals.externalAbortSignal);
   return {
     ...config,
     configurable: {

@@ -1,40 +1,11 @@
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import {
-  type Agent,
-  type AgentEvent,
-  type AgentInput,
-  buildAgent,
-  getAgentState,
-  resumeAgentInput,
-  streamEvents,
-} from "../../src/agent/agent-core.ts";
+import { type AgentEvent, buildAgent, getAgentState, resumeAgentInput } from "../../src/agent/agent-core.ts";
+import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
-async function collect(
-  agent: Agent,
-  input: AgentInput,
-  threadId = "t1",
-  runId = "run_1",
-): Promise<AgentEvent[]> {
-  const events: AgentEvent[] = [];
-  for await (const event of streamEvents(agent, input, {
-    threadId,
-    runId,
-    signal: new AbortController().signal,
-  })) {
-    events.push(event);
-  }
-  return events;
-}
-
 const kinds = (events: AgentEvent[]): string[] => events.map(({ kind }) => kind);
-
-async function toolMessages(agent: Agent, threadId = "t1"): Promise<ToolMessage[]> {
-  const { values } = await agent.graph.getState({ configurable: { thread_id: threadId } });
-  return (values.messages ?? []).filter((message) => ToolMessage.isInstance(message));
-}
 
 describe("a deep agent", () => {
   it("calls tools, keeps files in the thread and answers", async () => {
@@ -109,12 +80,11 @@ describe("a deep agent", () => {
     });
     const agent = buildAgent({ checkpointer: new MemorySaver(), model, interruptOn: { write_file: true } });
     const first = await collect(agent, { kind: "task", task: "go" });
-    const paused = first.at(-1);
-    if (paused?.kind !== "paused") throw new Error(`expected a pause, got ${JSON.stringify(paused)}`);
-    expect(paused.interrupts).toHaveLength(4);
+    const asked = paused(first);
+    expect(asked).toHaveLength(4);
     expect(first.filter(({ kind }) => kind === "approval_requested")).toHaveLength(4);
     const byPath = new Map(
-      paused.interrupts.map(({ id, request }) => [
+      asked.map(({ id, request }) => [
         `${(request.agent ?? []).length}${String(request.actionRequests[0]?.args["file_path"])}`,
         id,
       ]),
@@ -126,11 +96,11 @@ describe("a deep agent", () => {
       agent,
       resumeAgentInput({ ...answer("0/x.md", "approve"), ...answer("1/y.md", "reject") }),
     );
-    const again = second.at(-1);
-    if (again?.kind !== "paused") throw new Error(`expected a pause, got ${JSON.stringify(again)}`);
-    expect(again.interrupts.map(({ id }) => id).sort()).toEqual(
-      [byPath.get("0/y.md"), byPath.get("1/x.md")].sort(),
-    );
+    expect(
+      paused(second)
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual([byPath.get("0/y.md"), byPath.get("1/x.md")].sort());
     const third = await collect(
       agent,
       resumeAgentInput({ ...answer("0/y.md", "reject"), ...answer("1/x.md", "approve") }),

@@ -1,0 +1,27 @@
+import { ToolMessage } from "@langchain/core/messages";
+import { type Agent, type AgentEvent, type AgentInput, streamEvents } from "../../src/agent/agent-core.ts";
+import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
+
+/** Works on a thread until it pauses or ends, and gives everything it told. */
+export async function collect(
+  agent: Agent,
+  input: AgentInput,
+  { threadId = "t1", runId = "run_1", signal = new AbortController().signal } = {},
+): Promise<AgentEvent[]> {
+  const events: AgentEvent[] = [];
+  for await (const event of streamEvents(agent, input, { threadId, runId, signal })) events.push(event);
+  return events;
+}
+
+/** The tool messages of a thread as a model sees them: in call order. */
+export async function toolMessages(agent: Agent, threadId = "t1"): Promise<ToolMessage[]> {
+  const { values } = await agent.graph.getState({ configurable: { thread_id: threadId } });
+  return repairHistory(values["messages"] ?? []).filter((message) => ToolMessage.isInstance(message));
+}
+
+/** The open requests at the end of `events`, which must be a pause. */
+export function paused(events: readonly AgentEvent[]): (AgentEvent & { kind: "paused" })["interrupts"] {
+  const last = events.at(-1);
+  if (last?.kind !== "paused") throw new Error(`expected a pause, got ${JSON.stringify(last)}`);
+  return last.interrupts;
+}
