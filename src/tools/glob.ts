@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { compileGlob } from "../backends/glob.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, displayName, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -34,6 +35,8 @@ async function find(
   const checked = checkPath(args.path, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, args.path ?? "/");
   const { path } = checked;
+  const pattern = compileGlob(args.pattern);
+  if (!pattern.ok) return backendError(pattern, path);
   const result = await backend.glob(args.pattern, path, { signal });
   if (result.error !== undefined) return backendError(result, path);
   const { files = [], truncated = false, skipped = 0 } = result;

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import type { GrepResult } from "../backends/backend.ts";
+import { compileGlob } from "../backends/glob.ts";
+import { compileSearch } from "../backends/search.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, displayName, withNotices } from "./format.ts";
 import { formatMatches } from "./grep-format.ts";
-import { matchLocator } from "./match-locator.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
@@ -36,11 +37,11 @@ export function grepTool(settings: FileToolSettings): ToolSpec<GrepSchema> {
     schema: schemaFor(settings.grepMaxCount),
     pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
     handle: (args, context) =>
-      cancellable("grep", context.signal, () => search(args, context, settings.allowedPrefixes)),
+      cancellable("grep", context.signal, () => searchFiles(args, context, settings.allowedPrefixes)),
   });
 }
 
-async function search(
+async function searchFiles(
   args: GrepArguments,
   { backend, signal }: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
@@ -48,16 +49,20 @@ async function search(
   const checked = checkPath(args.path, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, args.path ?? "/");
   const { path } = checked;
+  const reading = { regex: args.regex, caseSensitive: args.case_sensitive };
+  const search = compileSearch(args.pattern, reading);
+  if (!search.ok) return backendError(search, path);
+  const filter = compileGlob(args.glob ?? "*", { nameAtAnyDepth: true });
+  if (!filter.ok) return backendError(filter, path);
   const result = await backend.grep(args.pattern, path, args.glob ?? null, args.max_count, {
     signal,
-    regex: args.regex,
-    caseSensitive: args.case_sensitive,
+    ...reading,
     ...(args.output_mode === "content" ? { contextLines: args.context_lines } : {}),
     ...(args.output_mode === "files_with_matches" ? { maxPerFile: 1 } : {}),
   });
   if (result.error !== undefined) return backendError(result, path);
   const matches = (result.matches ?? []).slice(0, args.max_count);
-  const formatted = formatMatches(matches, args.output_mode, matchLocator(args));
+  const formatted = formatMatches(matches, args.output_mode, search.matcher);
   const text =
     matches.length > 0 ? formatted.text : `No matches found for pattern '${displayName(args.pattern)}'`;
   return {

@@ -1,0 +1,86 @@
+import { describe, expect, test } from "vitest";
+import { parametersOf, parseArguments } from "../../src/tools/arguments.ts";
+import { fileTools } from "../../src/tools/index.ts";
+import type { ToolSpec } from "../../src/tools/tool.ts";
+import { writeTodosTool } from "../../src/tools/write-todos.ts";
+
+const tools = new Map(fileTools({ delete: true, execute: true }).map((tool) => [tool.name, tool]));
+const tool = (name: string): ToolSpec => tools.get(name)!;
+const message = (name: string, raw: unknown): string => {
+  const parsed = parseArguments(tool(name), raw);
+  return parsed.ok ? "no problem" : parsed.message;
+};
+
+describe("parseArguments", () => {
+  test("fills in defaults", () => {
+    expect(parseArguments(tool("read_file"), { file_path: "/a" })).toEqual({
+      ok: true,
+      args: { file_path: "/a", offset: 0, limit: 2000 },
+    });
+    expect(parseArguments(tool("grep"), { pattern: "x" })).toEqual({
+      ok: true,
+      args: {
+        pattern: "x",
+        output_mode: "content",
+        max_count: 1000,
+        regex: false,
+        case_sensitive: true,
+        context_lines: 0,
+      },
+    });
+    expect(parseArguments(tool("ls"), {})).toEqual({ ok: true, args: {} });
+  });
+
+  test.each(["read_file", "write_file", "edit_file", "delete"])("%s takes path for file_path", (name) => {
+    const rest = { content: "c", old_string: "o", new_string: "n" };
+    const known = Object.keys(tool(name).schema.shape);
+    const others = Object.fromEntries(Object.entries(rest).filter(([key]) => known.includes(key)));
+    expect(parseArguments(tool(name), { path: "/a", ...others })).toMatchObject({
+      ok: true,
+      args: { file_path: "/a" },
+    });
+  });
+
+  test("both names at once are refused, because only one can be meant", () => {
+    expect(message("delete", { file_path: "/a", path: "/b" })).toBe(
+      'Invalid arguments for delete: Unrecognized key: "path"',
+    );
+  });
+
+  test.each([
+    ["read_file", {}, "file_path: Invalid input: expected string, received undefined"],
+    ["read_file", { file_path: "/a", limit: 0 }, "limit: Too small: expected number to be >=1"],
+    ["read_file", { file_path: "/a", offset: 1.5 }, "offset: Invalid input: expected int, received number"],
+    ["grep", { pattern: "x", output_mode: "all" }, /^output_mode: Invalid option: expected one of "content"/],
+    ["grep", { pattern: "" }, "pattern: Too small: expected string to have >=1 characters"],
+    ["execute", { command: "ls", timeout: 0 }, "timeout: Too small: expected number to be >0"],
+    ["ls", { directory: "/" }, 'Unrecognized key: "directory"'],
+    ["ls", null, "Invalid input: expected object, received null"],
+    ["ls", ["/"], "Invalid input: expected object, received array"],
+  ])("%s with %j names the problem", (name, raw, problem) => {
+    const text = message(name, raw);
+    expect(text.startsWith(`Invalid arguments for ${name}: `)).toBe(true);
+    expect(text.slice(`Invalid arguments for ${name}: `.length)).toEqual(
+      typeof problem === "string" ? problem : expect.stringMatching(problem),
+    );
+  });
+
+  test("todos have three states, and the bad one is named", () => {
+    const parsed = parseArguments(writeTodosTool, { todos: [{ content: "x", status: "done" }] });
+    expect(parsed).toMatchObject({ ok: false, message: expect.stringContaining("todos.0.status: ") });
+  });
+});
+
+describe("parametersOf", () => {
+  test("what has a default is optional, and aliases do not show", () => {
+    const schema = parametersOf(tool("read_file"));
+    expect(schema).toMatchObject({
+      type: "object",
+      required: ["file_path"],
+      additionalProperties: false,
+      properties: { offset: { type: "integer", default: 0 }, limit: { type: "integer", minimum: 1 } },
+    });
+    expect(Object.keys(schema["properties"] as object)).toEqual(["file_path", "offset", "limit"]);
+    expect(JSON.stringify(schema)).not.toContain("9007199254740991");
+  });
+});

@@ -1,0 +1,79 @@
+import { applyPatch } from "diff";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { unifiedDiff } from "../../src/tools/diff-preview.ts";
+
+const numbered = (count: number, text = "line"): string =>
+  Array.from({ length: count }, (_, index) => `${text} ${index + 1}\n`).join("");
+
+describe("unifiedDiff", () => {
+  test("a new file", () => {
+    expect(unifiedDiff({ path: "/a.md", before: undefined, after: "one\ntwo" })).toBe(
+      "--- /dev/null\n+++ /a.md\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file",
+    );
+    expect(unifiedDiff({ path: "/a.md", before: undefined, after: "" })).toBe(
+      "--- /dev/null\n+++ /a.md\n[no change of content]",
+    );
+  });
+
+  test("a change with three lines of context", () => {
+    const before = numbered(9);
+    expect(unifiedDiff({ path: "/한글.md", before, after: before.replace("line 5", "LINE 5") })).toBe(
+      [
+        "--- /한글.md",
+        "+++ /한글.md",
+        "@@ -2,7 +2,7 @@",
+        " line 2",
+        " line 3",
+        " line 4",
+        "-line 5",
+        "+LINE 5",
+        " line 6",
+        " line 7",
+        " line 8",
+      ].join("\n"),
+    );
+  });
+
+  test("what it shows of a small change, applied, is the change", () => {
+    const text = fc
+      .array(fc.constantFrom("a", "b", "", "c c", "$&", "-x", "+y"), { maxLength: 12 })
+      .chain((lines) => fc.boolean().map((end) => lines.join("\n") + (end ? "\n" : "")));
+    fc.assert(
+      fc.property(text, text, (before, after) => {
+        fc.pre(before !== after);
+        expect(applyPatch(before, unifiedDiff({ path: "/f", before, after }))).toBe(after);
+      }),
+    );
+  });
+
+  test("many changes give one coarse replacement that is still the change", () => {
+    const before = `${numbered(5, "same")}${numbered(700, "old")}${numbered(5, "end")}`;
+    const after = `${numbered(5, "same")}${numbered(700, "new")}${numbered(5, "end")}`;
+    const lines = unifiedDiff({ path: "/f", before, after }).split("\n");
+    expect(lines.slice(2, 8)).toEqual([
+      "@@ -3,706 +3,706 @@",
+      " same 3",
+      " same 4",
+      " same 5",
+      "-old 1",
+      "-old 2",
+    ]);
+    expect(lines.at(-1)).toBe("[diff cut: 907 lines more not shown]");
+    expect(lines).toHaveLength(2 + 500 + 1);
+  });
+
+  test("line breaks do not show, other control characters do", () => {
+    const diff = unifiedDiff({ path: "/f", before: "a\r\nb\r\n", after: "a\r\n\u001b[2J\u202eb\r\n" });
+    expect(diff).toContain("\n a\n-b\n+\\u001b[2J\\u202eb");
+    expect(diff).not.toContain("\\r");
+  });
+
+  test("long lines and long diffs are cut, which they say", () => {
+    const diff = unifiedDiff({ path: "/f", before: undefined, after: `${"x".repeat(5000)}\n` });
+    expect(diff).toContain(`+${"x".repeat(1999)} [3001 characters more not shown]`);
+    const many = unifiedDiff({ path: "/f", before: undefined, after: `${"y".repeat(1900)}\n`.repeat(100) });
+    expect(many.length).toBeLessThan(41_000);
+    expect(many).toMatch(/\n\[diff cut: 79 lines more not shown\]$/);
+  });
+});

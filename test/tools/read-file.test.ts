@@ -1,0 +1,245 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { BACKENDS } from "./backends.ts";
+import { foreignBackend, harness, stateBackend } from "./harness.ts";
+
+const PNG = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 1]);
+const lines = (count: number, text = "line"): string =>
+  Array.from({ length: count }, (_, index) => `${text} ${index + 1}\n`).join("");
+
+describe.each(BACKENDS)("read_file over $name", ({ open }) => {
+  test("numbers the lines of a text", async () => {
+    const tools = harness(await open({ "/a.md": "one\n\n  two\n" }));
+    expect(await tools.text("read_file", { file_path: "/a.md" })).toBe(
+      "     1\tone\n     2\t\n     3\t  two",
+    );
+    expect(await tools.text("read_file", { path: "a.md" })).toBe("     1\tone\n     2\t\n     3\t  two");
+  });
+
+  test("does not show carriage returns, byte order mark or a missing final line break", async () => {
+    const tools = harness(await open({ "/a.txt": "\ufeffone\r\ntwo" }));
+    expect(await tools.text("read_file", { file_path: "/a.txt" })).toBe("     1\tone\n     2\ttwo");
+  });
+
+  test("reads a page and names the next one", async () => {
+    const tools = harness(await open({ "/a.md": lines(10) }));
+    expect(await tools.text("read_file", { file_path: "/a.md", offset: 2, limit: 3 })).toMatch(
+      /^ {5}3\tline 3\n {5}4\tline 4\n {5}5\tline 5\n\n\[lines 3-5( of 10)?; continue with offset=5\]$/,
+    );
+    expect(await tools.text("read_file", { file_path: "/a.md", offset: 8, limit: 3 })).toBe(
+      "     9\tline 9\n    10\tline 10",
+    );
+  });
+
+  test("2000 lines by default", async () => {
+    const tools = harness(await open({ "/a.md": lines(2001, "x") }));
+    const text = await tools.text("read_file", { file_path: "/a.md" });
+    expect(text).toMatch(/\n {2}2000\tx 2000\n\n\[lines 1-2000( of 2001)?; continue with offset=2000\]$/);
+    expect(await tools.text("read_file", { file_path: "/a.md", offset: 2000 })).toBe("  2001\tx 2001");
+  });
+
+  test("a page ending in an empty line keeps it", async () => {
+    const tools = harness(await open({ "/a.md": "a\n\nb\n" }));
+    expect(await tools.text("read_file", { file_path: "/a.md", limit: 2 })).toMatch(
+      /^ {5}1\ta\n {5}2\t\n\n\[lines 1-2( of 3)?; continue with offset=2\]$/,
+    );
+    expect(await tools.text("read_file", { file_path: "/a.md", offset: 1, limit: 1 })).toMatch(
+      /^ {5}2\t\n\n\[lines 2-2( of 3)?; continue with offset=2\]$/,
+    );
+  });
+
+  test("splits a line over 10,000 characters without using up the limit", async () => {
+    const tools = harness(await open({ "/a.md": `${"a".repeat(10_001)}\nb\nc\n` }));
+    const text = await tools.text("read_file", { file_path: "/a.md", limit: 2 });
+    expect(text.split("\n").slice(0, 3)).toEqual([`     1\t${"a".repeat(10_000)}`, "   1.1\ta", "     2\tb"]);
+  });
+
+  test("a negative offset is read as 0, which the footer says", async () => {
+    const tools = harness(await open({ "/a.md": "a\nb\n" }));
+    expect(await tools.text("read_file", { file_path: "/a.md", offset: -5 })).toBe(
+      "     1\ta\n     2\tb\n\n[offset -5 is negative; read from offset 0]",
+    );
+    expect(await tools.text("read_file", { file_path: "/a.md", offset: -5, limit: 1 })).toMatch(
+      /^ {5}1\ta\n\n\[offset -5 is negative; read from offset 0\]\n\[lines 1-1( of 2)?; continue with offset=1\]$/,
+    );
+  });
+
+  test("an empty file is told apart from a missing one and from blanks", async () => {
+    const tools = harness(await open({ "/empty": "", "/blank": " \n" }));
+    const empty = await tools.call("read_file", { file_path: "/empty" });
+    expect(empty.content).toBe("System reminder: File exists but has empty contents");
+    expect(empty.status ?? "success").toBe("success");
+    expect(await tools.text("read_file", { file_path: "/blank" })).toBe("     1\t ");
+  });
+
+  test.each([
+    ["/nope", {}, "File '/nope' not found", "not_found"],
+    ["/dir", {}, "'/dir' is a directory", "is_directory"],
+    ["/dir/", {}, "'/dir' is a directory", "is_directory"],
+    ["/a.md", { offset: 2 }, "Line offset 2 exceeds file length (2 lines)", "out_of_range"],
+    ["/latin1", {}, "File '/latin1' is not valid UTF-8 text", "encoding"],
+    ["/n\new", {}, "File '/n\\new' not found", "not_found"],
+    [
+      "/data.bin",
+      {},
+      "File '/data.bin' is binary (application/octet-stream, 3 bytes) and cannot be shown as text",
+      "binary",
+    ],
+  ])("%j with %j fails", async (path, more, text, code) => {
+    const tools = harness(
+      await open({
+        "/a.md": "a\nb\n",
+        "/dir/x": "1",
+        "/latin1": Uint8Array.from([0x61, 0xe9, 0x62, 0x0a]),
+        "/data.bin": Uint8Array.from([1, 0, 2]),
+      }),
+    );
+    expect(await tools.call("read_file", { file_path: path, ...more })).toEqual({
+      content: `Error: ${text}`,
+      status: "error",
+      artifact: { code },
+    });
+  });
+
+  test("an image is a content block", async () => {
+    const tools = harness(await open({ "/pic.png": PNG }));
+    const { content, status = "success" } = await tools.call("read_file", { file_path: "/pic.png" });
+    expect(status).toBe("success");
+    expect(content).toEqual([
+      { type: "image", mimeType: "image/png", data: Buffer.from(PNG).toString("base64") },
+    ]);
+  });
+
+  test("PDF, audio and video are content blocks; a PDF has a name", async () => {
+    const bytes = Uint8Array.from([0, 1, 2]);
+    const tools = harness(await open({ "/d/a.pdf": bytes, "/a.mp3": bytes, "/a.mp4": bytes }));
+    const block = async (path: string) => (await tools.call("read_file", { file_path: path })).content;
+    expect(await block("/d/a.pdf")).toEqual([
+      { type: "file", mimeType: "application/pdf", data: "AAEC", metadata: { filename: "a.pdf" } },
+    ]);
+    expect(await block("/a.mp3")).toEqual([{ type: "audio", mimeType: "audio/mpeg", data: "AAEC" }]);
+    expect(await block("/a.mp4")).toEqual([{ type: "video", mimeType: "video/mp4", data: "AAEC" }]);
+  });
+
+  test("media the model does not take are an error", async () => {
+    const backend = await open({ "/pic.png": PNG, "/pic.tiff": PNG });
+    const none = harness(backend, { acceptsMedia: () => false });
+    expect(await none.text("read_file", { file_path: "/pic.png" })).toBe(
+      "Error: File '/pic.png' is binary (image/png, 12 bytes) and cannot be shown as text",
+    );
+    expect(await harness(backend).text("read_file", { file_path: "/pic.tiff" })).toBe(
+      "Error: File '/pic.tiff' is binary (image/tiff, 12 bytes) and cannot be shown as text",
+    );
+  });
+
+  test("a binary file over 10 MiB is refused", async () => {
+    const tools = harness(await open({ "/big.png": new Uint8Array(11 * 1024 * 1024) }));
+    expect(await tools.text("read_file", { file_path: "/big.png" })).toBe(
+      "Error: file too large to read (11MB exceeds 10MB limit for binary files)",
+    );
+  });
+
+  test("output is capped at the eviction size, on a line end, and goes on from there", async () => {
+    const tools = harness(await open({ "/a.md": lines(3000, "x".repeat(90)) }));
+    const first = await tools.call("read_file", { file_path: "/a.md", limit: 3000 });
+    expect(String(first.content).length).toBeLessThanOrEqual(80_000);
+    const [, end] =
+      /\n\n\[lines 1-(\d+)(?: of 3000)?; continue with offset=\1\]$/.exec(String(first.content)) ?? [];
+    expect(Number(end)).toBeGreaterThan(700);
+    const second = await tools.text("read_file", { file_path: "/a.md", offset: Number(end) });
+    expect(second.startsWith(`${String(Number(end) + 1).padStart(6)}\t`)).toBe(true);
+  });
+
+  test("any file, read page by page, gives every line once", async () => {
+    const line = fc.string({ unit: fc.constantFrom("a", " ", "é", "😀", "\t", "\r", "$&"), maxLength: 30 });
+    const text = fc.tuple(fc.array(line, { minLength: 1, maxLength: 40 }), fc.constantFrom("\n", "\r\n"));
+    await fc.assert(
+      fc.asyncProperty(
+        text,
+        fc.boolean(),
+        fc.integer({ min: 1, max: 12 }),
+        fc.integer({ min: 200, max: 500 }),
+        fc.integer({ min: 2, max: 20 }),
+        async ([source, lineEnd], terminated, limit, evictTokens, maxLineChars) => {
+          const content = source.join(lineEnd) + (terminated ? lineEnd : "");
+          fc.pre(content !== "");
+          const tools = harness(await open({ "/f.txt": content }), { evictTokens, maxLineChars });
+          expect(await readAll(tools, limit)).toEqual(expectedLines(content));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+/** Every line, put together from the pages a model would ask for. */
+async function readAll(tools: ReturnType<typeof harness>, limit: number): Promise<string[]> {
+  const found: string[] = [];
+  for (let offset: number | undefined = 0; offset !== undefined;) {
+    const text = await tools.text("read_file", { file_path: "/f.txt", offset, limit });
+    const [, footer] = /\n\n\[lines [^\]]*; continue with offset=(\d+)\]$/.exec(text) ?? [];
+    const body = text.replace(/\n\n\[lines [^\]]*\]$/, "");
+    for (const row of body.split("\n")) {
+      const [, number, piece, rest] = /^ *(\d+)(\.\d+)?\t(.*)$/s.exec(row) ?? [];
+      if (number === undefined) throw new Error(`not a numbered line: ${JSON.stringify(row)}`);
+      const index = Number(number) - 1;
+      expect(index).toBe(piece === undefined ? found.length : found.length - 1);
+      found[index] = piece === undefined ? (rest ?? "") : `${found[index]}${rest}`;
+    }
+    const next = footer === undefined ? undefined : Number(footer);
+    expect(next === undefined || next === found.length).toBe(true);
+    offset = next;
+  }
+  return found;
+}
+
+function expectedLines(content: string): string[] {
+  const all = content.split("\n");
+  if (all.at(-1) === "") all.pop();
+  return all.map((line) => line.replace(/\r$/, ""));
+}
+
+describe("read_file", () => {
+  test("asks a backend for no more lines than can be shown", async () => {
+    const asked: (number | undefined)[] = [];
+    const backend = foreignBackend({
+      read: (_path, _offset, limit) => {
+        asked.push(limit);
+        return { content: "x\n", totalLines: 1 };
+      },
+    });
+    await harness(backend).call("read_file", { file_path: "/a", limit: 1_000_000_000 });
+    await harness(backend, { evictTokens: null }).call("read_file", {
+      file_path: "/a",
+      limit: 1_000_000_000,
+    });
+    expect(asked).toEqual([10_001, 1_000_000_000]);
+  });
+
+  test("without the length of the file, a full page may have a next one", async () => {
+    const backend = foreignBackend({ read: () => ({ content: "a\nb" }) });
+    expect(await harness(backend).text("read_file", { file_path: "/a", offset: 3, limit: 2 })).toBe(
+      "     4\ta\n     5\tb\n\n[lines 4-5; continue with offset=5]",
+    );
+    expect(await harness(backend).text("read_file", { file_path: "/a", limit: 3 })).toBe(
+      "     1\ta\n     2\tb",
+    );
+  });
+
+  test("half surrogate pairs of a stored text are replaced", async () => {
+    const backend = foreignBackend({ read: () => ({ content: "a\ud83d\n", totalLines: 1 }) });
+    expect(await harness(backend).text("read_file", { file_path: "/a" })).toBe("     1\ta\ufffd");
+  });
+
+  test("the artifact tells programs where the page lies", async () => {
+    const tools = harness(stateBackend({ "/a.md": lines(10) }));
+    expect((await tools.call("read_file", { file_path: "/a.md", offset: 2, limit: 3 })).artifact).toEqual({
+      path: "/a.md",
+      version: expect.any(String),
+      startLine: 2,
+      endLine: 5,
+      totalLines: 10,
+      nextOffset: 5,
+    });
+  });
+});
