@@ -1,0 +1,107 @@
+import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
+import SqliteDatabase from "better-sqlite3";
+import { directoryError, isBusy, storageError } from "./errors.ts";
+
+/** A connection to the database. Who opened it closes it. */
+export type Database = SqliteDatabase.Database;
+
+export interface DatabaseOptions {
+  /**
+   * `FULL` (default): a commit is on the disk before it returns, so it outlives a power cut.
+   * `NORMAL`: it outlives the end of the process; a power cut may lose the newest commits, never the file.
+   */
+  synchronous?: "FULL" | "NORMAL";
+}
+
+/** How long a statement waits for another connection's lock, in milliseconds. */
+const BUSY_TIMEOUT = 5000;
+const MEMORY = ":memory:";
+
+/**
+ * Opens (or creates) the database `file`; `:memory:` is a private one that ends with its connection.
+ *
+ * A new file gets mode 0600, missing directories 0700. The journal is a write-ahead log, so any number
+ * of processes may read while one writes. Throws `StorageError`: an existing file that is damaged or no
+ * database is never written to.
+ */
+export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
+  // An absolute path also keeps SQLite from reading the name as a `file:` URI.
+  const path = file === MEMORY ? MEMORY : resolve(file);
+  const name = databaseName(path);
+  if (path !== MEMORY) prepareFile(path, name);
+  let database: Database | undefined;
+  try {
+    database = new SqliteDatabase(path, { timeout: BUSY_TIMEOUT });
+    configure(database, options.synchronous ?? "FULL");
+    return database;
+  } catch (thrown) {
+    database?.close();
+    throw storageError(thrown, name);
+  }
+}
+
+/** What messages call the database at `path`: never its folder. */
+export function databaseName(path: string): string {
+  return path === MEMORY ? "(in memory)" : basename(path);
+}
+
+/** Problems SQLite finds in the file's structure; empty when it is sound. Reads the whole file. */
+export function integrityProblems(database: Database): string[] {
+  try {
+    const rows = database.prepare<[], string>("PRAGMA quick_check(20)").pluck().all();
+    return rows.length === 1 && rows[0] === "ok" ? [] : rows;
+  } catch (thrown) {
+    const known = storageError(thrown, databaseName(database.name));
+    if (known instanceof Error) return [known.message];
+    throw thrown;
+  }
+}
+
+function prepareFile(path: string, name: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createPrivate(path);
+  } catch (thrown) {
+    throw directoryError(name, thrown);
+  }
+}
+
+/**
+ * Creates the file, or takes the rights of others away from an existing one.
+ *
+ * An existing file is never opened here: closing any descriptor of a database file drops the locks that
+ * other connections of this process hold on it.
+ */
+function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (thrown) {
+    if (!(thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST")) throw thrown;
+    const { mode, uid } = statSync(path);
+    if ((mode & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(path, 0o600);
+  }
+}
+
+function configure(database: Database, synchronous: "FULL" | "NORMAL"): void {
+  database.pragma("trusted_schema = OFF");
+  // Reading the schema finds a file that is no database before anything could be written to it.
+  database.prepare("SELECT count(*) FROM sqlite_schema").get();
+  // Two processes that turn the log on at once can be refused at once, without the busy timeout.
+  retryWhileBusy(() => database.pragma("journal_mode = WAL"));
+  database.pragma(`synchronous = ${synchronous}`);
+  database.pragma("foreign_keys = ON");
+}
+
+function retryWhileBusy(action: () => void): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      action();
+      return;
+    } catch (thrown) {
+      if (!isBusy(thrown) || attempt === 50) throw thrown;
+      Atomics.wait(pause, 0, 0, 20);
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import SqliteDatabase from "better-sqlite3";
+import { DeepAgentError, errorMessage } from "../core/errors.ts";
+
+/** Stable reasons why the database cannot be used. */
+export type StorageErrorCode =
+  | "storage_directory"
+  | "storage_not_a_database"
+  | "storage_corrupt"
+  | "storage_newer"
+  | "storage_migration"
+  | "storage_busy"
+  | "storage_full"
+  | "storage_readonly"
+  | "storage_io";
+
+/** A failure of the database file or its directory; `name` in the texts is the file's own name, without its folder. */
+export class StorageError extends DeepAgentError {
+  override readonly code: StorageErrorCode;
+
+  constructor(code: StorageErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, options);
+    this.code = code;
+  }
+}
+
+/** SQLite's primary result codes that have a remedy of their own. */
+const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name: string) => string }> = [
+  {
+    sqlite: "SQLITE_NOTADB",
+    code: "storage_not_a_database",
+    text: (name) =>
+      `${name} is not a SQLite database. It was left untouched: move it away, or choose another data directory.`,
+  },
+  {
+    sqlite: "SQLITE_CORRUPT",
+    code: "storage_corrupt",
+    text: (name) =>
+      `The database ${name} is damaged. It was left untouched: restore a backup copy, or move it away ` +
+      `and save what can be read with "sqlite3 ${name} .recover".`,
+  },
+  {
+    sqlite: "SQLITE_FULL",
+    code: "storage_full",
+    text: (name) => `There is no space left to write to ${name}. Free some disk space and try again.`,
+  },
+  {
+    sqlite: "SQLITE_READONLY",
+    code: "storage_readonly",
+    text: (name) => `The database ${name} or its directory cannot be written to. Check their permissions.`,
+  },
+  {
+    sqlite: "SQLITE_CANTOPEN",
+    code: "storage_directory",
+    text: (name) =>
+      `The database ${name} cannot be opened. Check that its directory exists and may be written to.`,
+  },
+  {
+    sqlite: "SQLITE_BUSY",
+    code: "storage_busy",
+    text: (name) =>
+      `The database ${name} stayed locked by another process. Try again, or end the process that holds it.`,
+  },
+  {
+    sqlite: "SQLITE_IOERR",
+    code: "storage_io",
+    text: (name) => `Reading or writing ${name} failed in the file system. Check the disk and try again.`,
+  },
+];
+
+/**
+ * What SQLite threw while working on the database `name`, as one of the project's errors.
+ * Anything that is not a known failure of the file comes back as it is.
+ */
+export function storageError(thrown: unknown, name: string): unknown {
+  if (!(thrown instanceof SqliteDatabase.SqliteError)) return thrown;
+  // Extended codes continue the primary one: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT.
+  const known = KNOWN.find(({ sqlite }) => thrown.code === sqlite || thrown.code.startsWith(`${sqlite}_`));
+  return known === undefined ? thrown : new StorageError(known.code, known.text(name), { cause: thrown });
+}
+
+/** Whether another connection's lock is the only thing in the way. */
+export function isBusy(thrown: unknown): boolean {
+  return thrown instanceof SqliteDatabase.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
+}
+
+/** The error of a directory that cannot hold the database. */
+export function directoryError(name: string, thrown: unknown): StorageError {
+  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
+  const reasons: Readonly<Record<string, string>> = {
+    EACCES: "permission was denied",
+    EPERM: "permission was denied",
+    EROFS: "the file system is read-only",
+    ENOTDIR: "a part of its path is a file",
+    EEXIST: "a part of its path is a file",
+    ENOSPC: "there is no space left",
+  };
+  const reason = reasons[code] ?? (code === "" ? errorMessage(thrown) : code);
+  return new StorageError(
+    "storage_directory",
+    `The directory of the database ${name} cannot be used: ${reason}. Choose another data directory, or correct this one.`,
+    { cause: thrown },
+  );
+}

@@ -1,0 +1,124 @@
+import { closeSync, openSync, renameSync, rmSync } from "node:fs";
+import SqliteDatabase from "better-sqlite3";
+import { databaseName, integrityProblems } from "./database.ts";
+import type { Database } from "./database.ts";
+import { StorageError, storageError } from "./errors.ts";
+
+/** One step of a component's schema. Once released it never changes; the next change is a new step. */
+export interface Migration {
+  /** Counts from 1 without gaps. */
+  version: number;
+  name: string;
+  /** Runs inside a transaction: either all of it happens or nothing. */
+  up(database: Database): void;
+}
+
+/**
+ * Brings the tables of `component` to the newest of `migrations`.
+ *
+ * Every step and its version number are written in one IMMEDIATE transaction, so processes that start
+ * at once take turns and each step runs once. Before the first step changes the tables of an existing
+ * file, a copy of it is made beside it. Throws `StorageError` when the file comes from a newer program,
+ * is damaged, or a step fails; the tables are then what they were.
+ */
+export function migrate(database: Database, component: string, migrations: readonly Migration[]): void {
+  checkNumbers(component, migrations);
+  try {
+    let backedUp = false;
+    while (pendingFrom(database, component, migrations) < migrations.length) {
+      const step = database.transaction(() => {
+        // Another process may have made this step since it was looked up.
+        const version = pendingFrom(database, component, migrations);
+        const next = migrations[version];
+        if (next === undefined) return;
+        if (version > 0 && !backedUp) backUp(database, component, version);
+        backedUp = true;
+        apply(database, component, next);
+      });
+      step.immediate();
+    }
+  } catch (thrown) {
+    throw storageError(thrown, databaseName(database.name));
+  }
+}
+
+/** The version of the component's tables in the file, 0 when it has none. */
+export function schemaVersion(database: Database, component: string): number {
+  const table = database.prepare(
+    "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_versions'",
+  );
+  if (table.get() === undefined) return 0;
+  const version = database
+    .prepare<[string], number>("SELECT version FROM schema_versions WHERE component = ?")
+    .pluck()
+    .get(component);
+  return version ?? 0;
+}
+
+function pendingFrom(database: Database, component: string, migrations: readonly Migration[]): number {
+  const version = schemaVersion(database, component);
+  if (version <= migrations.length) return version;
+  throw new StorageError(
+    "storage_newer",
+    `The database ${databaseName(database.name)} was written by a newer version of this program ` +
+      `(${component} is at version ${version}, known are versions up to ${migrations.length}). ` +
+      `Update the program, or choose another data directory.`,
+  );
+}
+
+function apply(database: Database, component: string, migration: Migration): void {
+  try {
+    migration.up(database);
+  } catch (thrown) {
+    const known = storageError(thrown, databaseName(database.name));
+    if (known instanceof StorageError) throw known;
+    throw new StorageError(
+      "storage_migration",
+      `The database ${databaseName(database.name)} could not be brought to version ${migration.version} ` +
+        `of ${component} (${migration.name}). Nothing was changed; please report this.`,
+      { cause: thrown },
+    );
+  }
+  database.exec(
+    "CREATE TABLE IF NOT EXISTS schema_versions (component TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT",
+  );
+  database
+    .prepare(
+      "INSERT INTO schema_versions (component, version) VALUES (?, ?) " +
+        "ON CONFLICT (component) DO UPDATE SET version = excluded.version",
+    )
+    .run(component, migration.version);
+}
+
+/**
+ * Copies the file to `<file>.<component>-v<version>.backup`. The caller holds the write lock, so no other
+ * process makes the same copy; a second connection reads the last committed state meanwhile.
+ */
+function backUp(database: Database, component: string, version: number): void {
+  if (database.memory) return;
+  const [problem] = integrityProblems(database);
+  if (problem !== undefined) {
+    throw new StorageError(
+      "storage_corrupt",
+      `The database ${databaseName(database.name)} is damaged and was left as it is: ${problem} ` +
+        `Restore a backup copy, or move it away.`,
+    );
+  }
+  const target = `${database.name}.${component}-v${version}.backup`;
+  const partial = `${target}.partial`;
+  rmSync(partial, { force: true });
+  closeSync(openSync(partial, "wx", 0o600));
+  const reader = new SqliteDatabase(database.name, { readonly: true });
+  try {
+    reader.prepare("VACUUM INTO ?").run(partial);
+  } finally {
+    reader.close();
+  }
+  renameSync(partial, target);
+}
+
+function checkNumbers(component: string, migrations: readonly Migration[]): void {
+  const wrong = migrations.find(({ version }, index) => version !== index + 1);
+  if (wrong === undefined) return;
+  throw new Error(`Migrations of ${component} must count from 1 without gaps; found ${wrong.version}.`);
+}
