@@ -1,0 +1,114 @@
+import { DEFAULT_MODELS, type Environment, PROVIDERS, endpointOf, variable } from "./providers.ts";
+
+/** The model that needs no key: it follows rules and says so. */
+export const OFFLINE = "offline";
+
+export interface ModelOptions {
+  /** `provider:model` or `offline`. Default: chosen from the keys in `env`. */
+  model?: string | undefined;
+  env: Environment;
+}
+
+export type ModelProblem =
+  | "model_not_configured"
+  | "model_unknown"
+  | "model_key_missing"
+  | "model_endpoint_invalid";
+
+export type ModelChoice =
+  | {
+      ok: true;
+      /** `provider:model`, or `offline`. */
+      spec: string;
+      provider: string;
+      /** The model's name at its provider. */
+      name: string;
+      /** Host that requests go to, where that is known. */
+      endpoint?: string;
+      /** One clause: what decided. */
+      why: string;
+    }
+  | { ok: false; code: ModelProblem; message: string };
+
+/**
+ * Which model would be used and why, or why none can be. Looks at names and variables only: it loads no
+ * provider and makes no request, so it is cheap enough to ask before every run.
+ */
+export function modelChoice({ model, env }: ModelOptions): ModelChoice {
+  const wanted = model?.trim();
+  if (wanted) return specChoice(wanted, "it was chosen", env);
+  for (const { provider, model: name } of DEFAULT_MODELS) {
+    const key = PROVIDERS[provider]?.key;
+    if (key !== undefined && variable(env, key) !== undefined) {
+      return providerChoice(provider, name, `${key} is set and no model was chosen`, env);
+    }
+  }
+  return { ok: false, code: "model_not_configured", message: notConfigured() };
+}
+
+function specChoice(wanted: string, why: string, env: Environment): ModelChoice {
+  if (wanted === OFFLINE) {
+    return { ok: true, spec: OFFLINE, provider: OFFLINE, name: OFFLINE, why };
+  }
+  const colon = wanted.indexOf(":");
+  const provider = wanted.slice(0, colon);
+  const name = wanted.slice(colon + 1).trim();
+  if (colon < 1 || name === "") {
+    return { ok: false, code: "model_unknown", message: notASpec(wanted) };
+  }
+  if (!Object.hasOwn(PROVIDERS, provider)) {
+    const known = Object.keys(PROVIDERS).join(", ");
+    return {
+      ok: false,
+      code: "model_unknown",
+      message: `Model '${wanted}' names the provider '${provider}', which is not known. Known providers: ${known}.`,
+    };
+  }
+  return providerChoice(provider, name, why, env);
+}
+
+function providerChoice(provider: string, name: string, why: string, env: Environment): ModelChoice {
+  const facts = PROVIDERS[provider] ?? { package: "" };
+  const spec = `${provider}:${name}`;
+  if (facts.key !== undefined && variable(env, facts.key) === undefined) {
+    return { ok: false, code: "model_key_missing", message: keyMissing(spec, facts.key) };
+  }
+  const endpoint = endpointOf(facts, env);
+  if (endpoint === undefined) return { ok: true, spec, provider, name, why };
+  const host = httpHost(endpoint.url);
+  if (host === undefined) {
+    return {
+      ok: false,
+      code: "model_endpoint_invalid",
+      message: `${endpoint.from} is not an http or https address. Correct it, or unset it to use ${facts.endpoint?.url}.`,
+    };
+  }
+  return { ok: true, spec, provider, name, endpoint: host, why };
+}
+
+/** The host of an address: the part that is safe to log, as the rest may carry credentials. */
+function httpHost(address: string): string | undefined {
+  if (!URL.canParse(address)) return undefined;
+  const { protocol, host } = new URL(address);
+  return protocol === "http:" || protocol === "https:" ? host : undefined;
+}
+
+function notConfigured(): string {
+  const keys = DEFAULT_MODELS.flatMap(({ provider }) => PROVIDERS[provider]?.key ?? []).join(" or ");
+  const example = DEFAULT_MODELS.map(({ provider, model }) => `${provider}:${model}`)[0];
+  return [
+    "No model is configured. Three ways out:",
+    `1. Set ${keys} in the server's environment.`,
+    `2. Choose a model as provider:model, such as ${example}: --model, DEEPAGENT_MODEL or "model" in the configuration file.`,
+    "3. Choose the model `offline` in the same way: it follows fixed rules, is no language model and needs no key.",
+  ].join("\n");
+}
+
+function notASpec(wanted: string): string {
+  const inferred = /^claude/i.test(wanted) ? "anthropic" : /^(gpt|o\d)/i.test(wanted) ? "openai" : "provider";
+  return `Model '${wanted}' does not say whose model it is. Write it as provider:model, such as '${inferred}:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
+}
+
+function keyMissing(spec: string, key: string): string {
+  return `Model '${spec}' needs the environment variable ${key}, which is not set. Set it where the server is started, or choose another model; 'offline' needs no key.`;
+}

@@ -1,0 +1,187 @@
+/**
+ * What an error of a model call is about, read from its shape: provider packages throw classes of their
+ * own, and none of them needs to be loaded to tell a rate limit from a wrong key.
+ */
+
+/** A stable reason of a failed run, as far as models cause it. */
+export type ModelFailureReason =
+  | "model_auth"
+  | "model_not_found"
+  | "model_rate_limited"
+  | "model_unavailable"
+  | "model_stream_broken"
+  | "model_error"
+  | "context_overflow";
+
+export interface FailureFacts {
+  reason: ModelFailureReason;
+  /** HTTP status, when the provider answered with one. */
+  status?: number;
+  /** Whether the same request may succeed a little later. */
+  retryable: boolean;
+  /** Pause the provider asks for. */
+  retryAfterMs?: number;
+  /** The account's quota or credit is used up: waiting does not help. */
+  quota: boolean;
+  /** System error such as `ECONNREFUSED`, when the connection failed. */
+  network?: string;
+  timedOut: boolean;
+  /** The provider's own words; may hold anything. */
+  text: string;
+}
+
+export function failureFacts(error: unknown): FailureFacts {
+  const chain = causes(error);
+  const text = providerText(error, chain);
+  const status = firstNumber(chain, "status") ?? firstNumber(chain, "statusCode");
+  const kind = errorKind(chain);
+  const network = firstString(chain, "code", NETWORK_CODE);
+  const timedOut = chain.some(isTimeout);
+  const facts: Omit<FailureFacts, "reason" | "retryable"> = {
+    ...(status === undefined ? {} : { status }),
+    ...(network === undefined ? {} : { network }),
+    ...retryAfter(chain),
+    quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
+    timedOut,
+    text,
+  };
+  const reason = reasonOf({ ...facts, kind, chain });
+  const transient =
+    (reason === "model_rate_limited" && !facts.quota) || reason === "model_unavailable" || status === 409;
+  return { ...facts, reason, retryable: transient && !chain.some(isAbort) };
+}
+
+type Evidence = Omit<FailureFacts, "reason" | "retryable"> & { kind: string; chain: readonly object[] };
+
+function reasonOf({ status, network, timedOut, quota, kind, text, chain }: Evidence): ModelFailureReason {
+  if (status === 413 || OVERFLOW_KIND.test(kind) || OVERFLOW_TEXT.test(text)) return "context_overflow";
+  if (status === 401 || status === 403 || AUTH_KIND.test(kind)) return "model_auth";
+  if (status === 404 || NOT_FOUND_KIND.test(kind)) return "model_not_found";
+  if (status === 429 || quota || RATE_KIND.test(kind)) return "model_rate_limited";
+  if (chain.some((link) => nameOf(link) === STREAM_BROKEN) || BROKEN_TEXT.test(text))
+    return "model_stream_broken";
+  if (status === 408 || (status !== undefined && status >= 500) || UNAVAILABLE_KIND.test(kind)) {
+    return "model_unavailable";
+  }
+  if (status !== undefined) return "model_error";
+  if (network !== undefined || timedOut || CONNECTION_TEXT.test(text)) return "model_unavailable";
+  return "model_error";
+}
+
+/** Name of the error that a stream which ended before its end is turned into. */
+export const STREAM_BROKEN = "ModelStreamBrokenError";
+
+const OVERFLOW_KIND = /context_length_exceeded|context_overflow|ContextOverflowError|request_too_large/i;
+const OVERFLOW_TEXT =
+  /prompt is too long|maximum context length|exceeds? the context window|input is too long|input length and `?max_tokens`? exceed|context window (?:is )?exceeded|too many (?:input )?tokens in (?:the )?(?:prompt|request)/i;
+const AUTH_KIND = /authentication_error|permission_error|invalid_api_key|model_authentication/i;
+const NOT_FOUND_KIND = /not_found_error|model_not_found|^not_found$/i;
+const RATE_KIND = /rate_limit/i;
+const QUOTA_KIND = /insufficient_quota|billing/i;
+const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current quota|out of credits/i;
+const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
+const BROKEN_TEXT =
+  /^terminated$|other side closed|premature close|body timeout|unexpected end of (?:json|stream)/i;
+const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
+const NETWORK_CODE =
+  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_\w+|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+)$/;
+
+/** The error and what it says caused it, outermost first. */
+function causes(error: unknown): object[] {
+  const chain: object[] = [];
+  let current = error;
+  while (typeof current === "object" && current !== null && !chain.includes(current) && chain.length < 8) {
+    chain.push(current);
+    current = "cause" in current ? current.cause : undefined;
+  }
+  return chain;
+}
+
+/** Every code and type the error carries, joined: providers spread them over several fields. */
+function errorKind(chain: readonly object[]): string {
+  const words: string[] = [];
+  const visit = (value: unknown, depth: number): void => {
+    if (typeof value !== "object" || value === null || depth > 2) return;
+    for (const field of ["code", "type", "lc_error_code", "name"]) {
+      const word: unknown = Reflect.get(value, field);
+      if (typeof word === "string") words.push(word);
+    }
+    visit(Reflect.get(value, "error"), depth + 1);
+  };
+  for (const link of chain) visit(link, 0);
+  return words.join(" ");
+}
+
+/** The message of the provider's answer when there is one, else of the innermost error that says anything. */
+function providerText(error: unknown, chain: readonly object[]): string {
+  for (const link of chain) {
+    const answer: unknown = Reflect.get(link, "error");
+    for (const body of [nested(answer, "error"), answer]) {
+      const message = nested(body, "message");
+      if (typeof message === "string" && message !== "") return message;
+    }
+  }
+  const said = chain.flatMap((link) => {
+    const message = nested(link, "message");
+    return typeof message === "string" && message !== "" ? [message] : [];
+  });
+  const text = said.at(-1) ?? (typeof error === "string" ? error : "");
+  return text.replace(/\s*Troubleshooting URL: \S+\s*$/, "");
+}
+
+function nested(value: unknown, field: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, field) : undefined;
+}
+
+function nameOf(link: object): string {
+  const name = nested(link, "name");
+  return typeof name === "string" ? name : "";
+}
+
+function isAbort(link: object): boolean {
+  const message = nested(link, "message");
+  return (
+    /^(?:Model)?AbortError$/.test(nameOf(link)) ||
+    link.constructor.name === "APIUserAbortError" ||
+    message === "Request was aborted." ||
+    message === "AbortError"
+  );
+}
+
+function isTimeout(link: object): boolean {
+  return (
+    /timeout/i.test(nameOf(link)) ||
+    /timeout/i.test(link.constructor?.name ?? "") ||
+    /timed out/i.test(String(nested(link, "message")))
+  );
+}
+
+function firstNumber(chain: readonly object[], field: string): number | undefined {
+  for (const link of chain) {
+    const value = nested(link, field);
+    if (typeof value === "number") return value;
+  }
+  return undefined;
+}
+
+function firstString(chain: readonly object[], field: string, pattern: RegExp): string | undefined {
+  for (const link of chain) {
+    const value = nested(link, field);
+    if (typeof value === "string" && pattern.test(value)) return value;
+  }
+  return undefined;
+}
+
+/** The `retry-after` of the answer: seconds, or a date. */
+function retryAfter(chain: readonly object[]): { retryAfterMs?: number } {
+  for (const link of chain) {
+    const headers = nested(link, "headers");
+    const value = headers instanceof Headers ? headers.get("retry-after") : nested(headers, "retry-after");
+    if (typeof value !== "string") continue;
+    const seconds = Number(value);
+    if (Number.isFinite(seconds)) return { retryAfterMs: Math.max(seconds, 0) * 1000 };
+    const date = Date.parse(value);
+    if (Number.isFinite(date)) return { retryAfterMs: Math.max(date - Date.now(), 0) };
+  }
+  return {};
+}
