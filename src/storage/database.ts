@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import SqliteDatabase from "better-sqlite3";
 import { directoryError, isBusy, storageError } from "./errors.ts";
@@ -60,10 +60,22 @@ export function integrityProblems(database: Database): string[] {
 
 function prepareFile(path: string, name: string): void {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createDirectory(dirname(path));
     createPrivate(path);
   } catch (thrown) {
     throw directoryError(name, thrown);
+  }
+}
+
+/** One directory after the other: `recursive` of Node 20 never returns where the system makes none (`/proc`). */
+function createDirectory(path: string): void {
+  if (existsSync(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) createDirectory(parent);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (thrown) {
+    if (!hasCode(thrown, "EEXIST")) throw thrown;
   }
 }
 
@@ -77,10 +89,14 @@ function createPrivate(path: string): void {
   try {
     closeSync(openSync(path, "wx", 0o600));
   } catch (thrown) {
-    if (!(thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST")) throw thrown;
+    if (!hasCode(thrown, "EEXIST")) throw thrown;
     const { mode, uid } = statSync(path);
     if ((mode & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(path, 0o600);
   }
+}
+
+function hasCode(thrown: unknown, code: string): boolean {
+  return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
 function configure(database: Database, synchronous: "FULL" | "NORMAL"): void {

@@ -91,7 +91,7 @@ export function directoryError(name: string, thrown: unknown): StorageError {
     EPERM: "permission was denied",
     EROFS: "the file system is read-only",
     ENOTDIR: "a part of its path is a file",
-    EEXIST: "a part of its path is a file",
+    ENOENT: "no directory can be made there",
     ENOSPC: "there is no space left",
   };
   const reason = reasons[code] ?? (code === "" ? errorMessage(thrown) : code);
