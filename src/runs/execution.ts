@@ -29,6 +29,7 @@ export interface Execution {
 }
 
 type StreamEnd = Extract<AgentEvent, { kind: "finished" | "paused" }>;
+type StreamEvent = Exclude<AgentEvent, StreamEnd>;
 
 /**
  * Works on a claimed run until it ends, waits for people or is broken off. Never throws: what goes wrong
@@ -70,24 +71,35 @@ async function converse(execution: Execution, context: ExecutionContext): Promis
 async function stream(
   agent: Agent,
   input: AgentInput,
-  { run, lease, controller: { signal } }: Execution,
-  { work, clock }: ExecutionContext,
+  { run, lease, controller }: Execution,
+  context: ExecutionContext,
 ): Promise<StreamEnd> {
+  const { signal } = controller;
   // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
   const { streamEvents } = await import("../agent/agent-core.ts");
   let handedOver = input.kind !== "task";
   for await (const event of streamEvents(agent, input, { threadId: run.threadId, runId: run.id, signal })) {
-    if (!handedOver) work.markHandedOver(lease);
-    handedOver = true;
-    if (event.kind === "finished" || event.kind === "paused") return event;
-    if (event.kind === "approval_requested") {
-      work.requestApprovals(lease, event.agent, event.interruptId, event.request, clock());
-    } else {
-      work.record(lease, entryOf(event), clock());
+    try {
+      if (!handedOver) context.work.markHandedOver(lease);
+      handedOver = true;
+      if (event.kind === "finished" || event.kind === "paused") return event;
+      journal(event, lease, context);
+    } catch (error) {
+      // Leaving the loop does not stop tools at work; nothing may go on that cannot be journalled.
+      controller.abort();
+      throw error;
     }
   }
   signal.throwIfAborted();
   throw new Error("The agent's events ended without a result.");
+}
+
+function journal(event: StreamEvent, lease: Lease, { work, clock }: ExecutionContext): void {
+  if (event.kind === "approval_requested") {
+    work.requestApprovals(lease, event.agent, event.interruptId, event.request, clock());
+  } else {
+    work.record(lease, entryOf(event), clock());
+  }
 }
 
 /** Writes down how work on a run ended that did not end by itself. */

@@ -11,7 +11,7 @@ import type { Approval, RunEventKind } from "./run.ts";
  * - `run_completed`: `answer` (its beginning; the whole is in the run), `stopReason` when it ended early
  * - `run_failed`: `reason`, `message`; `run_cancelled`: `reason`
  * - `todos`: `todos`
- * - `subagent_started`: `callId`, `name`, `description`; the event's `agent` is who delegated
+ * - `subagent_started`: `callId`, `name`, `description`; the event's `agent` is the subagent itself
  * - `subagent_finished`: `callId`, `name`, `status` ("success" | "error"), `report`
  * - `tool_started`: `callId`, `tool`, `summary`; `tool_finished`: these and `status`
  * - `model_called`: `model`, `usage`, `text`

@@ -1,10 +1,10 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "../storage/database.ts";
-import { fairest } from "./queue.ts";
+import { type Waiting, fairest } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import type { OpenStatus } from "./run.ts";
 
-/** The right to work on a run, until it expires without a heartbeat or someone else claims the run. */
+/** The right to work on a run, until it is given back or taken away for want of heartbeats. */
 export interface Lease {
   readonly runId: string;
   /** Id of the server process. */
@@ -42,6 +42,13 @@ export interface OwnedRun {
   status: RunRow["status"];
 }
 
+/** A lease nobody renewed in time, as it was seen. */
+export interface ExpiredLease {
+  id: string;
+  lease_epoch: number;
+  heartbeat_at: number;
+}
+
 /** A run that is not over. */
 export type OpenRunRow = RunRow & { status: OpenStatus };
 
@@ -56,10 +63,9 @@ interface LeaseRow {
  * live lease (cancelled, but not yet stopped) waits for that one.
  */
 export class LeaseStore {
-  readonly #waiting: Statement<
-    { environment: string; now: number },
-    { id: string; principal: string; since: number }
-  >;
+  readonly #waiting: Statement<[string], Waiting>;
+  readonly #expired: Statement<[number], ExpiredLease>;
+  readonly #revoke: Statement<ExpiredLease>;
   readonly #claim: Statement<{ id: string; owner: string; expires: number; now: number }>;
   readonly #renew: Statement<{ owner: string; ids: string; expires: number; now: number }>;
   readonly #owned: Statement<[string], OwnedRun>;
@@ -71,11 +77,18 @@ export class LeaseStore {
   constructor(database: Database) {
     this.#waiting = database.prepare(
       `SELECT id, principal, min(runnable_since) AS since FROM runs
-       WHERE environment = @environment AND runnable = 1
-         AND (lease_owner IS NULL OR lease_expires_at <= @now)
-         AND NOT EXISTS (SELECT 1 FROM runs other WHERE other.thread_id = runs.thread_id
-           AND other.id <> runs.id AND other.lease_owner IS NOT NULL AND other.lease_expires_at > @now)
+       WHERE environment = ? AND runnable = 1
+         AND lease_owner IS NULL AND NOT EXISTS (SELECT 1 FROM runs other
+           WHERE other.thread_id = runs.thread_id AND other.lease_owner IS NOT NULL)
        GROUP BY principal`,
+    );
+    this.#expired = database.prepare(
+      `SELECT id, lease_epoch, heartbeat_at FROM runs
+       WHERE lease_owner IS NOT NULL AND lease_expires_at <= ?`,
+    );
+    this.#revoke = database.prepare(
+      `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL
+       WHERE id = @id AND lease_epoch = @lease_epoch AND heartbeat_at = @heartbeat_at`,
     );
     this.#claim = database.prepare(
       `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
@@ -99,7 +112,7 @@ export class LeaseStore {
 
   /** Takes the run whose turn it is; `undefined` when none waits. Belongs inside a transaction. */
   claimNext(request: ClaimRequest): Claim | undefined {
-    const waiting = this.#waiting.all({ environment: request.environment, now: request.now });
+    const waiting = this.#waiting.all(request.environment);
     const next = fairest(waiting, request.active);
     const before = next === undefined ? undefined : this.#get.get(next.id);
     if (before === undefined) return undefined;
@@ -109,8 +122,18 @@ export class LeaseStore {
   }
 
   /** Whether any run waits that this server could take. Only reads. */
-  anyWaiting(environment: string, now: number): boolean {
-    return this.#waiting.get({ environment, now }) !== undefined;
+  anyWaiting(environment: string): boolean {
+    return this.#waiting.get(environment) !== undefined;
+  }
+
+  /** Leases that were not renewed in time. */
+  expired(now: number): ExpiredLease[] {
+    return this.#expired.all(now);
+  }
+
+  /** Takes a lease away from its owner, unless it was renewed since it was looked at. */
+  revoke(lease: ExpiredLease): void {
+    this.#revoke.run(lease);
   }
 
   /** The run's row, for whoever still holds the lease of a run that is not over. */

@@ -20,6 +20,7 @@ export class RunFold {
     if (event.kind === "file_changed") this.#files.add(text(event.data["path"]));
     if (event.kind === "subagent_started") this.#startSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
+    else if (event.kind === "run_failed" || event.kind === "run_cancelled") this.#breakOff();
     else this.#step(event);
     this.activity = activityOf(event) ?? this.activity;
   }
@@ -35,9 +36,8 @@ export class RunFold {
   }
 
   #startSubagent(event: RunEvent): void {
-    const agent = childPath(event);
-    this.#subagents.set(keyOf(agent), {
-      agent,
+    this.#subagents.set(keyOf(event.agent), {
+      agent: event.agent,
       name: text(event.data["name"]),
       description: text(event.data["description"]),
       status: "working",
@@ -47,10 +47,17 @@ export class RunFold {
   }
 
   #finishSubagent(event: RunEvent): void {
-    const view = this.#subagents.get(keyOf(childPath(event)));
+    const view = this.#subagents.get(keyOf(event.agent));
     if (view === undefined) return;
     view.status = event.data["status"] === "success" ? "completed" : "failed";
     view.step = oneLine(text(event.data["report"]), LINE);
+  }
+
+  /** Nobody works on a run that has ended. */
+  #breakOff(): void {
+    for (const view of this.#subagents.values()) {
+      if (view.status === "working") view.status = "failed";
+    }
   }
 
   #step(event: RunEvent): void {
@@ -59,11 +66,6 @@ export class RunFold {
     if (event.kind === "tool_started") view.toolCalls += 1;
     view.step = stepOf(event) ?? view.step;
   }
-}
-
-/** Path of the subagent that a `subagent_*` event tells about. */
-function childPath(event: RunEvent): AgentPath {
-  return [...event.agent, { callId: text(event.data["callId"]), name: text(event.data["name"]) }];
 }
 
 const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));

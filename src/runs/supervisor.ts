@@ -28,9 +28,9 @@ import { Worker } from "./worker.ts";
 export interface RunTiming {
   /** How often to look for what other processes wrote. Default 100. */
   pollMs: number;
-  /** How often leases are renewed. Default 3000. */
+  /** How often leases are renewed. Default 2000. */
   heartbeatMs: number;
-  /** How long a lease lives without being renewed. Default 15000. */
+  /** How long a lease lives without being renewed. Default 10000. */
   leaseMs: number;
 }
 
@@ -81,7 +81,7 @@ class Supervisor implements RunService {
 
   constructor(options: RunServiceOptions) {
     const { database, log, environment, concurrentRuns, timing } = options;
-    const { pollMs = 100, heartbeatMs = 3000, leaseMs = 15_000 } = timing ?? {};
+    const { pollMs = 100, heartbeatMs = 2000, leaseMs = 10_000 } = timing ?? {};
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? randomId;

@@ -55,7 +55,7 @@ export class WorkStore {
 
   /** Claims the run whose turn it is; journals when it was broken off before. */
   claimNext(request: ClaimRequest): Claim | undefined {
-    if (!this.#store.leases.anyWaiting(request.environment, request.now)) return undefined;
+    if (!this.#store.leases.anyWaiting(request.environment)) return undefined;
     const claim = inTransaction(this.#store.database, () => {
       const next = this.#store.leases.claimNext(request);
       if (next?.before.in_flight === 1) {

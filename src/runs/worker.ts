@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
-import { LeaseLostError } from "./lease-store.ts";
+import { type ExpiredLease, LeaseLostError } from "./lease-store.ts";
 import { toRun } from "./rows.ts";
 import type { Principal } from "./run.ts";
 import type { RunStore } from "./run-store.ts";
@@ -28,6 +28,8 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #owner: string;
   readonly #slots = new Map<string, Slot>();
+  /** Leases found expired at the last heartbeat. */
+  #suspects = new Map<string, ExpiredLease>();
   #closed = false;
 
   constructor(options: WorkerOptions) {
@@ -66,7 +68,8 @@ export class Worker {
   heartbeat(): void {
     const { store, clock, leaseMs } = this.#options;
     const now = clock();
-    store.leases.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
+    if (this.#slots.size > 0) store.leases.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
+    this.#revokeStale(now);
     this.review();
   }
 
@@ -104,6 +107,22 @@ export class Worker {
       } catch (error) {
         if (!(error instanceof LeaseLostError)) log.warn("run.park_failed", { runId: slot.run.id, error });
       }
+    }
+  }
+
+  /**
+   * Takes away leases found expired at two heartbeats on end. Once is not enough: after the machine slept,
+   * or its clock was set, leases of servers that are well look expired until their next heartbeat.
+   */
+  #revokeStale(now: number): void {
+    const { leases } = this.#options.store;
+    const before = this.#suspects;
+    this.#suspects = new Map(leases.expired(now).map((lease) => [lease.id, lease]));
+    for (const lease of this.#suspects.values()) {
+      const seen = before.get(lease.id);
+      if (seen?.lease_epoch !== lease.lease_epoch || seen.heartbeat_at !== lease.heartbeat_at) continue;
+      leases.revoke(lease);
+      this.#options.log.info("run.lease_revoked", { runId: lease.id });
     }
   }
 

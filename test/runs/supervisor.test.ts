@@ -1,0 +1,304 @@
+import { expect, test } from "vitest";
+import { ConfigurationError } from "../../src/core/errors.ts";
+import { deferred } from "../support/harness-deferred.ts";
+import { scriptedModel, scriptedSteps } from "../support/scripted-model.ts";
+import {
+  ME,
+  approve,
+  calling,
+  databaseFile,
+  follow,
+  kinds,
+  note,
+  noteTool,
+  openServer,
+  reach,
+  startRun,
+} from "./support.ts";
+
+const GATED = { interruptOn: { note: true } };
+
+test("a run works to its end, and all of it is found again", async () => {
+  const notes: string[] = [];
+  const { service } = openServer(databaseFile(), {
+    model: calling(note("a"), note("b")),
+    tools: [noteTool(notes)],
+  });
+  const run = await startRun(service, "note a and b");
+  const { run: ended } = await reach(service, run.id, "completed");
+  expect(ended).toMatchObject({ answer: "noted a; noted b", task: "note a and b", principal: ME });
+  expect(ended.usage).toEqual({ inputTokens: 20, outputTokens: 10, cachedInputTokens: 0 });
+  expect(ended.endedAt).toBeGreaterThanOrEqual(ended.createdAt);
+  const events = await follow(service, run.id);
+  expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(kinds(events).slice(0, 2)).toEqual(["run_started", "model_called"]);
+  expect(kinds(events).slice(2, 6).sort()).toEqual([
+    "tool_finished",
+    "tool_finished",
+    "tool_started",
+    "tool_started",
+  ]);
+  expect(kinds(events).slice(6)).toEqual(["model_called", "run_completed"]);
+  expect(ended.lastSeq).toBe(8);
+});
+
+test("todos, subagents with their steps and changed files show in the view", async () => {
+  const model = scriptedModel(({ messages, tools }) => {
+    const isSubagent = !tools.includes("task");
+    const answered = messages.at(-1)?.type === "tool";
+    if (isSubagent) {
+      return answered
+        ? { text: "The note is written." }
+        : { toolCalls: [{ name: "write_file", args: { file_path: "/n.md", content: "x" } }] };
+    }
+    if (answered) return messages.length > 5 ? { text: "All done." } : task();
+    return {
+      toolCalls: [{ name: "write_todos", args: { todos: [{ content: "delegate", status: "in_progress" }] } }],
+    };
+  });
+  const task = () => ({
+    toolCalls: [{ name: "task", args: { description: "Write a note.", subagent_type: "general-purpose" } }],
+  });
+  const { service } = openServer(databaseFile(), { model });
+  const run = await startRun(service, "have a note written");
+  const view = await reach(service, run.id, "completed");
+  expect(view.run.todos).toEqual([{ content: "delegate", status: "in_progress" }]);
+  expect(view.filesChanged).toEqual(["/n.md"]);
+  expect(view.subagents).toMatchObject([
+    {
+      agent: [{ name: "general-purpose" }],
+      name: "general-purpose",
+      description: "Write a note.",
+      status: "completed",
+      step: "The note is written.",
+      toolCalls: 1,
+    },
+  ]);
+  expect(view.activity).toBe("completed");
+  const files = await service.runFiles(ME, run.id);
+  expect(await files?.read("/n.md")).toMatchObject({ content: "x" });
+});
+
+test("a gated call waits as an approval without holding a slot, and runs once it is approved", async () => {
+  const notes: string[] = [];
+  const agent = { ...GATED, model: calling(note("a")), tools: [noteTool(notes)] };
+  const { service } = openServer(databaseFile(), agent, { concurrentRuns: 1 });
+  const first = await startRun(service, "first");
+  const second = await startRun(service, "second");
+  await reach(service, first.id, "input_required");
+  const { approvals, activity } = await reach(service, second.id, "input_required");
+  expect(approvals).toMatchObject([
+    { tool: "note", args: { text: "a" }, status: "pending", index: 0, agent: [] },
+  ]);
+  expect(approvals[0]?.id).toBe(`${approvals[0]?.interruptId}:0`);
+  expect(activity).toMatch(/^waits for approval: /);
+  expect(notes).toEqual([]);
+  await approve(service, first.id, "a");
+  const { run } = await reach(service, first.id, "completed");
+  expect(run.answer).toBe("noted a");
+  expect(notes).toEqual(["a"]);
+  expect((await service.view(ME, second.id))?.run.status).toBe("input_required");
+});
+
+test("partial answers in any order: each approved call runs once, the others wait on", async () => {
+  const notes: string[] = [];
+  const agent = { ...GATED, model: calling(note("a"), note("b"), note("c")), tools: [noteTool(notes)] };
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "three notes");
+  await follow(
+    service,
+    run.id,
+    ({ data }) => data["approvalId"] !== undefined && data["summary"] !== undefined,
+  );
+  await reachPending(service, run.id, 3);
+  for (const text of ["c", "a", "b"]) {
+    await approve(service, run.id, text);
+    await follow(
+      service,
+      run.id,
+      ({ kind, data }) => kind === "tool_finished" && data["summary"] === `noted ${text}`,
+    );
+  }
+  const view = await reach(service, run.id, "completed");
+  expect(notes).toEqual(["c", "a", "b"]);
+  expect(view.run.answer).toBe("noted a; noted b; noted c");
+  expect(view.approvals.map(({ status }) => status)).toEqual(["approved", "approved", "approved"]);
+});
+
+test("an approval given while siblings still work is taken up when they are done", async () => {
+  const notes: string[] = [];
+  const slow = deferred();
+  const tools = [noteTool(notes, (text) => (text === "slow" ? slow.promise : Promise.resolve()))];
+  const agent = {
+    model: calling(note("gated"), note("slow")),
+    tools,
+    interruptOn: {
+      note: { when: ({ args }: { args: Record<string, unknown> }) => args["text"] === "gated" },
+    },
+  };
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "two notes");
+  await reach(service, run.id, "input_required");
+  await approve(service, run.id, "gated");
+  expect((await service.view(ME, run.id))?.run.status).toBe("working");
+  expect(notes).toEqual([]);
+  slow.resolve();
+  await reach(service, run.id, "completed");
+  expect(notes).toEqual(["slow", "gated"]);
+});
+
+test("what ends a run too early becomes a stable reason without stack or path", async () => {
+  const broken = scriptedSteps([
+    () => {
+      throw Object.assign(new Error("429 slow down"), { status: 429 });
+    },
+  ]);
+  const secret = "/home/someone/secret.ts";
+  const failing = (task: string) => {
+    if (task === "config") throw new ConfigurationError("no_model", "No model is configured. Set one.");
+    if (task === "bug") throw new TypeError(`undefined is not a function at ${secret}`);
+    return { model: broken };
+  };
+  const { service } = openServer(databaseFile(), (run) => failing(run.task));
+  const failureOf = async (task: string) =>
+    (await reach(service, (await startRun(service, task)).id, "failed")).run.failure;
+  expect(await failureOf("limit")).toMatchObject({ reason: "model_rate_limited" });
+  expect(await failureOf("config")).toEqual({
+    reason: "configuration",
+    message: "No model is configured. Set one.",
+  });
+  const bug = await failureOf("bug");
+  expect(bug?.reason).toBe("internal");
+  expect(bug?.message).toMatch(/log tells more under evt_/);
+  expect(bug?.message).not.toContain(secret);
+});
+
+test("cancelling reaches the tool at work, withdraws approvals and is final", async () => {
+  const notes: string[] = [];
+  const aborted = deferred();
+  const untilAborted = (_text: string, signal?: AbortSignal) =>
+    new Promise<void>((_resolve, reject) => {
+      signal?.addEventListener("abort", () => {
+        aborted.resolve();
+        reject(new Error("stopped"));
+      });
+    });
+  const agent = {
+    model: calling(note("free"), note("gated")),
+    tools: [noteTool(notes, untilAborted)],
+    interruptOn: {
+      note: { when: ({ args }: { args: Record<string, unknown> }) => args["text"] === "gated" },
+    },
+  };
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "never mind");
+  await follow(service, run.id, ({ kind }) => kind === "tool_started");
+  const { approvals } = await reach(service, run.id, "input_required");
+  const cancelled = await service.cancel(ME, run.id, "changed my mind");
+  expect(cancelled).toMatchObject({
+    ok: true,
+    alreadyEnded: false,
+    run: { status: "cancelled", cancelReason: "changed my mind" },
+  });
+  await aborted.promise;
+  const view = await service.view(ME, run.id);
+  expect(view?.approvals.map(({ status }) => status)).toEqual(["withdrawn"]);
+  const late = await service.decide(ME, run.id, approvals[0]?.id ?? "", { type: "approve" }, "test");
+  expect(late).toMatchObject({ ok: true, repeated: true, approval: { status: "withdrawn" } });
+  expect(await service.cancel(ME, run.id, "again")).toMatchObject({
+    alreadyEnded: true,
+    run: { cancelReason: "changed my mind" },
+  });
+  expect(kinds(await follow(service, run.id)).at(-1)).toBe("run_cancelled");
+  expect(notes).toEqual([]);
+});
+
+test("a limit holds, and one principal's long queue does not hold up another's run", async () => {
+  const gates = new Map<string, ReturnType<typeof deferred>>();
+  const order: string[] = [];
+  const model = scriptedModel(async ({ messages }) => {
+    const task = messages.at(-1)?.text ?? "";
+    order.push(task);
+    await (gates.get(task) ?? deferred()).promise;
+    return { text: "done" };
+  });
+  const { service } = openServer(databaseFile(), { model }, { concurrentRuns: 2 });
+  for (const name of ["a1", "a2", "a3", "a4", "b1"]) gates.set(name, deferred());
+  const runs = new Map<string, string>();
+  for (const name of ["a1", "a2", "a3", "a4", "b1"]) {
+    const outcome = await service.start(name.slice(0, 1), { task: name });
+    if (outcome.ok) runs.set(name, outcome.run.id);
+  }
+  const ended = async (name: string) => {
+    gates.get(name)?.resolve();
+    const signal = new AbortController().signal;
+    for await (const _event of service.watch(name.slice(0, 1), runs.get(name) ?? "", { signal }));
+  };
+  await ended("a1");
+  await ended("b1");
+  await ended("a2");
+  await ended("a3");
+  await ended("a4");
+  expect(order.slice(0, 2).sort()).toEqual(["a1", "a2"]);
+  expect(order.slice(2)).toEqual(["b1", "a3", "a4"]);
+});
+
+test("a follow-up goes on in the thread; a thread has one open run", async () => {
+  const release = deferred();
+  const model = scriptedModel(async ({ messages }) => {
+    await release.promise;
+    return {
+      text: messages
+        .filter(({ type }) => type === "human")
+        .map(({ text }) => text)
+        .join(" | "),
+    };
+  });
+  const { service } = openServer(databaseFile(), { model });
+  const first = await startRun(service, "one");
+  const busy = await service.start(ME, { task: "two", threadId: first.threadId });
+  expect(busy).toMatchObject({ ok: false, code: "thread_busy" });
+  release.resolve();
+  await reach(service, first.id, "completed");
+  const second = await startRun(service, "two", { threadId: first.threadId });
+  expect((await reach(service, second.id, "completed")).run.answer).toBe("one | two");
+  expect(await service.start("other", { task: "x", threadId: first.threadId })).toMatchObject({
+    code: "thread_not_found",
+  });
+});
+
+test("closing parks what works, and nothing starts any more", async () => {
+  const file = databaseFile();
+  const reached = deferred();
+  const model = scriptedModel(async ({ signal }) => {
+    reached.resolve();
+    await new Promise((_resolve, reject) =>
+      signal?.addEventListener("abort", () => reject(new Error("aborted"))),
+    );
+    return {};
+  });
+  const { service } = openServer(file, { model });
+  const run = await startRun(service, "long work");
+  await reached.promise;
+  await service.close();
+  expect(await service.start(ME, { task: "more" })).toMatchObject({ ok: false, code: "shutting_down" });
+  const next = openServer(file, { model: scriptedModel(() => ({ text: "went on" })) });
+  const view = await reach(next.service, run.id, "completed");
+  expect(view.run.answer).toBe("went on");
+  expect(kinds(await follow(next.service, run.id))).toEqual([
+    "run_started",
+    "run_parked",
+    "run_resumed",
+    "model_called",
+    "run_completed",
+  ]);
+});
+
+async function reachPending(
+  service: Parameters<typeof reach>[0],
+  runId: string,
+  count: number,
+): Promise<void> {
+  let asked = 0;
+  await follow(service, runId, ({ kind }) => kind === "approval_requested" && (asked += 1) === count);
+}

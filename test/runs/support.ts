@@ -1,0 +1,160 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { afterEach } from "vitest";
+import { z } from "zod";
+import { buildAgent, type Agent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
+import { StateBackend } from "../../src/backends/state.ts";
+import { silentLogger } from "../../src/core/logger.ts";
+import { snapshotFiles } from "../../src/backends/thread-files.ts";
+import type { Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import type { RunService } from "../../src/runs/service.ts";
+import { createRunService, type RunServiceOptions } from "../../src/runs/supervisor.ts";
+import { openDatabase, type Database } from "../../src/storage/database.ts";
+import { migrate } from "../../src/storage/migrations.ts";
+import {
+  scriptedModel,
+  type ScriptedModel,
+  type ScriptedReply,
+  type ScriptedToolCall,
+} from "../support/scripted-model.ts";
+
+const cleanUps: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+/** Runs after the test, last one first. */
+export function cleanUpWith(cleanUp: () => unknown): void {
+  cleanUps.push(cleanUp);
+}
+
+/** A database file that is gone after the test. */
+export function databaseFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), "deepagent-runs-"));
+  cleanUpWith(() => rmSync(folder, { recursive: true, force: true }));
+  return join(folder, "data.sqlite");
+}
+
+/** One more connection to `file`, as another process would have. */
+export function connect(file: string): Database {
+  const database = openDatabase(file, { synchronous: "NORMAL" });
+  migrate(database, "runs", RUN_MIGRATIONS);
+  cleanUpWith(() => database.close());
+  return database;
+}
+
+export const ME = "local";
+export const FAST = { pollMs: 5, heartbeatMs: 10, leaseMs: 200 };
+
+export interface Server {
+  service: RunService;
+  database: Database;
+  /** Ends like a killed process: nothing is written any more. */
+  kill(): void;
+}
+
+type AgentParams = DeepAgentParams | ((run: Run) => DeepAgentParams | Promise<DeepAgentParams>);
+
+/** A run service with a connection of its own, working with real agents. */
+export function openServer(
+  file: string,
+  agent: AgentParams,
+  options: Partial<RunServiceOptions> = {},
+): Server {
+  const database = connect(file);
+  const service = createRunService({
+    database,
+    agentFor: async (run): Promise<Agent> => {
+      const params = typeof agent === "function" ? await agent(run) : agent;
+      return buildAgent({ checkpointer: new SqliteSaver(database), ...params });
+    },
+    tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles() })),
+    treeWithThread: () => Promise.resolve(StateBackend),
+    searchMemories: () => Promise.resolve([]),
+    preflight: () => Promise.resolve(undefined),
+    environment: "test",
+    concurrentRuns: 4,
+    log: silentLogger,
+    timing: FAST,
+    ...options,
+  });
+  cleanUpWith(() => service.close());
+  return { service, database, kill: () => database.close() };
+}
+
+/** All events of the run until `until` says so, or its end. */
+export async function follow(
+  service: RunService,
+  runId: string,
+  until: (event: RunEvent) => boolean = () => false,
+  after = 0,
+): Promise<RunEvent[]> {
+  const events: RunEvent[] = [];
+  const controller = new AbortController();
+  for await (const event of service.watch(ME, runId, { after, signal: controller.signal })) {
+    events.push(event);
+    if (until(event)) break;
+  }
+  return events;
+}
+
+/** The run's view once it has `status`. */
+export async function reach(service: RunService, runId: string, status: RunStatus): Promise<RunView> {
+  const current = await service.view(ME, runId);
+  if (current?.run.status === status) return current;
+  for await (const _event of service.watch(ME, runId, { signal: new AbortController().signal })) {
+    const view = await service.view(ME, runId);
+    if (view?.run.status === status) return view;
+  }
+  throw new Error(`run ${runId} ended as ${(await service.view(ME, runId))?.run.status}, not ${status}`);
+}
+
+export async function startRun(service: RunService, task: string, extra: object = {}): Promise<Run> {
+  const outcome = await service.start(ME, { task, ...extra });
+  if (!outcome.ok) throw new Error(outcome.message);
+  return outcome.run;
+}
+
+/** The tool calls all at once; when they are answered, the answers as the final text. */
+export const calling = (...toolCalls: ScriptedToolCall[]): ScriptedModel =>
+  scriptedModel(({ messages }): ScriptedReply => {
+    const last = messages.findLastIndex((message) => HumanMessage.isInstance(message));
+    const answers = messages.slice(last).filter((message) => ToolMessage.isInstance(message));
+    if (answers.length > 0) return { text: answers.map((message) => message.text).join("; ") };
+    return { toolCalls };
+  });
+
+export const note = (text: string): ScriptedToolCall => ({ name: "note", args: { text } });
+
+/** A tool with an outside effect: pushes its text to `notes`, after `before` if there is one. */
+export function noteTool(notes: string[], before?: (text: string, signal?: AbortSignal) => Promise<void>) {
+  return tool(
+    async ({ text }, config: { signal?: AbortSignal }) => {
+      await before?.(text, config.signal);
+      notes.push(text);
+      return `noted ${text}`;
+    },
+    { name: "note", description: "Notes a text.", schema: z.object({ text: z.string().max(20) }) },
+  );
+}
+
+export const APPROVE = { type: "approve" } as const;
+
+/** Decides the run's approvals with these texts, in this order. */
+export async function approve(service: RunService, runId: string, ...texts: string[]): Promise<void> {
+  for (const text of texts) {
+    const view = await service.view(ME, runId);
+    const approval = view?.approvals.find(({ args }) => args["text"] === text);
+    if (approval === undefined) throw new Error(`no approval asks for ${text}`);
+    const outcome = await service.decide(ME, runId, approval.id, APPROVE, "test");
+    if (!outcome.ok || outcome.repeated) throw new Error(`${text} could not be approved`);
+  }
+}
+
+export const kinds = (events: RunEvent[]): string[] => events.map(({ kind }) => kind);
