@@ -46,6 +46,9 @@ export const RunReport = z.object({
 });
 export type RunReport = z.output<typeof RunReport>;
 
+/** The part of a report that matters after a run was changed. */
+export const RunChange = RunReport.pick({ run_id: true, status: true, message: true, next: true });
+
 /** How approvals of this client's runs can be decided. */
 export interface AnswerWays {
   /** The client shows forms. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Decision } from "../../runs/run.ts";
 import { refused, unknownRun } from "../outcome.ts";
-import { RunReport } from "../run-report.ts";
+import { RunChange } from "../run-report.ts";
 import { runId } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
 
@@ -24,7 +24,7 @@ export const answerDeepAgent = defineTool({
     "Passes on a person's decision on an approval of a run. Never decide yourself. Refused unless the user's " +
     "configuration allows it; otherwise people answer in their client.",
   input,
-  output: RunReport,
+  output: RunChange,
   handle: async (args, { runs, principal, deps }) => {
     const { run_id: id, approval_id: approvalId } = args;
     if (!deps.config.approvals.allowModelAnswers) return refused(NOT_ALLOWED);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { refused, unknownRun } from "../outcome.ts";
-import { RunReport } from "../run-report.ts";
+import { RunChange } from "../run-report.ts";
 import { runId } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
 
@@ -10,7 +10,7 @@ export const cancelDeepAgent = defineTool({
   kind: "cancel",
   description: "Ends a run for good. What it has done stays; its thread can be continued.",
   input: z.strictObject({ run_id: runId, reason: z.string().max(500).optional() }),
-  output: RunReport,
+  output: RunChange,
   handle: async ({ run_id, reason = "cancelled by the client" }, { runs, principal }) => {
     const outcome = await runs.cancel(principal, run_id, reason);
     if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(run_id) : refused(outcome.message);

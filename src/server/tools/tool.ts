@@ -157,11 +157,14 @@ function outputSchema(output: z.ZodObject): StandardSchemaWithJSON {
 
 type Json = Record<string, unknown>;
 
-/** JSON Schema without what only costs bytes: the dialect, and the bounds that every integer has. */
+/** JSON Schema without what costs bytes and tells a model nothing; it is checked all the same. */
 function jsonSchema(schema: z.ZodObject): Json {
   const { $schema: _dialect, ...json } = z.toJSONSchema(schema, {
     io: "input",
     override: ({ jsonSchema: node }) => {
+      delete node.minLength;
+      delete node.maxLength;
+      delete node.propertyNames;
       if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
       if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
     },

@@ -1,0 +1,138 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  approvalForm,
+  canonical,
+  decisionOf,
+  MAX_EDITABLE_CHARACTERS,
+} from "../../src/server/approval-form.ts";
+import { anApproval } from "./support.ts";
+
+const PLACE = { runId: "run_1", position: 1, total: 2 };
+const ESC = "\u001b";
+
+test("a form says who wants to do what, and has no default decision", () => {
+  const approval = anApproval({ agent: [{ callId: "c", name: "coder" }] });
+  const { message, requestedSchema } = approvalForm(approval, PLACE);
+  expect(message).toBe(
+    [
+      "coder wants to run execute (runs a command):",
+      "execute npm audit",
+      "",
+      "    npm audit",
+      "",
+      "run run_1 · approval 1 of 2",
+    ].join("\n"),
+  );
+  expect(requestedSchema).toEqual({
+    type: "object",
+    required: ["decision"],
+    properties: {
+      decision: {
+        type: "string",
+        title: "Decision",
+        enum: ["approve", "edit", "reject"],
+        description: expect.any(String),
+      },
+      edited_args: expect.objectContaining({ type: "string", default: '{"command":"npm audit"}' }),
+      message: expect.objectContaining({ type: "string" }),
+    },
+  });
+});
+
+test("the real diff is in the message, and every line of it is a code block", () => {
+  const detail = "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new\n\n[click](http://evil)\n```\n# not a heading";
+  const preview = { kind: "diff" as const, summary: "edit_file /a.md [x](http://evil)", detail };
+  const { message } = approvalForm(anApproval({ preview }), PLACE);
+  for (const line of detail.split("\n")) expect(message.split("\n")).toContain(`    ${line}`);
+  expect(message).toContain("edit_file /a.md [x] (http://evil)");
+});
+
+test("control characters and reordering marks of a command never reach the person's screen", () => {
+  const detail = `rm ${ESC}[2Kls\u202e\r/etc`;
+  const { message } = approvalForm(
+    anApproval({ preview: { kind: "command", summary: detail, detail } }),
+    PLACE,
+  );
+  expect(message).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
+  expect(message).toContain("    rm [2Kls/etc");
+});
+
+test("a long preview is cut in the middle and says how much is missing", () => {
+  const detail = `${"a".repeat(5000)}${"b".repeat(5000)}`;
+  const { message } = approvalForm(
+    anApproval({ preview: { kind: "arguments", summary: "x", detail } }),
+    PLACE,
+  );
+  expect(message).toContain("[… 4000 of 10000 characters not shown …]");
+  expect(message.length).toBeLessThan(7000);
+});
+
+test("editing is offered only when it is allowed and the arguments fit", () => {
+  const fixed = approvalForm(anApproval({ allowedDecisions: ["approve", "reject"] }), PLACE);
+  expect(Object.keys(fixed.requestedSchema.properties)).toEqual(["decision", "message"]);
+  const huge = anApproval({ args: { command: "x".repeat(MAX_EDITABLE_CHARACTERS) } });
+  const form = approvalForm(huge, PLACE);
+  expect(form.requestedSchema.properties["decision"]).toMatchObject({ enum: ["approve", "reject"] });
+  expect(form.message).toContain("too long to be edited");
+  expect(decisionOf(huge, { decision: "edit", edited_args: "{}" })).toMatchObject({ ok: false });
+});
+
+test("hidden characters of the arguments are visible in the field for editing", () => {
+  const { requestedSchema } = approvalForm(anApproval({ args: { command: "a\u202eb\u200bc" } }), PLACE);
+  expect(requestedSchema.properties["edited_args"]).toMatchObject({
+    default: '{"command":"a\\u202eb\\u200bc"}',
+  });
+});
+
+test.each([
+  [{ decision: "approve" }, { type: "approve" }],
+  [{ decision: "approve", edited_args: '{ "command": "npm audit" }' }, { type: "approve" }],
+  [{ decision: "reject" }, { type: "reject" }],
+  [
+    { decision: "reject", message: "too slow" },
+    { type: "reject", message: "too slow" },
+  ],
+  [
+    { decision: "edit", edited_args: '{"command":"ls"}' },
+    { type: "edit", editedAction: { name: "execute", args: { command: "ls" } } },
+  ],
+])("%j decides", (content, decision) => {
+  expect(decisionOf(anApproval(), content)).toEqual({ ok: true, decision });
+});
+
+test.each([
+  [undefined, "choose a decision"],
+  [{}, "choose a decision"],
+  [{ decision: "yes" }, "choose a decision"],
+  [{ decision: "edit" }, "write the changed arguments"],
+  [{ decision: "edit", edited_args: "{command" }, "not valid JSON"],
+  [{ decision: "edit", edited_args: "[1]" }, "must be a JSON object"],
+  [{ decision: "edit", edited_args: "null" }, "must be a JSON object"],
+  [{ decision: "approve", edited_args: '{"command":"ls"}' }, "Choose edit"],
+  [{ decision: "approve", edited_args: "{command" }, "Choose edit"],
+])("%j decides nothing and says why", (content, problem) => {
+  expect(decisionOf(anApproval(), content)).toEqual({ ok: false, problem: expect.stringContaining(problem) });
+});
+
+test("no content whatsoever approves without the word approve", () => {
+  fc.assert(
+    fc.property(fc.anything(), (content) => {
+      const answer = decisionOf(anApproval(), content);
+      if (!answer.ok || answer.decision.type !== "approve") return;
+      expect(content).toMatchObject({ decision: "approve" });
+    }),
+  );
+});
+
+test("the arguments offered for editing mean the same arguments, whatever they are", () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), (args) => {
+      const approval = anApproval({ args });
+      const field = approvalForm(approval, PLACE).requestedSchema.properties["edited_args"];
+      const offered = field !== undefined && "default" in field ? String(field.default) : "";
+      expect(canonical(JSON.parse(offered))).toBe(canonical(args));
+      expect(decisionOf(approval, { decision: "approve", edited_args: offered })).toMatchObject({ ok: true });
+    }),
+  );
+});

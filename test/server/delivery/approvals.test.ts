@@ -1,0 +1,160 @@
+import { expect, test } from "vitest";
+import { ME, note, reach } from "../../runs/support.ts";
+import { CLIENT_KINDS, type Form, type FormAnswer } from "../../support/clients.ts";
+import { approvalRuns, connect, depsFor } from "../support.ts";
+
+const approve: FormAnswer = { action: "accept", content: { decision: "approve" } };
+const reject: FormAnswer = { action: "accept", content: { decision: "reject", message: "no, thanks" } };
+
+/** A clock that a test can turn forward; nothing waits for it. */
+function turnable() {
+  let ahead = 0;
+  return { clock: () => Date.now() + ahead, turn: (milliseconds: number) => void (ahead += milliseconds) };
+}
+
+/** Answers forms in turn, and keeps them. */
+function person(...answers: ((form: Form) => FormAnswer)[]) {
+  const forms: Form[] = [];
+  const answer = (form: Form): FormAnswer => {
+    const next = answers[forms.length];
+    forms.push(form);
+    if (next === undefined) throw new Error(`nobody expected form ${forms.length}: ${form.message}`);
+    return next(form);
+  };
+  return { forms, answer };
+}
+
+const always = (answer: FormAnswer) => () => answer;
+
+test.each(CLIENT_KINDS)("%s: an approved call runs once, in the run that the call started", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const { forms, answer } = person(always(approve));
+  const client = await connect(depsFor(async () => service), { kind, person: answer });
+  const result = await client.call("run_deep_agent", { task: "note a" });
+  expect(result).toMatchObject({ isError: false, structured: { status: "completed", answer: "noted a" } });
+  expect(result.text).toContain("noted a");
+  expect(notes).toEqual(["a"]);
+  expect(forms.map(({ message }) => message)).toEqual([expect.stringContaining('"text": "a"')]);
+  expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+});
+
+test.each(CLIENT_KINDS)("%s: a rejected call does not run, its sibling does, the agent goes on", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"), note("b"));
+  const { forms, answer } = person(
+    ({ message }) => (message.includes('"a"') ? reject : approve),
+    ({ message }) => (message.includes('"a"') ? reject : approve),
+  );
+  const client = await connect(depsFor(async () => service), { kind, person: answer });
+  const { structured } = await client.call("run_deep_agent", { task: "note a and b" });
+  expect(structured).toMatchObject({ status: "completed", answer: "no, thanks; noted b" });
+  expect(notes).toEqual(["b"]);
+  expect(forms).toHaveLength(2);
+});
+
+test.each(CLIENT_KINDS)("%s: an edit runs the changed arguments; what cannot be run is asked again", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const edit = (edited: string) => always({ action: "accept", content: { decision: "edit", edited_args: edited } });
+  const { forms, answer } = person(
+    edit("{ text"),
+    edit('{"txet":"b"}'),
+    edit(JSON.stringify({ text: "far more than twenty characters" })),
+    edit('{"text":"b"}'),
+  );
+  const client = await connect(depsFor(async () => service), { kind, person: answer });
+  const { structured } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "completed" });
+  expect(notes).toEqual(["b"]);
+  expect(forms[1]?.message).toContain("not valid JSON");
+  expect(forms[2]?.message).toMatch(/text/);
+  expect(forms[3]?.message).toMatch(/text/);
+});
+
+test.each(CLIENT_KINDS)("%s: a closed form leaves the approval open, and the next check asks again", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const { forms, answer } = person(always({ action: "cancel" }), always(approve));
+  const client = await connect(depsFor(async () => service), { kind, person: answer });
+  const first = await client.call("run_deep_agent", { task: "note a" });
+  expect(first).toMatchObject({ isError: false, structured: { status: "input_required" } });
+  expect(first.structured["approvals"]).toMatchObject([{ tool: "note" }]);
+  expect(forms).toHaveLength(1);
+  const id = String(first.structured["run_id"]);
+  await client.call("check_deep_agent", { run_id: id });
+  await reach(service, id, "completed");
+  expect(notes).toEqual(["a"]);
+  expect(forms).toHaveLength(2);
+});
+
+test.each(CLIENT_KINDS)("%s: a decline rejects when a person had the time to read", async (kind) => {
+  const { clock, turn } = turnable();
+  const { service, notes } = approvalRuns(note("a"));
+  const answer = (): FormAnswer => {
+    turn(1500);
+    return { action: "decline" };
+  };
+  const client = await connect(depsFor(async () => service, { clock }), { kind, person: answer });
+  const { structured } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "completed", answer: "declined by the user" });
+  expect(notes).toEqual([]);
+});
+
+test.each(CLIENT_KINDS)("%s: a client that declines by itself decides nothing", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const frozen = Date.now();
+  const deps = depsFor(async () => service, { clock: () => frozen });
+  const { answer, forms } = person(always({ action: "decline" }));
+  const client = await connect(deps, { kind, person: answer });
+  const { structured } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "input_required" });
+  expect(forms).toHaveLength(1);
+  expect(notes).toEqual([]);
+});
+
+test.each(CLIENT_KINDS)("%s: nonsense in a form decides nothing", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const answer = (): FormAnswer => ({ action: "accept", content: { decision: "" } });
+  const client = await connect(depsFor(async () => service), { kind, person: answer });
+  const { structured } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "input_required" });
+  expect(notes).toEqual([]);
+});
+
+test.each(CLIENT_KINDS)("%s: without forms the call gives a handle and nothing is approved", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const client = await connect(depsFor(async () => service), { kind });
+  const { structured, text, raw } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "input_required", next: { tool: "check_deep_agent" } });
+  expect(text).toContain("cannot show an approval form");
+  expect(text).toContain('"text": "a"');
+  const uri = `deepagent://runs/${String(structured["run_id"])}`;
+  expect(raw).toMatchObject({ content: [{ type: "text" }, { type: "resource_link", uri }] });
+  const again = await client.call("check_deep_agent", { run_id: structured["run_id"] });
+  expect(again.structured).toMatchObject({ status: "input_required" });
+  expect(notes).toEqual([]);
+});
+
+test("2025 era: a form still open when the window closes is taken back, its approval waits", async () => {
+  const { service, notes } = approvalRuns(note("a"));
+  const deps = depsFor(async () => service, { config: { delivery: { windowWithoutProgress: 0.4 } } });
+  const never = new Promise<FormAnswer>(() => {});
+  const client = await connect(deps, { kind: "v1", person: () => never });
+  const { structured, isError } = await client.call("run_deep_agent", { task: "note a" });
+  expect(isError).toBe(false);
+  expect(structured).toMatchObject({ status: "input_required", approvals: [{ tool: "note" }] });
+  expect(notes).toEqual([]);
+});
+
+test("2025 era: a decision made elsewhere takes the open form back and the call goes on", async () => {
+  const { service, notes } = approvalRuns(note("a"));
+  const client = await connect(depsFor(async () => service), {
+    kind: "v1",
+    person: async () => {
+      const [run] = await service.list(ME, { limit: 1 });
+      const view = await service.view(ME, run?.id ?? "");
+      await service.decide(ME, run?.id ?? "", view?.approvals[0]?.id ?? "", { type: "approve" }, "elsewhere");
+      return new Promise<FormAnswer>(() => {});
+    },
+  });
+  const { structured } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "completed", answer: "noted a" });
+  expect(notes).toEqual(["a"]);
+});

@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { silentLogger } from "../../src/core/logger.ts";
+import type { RunEvent } from "../../src/runs/run.ts";
+import { createProgress } from "../../src/server/progress.ts";
+import { aView } from "./support.ts";
+
+interface Sent {
+  progressToken: string | number;
+  progress: number;
+  message: string;
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function record(token: string | number = "p") {
+  const sent: Sent[] = [];
+  const progress = createProgress({
+    token,
+    heartbeat: 15_000,
+    logger: silentLogger,
+    notify: async ({ params }) => void sent.push(params as unknown as Sent), // what this file sends
+  });
+  return { sent, progress };
+}
+
+const event = (seq: number, changes: Partial<RunEvent> = {}): RunEvent => ({
+  runId: "run_1",
+  seq,
+  time: 0,
+  agent: [],
+  kind: "tool_started",
+  data: { callId: "c", tool: "ls", summary: "ls /" },
+  ...changes,
+});
+
+test("the first line comes at once, also for the token 0", () => {
+  const { sent, progress } = record(0);
+  progress.started(aView({ run: { lastSeq: 0 }, activity: "" }));
+  expect(sent).toEqual([{ progressToken: 0, progress: 0, message: "run run_1 started" }]);
+  progress.stop();
+});
+
+test("lines name the subagent and the step, with the journal's number as progress", () => {
+  const { sent, progress } = record();
+  progress.started(aView({ run: { lastSeq: 3 } }));
+  progress.event(event(4, { agent: [{ callId: "t", name: "researcher" }] }));
+  progress.event(
+    event(5, { kind: "tool_finished", data: { callId: "c", tool: "ls", status: "success", summary: "" } }),
+  );
+  progress.event(
+    event(6, { kind: "subagent_started", data: { callId: "u", name: "coder", description: "Fix it." } }),
+  );
+  progress.stop();
+  expect(sent.map(({ progress, message }) => [progress, message])).toEqual([
+    [3, "run run_1: started"],
+    [4, "researcher: ls /"],
+    [6, "coder started: Fix it."],
+  ]);
+});
+
+test("heartbeats repeat the line and grow strictly without reaching the next event", () => {
+  const { sent, progress } = record();
+  progress.started(aView({ run: { lastSeq: 1 } }));
+  vi.advanceTimersByTime(15_000 * 5000);
+  progress.event(event(2));
+  vi.advanceTimersByTime(14_999);
+  expect(sent).toHaveLength(5002);
+  vi.advanceTimersByTime(1);
+  progress.stop();
+  const values = sent.map(({ progress }) => progress);
+  expect(values.every((value, index) => index === 0 || value > (values[index - 1] ?? 0))).toBe(true);
+  expect(values.slice(0, 3)).toEqual([1, 1.5, 1 + 2 / 3]);
+  expect(values.slice(-2)).toEqual([2, 2.5]);
+  expect(sent[1]?.message).toBe(sent[0]?.message);
+});
+
+test("repeated events, long texts and control characters", () => {
+  const { sent, progress } = record();
+  progress.started(aView({ run: { lastSeq: 5 } }));
+  progress.event(event(5));
+  progress.event(event(4));
+  progress.event(event(6, { data: { summary: `${"x".repeat(500)}\u001b[31m\n` } }));
+  progress.stop();
+  expect(sent).toHaveLength(2);
+  expect(sent[1]?.message).toHaveLength(200);
+});
+
+test("nothing is sent after the end", () => {
+  const { sent, progress } = record();
+  progress.started(aView());
+  progress.stop();
+  progress.event(event(9));
+  vi.advanceTimersByTime(100_000);
+  expect(sent).toHaveLength(1);
+});
+
+test("a client that has gone does not disturb", async () => {
+  const progress = createProgress({
+    token: "p",
+    heartbeat: 1000,
+    logger: silentLogger,
+    notify: () => Promise.reject(new Error("closed")),
+  });
+  progress.started(aView());
+  await vi.advanceTimersByTimeAsync(5000);
+  progress.stop();
+});

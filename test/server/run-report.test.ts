@@ -1,0 +1,145 @@
+import { expect, test } from "vitest";
+import { RunReport, reportText, runReport } from "../../src/server/run-report.ts";
+import { anApproval, aView } from "./support.ts";
+
+const FORMS = { forms: true, model: false };
+const NOTHING = { forms: false, model: false };
+
+test("a finished run: text and structure both carry the whole answer", () => {
+  const view = aView({
+    run: {
+      status: "completed",
+      answer: "All is well.\nSee /workspace/r.md",
+      todos: [{ content: "look", status: "completed" }],
+    },
+    filesChanged: ["/memories/a.md", "/workspace/r.md"],
+    subagents: [
+      {
+        agent: [{ callId: "c", name: "researcher" }],
+        name: "researcher",
+        description: "Read the code.",
+        status: "completed",
+        step: "read 3 files",
+        toolCalls: 3,
+      },
+    ],
+  });
+  const report = runReport(view, FORMS);
+  expect(report).toEqual({
+    run_id: "run_1",
+    thread_id: "thr_1",
+    status: "completed",
+    message: "Run run_1 completed.",
+    activity: "started",
+    answer: "All is well.\nSee /workspace/r.md",
+    todos: [{ content: "look", status: "completed" }],
+    agents: [
+      {
+        agent: "researcher",
+        description: "Read the code.",
+        status: "completed",
+        step: "read 3 files",
+        tool_calls: 3,
+      },
+    ],
+    approvals: [],
+    files_changed: ["/memories/a.md", "/workspace/r.md"],
+    usage: { input_tokens: 3, output_tokens: 2, cached_input_tokens: 1 },
+  });
+  expect(reportText(report)).toBe(
+    [
+      "All is well.\nSee /workspace/r.md",
+      "Run run_1 completed.",
+      "Todos:\n[x] look",
+      "Agents:\n- researcher (completed): read 3 files",
+      "Files changed:\n- /memories/a.md\n- /workspace/r.md",
+      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out",
+    ].join("\n\n"),
+  );
+});
+
+test("a working run names its activity and the next step", () => {
+  const report = runReport(aView({ activity: "coder: edit_file /a.ts" }), FORMS);
+  expect(report.next).toEqual({ tool: "check_deep_agent", after_seconds: 5 });
+  expect(reportText(report)).toContain("working: coder: edit_file /a.ts. Call check_deep_agent");
+});
+
+test("a waiting run shows the pending approvals only, whole, and who can decide", () => {
+  const view = aView({
+    run: { status: "input_required" },
+    approvals: [anApproval({ id: "int1:0", status: "approved" }), anApproval({ id: "int2:0" })],
+  });
+  const report = runReport(view, NOTHING);
+  expect(report.approvals).toEqual([
+    {
+      id: "int2:0",
+      tool: "execute",
+      agent: "main agent",
+      summary: "execute npm audit",
+      detail: "npm audit",
+      decisions: ["approve", "edit", "reject"],
+    },
+  ]);
+  const text = reportText(report);
+  expect(text).toContain("Approval int2:0: main agent wants to run execute: execute npm audit");
+  expect(text).toContain("cannot show an approval form");
+  expect(report.next).toMatchObject({ tool: "check_deep_agent" });
+  expect(runReport(view, FORMS).message).toContain(
+    "check_deep_agent with this run_id: it shows them the form",
+  );
+  const passing = runReport(view, { forms: false, model: true });
+  expect(passing.message).toContain("answer_deep_agent");
+  expect(passing.next).toMatchObject({ tool: "answer_deep_agent" });
+});
+
+test("failed and cancelled runs say why, and keep what there is", () => {
+  const failed = runReport(
+    aView({
+      run: { status: "failed", answer: "half", failure: { reason: "model_auth", message: "Set a key." } },
+    }),
+    FORMS,
+  );
+  expect(failed).toMatchObject({ failure_reason: "model_auth", answer: "half" });
+  expect(failed.message).toBe("Run run_1 failed (model_auth): Set a key.");
+  expect(reportText(failed)).toMatch(/^Run run_1 failed[^]*half/);
+  const cancelled = runReport(aView({ run: { status: "cancelled", cancelReason: "not needed" } }), FORMS);
+  expect(cancelled.message).toBe("Run run_1 was cancelled: not needed");
+  expect(cancelled.next).toBeUndefined();
+});
+
+test("sizes are bounded, and what was cut is named with the place of the rest", () => {
+  const many = <Item>(make: (index: number) => Item): Item[] =>
+    Array.from({ length: 1000 }, (_, i) => make(i));
+  const report = runReport(
+    aView({
+      run: {
+        status: "completed",
+        answer: "x".repeat(1_000_000),
+        structured: { rows: "y".repeat(1_000_000) },
+        todos: many((i) => ({ content: `${i}${"z".repeat(5000)}`, status: "pending" })),
+      },
+      approvals: many((i) =>
+        anApproval({
+          id: `i:${i}`,
+          preview: { kind: "diff", summary: "s".repeat(9000), detail: "d".repeat(90_000) },
+        }),
+      ),
+      filesChanged: many((i) => `/f${i}`),
+      activity: "a".repeat(9000),
+    }),
+    FORMS,
+  );
+  expect(report.truncated).toEqual(["answer", "structured", "todos", "approvals", "files_changed"]);
+  expect(JSON.stringify(report).length).toBeLessThan(250_000);
+  const text = reportText(report);
+  expect(text.length).toBeLessThan(250_000);
+  expect(text).toContain("Cut short here: answer, structured, todos, approvals, files_changed");
+  expect(text).toContain("deepagent://runs/run_1");
+});
+
+test("every report is what the output schema promises", () => {
+  for (const status of ["working", "input_required", "completed", "failed", "cancelled"] as const) {
+    const report = runReport(aView({ run: { status }, approvals: [anApproval()] }), FORMS);
+    expect(RunReport.parse(report)).toEqual(report);
+  }
+});

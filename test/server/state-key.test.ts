@@ -1,0 +1,45 @@
+import { mkdtemp, readdir, rm, stat, writeFile, chmod } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { loadStateKey } from "../../src/server/state-key.ts";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "deepagent-key-"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const mode = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
+
+test("many who ask at once get the same key, and nothing else is left behind", async () => {
+  const dataDir = join(folder, "new", "data");
+  const keys = await Promise.all(Array.from({ length: 20 }, () => loadStateKey(dataDir)));
+  expect(new Set(keys.map((key) => Buffer.from(key).toString("hex"))).size).toBe(1);
+  expect(keys[0]).toHaveLength(32);
+  expect(await readdir(dataDir)).toEqual(["state.key"]);
+  expect(await loadStateKey(dataDir)).toEqual(keys[0]);
+});
+
+test("two data directories have different keys", async () => {
+  expect(await loadStateKey(join(folder, "a"))).not.toEqual(await loadStateKey(join(folder, "b")));
+});
+
+test.skipIf(process.platform === "win32")(
+  "only the owner may read it, also when it was open before",
+  async () => {
+    await loadStateKey(folder);
+    const path = join(folder, "state.key");
+    expect(await mode(path)).toBe(0o600);
+    await chmod(path, 0o644);
+    await loadStateKey(folder);
+    expect(await mode(path)).toBe(0o600);
+  },
+);
+
+test("a damaged key is refused with a remedy and without a host path", async () => {
+  await writeFile(join(folder, "state.key"), "short");
+  const failure = await loadStateKey(folder).catch((error: Error) => error.message);
+  expect(failure).toContain("Delete it");
+  expect(failure).not.toContain(folder);
+});

@@ -1,0 +1,114 @@
+import type { Transport as ModernTransport } from "@modelcontextprotocol/client";
+import type { Transport as FirstTransport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { InMemoryTransport, type AuthInfo } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
+import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { silentLogger } from "../../src/core/logger.ts";
+import type { Approval, Run, RunView } from "../../src/runs/run.ts";
+import type { RunService } from "../../src/runs/service.ts";
+import { createServerFactory } from "../../src/server/create-server.ts";
+import type { ServerDeps } from "../../src/server/deps.ts";
+import { createResourceChanges } from "../../src/server/resources/bus.ts";
+import { calling, cleanUpWith, databaseFile, ME, noteTool, openServer } from "../runs/support.ts";
+import { connectClient, type ClientOptions, type Connector, type TestClient } from "../support/clients.ts";
+import type { ScriptedToolCall } from "../support/scripted-model.ts";
+
+export const STATE_KEY = new Uint8Array(32).fill(7);
+
+export interface DepsOptions {
+  config?: Partial<ConfigInput>;
+  clock?: Clock;
+  principalOf?: (auth: AuthInfo | undefined) => string;
+}
+
+/** Dependencies of a server that knows `service`, or fails to open it. */
+export function depsFor(runs: () => Promise<RunService>, options: DepsOptions = {}): ServerDeps {
+  const changes = createResourceChanges({ runs, logger: silentLogger });
+  cleanUpWith(() => changes.close());
+  return {
+    version: "0.0.0-test",
+    config: ConfigSchema.parse({ dataDir: "/nowhere", ...options.config }),
+    logger: silentLogger,
+    clock: options.clock ?? systemClock,
+    runs,
+    stateKey: () => Promise.resolve(STATE_KEY),
+    principalOf: options.principalOf ?? (() => ME),
+    changes,
+  };
+}
+
+/** Reaches the server over a pair of transports in memory; the opening message decides the era. */
+export function inMemory(deps: ServerDeps): Connector {
+  const open = (): InMemoryTransport => {
+    const [client, server] = InMemoryTransport.createLinkedPair();
+    const handle = serveStdio(createServerFactory(deps), { transport: server });
+    cleanUpWith(() => handle.close());
+    return client;
+  };
+  return {
+    // The transports of both SDKs have the same shape.
+    first: () => open() as unknown as FirstTransport,
+    modern: () => open() as unknown as ModernTransport,
+  };
+}
+
+export async function connect(deps: ServerDeps, options: ClientOptions): Promise<TestClient> {
+  const client = await connectClient(inMemory(deps), options);
+  cleanUpWith(() => client.close());
+  return client;
+}
+
+/** Runs whose agent makes these calls at once, each of which a person has to approve, and then answers. */
+export function approvalRuns(...calls: ScriptedToolCall[]): { service: RunService; notes: string[] } {
+  const notes: string[] = [];
+  const { service } = openServer(databaseFile(), {
+    model: calling(...calls),
+    tools: [noteTool(notes)],
+    interruptOn: { note: true },
+  });
+  return { service, notes };
+}
+
+export function anApproval(changes: Partial<Approval> = {}): Approval {
+  return {
+    id: "int1:0",
+    runId: "run_1",
+    interruptId: "int1",
+    index: 0,
+    agent: [],
+    tool: "execute",
+    args: { command: "npm audit" },
+    preview: { kind: "command", summary: "execute npm audit", detail: "npm audit" },
+    allowedDecisions: ["approve", "edit", "reject"],
+    status: "pending",
+    requestedAt: 0,
+    ...changes,
+  };
+}
+
+export function aView({
+  run,
+  ...changes
+}: Partial<Omit<RunView, "run">> & { run?: Partial<Run> } = {}): RunView {
+  return {
+    run: {
+      id: "run_1",
+      threadId: "thr_1",
+      principal: ME,
+      task: "look around",
+      status: "working",
+      createdAt: 0,
+      updatedAt: 0,
+      todos: [],
+      usage: { inputTokens: 3, outputTokens: 2, cachedInputTokens: 1 },
+      lastSeq: 1,
+      ...run,
+    },
+    approvals: [],
+    subagents: [],
+    filesChanged: [],
+    activity: "started",
+    ...changes,
+  };
+}
