@@ -53,8 +53,9 @@ async function showHelp(name?: string): Promise<ExitCode> {
   return 0;
 }
 
-const commandNamed = (name: string): (() => Promise<Command>) | undefined =>
-  Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+function commandNamed(name: string): (() => Promise<Command>) | undefined {
+  return Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+}
 
 function complain(problems: readonly string[], code: ExitCode = 2): ExitCode {
   const hint = code === 2 ? ["Run deepagent-mcp --help to see commands and flags."] : [];

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Colors } from "./colors.ts";
+import type { Colors } from "../colors.ts";
 
 /** An elicitation form as this server sends it for an approval. */
 export const ApprovalForm = z.object({

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { stripControl } from "../../core/text.ts";
-import type { Colors } from "./colors.ts";
+import type { Colors } from "../colors.ts";
 import type { RunEnd, Session } from "./session.ts";
 import type { DemoWorkspace } from "./workspace.ts";
 

@@ -1,4 +1,4 @@
-import type { Colors } from "./colors.ts";
+import type { Colors } from "../colors.ts";
 import type { RunPicture } from "./picture.ts";
 import { newLines, renderTree } from "./tree.ts";
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { Asker } from "./approval.ts";
-import type { Colors } from "./colors.ts";
+import type { Colors } from "../colors.ts";
 
 /** Asks on the terminal of this process. `interrupted` is called for Ctrl-C and Ctrl-D at a question. */
 export function terminalAsker(colors: Colors, interrupted: () => void): Asker {

@@ -1,4 +1,4 @@
-import type { Colors } from "./colors.ts";
+import type { Colors } from "../colors.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
 import type { RunPicture, SubagentPicture } from "./picture.ts";
 import { displayWidth, fit } from "./text-width.ts";

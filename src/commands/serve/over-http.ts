@@ -1,0 +1,23 @@
+import type { Config } from "../../config/schema.ts";
+import { createServerFactory } from "../../server/create-server.ts";
+import { serveHttp } from "../../server/http.ts";
+import type { ServerParts } from "../server-deps.ts";
+import { atMost, untilSignal } from "./process.ts";
+
+/** After this the process ends, whatever is still closing. */
+const CLOSE_MS = 850;
+
+/** Listens until a signal comes; then parks what runs and releases everything. */
+export async function serveOverHttp({ http }: Config, { deps, close }: ServerParts): Promise<void> {
+  const { changes, logger } = deps;
+  const signal = untilSignal();
+  const server = await serveHttp({ ...http, factory: createServerFactory(deps), changes, logger });
+  process.stderr.write(`Serving MCP at ${server.url}\n`);
+  // A run that an earlier process left is taken up again, whether or not a client comes.
+  deps.runs().catch((error: unknown) => logger.error("runs.not_opened", { error }));
+  logger.info("server.closing", { reason: await signal });
+  await atMost(
+    CLOSE_MS,
+    server.close().then(() => close()),
+  );
+}

@@ -1,0 +1,26 @@
+/**
+ * Keeps standard output for the protocol: returns its stream, and sends everything else that writes
+ * there, such as `console.log` in a dependency, to standard error.
+ */
+export function reserveStdout(): NodeJS.WriteStream {
+  const protocol = process.stdout;
+  // The global console looks the stream up when it is first used.
+  Object.defineProperty(process, "stdout", { configurable: true, get: () => process.stderr });
+  return protocol;
+}
+
+/** Resolves with the name of the signal that tells the process to end. */
+export function untilSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(signal));
+  });
+}
+
+/** Waits for `work`, but no longer than `milliseconds`. */
+export async function atMost(milliseconds: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+}

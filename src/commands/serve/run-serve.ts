@@ -1,0 +1,30 @@
+import { loadConfig } from "../../config/load.ts";
+import { packageVersion } from "../../config/package-info.ts";
+import { createLogger } from "../../core/logger.ts";
+import { serveStdioServer } from "../../server/stdio.ts";
+import type { CommandArguments, ExitCode } from "../command.ts";
+import { serverParts } from "../server-deps.ts";
+import { reserveStdout } from "./process.ts";
+
+/** Serves until the client leaves or the process is told to end. Then exits: nothing may linger. */
+export async function runServe({ flags, host }: CommandArguments): Promise<ExitCode> {
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) {
+    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
+    return 2;
+  }
+  const { config, warnings } = loaded;
+  const logger = createLogger(config.logLevel);
+  for (const message of warnings) logger.warn("config.warning", { message });
+  const version = packageVersion();
+  const parts = serverParts({ config, env: host.env, version, logger });
+  logger.info("server.started", { version, pid: process.pid, workspace: config.workspace ?? null });
+  if (flags["http"] === true) {
+    const { serveOverHttp } = await import("./over-http.ts");
+    await serveOverHttp(config, parts);
+  } else {
+    const { closed } = serveStdioServer(parts.deps, { stdout: reserveStdout(), close: () => parts.close() });
+    await closed;
+  }
+  process.exit(0);
+}
