@@ -47,13 +47,18 @@ function agentLine(
   const { colors } = style;
   const depth = depthOf(agent);
   const isLast = !all.slice(index + 1).some((other) => depthOf(other) === depth);
-  const branch = `  ${"│  ".repeat(depth)}${isLast ? "└─" : "├─"} `;
+  const indent = "│  ".repeat(Math.min(depth, Math.floor(width / 8)));
+  const branch = `  ${indent}${isLast ? "└─" : "├─"} `;
   const count =
     width >= COUNT_WIDTH ? ` ${agent.tool_calls} ${agent.tool_calls === 1 ? "call" : "calls"}` : "";
-  const room = width - displayWidth(branch) - 2 - displayWidth(count);
-  const title = fit(clean(agent.description) || agent.name, Math.max(Math.floor(room * 0.5), 10));
-  const step = fit(clean(agent.step), room - displayWidth(title) - 2);
-  const gap = " ".repeat(Math.max(room - displayWidth(title) - displayWidth(step) - 2, 0));
+  // Mark and gap take four columns.
+  const room = Math.max(width - displayWidth(branch) - displayWidth(count) - 4, 0);
+  const title = fit(
+    clean(agent.description) || agent.name,
+    Math.max(Math.floor(room / 2), Math.min(room, 10)),
+  );
+  const step = fit(clean(agent.step), room - displayWidth(title));
+  const gap = " ".repeat(room - displayWidth(title) - displayWidth(step));
   const mark = { working: spinner(style), completed: colors.green("✔"), failed: colors.red("✖") };
   return `${colors.dim(branch)}${mark[agent.status]} ${title}  ${colors.dim(step + gap + count)}`;
 }

@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import { flagsOf, parseArguments } from "../../src/commands/arguments.ts";
+import type { Command } from "../../src/commands/command.ts";
+import { commandHelp, overview } from "../../src/commands/help.ts";
+import { SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
+
+const command: Command = {
+  name: "work",
+  usage: 'work ["TASK"]',
+  summary: "Works.",
+  configurable: true,
+  positionals: 1,
+  flags: [{ name: "yes", short: "y", kind: "boolean", help: "Agree." }],
+  run: async () => 0,
+};
+const parse = (...argv: string[]) => parseArguments(argv, command);
+
+describe("parseArguments", () => {
+  it("reads flags in all their forms, and a task", () => {
+    expect(parse("-y", "--model", "offline", "--port=9", "--skills", "/a", "--skills=/b", "a task")).toEqual({
+      ok: true,
+      flags: { yes: true, model: "offline", port: "9", skills: ["/a", "/b"] },
+      positionals: ["a task"],
+    });
+  });
+
+  it("takes everything after -- as words", () => {
+    expect(parse("--", "--model")).toMatchObject({ ok: true, positionals: ["--model"] });
+  });
+
+  it("reports every problem at once", () => {
+    const parsed = parse("--modle", "--yes=no", "-x", "task", "another", "--port");
+    expect(parsed).toEqual({
+      ok: false,
+      problems: [
+        "Unknown flag --modle. Did you mean --model?",
+        "--yes takes no value.",
+        "Unknown flag -x.",
+        "--port needs a value: --port N.",
+        'Unexpected argument "another" for work. Put a text of several words in "quotes".',
+      ],
+    });
+  });
+
+  it("does not take a flag for the value of the one before it", () => {
+    expect(parse("--model", "--yes")).toEqual({
+      ok: false,
+      problems: ["--model needs a value: --model VALUE."],
+    });
+    expect(parse("--model=--yes")).toMatchObject({ ok: true });
+  });
+
+  it("refuses settings where a command has none", () => {
+    const parsed = parseArguments(["--model", "offline"], { ...command, configurable: false });
+    expect(parsed).toMatchObject({ ok: false, problems: ["Unknown flag --model."] });
+  });
+});
+
+describe("help", () => {
+  it("shows every flag of a command, and for settings the environment variable", () => {
+    const text = commandHelp(command);
+    for (const { name } of flagsOf(command)) expect(text).toContain(`--${name}`);
+    for (const setting of SETTINGS) {
+      const names = [flagNameOf(setting), envNameOf(setting)];
+      for (const name of names) expect(text).toContain(name);
+    }
+    for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(102);
+  });
+
+  it("lists commands with their summaries", () => {
+    expect(overview([command])).toMatch(/work \["TASK"\] +Works\./);
+  });
+});
