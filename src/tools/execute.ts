@@ -78,7 +78,7 @@ function commandText(response: ExecuteResponse, timeout: number | undefined): st
 
 /** A backend whose own limit ended the command has said so, as it alone knows that limit. */
 function timeoutLines(output: string, timeout: number | undefined): string[] {
-  if (/^Error: Command timed out after \S+ seconds\.$/.test(output)) return [];
+  if (/(^|\n)Error: Command timed out after \S+ seconds\.$/.test(output)) return [];
   return [`Error: Command timed out${timeout === undefined ? "" : ` after ${timeout} seconds`}.`];
 }
 

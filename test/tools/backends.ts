@@ -6,7 +6,7 @@ export type Files = Readonly<Record<string, string | Uint8Array>>;
 export interface BackendKind {
   name: string;
   /** A backend holding these files, by virtual path. */
-  open(files?: Files): Promise<Backend>;
+  open: (files?: Files) => Promise<Backend>;
 }
 
 /** The backends every format and error text is tested over. */

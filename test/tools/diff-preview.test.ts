@@ -1,5 +1,5 @@
 import { applyPatch } from "diff";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { unifiedDiff } from "../../src/tools/diff-preview.ts";
 

@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { BACKENDS } from "./backends.ts";
+import { foreignBackend, harness, stateBackend } from "./harness.ts";
+
+describe.each(BACKENDS)("delete over $name", ({ open }) => {
+  test("a file, and a directory with everything in it", async () => {
+    const tools = harness(await open({ "/a.md": "1", "/dir/x": "1", "/dir/deep/y": "1", "/dirt": "1" }), {
+      delete: true,
+    });
+    expect(await tools.text("delete", { file_path: "a.md" })).toBe("Deleted /a.md");
+    expect(await tools.text("delete", { path: "/dir/" })).toBe("Deleted /dir");
+    expect(await tools.text("glob", { pattern: "**" })).toBe("/dirt");
+  });
+
+  test.each([
+    ["/nope", "File '/nope' not found", "not_found"],
+    ["/", "Refusing to delete '/'", "permission_denied"],
+    [".", "Refusing to delete '/'", "permission_denied"],
+  ])("%s is refused", async (path, text, code) => {
+    const tools = harness(await open({ "/a.md": "1" }), { delete: true });
+    expect(await tools.call("delete", { file_path: path })).toEqual({
+      content: `Error: ${text}`,
+      status: "error",
+      artifact: { code },
+    });
+    expect(await tools.text("glob", { pattern: "**" })).toBe("/a.md");
+  });
+});
+
+describe("delete", () => {
+  test("files in thread state are taken out of the state", async () => {
+    const tools = harness(stateBackend({ "/dir/x": "1" }), { delete: true });
+    expect((await tools.call("delete", { file_path: "/dir" })).update).toEqual({ files: { "/dir/x": null } });
+  });
+
+  test("a backend without deletion", async () => {
+    const tools = harness(foreignBackend({}), { delete: true });
+    expect(await tools.text("delete", { file_path: "/a" })).toBe(
+      "Error: deletion is not available for '/a'.",
+    );
+  });
+
+  test("the preview names what goes", async () => {
+    const tools = harness(stateBackend({ "/a": "1" }), { delete: true });
+    expect(await tools.preview("delete", { file_path: "/a\u001b" })).toEqual({
+      kind: "arguments",
+      summary: "Delete /a\\u001b and everything below it",
+      detail: "/a\\u001b",
+    });
+  });
+});

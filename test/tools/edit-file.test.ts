@@ -1,0 +1,156 @@
+import { describe, expect, test } from "vitest";
+import { BACKENDS } from "./backends.ts";
+import { foreignBackend, harness, stateBackend } from "./harness.ts";
+
+const contentOf = async (tools: ReturnType<typeof harness>, path: string): Promise<unknown> => {
+  const { data } = await tools.backend.readRaw(path);
+  return data?.content;
+};
+const edit = (file_path: string, old_string: string, new_string: string, replace_all = false) => ({
+  file_path,
+  old_string,
+  new_string,
+  replace_all,
+});
+
+describe.each(BACKENDS)("edit_file over $name", ({ open }) => {
+  test("replaces one occurrence, literally", async () => {
+    const tools = harness(await open({ "/a.md": "a.c abc $1" }));
+    const result = await tools.call("edit_file", edit("/a.md", "a.c", "$& $1 $$ \\n {x} %s"));
+    expect(result.content).toBe("Successfully replaced 1 occurrence(s) in '/a.md'");
+    expect(result.artifact).toMatchObject({ path: "/a.md", occurrences: 1 });
+    expect(await contentOf(tools, "/a.md")).toBe("$& $1 $$ \\n {x} %s abc $1");
+  });
+
+  test("replaces all, counted in the original", async () => {
+    const tools = harness(await open({ "/a.md": "aaaaa" }));
+    expect(await tools.text("edit_file", edit("/a.md", "aa", "aaaa", true))).toBe(
+      "Successfully replaced 2 occurrence(s) in '/a.md'",
+    );
+    expect(await contentOf(tools, "/a.md")).toBe("aaaaaaaaa");
+  });
+
+  test("text with LF fits a file with CRLF, which keeps its line ends", async () => {
+    const tools = harness(await open({ "/a.md": "\ufeffone\r\ntwo\r\n" }));
+    await tools.text("edit_file", edit("/a.md", "one\ntwo", "1\n2"));
+    expect(await contentOf(tools, "/a.md")).toBe("\ufeff1\r\n2\r\n");
+  });
+
+  test("an empty old string sets the content of an empty file", async () => {
+    const tools = harness(await open({ "/a.md": "", "/b.md": "x" }));
+    expect(await tools.text("edit_file", edit("/a.md", "", "new"))).toBe(
+      "Successfully replaced 1 occurrence(s) in '/a.md'",
+    );
+    expect(await contentOf(tools, "/a.md")).toBe("new");
+    expect(await tools.text("edit_file", edit("/b.md", "", "new"))).toBe(
+      "Error: oldString cannot be empty when file has content",
+    );
+  });
+
+  test.each([
+    ["/a.md", "zz", "y", "String not found in file: 'zz'", "no_match"],
+    ["/a.md", "z".repeat(300), "y", `String not found in file: '${"z".repeat(200)}…'`, "no_match"],
+    [
+      "/a.md",
+      "x",
+      "y",
+      "String 'x' appears 2 times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.",
+      "ambiguous",
+    ],
+    ["/a.md", "x", "x", "old_string and new_string are identical; nothing to change.", "no_match"],
+    ["/nope", "x", "y", "File '/nope' not found", "not_found"],
+    ["/no\rpe", "x", "y", "File '/no\\rpe' not found", "not_found"],
+    ["/dir", "x", "y", "'/dir' is a directory", "is_directory"],
+    ["/b.bin", "x", "y", "File '/b.bin' is binary and cannot be edited as text", "binary"],
+    [
+      "/a.md",
+      "x\n",
+      "y\ud83d",
+      "new_string has half of a surrogate pair and cannot be stored as UTF-8; send the whole character or leave it out.",
+      "encoding",
+    ],
+  ])("%j: %j to %j fails", async (path, old, replacement, text, code) => {
+    const files = { "/a.md": "x\nx", "/dir/x": "1", "/b.bin": Uint8Array.from([120, 0, 1]) };
+    const tools = harness(await open(files));
+    expect(await tools.call("edit_file", edit(path, old, replacement))).toEqual({
+      content: `Error: ${text}`,
+      status: "error",
+      artifact: { code },
+    });
+    expect(await contentOf(tools, "/a.md")).toBe("x\nx");
+  });
+
+  test("half a surrogate pair matches no whole character", async () => {
+    const tools = harness(await open({ "/a.md": "😀" }));
+    expect(await tools.text("edit_file", edit("/a.md", "\ud83d", "x"))).toBe(
+      "Error: String not found in file: '\ufffd'",
+    );
+    expect(await contentOf(tools, "/a.md")).toBe("😀");
+  });
+
+  test("parallel edits of one file all land", async () => {
+    const tools = harness(await open({ "/a.md": "a b c d" }));
+    await Promise.all(["a", "b", "c", "d"].map((x) => tools.text("edit_file", edit("/a.md", x, `${x}${x}`))));
+    expect(await contentOf(tools, "/a.md")).toBe("aa bb cc dd");
+  });
+});
+
+describe("edit_file", () => {
+  test("a file in thread state comes back as an update of the state", async () => {
+    const tools = harness(stateBackend({ "/a.md": "x" }));
+    const { update } = await tools.call("edit_file", edit("/a.md", "x", "y"));
+    expect(update).toEqual({ files: { "/a.md": expect.objectContaining({ content: "y" }) } });
+  });
+
+  test("conflicts of the backend are passed on", async () => {
+    const error = "File '/a.md' changed since it was read; read it again and retry.";
+    const tools = harness(foreignBackend({ edit: () => ({ error, code: "conflict" }) }));
+    expect(await tools.text("edit_file", edit("/a.md", "x", "y"))).toBe(`Error: ${error}`);
+  });
+
+  test("a failure without a code, and one that has the prefix already", async () => {
+    const tools = harness(foreignBackend({ edit: () => ({ error: "Error: disk full" }) }));
+    expect(await tools.call("edit_file", edit("/a.md", "x", "y"))).toEqual({
+      content: "Error: disk full",
+      status: "error",
+    });
+  });
+});
+
+describe.each(BACKENDS)("preview of edit_file over $name", ({ open }) => {
+  test("a diff against the current content", async () => {
+    const tools = harness(await open({ "/a.md": "one\r\ntwo\r\nthree\r\n" }));
+    expect(await tools.preview("edit_file", edit("/a.md", "two\nthree", "2\n3"))).toEqual({
+      kind: "diff",
+      summary: "Edit /a.md (1 occurrence)",
+      detail: "--- /a.md\n+++ /a.md\n@@ -1,3 +1,3 @@\n one\n-two\n-three\n+2\n+3",
+    });
+  });
+
+  test("changes nothing", async () => {
+    const tools = harness(await open({ "/a.md": "one" }));
+    await tools.preview("edit_file", edit("/a.md", "one", "two"));
+    expect(await contentOf(tools, "/a.md")).toBe("one");
+  });
+
+  test.each([
+    ["/nope", "Edit /nope; it would fail: the file is missing"],
+    ["/a.md", "Edit /a.md; it would fail: String not found in file: 'zz'"],
+    ["/b.bin", "Edit /b.bin; its content could not be compared: the file is binary"],
+    ["~/x", "Edit a file; it would fail: Path traversal not allowed: ~/x"],
+  ])("%s: the arguments, and why it would fail", async (path, summary) => {
+    const tools = harness(await open({ "/a.md": "x", "/b.bin": Uint8Array.from([0]) }));
+    expect(await tools.preview("edit_file", edit(path, "zz", "y"))).toEqual({
+      kind: "arguments",
+      summary,
+      detail: JSON.stringify(edit(path, "zz", "y"), null, 2),
+    });
+  });
+});
+
+test("a file too large to compare is not read for a preview", async () => {
+  const backend = foreignBackend({ ls: (path) => ({ files: [{ path, size: 20 * 1024 * 1024 }] }) });
+  expect((await harness(backend).preview("edit_file", edit("/big", "a", "b"))).summary).toBe(
+    "Edit /big; its content could not be compared: the file is too large to compare",
+  );
+});

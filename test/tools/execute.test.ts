@@ -1,0 +1,119 @@
+import { describe, expect, test } from "vitest";
+import type { ExecuteOptions, ExecuteResponse } from "../../src/backends/backend.ts";
+import { canExecute } from "../../src/tools/execute.ts";
+import { foreignBackend, harness, stateBackend } from "./harness.ts";
+
+const DONE: ExecuteResponse = { output: "", exitCode: 0, truncated: false };
+
+function shell(answer: Partial<ExecuteResponse>) {
+  const asked: { command: string; options: ExecuteOptions }[] = [];
+  const backend = foreignBackend({
+    id: "test",
+    execute: (command, options = {}) => {
+      asked.push({ command, options });
+      return { ...DONE, ...answer };
+    },
+  });
+  return { asked, tools: harness(backend, { execute: true }) };
+}
+
+describe("execute", () => {
+  test.each<[Partial<ExecuteResponse>, string]>([
+    [{ output: "a\nb\n" }, "a\nb\n[Command succeeded with exit code 0]"],
+    [{ output: "a" }, "a\n[Command succeeded with exit code 0]"],
+    [{ output: "a\n\n" }, "a\n\n[Command succeeded with exit code 0]"],
+    [{ output: "" }, "<no output>\n[Command succeeded with exit code 0]"],
+    [{ output: "oh", exitCode: 2 }, "oh\n[Command failed with exit code 2]"],
+    [{ output: "oh", exitCode: null }, "oh\n[Command ended without an exit code]"],
+    [
+      { output: "much", truncated: true },
+      "much\n[Command succeeded with exit code 0]\n[Output was truncated due to size limits]",
+    ],
+    [{ output: "half\ud83d" }, "half\ufffd\n[Command succeeded with exit code 0]"],
+  ])("%j", async (answer, text) => {
+    const { content, status = "success" } = await shell(answer).tools.call("execute", { command: "x" });
+    expect(content).toBe(text);
+    expect(status).toBe("success");
+  });
+
+  test("a timeout gives the output so far and exit code 124", async () => {
+    const timedOut = { output: "so far\n", exitCode: null, timedOut: true };
+    expect(await shell(timedOut).tools.call("execute", { command: "sleep 9", timeout: 1.5 })).toEqual({
+      content: "so far\nError: Command timed out after 1.5 seconds.\n[Command failed with exit code 124]",
+      artifact: { exitCode: 124, truncated: false, timedOut: true },
+    });
+  });
+
+  test("a timeout that is the backend's own is stated once", async () => {
+    const output = "so far\nError: Command timed out after 120 seconds.";
+    const { tools } = shell({ output, exitCode: 124, timedOut: true });
+    expect(await tools.text("execute", { command: "sleep 999" })).toBe(
+      `${output}\n[Command failed with exit code 124]`,
+    );
+    const silent = shell({ output: "", exitCode: null, timedOut: true });
+    expect(await silent.tools.text("execute", { command: "sleep 999" })).toBe(
+      "<no output>\nError: Command timed out.\n[Command failed with exit code 124]",
+    );
+  });
+
+  test("the command goes to the backend as written, the directory validated", async () => {
+    const { asked, tools } = shell({});
+    await tools.call("execute", { command: "echo '$HOME' \\\n;", timeout: 5, cwd: "workspace//src/" });
+    await tools.call("execute", { command: "ls" });
+    expect(asked).toEqual([
+      {
+        command: "echo '$HOME' \\\n;",
+        options: { signal: expect.any(AbortSignal), timeout: 5, cwd: "/workspace/src" },
+      },
+      { command: "ls", options: { signal: expect.any(AbortSignal) } },
+    ]);
+  });
+
+  test.each([
+    [{ command: "" }, "Command must be a non-empty string."],
+    [{ command: " \n" }, "Command must be a non-empty string."],
+    [{ command: "ls", cwd: "../x" }, "Path traversal not allowed: ../x"],
+  ])("%j fails before anything runs", async (args, text) => {
+    const { asked, tools } = shell({});
+    expect(await tools.call("execute", args)).toMatchObject({ content: `Error: ${text}`, status: "error" });
+    expect(asked).toEqual([]);
+  });
+
+  test("a backend that cannot run commands", async () => {
+    const backend = stateBackend();
+    expect(canExecute(backend)).toBe(false);
+    expect(canExecute(shell({}).tools.backend)).toBe(true);
+    expect(await harness(backend, { execute: true }).call("execute", { command: "ls" })).toEqual({
+      content: "Error: Execution not available. The configured backend cannot run commands.",
+      status: "error",
+      artifact: { code: "unsupported" },
+    });
+  });
+
+  test("the preview is the command, with what does not print escaped", async () => {
+    const { tools } = shell({});
+    expect(await tools.preview("execute", { command: "echo a\n\techo \u001b[8m\u202eb" })).toEqual({
+      kind: "command",
+      summary: "Run a command",
+      detail: "echo a\n\techo \\u001b[8m\\u202eb",
+    });
+    expect((await tools.preview("execute", { command: "ls", cwd: "/a\nb" })).summary).toBe(
+      "Run a command in /a\\nb",
+    );
+  });
+
+  test("an abort while the command runs", async () => {
+    const controller = new AbortController();
+    const backend = foreignBackend({
+      id: "test",
+      execute: async () => {
+        controller.abort();
+        return { ...DONE, output: "partial", exitCode: null };
+      },
+    });
+    const tools = harness(backend, { execute: true });
+    expect(await tools.text("execute", { command: "x" }, { signal: controller.signal })).toBe(
+      "Error: execute was cancelled.",
+    );
+  });
+});

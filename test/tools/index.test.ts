@@ -1,0 +1,44 @@
+import { describe, expect, test } from "vitest";
+import { fileTools } from "../../src/tools/index.ts";
+import type { FileToolOptions } from "../../src/tools/options.ts";
+import { taskTool } from "../../src/tools/task.ts";
+import { writeTodosTool } from "../../src/tools/write-todos.ts";
+
+const names = (options?: FileToolOptions): string[] => fileTools(options).map(({ name }) => name);
+
+describe("fileTools", () => {
+  test("six by default; delete and execute where they are on", () => {
+    const six = ["ls", "read_file", "write_file", "edit_file", "glob", "grep"];
+    expect(names()).toEqual(six);
+    expect(names({ delete: true })).toEqual([...six, "delete"]);
+    expect(names({ execute: true, delete: true })).toEqual([...six, "delete", "execute"]);
+  });
+
+  test("the allow-list narrows and turns nothing on", () => {
+    expect(names({ tools: ["grep", "ls", "delete", "execute"] })).toEqual(["ls", "grep"]);
+    expect(names({ tools: ["delete"], delete: true, execute: true })).toEqual(["delete"]);
+    expect(names({ tools: [] })).toEqual([]);
+  });
+
+  test("a description may be replaced, the rest of the tool stays", () => {
+    const [ls, grep] = fileTools({ tools: ["ls", "grep"], toolDescriptions: { ls: "Look." } });
+    expect(ls).toMatchObject({ name: "ls", kind: "read", description: "Look." });
+    expect(grep?.description).not.toBe("Look.");
+  });
+
+  test("every tool tells the kind of its effect", () => {
+    const all = [...fileTools({ delete: true, execute: true }), writeTodosTool, taskTool({ subagents: [] })];
+    expect(Object.fromEntries(all.map(({ name, kind }) => [name, kind]))).toEqual({
+      ls: "read",
+      read_file: "read",
+      write_file: "write",
+      edit_file: "write",
+      glob: "read",
+      grep: "read",
+      delete: "write",
+      execute: "execute",
+      write_todos: "plan",
+      task: "delegate",
+    });
+  });
+});
