@@ -68,7 +68,8 @@ async function searchFiles(
   return {
     content: withNotices(text, [...formatted.notices, ...resultNotices(result, args.max_count)]),
     artifact: {
-      matches: matches.map((match) => ({ path: match.path, line: match.line })),
+      matches: matches.slice(0, MAX_ARTIFACT_MATCHES).map(({ path, line }) => ({ path, line })),
+      count: matches.length,
       truncated: result.truncated === true || (result.matches ?? []).length > matches.length,
       skipped: result.skipped ?? 0,
     },
@@ -88,3 +89,6 @@ function resultNotices({ matches = [], truncated, skipped = 0 }: GrepResult, max
       : []),
   ];
 }
+
+/** The artifact is stored with the message and is not evicted, so it is bounded here. */
+const MAX_ARTIFACT_MATCHES = 1000;

@@ -90,7 +90,7 @@ describe("grep", () => {
     expect(await tools.call("grep", { pattern: "x" })).toEqual({
       content:
         "/a:\n  1: x\n\n[the search stopped before it was complete; narrow the pattern or path]\n[1 file not searched: too large or not readable]",
-      artifact: { matches: [{ path: "/a", line: 1 }], truncated: true, skipped: 1 },
+      artifact: { matches: [{ path: "/a", line: 1 }], count: 1, truncated: true, skipped: 1 },
     });
   });
 

@@ -1,0 +1,65 @@
+import { InMemoryStore } from "@langchain/langgraph-checkpoint";
+import { expect, test } from "vitest";
+import { CompositeBackend } from "../../src/backends/composite.ts";
+import { StoreBackend } from "../../src/backends/store.ts";
+import { harness, stateBackend } from "./harness.ts";
+
+/** The tree of an agent: thread files at the root, memories in a store. */
+const tree = () => {
+  const memories = new StoreBackend({ store: new InMemoryStore() });
+  return harness(
+    new CompositeBackend(stateBackend({ "/plan.md": "find it\n" }), { "/memories/": memories }),
+    {
+      delete: true,
+    },
+  );
+};
+
+test("every result and error names the path in the whole tree", async () => {
+  const tools = tree();
+  const file_path = "/memories/a\nb.md";
+  expect(await tools.text("write_file", { file_path, content: "find me\n" })).toBe(
+    "Successfully wrote to '/memories/a\\nb.md'",
+  );
+  expect(await tools.text("write_file", { file_path, content: "x" })).toMatch(
+    /^Error: Cannot write to \/memories\/a\\nb\.md because it already exists\./,
+  );
+  expect(await tools.text("edit_file", { file_path, old_string: "me", new_string: "it" })).toBe(
+    "Successfully replaced 1 occurrence(s) in '/memories/a\\nb.md'",
+  );
+  expect(await tools.text("read_file", { file_path })).toBe("     1\tfind it");
+  expect(await tools.text("ls", {})).toMatch(/^\/memories\/ \(directory\)\n\/plan\.md \(8 bytes, modified /);
+  expect(await tools.text("ls", { path: "/memories" })).toMatch(
+    /^\/memories\/a\\nb\.md \(8 bytes, modified /,
+  );
+  expect(await tools.text("glob", { pattern: "**/*.md" })).toBe("/memories/a\\nb.md\n/plan.md");
+  expect(await tools.text("grep", { pattern: "find it" })).toBe(
+    "/memories/a\\nb.md:\n  1: find it\n/plan.md:\n  1: find it",
+  );
+  expect(await tools.text("read_file", { file_path: "/memories/no\tpe" })).toBe(
+    "Error: File '/memories/no\\tpe' not found",
+  );
+  expect(await tools.text("delete", { file_path: "/memories" })).toBe(
+    "Error: Refusing to delete '/memories'",
+  );
+  expect(await tools.text("delete", { file_path })).toBe("Deleted /memories/a\\nb.md");
+});
+
+test("only files of the thread become an update of its state", async () => {
+  const tools = tree();
+  const inStore = await tools.call("write_file", { file_path: "/memories/a.md", content: "x" });
+  expect(inStore).not.toHaveProperty("update");
+  const inState = await tools.call("write_file", { file_path: "/a.md", content: "x" });
+  expect(inState.update).toEqual({ files: { "/a.md": expect.objectContaining({ content: "x" }) } });
+});
+
+test("a preview reads the current content through the mount", async () => {
+  const tools = tree();
+  await tools.call("write_file", { file_path: "/memories/a.md", content: "one\n" });
+  const edit = { file_path: "/memories/a.md", old_string: "one", new_string: "two" };
+  expect(await tools.preview("edit_file", edit)).toEqual({
+    kind: "diff",
+    summary: "Edit /memories/a.md (1 occurrence)",
+    detail: "--- /memories/a.md\n+++ /memories/a.md\n@@ -1,1 +1,1 @@\n-one\n+two",
+  });
+});
