@@ -54,19 +54,25 @@ export interface TestClient {
   call(name: string, args: Record<string, unknown>, options?: CallOptions): Promise<CallOutcome>;
   listTools(): Promise<{ name: string }[]>;
   listResources(): Promise<{ uri: string; name: string }[]>;
-  readResource(uri: string): Promise<Record<string, unknown>>;
+  /** What the server answered, cache hints included where the era has them. */
+  readResource(uri: string): Promise<ReadOutcome>;
   complete(
     template: string,
     argument: string,
     value: string,
     known?: Record<string, string>,
   ): Promise<string[]>;
-  /** 2025 era only. */
-  subscribe(uri: string): Promise<void>;
-  unsubscribe(uri: string): Promise<void>;
-  /** URIs of the updates that came in, in order. */
+  /** Asks for updates of a resource in the way of the era; call the result to end it. */
+  watch(uri: string): Promise<() => Promise<void>>;
+  /** URIs of the updates that came in, in order; `*` for a change of the list. */
   readonly updates: readonly string[];
   close(): Promise<void>;
+}
+
+export interface ReadOutcome {
+  contents: Record<string, unknown>[];
+  ttlMs?: number;
+  cacheScope?: string;
 }
 
 /** How to reach a server: a fresh transport for either SDK. */
@@ -91,7 +97,7 @@ async function connectFirst(to: Connector, { kind, person }: ClientOptions): Pro
     ResourceUpdatedNotificationSchema,
     ({ params }) => void updates.push(params.uri),
   );
-  client.setNotificationHandler(ResourceListChangedNotificationSchema, () => undefined);
+  client.setNotificationHandler(ResourceListChangedNotificationSchema, () => void updates.push("*"));
   await client.connect(to.first());
   return {
     kind,
@@ -100,13 +106,15 @@ async function connectFirst(to: Connector, { kind, person }: ClientOptions): Pro
       outcomeOf(await client.callTool({ name, arguments: args }, undefined, requestOptions(call))),
     listTools: async () => (await client.listTools()).tools,
     listResources: async () => (await client.listResources()).resources,
-    readResource: async (uri) => ({ ...(await client.readResource({ uri })).contents[0] }),
+    readResource: async (uri) => client.readResource({ uri }),
     complete: async (template, argument, value, known) => {
       const { completion } = await client.complete(completionOf(template, argument, value, known));
       return completion.values;
     },
-    subscribe: async (uri) => void (await client.subscribeResource({ uri })),
-    unsubscribe: async (uri) => void (await client.unsubscribeResource({ uri })),
+    watch: async (uri) => {
+      await client.subscribeResource({ uri });
+      return async () => void (await client.unsubscribeResource({ uri }));
+    },
     close: () => client.close(),
   };
 }
@@ -123,6 +131,7 @@ async function connectModern(to: Connector, { kind, person }: ClientOptions): Pr
     "notifications/resources/updated",
     ({ params }) => void updates.push(params.uri),
   );
+  client.setNotificationHandler("notifications/resources/list_changed", () => void updates.push("*"));
   await client.connect(to.modern());
   if (client.getProtocolEra() !== (modern ? "modern" : "legacy")) {
     throw new Error(`a client of kind ${kind} speaks ${client.getProtocolEra()}`);
@@ -134,15 +143,22 @@ async function connectModern(to: Connector, { kind, person }: ClientOptions): Pr
       outcomeOf(await client.callTool({ name, arguments: args }, requestOptions(call))),
     listTools: async () => (await client.listTools()).tools,
     listResources: async () => (await client.listResources()).resources,
-    readResource: async (uri) => ({
-      ...(await client.readResource({ uri }, { cacheMode: "bypass" })).contents[0],
-    }),
+    readResource: async (uri) => client.readResource({ uri }, { cacheMode: "bypass" }),
     complete: async (template, argument, value, known) => {
       const { completion } = await client.complete(completionOf(template, argument, value, known));
       return completion.values;
     },
-    subscribe: async (uri) => void (await client.subscribeResource({ uri })),
-    unsubscribe: async (uri) => void (await client.unsubscribeResource({ uri })),
+    watch: async (uri) => {
+      if (modern) {
+        const subscription = await client.listen({
+          resourceSubscriptions: [uri],
+          resourcesListChanged: true,
+        });
+        return () => subscription.close();
+      }
+      await client.subscribeResource({ uri });
+      return async () => void (await client.unsubscribeResource({ uri }));
+    },
     close: () => client.close(),
   };
 }
