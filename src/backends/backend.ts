@@ -113,6 +113,8 @@ export interface GlobResult extends Failure {
   truncated?: boolean;
   /** Directories that could not be searched. */
   skipped?: number;
+  /** Parts of the tree that failed while others answered, one sentence each. */
+  notes?: string[];
 }
 
 export interface GrepResult extends Failure {
@@ -120,6 +122,8 @@ export interface GrepResult extends Failure {
   truncated?: boolean;
   /** Files not searched: unreadable or over the size limit. */
   skipped?: number;
+  /** Parts of the tree that failed while others answered, one sentence each. */
+  notes?: string[];
 }
 
 export interface ReadResult extends Failure {

@@ -7,7 +7,7 @@ import { type SearchableContent, type SearchFile, searchFiles } from "./search.t
 
 /** Operations of backends that keep a flat set of paths; directories are what the paths imply. */
 
-const sortByPath = <Entry extends { path: string }>(entries: Entry[]): Entry[] =>
+export const sortByPath = <Entry extends { path: string }>(entries: Entry[]): Entry[] =>
   entries.sort((left, right) => comparePaths(left.path, right.path));
 
 /** The entries directly in `directory` of a backend that keeps a flat set of paths. */

@@ -1,5 +1,6 @@
 import { type BackendFailure, climbingGlob, invalidGlob } from "./errors.ts";
-import { GlobSyntaxError, type GlobToken, parseGlob } from "./glob-parser.ts";
+import { matchSegments, type Segment, segmentsBelow, toPattern, toSegments } from "./glob-match.ts";
+import { GlobSyntaxError, parseGlob } from "./glob-parser.ts";
 
 /**
  * The one glob dialect of all backends and tools.
@@ -22,14 +23,14 @@ export interface Glob {
   matches(path: string): boolean;
   /** False when nothing below `directory` (relative, no trailing slash) can match, so it need not be read. */
   reaches(directory: string): boolean;
+  /**
+   * The pattern that selects the same files when the search starts in `directory`; undefined when none
+   * can match there. It means the same with and without `nameAtAnyDepth`.
+   */
+  below(directory: string): string | undefined;
 }
 
 export type GlobCompilation = { ok: true; glob: Glob } | ({ ok: false } & BackendFailure);
-
-/** `literal` and `suffix` (of `*suffix`) are set when they say it all, and save the general matching. */
-type Segment =
-  | { globstar: true }
-  | { globstar: false; literal?: string; suffix?: string; tokens: readonly GlobToken[] };
 
 /** Reads a pattern once; an invalid or climbing one is an error value. */
 export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCompilation {
@@ -53,135 +54,52 @@ export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCom
   }
   const anyDepth = options.nameAtAnyDepth === true;
   const prepared = alternatives.map((segments): Segment[] =>
-    anyDepth && segments.length === 1 ? [{ globstar: true }, ...segments] : withoutDots(segments),
+    anyDepth && segments.length === 1 ? [{ globstar: true }, ...segments] : normalize(segments),
   );
-  return { ok: true, glob: negated ? complementOf(prepared) : unionOf(prepared) };
+  return { ok: true, glob: negated ? complementOf(unionOf(prepared)) : unionOf(prepared) };
+}
+
+/**
+ * Drops `.` and doubled slashes and all but one of adjacent `**`. A final `**` means at least one more
+ * name, written `**` and `*`. A trailing slash stays, and matches no file.
+ */
+function normalize(segments: readonly Segment[]): Segment[] {
+  const last = segments.length - 1;
+  const kept = segments.filter((segment, index) => {
+    if (segment.globstar) return segments[index + 1]?.globstar !== true;
+    return segment.literal !== "." && (segment.literal !== "" || index === last);
+  });
+  if (kept.at(-1)?.globstar === true) kept.push({ globstar: false, suffix: "", tokens: [{ kind: "star" }] });
+  return kept;
 }
 
 function unionOf(alternatives: readonly Segment[][]): Glob {
+  const restsBelow = (directory: string): Segment[][] => {
+    const names = directory === "" ? [] : directory.split("/");
+    return alternatives.flatMap((segments) => segmentsBelow(segments, names));
+  };
   return {
     matches: (path) => {
       const names = path.split("/");
       return alternatives.some((segments) => matchSegments(segments, names));
     },
-    reaches: (directory) => {
-      const names = directory === "" ? [] : directory.split("/");
-      return alternatives.some((segments) => canMatchBelow(segments, names));
+    reaches: (directory) => restsBelow(directory).length > 0,
+    below: (directory) => {
+      // With `./` in front a single name keeps meaning "directly here" when names match at any depth.
+      const rests = restsBelow(directory).map((rest) => (rest.length === 1 ? "./" : "") + toPattern(rest));
+      const distinct = [...new Set(rests)];
+      return distinct.length > 1 ? `{${distinct.join(",")}}` : distinct[0];
     },
   };
 }
 
-function complementOf(alternatives: readonly Segment[][]): Glob {
-  const inner = unionOf(alternatives);
-  return { matches: (path) => !inner.matches(path), reaches: () => true };
-}
-
-function toSegments(tokens: readonly GlobToken[]): Segment[] {
-  const segments: GlobToken[][] = [[]];
-  for (const token of tokens) {
-    if (token.kind === "slash") segments.push([]);
-    else segments.at(-1)?.push(token);
-  }
-  return segments.map(toSegment);
-}
-
-function toSegment(tokens: readonly GlobToken[]): Segment {
-  if (tokens.length >= 2 && tokens.every(({ kind }) => kind === "star")) return { globstar: true };
-  const literal = literalOf(tokens);
-  if (literal !== undefined) return { globstar: false, tokens, literal };
-  const suffix = tokens[0]?.kind === "star" ? literalOf(tokens.slice(1)) : undefined;
-  return suffix === undefined ? { globstar: false, tokens } : { globstar: false, tokens, suffix };
-}
-
-function literalOf(tokens: readonly GlobToken[]): string | undefined {
-  return tokens.every((token) => token.kind === "char")
-    ? tokens.map((token) => token.value).join("")
-    : undefined;
-}
-
-/** Drops `.` and doubled slashes; a trailing slash stays, and matches no file. */
-function withoutDots(segments: readonly Segment[]): Segment[] {
-  return segments.filter(
-    (segment, index) =>
-      segment.globstar ||
-      (segment.literal !== "." && (segment.literal !== "" || index === segments.length - 1)),
-  );
-}
-
-/** Wildcard matching over segments: only the last `**` is ever retried, which is enough and bounds the work. */
-function matchSegments(segments: readonly Segment[], names: readonly string[]): boolean {
-  let at = 0;
-  let name = 0;
-  let retryAt = -1;
-  let retryName = 0;
-  while (name < names.length) {
-    const segment = segments[at];
-    if (segment?.globstar === true) {
-      retryAt = at;
-      retryName = name;
-      at += 1;
-    } else if (segment !== undefined && matchName(segment, names[name] ?? "")) {
-      at += 1;
-      name += 1;
-    } else if (retryAt !== -1) {
-      retryName += 1;
-      at = retryAt + 1;
-      name = retryName;
-    } else {
-      return false;
-    }
-  }
-  // A final `**` stands for what is below a directory, and the names are used up: it must have taken one.
-  while (segments[at]?.globstar === true && at < segments.length - 1) at += 1;
-  return at === segments.length;
-}
-
-function canMatchBelow(segments: readonly Segment[], names: readonly string[]): boolean {
-  for (const [index, name] of names.entries()) {
-    const segment = segments[index];
-    if (segment === undefined) return false;
-    if (segment.globstar) return true;
-    if (!matchName(segment, name)) return false;
-  }
-  return names.length < segments.length;
-}
-
-function matchName(segment: Segment & { globstar: false }, name: string): boolean {
-  if (segment.literal !== undefined) return segment.literal === name;
-  if (segment.suffix !== undefined) return name.endsWith(segment.suffix);
-  return matchTokens(segment.tokens, [...name]);
-}
-
-function matchTokens(tokens: readonly GlobToken[], characters: readonly string[]): boolean {
-  let at = 0;
-  let index = 0;
-  let retryAt = -1;
-  let retryIndex = 0;
-  while (index < characters.length) {
-    const token = tokens[at];
-    if (token?.kind === "star") {
-      retryAt = at;
-      retryIndex = index;
-      at += 1;
-    } else if (token !== undefined && matchCharacter(token, characters[index] ?? "")) {
-      at += 1;
-      index += 1;
-    } else if (retryAt !== -1) {
-      retryIndex += 1;
-      at = retryAt + 1;
-      index = retryIndex;
-    } else {
-      return false;
-    }
-  }
-  while (tokens[at]?.kind === "star") at += 1;
-  return at === tokens.length;
-}
-
-function matchCharacter(token: GlobToken, character: string): boolean {
-  if (token.kind === "char") return token.value === character;
-  if (token.kind === "any") return true;
-  if (token.kind !== "class") return false;
-  const code = character.codePointAt(0) ?? -1;
-  return token.ranges.some(([low, high]) => low <= code && code <= high) !== token.negated;
+function complementOf(inner: Glob): Glob {
+  return {
+    matches: (path) => !inner.matches(path),
+    reaches: () => true,
+    below: (directory) => {
+      const rest = inner.below(directory);
+      return rest === undefined ? "**" : `!${rest}`;
+    },
+  };
 }

@@ -1,3 +1,4 @@
+import { ConfigurationError } from "../core/errors.ts";
 import type { Backend, BackendClass, BackendRuntime, BackendSource } from "./backend.ts";
 import { bindRuntime, isBindable } from "./runtime.ts";
 
@@ -11,8 +12,19 @@ export async function resolveBackend(source: BackendSource, runtime: BackendRunt
   return isBindable(made) ? made[bindRuntime](runtime) : made;
 }
 
+/** As `resolveBackend`; without a runtime only a ready backend will do. */
+export async function obtainBackend(
+  source: BackendSource,
+  runtime: BackendRuntime | undefined,
+): Promise<Backend> {
+  if (runtime !== undefined) return resolveBackend(source, runtime);
+  if (typeof source !== "function") return source;
+  throw new ConfigurationError(
+    "BACKEND_RUNTIME",
+    "This backend is made for each call: get it through resolveBackend, or use it inside runWithRuntime",
+  );
+}
+
 /** A class has methods on its prototype; a factory function has none. */
-const isClass = (
-  source: Extract<BackendSource, (...args: never) => unknown> | BackendClass,
-): source is BackendClass =>
+const isClass = (source: Exclude<BackendSource, Backend>): source is BackendClass =>
   "prototype" in source && typeof source.prototype === "object" && "read" in (source.prototype ?? {});
