@@ -1,7 +1,8 @@
 import { oneLine } from "../../../core/text.ts";
+import { citationsIn } from "./area-report.ts";
 import type { Turn } from "./conversation.ts";
 import { earlierTasks } from "./notes.ts";
-import { examinedAreas } from "./report.ts";
+import { type ExaminedArea, examinedAreas } from "./report.ts";
 import type { Survey, WriteOutcome } from "./survey.ts";
 
 /** What became of the report and the note. */
@@ -13,7 +14,7 @@ export interface Outcome {
   reportText: string;
 }
 
-const CITATIONS_SHOWN = 6;
+const CITATIONS_SHOWN = 8;
 const NOTES_SHOWN = 3;
 
 /** The final answer: complete by itself, and it claims only what happened. */
@@ -22,11 +23,10 @@ export function answerText(turn: Turn, survey: Survey, outcome: Outcome): string
   const examined = examinedAreas(turn, survey);
   const failed = examined.filter(({ failed }) => failed);
   const files = survey.areas.reduce((sum, area) => sum + area.files, 0);
-  const places = examined.flatMap(({ report, failed }) => (failed ? [] : citations(report)));
   return [
     "I am the offline model: no language model, fixed rules. I searched the files for the words of the task; I did not understand or judge them. Configure a provider's key for an answer that does.",
     `I examined ${files} files in ${examined.length} ${examined.length === 1 ? "area" : "areas"} of ${survey.base}, each with its own subagent: ${survey.areas.map(({ title }) => title).join("; ")}.`,
-    searched(survey, places),
+    searched(survey, examined),
     failed.length === 0
       ? ""
       : `Not examined: ${failed.map(({ area, report }) => `${area.title} (${oneLine(report, 160)})`).join("; ")}.`,
@@ -47,20 +47,32 @@ function nothingToExamine({ base }: Survey): string {
   return `I am the offline model: no language model, fixed rules. There is nothing to examine: ${why} I wrote nothing and remember nothing of this task.`;
 }
 
-function searched({ words }: Survey, places: readonly string[]): string {
+function searched({ words }: Survey, examined: readonly ExaminedArea[]): string {
   const what =
     words.length === 0 ? "definitions and open marks" : words.map((word) => `"${word}"`).join(", ");
-  if (places.length === 0) return `Searched for ${what}: nothing was found that could be cited.`;
-  return `Searched for ${what}. Some of what was found:\n${places.slice(0, CITATIONS_SHOWN).join("\n")}`;
+  const found = examined.filter(({ failed }) => !failed).map(({ report }) => citationsIn(report));
+  const kinds = words.some((word) => /^(?:todo|fixme|hack|xxx)/i.test(word)) ? MARKS_FIRST : BY_WORDS;
+  const kind = kinds.find((kind) => found.some((area) => area[kind].length > 0));
+  if (kind === undefined) return `Searched for ${what}: nothing was found that could be cited.`;
+  const share = Math.max(
+    2,
+    Math.ceil(CITATIONS_SHOWN / found.filter((area) => area[kind].length > 0).length),
+  );
+  const lines = [...new Set(found.flatMap((area) => area[kind].slice(0, share)))]
+    .sort((a, b) => Number(README.test(b)) - Number(README.test(a)))
+    .slice(0, CITATIONS_SHOWN);
+  return `Searched for ${what}. ${SHOWN[kind]}:\n${lines.join("\n")}`;
 }
 
-/** The first citations of an area's report. */
-function citations(report: string): string[] {
-  return report
-    .split("\n")
-    .filter((line) => /^- \/.*:\d+ /.test(line))
-    .slice(0, 2);
-}
+const BY_WORDS = ["words", "read", "marks"] as const;
+const MARKS_FIRST = ["marks", "words", "read"] as const;
+const README = /\/readme(?:\.\w+)?:\d+ /i;
+
+const SHOWN = {
+  words: "Some of the matches",
+  marks: "Some of the open marks",
+  read: "How the files that seem to matter most begin",
+};
 
 function reportLine({ report, readOnly }: Outcome): string {
   if (report.kind === "written") return `The full report is in ${report.path}.`;

@@ -2,8 +2,13 @@ import { oneLine } from "../../../core/text.ts";
 import { compare, nameOf } from "./areas.ts";
 import type { Assignment } from "./assignment.ts";
 import type { OfferedTool } from "./conversation.ts";
-import type { Findings } from "./findings.ts";
+import { type Findings, MARKDOWN } from "./findings.ts";
 import type { Match } from "./tool-output.ts";
+
+/** Titles of the parts of a report. */
+const DEFINITIONS_TITLE = "Definitions and headings";
+const MARKS_TITLE = "Open marks";
+const READ_TITLE = "Read, how it begins";
 
 const MATCHES_SHOWN = 5;
 const DEFINITIONS_SHOWN = 10;
@@ -25,8 +30,8 @@ export function areaReport(
   return [
     `Files in ${place}: ${filesLine(findings)}`,
     ...words.map(({ word, matches }) => wordLines(word, matches)),
-    section("Definitions and headings", definitions, DEFINITIONS_SHOWN),
-    section("Open marks", marks, MARKS_SHOWN),
+    section(DEFINITIONS_TITLE, definitions, DEFINITIONS_SHOWN),
+    section(MARKS_TITLE, marks, MARKS_SHOWN),
     readLines(findings),
     ...problems.slice(0, PROBLEMS_SHOWN).map((problem) => `Not possible: ${oneLine(problem, LINE_LIMIT)}`),
   ]
@@ -61,10 +66,10 @@ function section(title: string, matches: readonly Match[], shown: number): strin
 
 function readLines({ read }: Findings): string {
   const rows = read.flatMap(({ path, lines }) => {
-    const telling = lines.find(({ text }) => /[\p{L}\p{N}]{3}/u.test(text));
-    return telling === undefined ? [] : [citation({ path, ...telling })];
+    const telling = lines.filter(({ text }) => /[\p{L}\p{N}]{3}/u.test(text));
+    return telling.slice(0, MARKDOWN.test(path) ? 2 : 1).map((line) => citation({ path, ...line }));
   });
-  return rows.length === 0 ? "" : `Read, first line that says something:\n${rows.join("\n")}`;
+  return rows.length === 0 ? "" : `${READ_TITLE}:\n${rows.join("\n")}`;
 }
 
 /** Some of the matches, from as many files as possible. */
@@ -80,12 +85,25 @@ function spread(matches: readonly Match[], count: number): Match[] {
   return picked.sort((a, b) => compare(a.path, b.path) || a.line - b.line);
 }
 
-export function citation({ path, line, text }: Match): string {
+/** Citations of a report by what they show; the order of each is the report's. */
+export function citationsIn(report: string): { words: string[]; marks: string[]; read: string[] } {
+  const found = { words: [] as string[], marks: [] as string[], read: [] as string[] };
+  for (const part of report.split("\n\n")) {
+    const [title = "", ...rows] = part.split("\n");
+    const lines = rows.filter((row) => /^- \/.*:\d+ /.test(row));
+    if (title.startsWith(MARKS_TITLE)) found.marks.push(...lines);
+    else if (title.startsWith(READ_TITLE)) found.read.push(...lines);
+    else if (title.startsWith("`")) found.words.push(...lines);
+  }
+  return found;
+}
+
+function citation({ path, line, text }: Match): string {
   return `- ${path}:${line} ${code(oneLine(text, LINE_LIMIT))}`;
 }
 
 /** `text` as Markdown code, whatever backticks it has. */
-export function code(text: string): string {
+function code(text: string): string {
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = "`".repeat(longest + 1);
   const room = longest > 0 ? " " : "";

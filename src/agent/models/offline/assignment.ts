@@ -13,7 +13,7 @@ const GOAL_LIMIT = 1000;
 
 export function writeAssignment(area: Area, goal: string, words: readonly string[]): string {
   return [
-    `Examine one part of the user's files and report what is in it: ${area.title}`,
+    `Examine ${area.title} and report what is there.`,
     "",
     ...area.folders.map(({ path, deep }) =>
       deep ? `Folder: ${path}` : `Folder, without subfolders: ${path}`,

@@ -114,7 +114,7 @@ function freePath({ base, entries }: Survey, tried: readonly string[]): string {
 }
 
 function memoryStep(turn: Turn, tools: Tools, survey: Survey): Step | undefined {
-  if (!survey.remembers || survey.areas.length === 0) return undefined;
+  if (!survey.remembers || survey.areas.length === 0 || isReadOnly(turn)) return undefined;
   const outcome = writeOutcome(turn, isMemory);
   const created = callsOf(turn, "write_file").some((call) => isMemory(textArgument(call, "file_path")));
   const appends = survey.hasNotes || (created && isTaken(outcome));

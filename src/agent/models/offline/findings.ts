@@ -5,7 +5,7 @@ import { type Match, parseLines, parseMatches, parsePaths } from "./tool-output.
 
 /** Names that start a definition or a heading in most languages; RE2 syntax. */
 export const DEFINITION_PATTERN =
-  "^(?:(?:export|public|private|protected|static|abstract|async|default|pub|final) )*(?:function|class|interface|struct|trait|enum|def|fn|func|module|type|const) +[A-Za-z_][A-Za-z0-9_]*|^#{1,3} .";
+  "^(?:(?:export|public|private|protected|static|abstract|async|default|pub|final) )*(?:function|class|interface|struct|trait|enum|def|fn|func|module|type) +[A-Za-z_][A-Za-z0-9_]*|^export const [A-Za-z_]|^#{1,3} .";
 export const MARK_PATTERN = "\\b(?:TODO|FIXME|HACK|XXX)\\b";
 
 /** Everything an examination has found so far. */
@@ -32,7 +32,7 @@ export function findingsOf(turn: Turn, { folders, words }: Assignment): Findings
     files: [...new Set(pages.flatMap(({ paths }) => paths))].filter(inside).sort(),
     more: pages.reduce((sum, { more }) => sum + more, 0),
     words: words.map((word) => ({ word, matches: matches.filter(({ text }) => contains(text, word)) })),
-    definitions: matches.filter(({ text }) => DEFINITION.test(text)),
+    definitions: matches.filter(isDefinition),
     marks,
     read: callsOf(turn, "read_file")
       .filter(({ failed }) => !failed)
@@ -50,7 +50,10 @@ export function filesToRead({ files, words, definitions }: Findings, count: numb
     for (const path of files) add(path, 6 * relevance(nameOf(path), [word]));
   }
   for (const { path } of definitions.slice(0, 200)) add(path, 0.5);
-  for (const path of files) if (TELLING.test(nameOf(path))) add(path, 5);
+  for (const path of files) {
+    if (TELLING.test(nameOf(path))) add(path, 5);
+    if (DULL.test(nameOf(path))) add(path, -5);
+  }
   return files
     .filter((path) => !NOT_TEXT.test(path))
     .sort((a, b) => (score.get(b) ?? 0) - (score.get(a) ?? 0) || a.length - b.length || (a < b ? -1 : 1))
@@ -60,6 +63,11 @@ export function filesToRead({ files, words, definitions }: Findings, count: numb
 function belongs(path: string, { path: folder, deep }: AreaFolder): boolean {
   if (!path.startsWith(folder) || !isExamined(path, folder)) return false;
   return deep || !path.slice(folder.length).includes("/");
+}
+
+/** A line that starts with `#` is a heading in Markdown and a comment elsewhere. */
+function isDefinition({ path, text }: Match): boolean {
+  return DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path));
 }
 
 function contains(text: string, word: string): boolean {
@@ -85,6 +93,8 @@ function isProblem(call: CallRecord): boolean {
 
 const MARK = new RegExp(MARK_PATTERN);
 const DEFINITION = new RegExp(DEFINITION_PATTERN);
+export const MARKDOWN = /\.(?:md|mdx|markdown)$/i;
+const DULL = /^(?:licen[cs]e.*|\..*|.*\.(?:lock|snap))$/i;
 const TELLING =
   /^(?:readme(?:\..*)?|index\.\w+|main\.\w+|mod\.rs|lib\.rs|__init__\.py|package\.json|pyproject\.toml|cargo\.toml|go\.mod|skill\.md|agents\.md)$/i;
 const NOT_TEXT =

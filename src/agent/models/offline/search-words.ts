@@ -30,9 +30,9 @@ function plainWords(text: string): string[] {
     const shortest = /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}/u.test(word)
       ? 2
       : 4;
-    if (isWordLike && word.length >= shortest && /\p{L}/u.test(word) && !EVERYDAY.has(word)) {
-      words.push(singular(word));
-    }
+    const one = singular(word);
+    const everyday = EVERYDAY.has(word) || EVERYDAY.has(one);
+    if (isWordLike && word.length >= shortest && /\p{L}/u.test(word) && !everyday) words.push(one);
   }
   return words;
 }
@@ -45,11 +45,11 @@ function singular(word: string): string {
 const EVERYDAY = new Set(
   `able about above across after again agent against along also always among analyse analysis analyze another answer
 anything around article before being below between both briefly bring bugs build called cannot carefully change
-check code codebase collect come compare complete contain could create current deep describe detail different
+check code codebase collect come compare complete contain could create current deep define defined definition describe detail different
 directory does doing done down each easy either else enough especially every everything examine explain explore
 file files find first folder following from full further general give goal good great have help here high however
 identify important improve improvement include inside into investigate issue just keep kind know large last least
-like line list little long look main make many mark maybe mean might more most much must name need never next
+like line list little locate located long look main make many mark maybe mean might more most much must name need never next
 nothing note only order other over overview part path people place please point possible present problem produce
 project proper provide question quick quickly read really report repository research result review same save
 search section seem several short should show similar simple since small some someone something still such suggest
@@ -65,7 +65,7 @@ ainsi alors après aussi autre avec avoir bien cela cette comme dans depuis deux
 fichier fichiers leur mais même moins nous notre pour plus projet quand quel quelle sans sont sous sujet tous tout
 toute très trouve trouver une vers votre vous
 algo antes archivo archivos como con cual cuando cómo desde donde dónde ellos entre esta este esto hacer hasta para
-pero porque proyecto puede qué quien sobre sola solo también tiene todo todos`
+pero porque proyecto puede qué quien sobre sola solo también tiene`
     .split(/\s+/)
     .filter((word) => word !== ""),
 );
