@@ -49,7 +49,7 @@ export class ApprovalStore {
          AND interrupt_id NOT IN (SELECT value FROM json_each(@open)) RETURNING *`,
     );
     this.#deliver = database.prepare(
-      `UPDATE approvals SET delivered = 1 WHERE run_id = @run_id AND delivered = 0
+      `UPDATE approvals SET delivered = 1 WHERE run_id = @run_id AND delivered = 0 AND status <> 'pending'
          AND interrupt_id IN (SELECT value FROM json_each(@interrupts))`,
     );
   }

@@ -4,7 +4,6 @@ import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, scriptedSteps } from "../support/scripted-model.ts";
 import {
   ME,
-  approve,
   calling,
   databaseFile,
   follow,
@@ -15,8 +14,6 @@ import {
   reach,
   startRun,
 } from "./support.ts";
-
-const GATED = { interruptOn: { note: true } };
 
 test("a run works to its end, and all of it is found again", async () => {
   const notes: string[] = [];
@@ -77,74 +74,6 @@ test("todos, subagents with their steps and changed files show in the view", asy
   expect(view.activity).toBe("completed");
   const files = await service.runFiles(ME, run.id);
   expect(await files?.read("/n.md")).toMatchObject({ content: "x" });
-});
-
-test("a gated call waits as an approval without holding a slot, and runs once it is approved", async () => {
-  const notes: string[] = [];
-  const agent = { ...GATED, model: calling(note("a")), tools: [noteTool(notes)] };
-  const { service } = openServer(databaseFile(), agent, { concurrentRuns: 1 });
-  const first = await startRun(service, "first");
-  const second = await startRun(service, "second");
-  await reach(service, first.id, "input_required");
-  const { approvals, activity } = await reach(service, second.id, "input_required");
-  expect(approvals).toMatchObject([
-    { tool: "note", args: { text: "a" }, status: "pending", index: 0, agent: [] },
-  ]);
-  expect(approvals[0]?.id).toBe(`${approvals[0]?.interruptId}:0`);
-  expect(activity).toMatch(/^waits for approval: /);
-  expect(notes).toEqual([]);
-  await approve(service, first.id, "a");
-  const { run } = await reach(service, first.id, "completed");
-  expect(run.answer).toBe("noted a");
-  expect(notes).toEqual(["a"]);
-  expect((await service.view(ME, second.id))?.run.status).toBe("input_required");
-});
-
-test("partial answers in any order: each approved call runs once, the others wait on", async () => {
-  const notes: string[] = [];
-  const agent = { ...GATED, model: calling(note("a"), note("b"), note("c")), tools: [noteTool(notes)] };
-  const { service } = openServer(databaseFile(), agent);
-  const run = await startRun(service, "three notes");
-  await follow(
-    service,
-    run.id,
-    ({ data }) => data["approvalId"] !== undefined && data["summary"] !== undefined,
-  );
-  await reachPending(service, run.id, 3);
-  for (const text of ["c", "a", "b"]) {
-    await approve(service, run.id, text);
-    await follow(
-      service,
-      run.id,
-      ({ kind, data }) => kind === "tool_finished" && data["summary"] === `noted ${text}`,
-    );
-  }
-  const view = await reach(service, run.id, "completed");
-  expect(notes).toEqual(["c", "a", "b"]);
-  expect(view.run.answer).toBe("noted a; noted b; noted c");
-  expect(view.approvals.map(({ status }) => status)).toEqual(["approved", "approved", "approved"]);
-});
-
-test("an approval given while siblings still work is taken up when they are done", async () => {
-  const notes: string[] = [];
-  const slow = deferred();
-  const tools = [noteTool(notes, (text) => (text === "slow" ? slow.promise : Promise.resolve()))];
-  const agent = {
-    model: calling(note("gated"), note("slow")),
-    tools,
-    interruptOn: {
-      note: { when: ({ args }: { args: Record<string, unknown> }) => args["text"] === "gated" },
-    },
-  };
-  const { service } = openServer(databaseFile(), agent);
-  const run = await startRun(service, "two notes");
-  await reach(service, run.id, "input_required");
-  await approve(service, run.id, "gated");
-  expect((await service.view(ME, run.id))?.run.status).toBe("working");
-  expect(notes).toEqual([]);
-  slow.resolve();
-  await reach(service, run.id, "completed");
-  expect(notes).toEqual(["slow", "gated"]);
 });
 
 test("what ends a run too early becomes a stable reason without stack or path", async () => {
@@ -293,12 +222,3 @@ test("closing parks what works, and nothing starts any more", async () => {
     "run_completed",
   ]);
 });
-
-async function reachPending(
-  service: Parameters<typeof reach>[0],
-  runId: string,
-  count: number,
-): Promise<void> {
-  let asked = 0;
-  await follow(service, runId, ({ kind }) => kind === "approval_requested" && (asked += 1) === count);
-}

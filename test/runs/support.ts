@@ -56,7 +56,7 @@ export interface Server {
   service: RunService;
   database: Database;
   /** Ends like a killed process: nothing is written any more. */
-  kill(): void;
+  kill: () => void;
 }
 
 type AgentParams = DeepAgentParams | ((run: Run) => DeepAgentParams | Promise<DeepAgentParams>);

@@ -1,0 +1,165 @@
+import { expect, test } from "vitest";
+import type { Decision } from "../../src/runs/run.ts";
+import type { RunService } from "../../src/runs/service.ts";
+import { deferred } from "../support/harness-deferred.ts";
+import {
+  ME,
+  approve,
+  calling,
+  databaseFile,
+  follow,
+  note,
+  noteTool,
+  openServer,
+  reach,
+  startRun,
+} from "./support.ts";
+
+const GATED = { interruptOn: { note: true } };
+
+test("a gated call waits as an approval without holding a slot, and runs once it is approved", async () => {
+  const notes: string[] = [];
+  const agent = { ...GATED, model: calling(note("a")), tools: [noteTool(notes)] };
+  const { service } = openServer(databaseFile(), agent, { concurrentRuns: 1 });
+  const first = await startRun(service, "first");
+  const second = await startRun(service, "second");
+  await reach(service, first.id, "input_required");
+  const { approvals, activity } = await reach(service, second.id, "input_required");
+  expect(approvals).toMatchObject([
+    { tool: "note", args: { text: "a" }, status: "pending", index: 0, agent: [] },
+  ]);
+  expect(approvals[0]?.id).toBe(`${approvals[0]?.interruptId}:0`);
+  expect(activity).toMatch(/^waits for approval: /);
+  expect(notes).toEqual([]);
+  await approve(service, first.id, "a");
+  const { run } = await reach(service, first.id, "completed");
+  expect(run.answer).toBe("noted a");
+  expect(notes).toEqual(["a"]);
+  expect((await service.view(ME, second.id))?.run.status).toBe("input_required");
+});
+
+test("partial answers in any order: each approved call runs once, the others wait on", async () => {
+  const notes: string[] = [];
+  const agent = { ...GATED, model: calling(note("a"), note("b"), note("c")), tools: [noteTool(notes)] };
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "three notes");
+  await follow(
+    service,
+    run.id,
+    ({ data }) => data["approvalId"] !== undefined && data["summary"] !== undefined,
+  );
+  await reachPending(service, run.id, 3);
+  for (const text of ["c", "a", "b"]) {
+    await approve(service, run.id, text);
+    await follow(
+      service,
+      run.id,
+      ({ kind, data }) => kind === "tool_finished" && data["summary"] === `noted ${text}`,
+    );
+  }
+  const view = await reach(service, run.id, "completed");
+  expect(notes).toEqual(["c", "a", "b"]);
+  expect(view.run.answer).toBe("noted a; noted b; noted c");
+  expect(view.approvals.map(({ status }) => status)).toEqual(["approved", "approved", "approved"]);
+});
+
+test("an approval given while siblings still work is taken up when they are done", async () => {
+  const notes: string[] = [];
+  const slow = deferred();
+  const tools = [noteTool(notes, (text) => (text === "slow" ? slow.promise : Promise.resolve()))];
+  const agent = {
+    model: calling(note("gated"), note("slow")),
+    tools,
+    interruptOn: {
+      note: { when: ({ args }: { args: Record<string, unknown> }) => args["text"] === "gated" },
+    },
+  };
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "two notes");
+  await reach(service, run.id, "input_required");
+  await approve(service, run.id, "gated");
+  expect((await service.view(ME, run.id))?.run.status).toBe("working");
+  expect(notes).toEqual([]);
+  slow.resolve();
+  await reach(service, run.id, "completed");
+  expect(notes).toEqual(["slow", "gated"]);
+});
+
+/** A run that waits for the approval of one note. */
+async function waiting(notes: string[], gate: object | true = true) {
+  const agent = { model: calling(note("a")), tools: [noteTool(notes)], interruptOn: { note: gate } };
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "note a");
+  const { approvals } = await reach(service, run.id, "input_required");
+  const id = approvals[0]?.id ?? "";
+  const decide = (decision: Decision) => service.decide(ME, run.id, id, decision, "test");
+  return { service, run, id, decide };
+}
+
+const edit = (args: Record<string, unknown>, name = "note"): Decision => ({
+  type: "edit",
+  editedAction: { name, args },
+});
+
+test("a rejected call does not run, and the agent is told in the person's words", async () => {
+  const notes: string[] = [];
+  const { service, run, decide } = await waiting(notes);
+  expect(await decide({ type: "reject", message: "not today" })).toMatchObject({
+    ok: true,
+    repeated: false,
+    approval: { status: "rejected", decidedBy: "test" },
+  });
+  expect((await reach(service, run.id, "completed")).run.answer).toBe("not today");
+  expect(notes).toEqual([]);
+});
+
+test("an edited call runs with the edited arguments, once they fit the tool", async () => {
+  const notes: string[] = [];
+  const { service, run, decide } = await waiting(notes);
+  expect(await decide(edit({ text: "far too long to be a note" }))).toMatchObject({
+    code: "invalid_arguments",
+  });
+  expect(await decide(edit({ text: "b" }, "unknown"))).toMatchObject({ code: "invalid_arguments" });
+  expect((await service.view(ME, run.id))?.run.status).toBe("input_required");
+  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: true, approval: { status: "edited" } });
+  await reach(service, run.id, "completed");
+  expect(notes).toEqual(["b"]);
+});
+
+test("only allowed kinds of decision are taken", async () => {
+  const { service, run, decide } = await waiting([], { allowedDecisions: ["approve", "reject"] });
+  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: false, code: "not_allowed" });
+  expect((await service.view(ME, run.id))?.approvals[0]).toMatchObject({
+    status: "pending",
+    allowedDecisions: ["approve", "reject"],
+  });
+});
+
+test("a repeated answer changes nothing and says so", async () => {
+  const notes: string[] = [];
+  const { service, run, decide } = await waiting(notes);
+  await decide({ type: "approve" });
+  await reach(service, run.id, "completed");
+  const before = await service.view(ME, run.id);
+  expect(await decide({ type: "reject" })).toMatchObject({
+    ok: true,
+    repeated: true,
+    approval: { status: "approved" },
+  });
+  expect(await service.view(ME, run.id)).toEqual(before);
+  expect(notes).toEqual(["a"]);
+});
+
+test("an approval of another principal looks like one that does not exist", async () => {
+  const { service, run, id } = await waiting([]);
+  const foreign = await service.decide("someone", run.id, id, { type: "approve" }, "test");
+  const unknown = await service.decide(ME, run.id, "nothing:0", { type: "approve" }, "test");
+  expect(foreign).toMatchObject({ ok: false, code: "not_found" });
+  expect(unknown).toMatchObject({ ok: false, code: "not_found" });
+  expect((await service.view(ME, run.id))?.approvals[0]?.status).toBe("pending");
+});
+
+async function reachPending(service: RunService, runId: string, count: number): Promise<void> {
+  let asked = 0;
+  await follow(service, runId, ({ kind }) => kind === "approval_requested" && (asked += 1) === count);
+}

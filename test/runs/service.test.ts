@@ -1,0 +1,123 @@
+import { expect, test } from "vitest";
+import { deferred } from "../support/harness-deferred.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { ME, databaseFile, follow, kinds, openServer, reach, startRun } from "./support.ts";
+
+const model = scriptedModel(() => ({ text: "done" }));
+
+test("a repeated start with the same key finds its run, also in another process and after its end", async () => {
+  const file = databaseFile();
+  const { service } = openServer(file, { model });
+  const request = { task: "once", idempotencyKey: "k1" };
+  const first = await service.start(ME, request);
+  if (!first.ok) throw new Error(first.message);
+  expect(first.existing).toBe(false);
+  await reach(service, first.run.id, "completed");
+  const other = openServer(
+    file,
+    { model },
+    {
+      preflight: () => Promise.resolve({ code: "model_not_configured", message: "No model." }),
+    },
+  );
+  const again = await other.service.start(ME, request);
+  expect(again).toMatchObject({ ok: true, existing: true, run: { id: first.run.id, status: "completed" } });
+  expect(await other.service.start(ME, { ...request, task: "other" })).toMatchObject({
+    ok: false,
+    code: "idempotency_conflict",
+  });
+  expect(await service.start("someone", request)).toMatchObject({ ok: true, existing: false });
+  expect(await service.list(ME, { limit: 10 })).toHaveLength(1);
+});
+
+test("two starts with the same key at once make one run", async () => {
+  const file = databaseFile();
+  const [a, b] = [openServer(file, { model }), openServer(file, { model })];
+  const starts = [a, b, a, b].map(({ service }) => service.start(ME, { task: "once", idempotencyKey: "k" }));
+  const outcomes = await Promise.all(starts);
+  expect(new Set(outcomes.map((outcome) => outcome.ok && outcome.run.id)).size).toBe(1);
+  expect(outcomes.filter((outcome) => outcome.ok && !outcome.existing)).toHaveLength(1);
+});
+
+test("the row is on disk when a start is answered", async () => {
+  const file = databaseFile();
+  const { service, kill } = openServer(file, { model }, { concurrentRuns: 0 });
+  const run = await startRun(service, "stored");
+  kill();
+  const next = openServer(file, { model }, { concurrentRuns: 0 });
+  expect((await next.service.view(ME, run.id))?.run).toEqual(run);
+});
+
+test("nothing is stored when the preflight refuses", async () => {
+  const refusal = { code: "workspace_missing", message: "The workspace is gone." } as const;
+  const { service } = openServer(databaseFile(), { model }, { preflight: () => Promise.resolve(refusal) });
+  expect(await service.start(ME, { task: "x" })).toEqual({ ok: false, ...refusal });
+  expect(await service.list(ME, { limit: 10 })).toEqual([]);
+});
+
+test("a run of another principal looks exactly like one that does not exist", async () => {
+  const { service } = openServer(databaseFile(), { model });
+  const run = await startRun(service, "mine");
+  await reach(service, run.id, "completed");
+  const other = "someone";
+  for (const id of [run.id, "run_unknown"]) {
+    expect(await service.view(other, id)).toBeUndefined();
+    expect(await service.events(other, id)).toBeUndefined();
+    expect(await service.runFiles(other, id)).toBeUndefined();
+    expect(await service.cancel(other, id, "no")).toEqual({
+      ok: false,
+      code: "not_found",
+      message: `There is no run ${id}.`,
+    });
+    const signal = new AbortController().signal;
+    for await (const event of service.watch(other, id, { signal })) expect(event).toBeUndefined();
+  }
+  expect(await service.list(other, { limit: 10 })).toEqual([]);
+});
+
+test("lists run from the newest on, page by page", async () => {
+  const { service } = openServer(databaseFile(), { model }, { clock: () => 1000 });
+  const ids: string[] = [];
+  for (const task of ["1", "2", "3", "4", "5"]) ids.unshift((await startRun(service, task)).id);
+  const first = await service.list(ME, { limit: 2 });
+  const second = await service.list(ME, { limit: 10, before: first[1]?.id ?? "" });
+  expect([...first, ...second].map(({ id }) => id)).toEqual(ids);
+});
+
+test("events are read from any point, and following ends with the run or its reader", async () => {
+  const gate = deferred();
+  const slow = scriptedModel(async () => {
+    await gate.promise;
+    return { text: "done" };
+  });
+  const { service } = openServer(databaseFile(), { model: slow });
+  const run = await startRun(service, "work");
+  const controller = new AbortController();
+  const read: string[] = [];
+  const aborted = (async () => {
+    for await (const event of service.watch(ME, run.id, { signal: controller.signal })) {
+      read.push(event.kind);
+      controller.abort();
+    }
+  })();
+  await aborted;
+  expect(read).toEqual(["run_started"]);
+  const followed = follow(service, run.id, undefined, 1);
+  gate.resolve();
+  expect(kinds(await followed)).toEqual(["model_called", "run_completed"]);
+  expect(await follow(service, run.id, undefined, 3)).toEqual([]);
+  expect(kinds((await service.events(ME, run.id, { after: 1, limit: 1 })) ?? [])).toEqual(["model_called"]);
+  expect(kinds((await service.events(ME, run.id)) ?? [])).toEqual([
+    "run_started",
+    "model_called",
+    "run_completed",
+  ]);
+});
+
+test("closing ends those who follow a run that goes on", async () => {
+  const { service } = openServer(databaseFile(), { model }, { concurrentRuns: 0 });
+  const run = await startRun(service, "waits");
+  const followed = follow(service, run.id);
+  await service.close();
+  expect(kinds(await followed)).toEqual(["run_started"]);
+});

@@ -1,0 +1,239 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Decision, HitlRequest } from "../../src/agent/agent-core.ts";
+import { entryOf } from "../../src/runs/journal.ts";
+import { type Lease, LeaseLostError } from "../../src/runs/lease-store.ts";
+import type { RunRow } from "../../src/runs/rows.ts";
+import { TRANSITIONS, type Approval, type RunEvent, isFinal } from "../../src/runs/run.ts";
+import { RunStore } from "../../src/runs/run-store.ts";
+import { WorkStore } from "../../src/runs/work-store.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import { migrate } from "../../src/storage/migrations.ts";
+
+const ME = "local";
+const RUN = "run_1";
+
+const interrupt = fc.constantFrom("i1", "i2", "i3");
+const decision = fc.constantFrom<Decision>(
+  { type: "approve" },
+  { type: "reject" },
+  { type: "edit", editedAction: { name: "note", args: {} } },
+);
+const operation = fc.oneof(
+  fc.record({ do: fc.constant("claim" as const), owner: fc.constantFrom("a", "b") }),
+  fc.record({ do: fc.constant("tell" as const), call: fc.constantFrom("c1", "c2"), started: fc.boolean() }),
+  fc.record({ do: fc.constant("request" as const), interrupt, calls: fc.integer({ min: 1, max: 2 }) }),
+  fc.record({
+    do: fc.constant("decide" as const),
+    interrupt,
+    index: fc.integer({ min: 0, max: 1 }),
+    decision,
+  }),
+  fc.record({
+    do: fc.constant("pause" as const),
+    open: fc.uniqueArray(interrupt),
+    delivered: fc.uniqueArray(interrupt),
+  }),
+  fc.record({
+    do: fc.constantFrom("complete" as const, "fail" as const, "park" as const, "revoke" as const),
+  }),
+  fc.record({ do: fc.constant("cancel" as const) }),
+);
+type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
+
+/** One run in a database of its own, with whoever holds or once held its lease. */
+class World {
+  readonly database = openDatabase(":memory:");
+  readonly store: RunStore;
+  readonly work: WorkStore;
+  readonly leases: Lease[] = [];
+  now = 1;
+
+  constructor() {
+    migrate(this.database, "runs", RUN_MIGRATIONS);
+    this.store = new RunStore(this.database, () => {});
+    this.work = new WorkStore(this.store, () => {});
+    const fresh = { runId: RUN, newThreadId: "thr_1", environment: "e", now: this.now };
+    this.store.create(ME, { task: "t" }, fresh);
+  }
+
+  /** The newest claim, valid or not. */
+  get lease(): Lease {
+    return this.leases.at(-1) ?? { runId: RUN, owner: "nobody", epoch: 99 };
+  }
+
+  row(): RunRow {
+    return this.database.prepare<[], RunRow>("SELECT * FROM runs").get()!;
+  }
+
+  apply(operation: Operation): void {
+    this.now += 1;
+    try {
+      this.#apply(operation);
+    } catch (error) {
+      if (!(error instanceof LeaseLostError)) throw error;
+    }
+  }
+
+  #apply(operation: Operation): void {
+    const { store, work, lease, now } = this;
+    switch (operation.do) {
+      case "claim": {
+        const expiresAt = now + 100;
+        const active = new Map<string, number>();
+        const claim = work.claimNext({ owner: operation.owner, environment: "e", active, now, expiresAt });
+        if (claim !== undefined) this.leases.push(claim.lease);
+        return;
+      }
+      case "tell": {
+        const call = { agent: [], callId: operation.call, tool: "t", summary: "" };
+        const event = operation.started
+          ? ({ kind: "tool_started", ...call } as const)
+          : ({ kind: "tool_finished", status: "success", ...call } as const);
+        return work.record(lease, entryOf(event), now);
+      }
+      case "request":
+        return work.requestApprovals(lease, [], operation.interrupt, requestOf(operation.calls), now);
+      case "decide": {
+        const run = store.get(ME, RUN)!;
+        const approval = store.approvals.get(RUN, `${operation.interrupt}:${operation.index}`);
+        if (approval !== undefined) store.decide(run, approval, operation.decision, "test", now);
+        return;
+      }
+      case "pause": {
+        const open = operation.open.map((id) => ({ id, request: requestOf(1) }));
+        const outcome = work.pause(lease, open, operation.delivered, now);
+        if (outcome === "stuck") work.fail(lease, { reason: "internal", message: "stuck" }, now);
+        return;
+      }
+      case "complete":
+        return work.complete(lease, { answer: "done" }, now);
+      case "fail":
+        return work.fail(lease, { reason: "internal", message: "broken" }, now);
+      case "park":
+        return work.park(lease, true, now);
+      case "revoke":
+        return store.leases.expired(now + 1000).forEach((expired) => store.leases.revoke(expired));
+      case "cancel":
+        store.cancel(ME, RUN, "enough", now);
+    }
+  }
+}
+
+function requestOf(calls: number): HitlRequest {
+  const names = Array.from({ length: calls }, () => "note");
+  return {
+    actionRequests: names.map((name) => ({ name, args: {}, description: "d", toolCallId: "c" })),
+    reviewConfigs: names.map((actionName) => ({
+      actionName,
+      allowedDecisions: ["approve", "edit", "reject"],
+    })),
+  };
+}
+
+interface Moment {
+  row: RunRow;
+  events: RunEvent[];
+  approvals: Approval[];
+}
+
+const look = (world: World): Moment => ({
+  row: world.row(),
+  events: world.store.events.page(RUN, 0, 10_000),
+  approvals: world.store.approvals.ofRun(RUN),
+});
+
+function check(before: Moment, after: Moment): void {
+  const { row, events, approvals } = after;
+  const pending = approvals.filter(({ status }) => status === "pending").length;
+  // The journal only grows, without gap or duplicate.
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+  expect(row.last_seq).toBe(events.length);
+  expect(events.slice(0, before.events.length)).toEqual(before.events);
+  // The status says whether people are waited for.
+  expect(row.status === "input_required").toBe(pending > 0);
+  // What is over stays as it was; its last event tells so.
+  if (isFinal(before.row.status)) {
+    expect({ events, approvals }).toEqual({ events: before.events, approvals: before.approvals });
+    expect(row.status).toBe(before.row.status);
+  } else if (row.status !== before.row.status) {
+    const steps: readonly string[] = TRANSITIONS[before.row.status];
+    expect([...steps, "completed"]).toContain(row.status);
+  }
+  if (isFinal(row.status)) expect(events.at(-1)?.kind).toBe(`run_${row.status}`);
+  // An approval is decided once.
+  for (const [index, approval] of before.approvals.entries()) {
+    if (approval.status !== "pending") expect(approvals[index]).toEqual(approval);
+  }
+  // An open run is worked on, waits in the queue, or waits for a person: never for nothing.
+  if (!isFinal(row.status)) expect(row.lease_owner !== null || row.runnable === 1 || pending > 0).toBe(true);
+}
+
+test("whatever happens in whatever order: no event is lost, no end undone, no run forgotten", () => {
+  fc.assert(
+    fc.property(fc.array(operation, { maxLength: 40 }), (operations) => {
+      const world = new World();
+      try {
+        let before = look(world);
+        for (const operation of operations) {
+          world.apply(operation);
+          const after = look(world);
+          check(before, after);
+          before = after;
+        }
+      } finally {
+        world.database.close();
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("only the newest claim writes", () => {
+  const world = new World();
+  const tell = entryOf({ kind: "warning", agent: [], message: "hello" });
+  world.apply({ do: "claim", owner: "a" });
+  const [old] = world.leases;
+  world.apply({ do: "park" });
+  world.apply({ do: "claim", owner: "a" });
+  expect(world.leases).toHaveLength(2);
+  expect(() => world.work.record(old!, tell, 1)).toThrow(LeaseLostError);
+  world.work.record(world.lease, tell, 1);
+  world.store.cancel(ME, RUN, "enough", 1);
+  expect(() => world.work.record(world.lease, tell, 1)).toThrow(LeaseLostError);
+  world.database.close();
+});
+
+test("an interrupt with two calls is answered when both are decided, in the order of the calls", () => {
+  const world = new World();
+  world.apply({ do: "claim", owner: "a" });
+  world.apply({ do: "request", interrupt: "i1", calls: 2 });
+  world.apply({ do: "request", interrupt: "i2", calls: 1 });
+  world.apply({ do: "decide", interrupt: "i1", index: 1, decision: { type: "reject" } });
+  expect(world.work.nextInput(world.lease).kind).toBe("task");
+  world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  const answers = { i1: { decisions: [{ type: "approve" }, { type: "reject" }] } };
+  expect(world.work.nextInput(world.lease)).toEqual({ kind: "resume", answers });
+  const open = [{ id: "i2", request: requestOf(1) }];
+  expect(world.work.pause(world.lease, open, ["i1"], 1)).toBe("waiting");
+  expect(world.row()).toMatchObject({
+    status: "input_required",
+    runnable: 0,
+    lease_owner: null,
+    in_flight: 0,
+  });
+  world.database.close();
+});
+
+test("the database itself refuses to rewrite the journal, an end or a decision", () => {
+  const world = new World();
+  world.apply({ do: "claim", owner: "a" });
+  world.apply({ do: "request", interrupt: "i1", calls: 1 });
+  world.apply({ do: "cancel" });
+  const run = (sql: string) => () => world.database.prepare(sql).run();
+  expect(run("UPDATE run_events SET data = '{}'")).toThrow("append-only");
+  expect(run("UPDATE runs SET status = 'working', ended_at = NULL")).toThrow("has ended");
+  expect(run("UPDATE approvals SET status = 'approved'")).toThrow("decided once");
+  world.database.close();
+});
