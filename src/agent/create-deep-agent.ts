@@ -3,18 +3,12 @@ import { SystemMessage } from "@langchain/core/messages";
 import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
 import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
 import { channelsOf } from "./channels.ts";
 import { buildGraph, type CompiledAgentGraph } from "./graph.ts";
-import { adaptMiddleware } from "./middleware/adapt.ts";
-import { filesystemMiddleware } from "./middleware/filesystem.ts";
-import { humanInTheLoopMiddleware, type InterruptOn } from "./middleware/human-in-the-loop.ts";
+import { gatesAnything, mainStack, subagentStack } from "./stack.ts";
 import { joinSystem, type Middleware } from "./middleware/middleware.ts";
-import { patchToolCallsMiddleware } from "./middleware/patch-tool-calls.ts";
-import { subagentMiddleware } from "./middleware/subagents.ts";
-import { todoListMiddleware } from "./middleware/todo-list.ts";
 import { DEFAULT_MODELS } from "./models/providers.ts";
 import { resolveModel } from "./models/resolve.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
@@ -51,8 +45,10 @@ export function assembleDeepAgent(params: DeepAgentParams): DeepAgent {
     subagents.length > 0
       ? new SubagentRunner(subagents, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL)
       : undefined;
-  const middleware = stack(params, runner ? [subagentMiddleware(subagents)] : [], params.middleware ?? []);
-  return assemble(params, middleware, runner, { nested: false, prompt: params.systemPrompt });
+  return assemble(params, mainStack(params, subagents), runner, {
+    nested: false,
+    prompt: params.systemPrompt,
+  });
 }
 
 function assemble(
@@ -86,44 +82,6 @@ function assemble(
   });
   return { graph: configured, tools };
 }
-
-/** Default layers in their fixed order, then the caller's, then the approval gate. */
-function stack(
-  params: DeepAgentParams,
-  delegation: readonly Middleware[],
-  own: NonNullable<DeepAgentParams["middleware"]>,
-): Middleware[] {
-  const given = own.map((middleware) => adaptMiddleware(middleware));
-  const defaults = [
-    ...(params.todos === false ? [] : [todoListMiddleware()]),
-    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem),
-    ...delegation,
-    patchToolCallsMiddleware(),
-  ];
-  const replaced = defaults.map((layer) => given.find(({ name }) => name === layer.name) ?? layer);
-  const added = given.filter((layer) => !replaced.includes(layer));
-  const gates = gatesAnything(params.interruptOn)
-    ? [humanInTheLoopMiddleware(params.interruptOn, params.log ?? silentLogger)]
-    : [];
-  return uniqueNames([...replaced, ...added, ...gates]);
-}
-
-function uniqueNames(layers: Middleware[]): Middleware[] {
-  const seen = new Set<string>();
-  for (const { name } of layers) {
-    if (seen.has(name)) {
-      throw new ConfigurationError(
-        "MIDDLEWARE_NAME_COLLISION",
-        `Two middleware are named '${name}'; names must differ.`,
-      );
-    }
-    seen.add(name);
-  }
-  return layers;
-}
-
-const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn is InterruptOn =>
-  Object.values(interruptOn ?? {}).some((gate) => gate !== false);
 
 function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
   const { checkpointer } = params;
@@ -219,7 +177,9 @@ function buildSubagent(spec: SubAgent | CompiledSubAgent, params: DeepAgentParam
     tools: spec.tools ?? params.tools,
     interruptOn,
   };
-  const middleware = stack(own, [], spec.middleware ?? []);
-  const { graph } = assemble(own, middleware, undefined, { nested: true, prompt: spec.systemPrompt });
+  const { graph } = assemble(own, subagentStack(spec, own), undefined, {
+    nested: true,
+    prompt: spec.systemPrompt,
+  });
   return { name, description, runnable: graph, layered: true };
 }

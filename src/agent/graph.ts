@@ -13,7 +13,7 @@ import {
   StateGraph,
 } from "@langchain/langgraph";
 import type { AgentParts } from "./agent-parts.ts";
-import type { HookName, StateUpdate } from "./middleware/middleware.ts";
+import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
 import { type AfterReply, createModelNode, nextTasks } from "./model-node.ts";
 import type { AgentState, JumpTarget } from "./state.ts";
 import { agentRuntime } from "./step.ts";
@@ -123,9 +123,9 @@ function createHookNode(
       const { jumpTo, ...update } = (await layer[hook]?.(current, runtime)) ?? {};
       updates.push(update);
       current = applyLocally(current, update);
-      if (jumpTo) return new Command({ update: merge(updates), goto: jump(jumpTo, current.messages) });
+      if (jumpTo) return new Command({ update: mergeUpdates(updates), goto: jump(jumpTo, current.messages) });
     }
-    return new Command({ update: merge(updates), goto: next(current) });
+    return new Command({ update: mergeUpdates(updates), goto: next(current) });
   };
 }
 
@@ -136,15 +136,5 @@ function applyLocally(state: AgentState, { messages, files, ...rest }: StateUpda
     ...rest,
     messages: messages ? messagesDeltaReducer(state.messages, [messages]) : state.messages,
     files: files ? { ...state.files, ...files } : state.files,
-  };
-}
-
-function merge(updates: readonly StateUpdate[]): Record<string, unknown> {
-  const messages = updates.flatMap((update) => update.messages ?? []);
-  const files = Object.assign({}, ...updates.map((update) => update.files ?? {})) as Record<string, unknown>;
-  return {
-    ...Object.assign({}, ...updates),
-    ...(messages.length > 0 ? { messages } : {}),
-    ...(Object.keys(files).length > 0 ? { files } : {}),
   };
 }

@@ -8,7 +8,13 @@ import { DeepAgentError, isAbortError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import type { TokenUsage } from "./events.ts";
-import { composeModelCall, type ModelHandler, type ModelRequest } from "./middleware/middleware.ts";
+import {
+  composeModelCall,
+  mergeUpdates,
+  type ModelHandler,
+  type ModelRequest,
+  type StateUpdate,
+} from "./middleware/middleware.ts";
 import { modelFailure } from "./models/failure.ts";
 import type { AgentState } from "./state.ts";
 import { agentPath, agentRuntime, emit } from "./step.ts";
@@ -33,10 +39,17 @@ export function createModelNode(
     const stop = limitReached(parts, state.messages);
     if (stop) return new Command({ update: { messages: [stop] }, goto: after.end });
     const call = composeModelCall(parts.middleware, (request) => callModel(request, binder, config));
-    const answer = await answered(async () => call(firstRequest(parts, await parts.model(), state, config)));
+    const updates: StateUpdate[] = [];
+    const answer = await answered(async () => {
+      const request = firstRequest(parts, await parts.model(), state, config);
+      return call({ ...request, updateState: (update) => void updates.push(update) });
+    });
     const reply = withSafeIds(answer, state.messages);
     emitModelCalled(reply, config);
-    return new Command({ update: { messages: [reply] }, goto: after.hooks ?? nextTasks(reply, after) });
+    return new Command({
+      update: { ...mergeUpdates(updates), messages: [reply] },
+      goto: after.hooks ?? nextTasks(reply, after),
+    });
   };
 }
 
@@ -61,7 +74,7 @@ function firstRequest(
   model: BaseChatModel,
   state: AgentState,
   config: RunnableConfig,
-): ModelRequest {
+): Omit<ModelRequest, "updateState"> {
   return {
     model,
     messages: state.messages,

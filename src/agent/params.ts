@@ -7,6 +7,7 @@ import type { AgentLimits } from "./agent-parts.ts";
 import type { ToolInput } from "./agent-tool.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { InterruptOn } from "./middleware/human-in-the-loop.ts";
+import type { SummarizationOptions } from "./middleware/summarization.ts";
 import type { AgentMiddleware } from "./middleware/middleware.ts";
 import type { SubagentRunnable } from "./subagents.ts";
 
@@ -21,6 +22,8 @@ export interface SubAgent {
   /** Default: the agent's model. */
   model?: string | BaseChatModel;
   middleware?: readonly AgentMiddleware[];
+  /** Folders of skills of its own; the agent's are not inherited. */
+  skills?: readonly string[];
   /** Default: the agent's gates. `{}` or `false`: none. */
   interruptOn?: InterruptOn | false;
 }
@@ -36,6 +39,14 @@ export interface CompiledSubAgent {
 export interface DeepAgentParams {
   /** `provider:model` or an instance. Default: the first of `DEFAULT_MODELS`. */
   model?: string | BaseChatModel;
+  /** `AGENTS.md` files shown in the system prompt, as paths of the backend. */
+  memory?: readonly string[];
+  /** Folders of skills, as paths of the backend; of two skills with one name the later counts. */
+  skills?: readonly string[];
+  /** Marks for Anthropic's prompt cache; other models ignore it. Default true. */
+  promptCaching?: boolean;
+  /** Keeps long conversations within the model's window. Default on; `false`: never. */
+  summarization?: false | SummarizationOptions;
   /** Added to the built-in tools, and the default of every subagent. */
   tools?: readonly ToolInput[];
   /** Comes first in the system prompt; the built-in prompt follows. */

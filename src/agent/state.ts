@@ -41,6 +41,18 @@ export const filesReducer =
   };
 
 /**
+ * A channel that holds the newest value, and whose checkpoints hold it only where it changed: a plain
+ * channel would be written whole at every step.
+ */
+export function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> {
+  const schema = z.custom<Value>(); // zod cannot type the default of a custom schema
+  return new DeltaValue<Value, Value>(schema.default(initial as never), {
+    inputSchema: schema,
+    reducer: (current, writes) => writes.at(-1) ?? current,
+  });
+}
+
+/**
  * The built-in channels of a main agent, or of a subagent (`nested`).
  *
  * `messages` and `files` are delta channels: a checkpoint stores what was added, not the whole value, so
@@ -56,7 +68,7 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
         reducer: filesReducer(nested),
       },
     ),
-    todos: z.array(z.custom<Todo>()).default(() => []),
+    todos: latest<Todo[]>([]),
     structuredResponse: z.unknown().optional(),
   }).getChannels();
 }

@@ -30,6 +30,8 @@ export interface ModelRequest {
   modelSettings?: Record<string, unknown>;
   readonly state: AgentState;
   readonly runtime: AgentRuntime;
+  /** Changes the thread's state together with the reply. */
+  updateState(update: StateUpdate): void;
 }
 
 export type ModelHandler = (request: ModelRequest) => Promise<AIMessage>;
@@ -122,4 +124,16 @@ function withOneSystemPrompt(before: ModelRequest, after: ModelRequest): ModelRe
     return { ...after, systemMessage: new SystemMessage(after.systemPrompt) };
   }
   return after;
+}
+
+/** Several updates of the state as one: messages in order, files by path, else the last one counts. */
+export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
+  const messages = updates.flatMap((update) => update.messages ?? []);
+  const files: StateUpdate["files"] = Object.assign({}, ...updates.map((update) => update.files ?? {}));
+  const merged: StateUpdate = Object.assign({}, ...updates);
+  return {
+    ...merged,
+    ...(messages.length > 0 ? { messages } : {}),
+    ...(Object.keys(files ?? {}).length > 0 ? { files } : {}),
+  };
 }

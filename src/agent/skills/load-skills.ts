@@ -1,0 +1,58 @@
+import type { Backend } from "../../backends/backend.ts";
+import { contentOf } from "../../backends/file-data.ts";
+import { joinPath, withoutSlash } from "../../backends/paths.ts";
+import type { Logger } from "../../core/logger.ts";
+import { parseSkill, type SkillMetadata } from "./parse-skill.ts";
+
+const FILE = "SKILL.md";
+const MAX_BYTES = 10 * 1024 * 1024;
+
+/**
+ * The skills of all sources. A source is a folder of skill folders, or one skill folder; of skills with
+ * the same name the one from the later source counts. What cannot be read is left out with a warning.
+ */
+export async function loadSkills(
+  backend: Backend,
+  sources: readonly string[],
+  log: Logger,
+): Promise<Record<string, SkillMetadata>> {
+  const skills = new Map<string, SkillMetadata>();
+  for (const source of sources) {
+    for (const path of await skillFiles(backend, source, log)) {
+      const skill = await readSkill(backend, path, log);
+      if (skill) skills.set(skill.name, skill);
+    }
+  }
+  return Object.fromEntries([...skills].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+async function skillFiles(backend: Backend, source: string, log: Logger): Promise<string[]> {
+  const { files, error } = await backend.ls(source);
+  if (!files) {
+    log.warn("skill_source_not_read", { source, error });
+    return [];
+  }
+  const own = files.find(({ path, is_dir }) => !is_dir && path.endsWith(`/${FILE}`));
+  if (own) return [own.path];
+  return files.filter(({ is_dir }) => is_dir).map(({ path }) => joinPath(withoutSlash(path), FILE));
+}
+
+async function readSkill(backend: Backend, path: string, log: Logger): Promise<SkillMetadata | undefined> {
+  const { data, code, error } = await backend.readRaw(path);
+  if (!data) {
+    if (code !== "not_found") log.warn("skill_not_read", { path, error });
+    return undefined;
+  }
+  const content = contentOf(path, data);
+  if (!content.ok || content.content.kind !== "text" || content.content.text.length > MAX_BYTES) {
+    log.warn("skill_skipped", { path, problem: "not a text file of at most 10 MB" });
+    return undefined;
+  }
+  const parsed = parseSkill(path, content.content.text);
+  if (!parsed.ok) {
+    log.warn("skill_skipped", { path, problem: parsed.problem });
+    return undefined;
+  }
+  for (const warning of parsed.warnings) log.warn("skill_format", { path, warning });
+  return parsed.skill;
+}

@@ -1,0 +1,96 @@
+import { StateBackend } from "../backends/state.ts";
+import { ConfigurationError } from "../core/errors.ts";
+import { silentLogger } from "../core/logger.ts";
+import { adaptMiddleware } from "./middleware/adapt.ts";
+import { filesystemMiddleware } from "./middleware/filesystem.ts";
+import { humanInTheLoopMiddleware, type InterruptOn } from "./middleware/human-in-the-loop.ts";
+import { memoryMiddleware } from "./middleware/memory.ts";
+import type { Middleware } from "./middleware/middleware.ts";
+import { patchToolCallsMiddleware } from "./middleware/patch-tool-calls.ts";
+import { promptCachingMiddleware } from "./middleware/prompt-caching.ts";
+import { skillsMiddleware } from "./middleware/skills.ts";
+import { subagentMiddleware } from "./middleware/subagents.ts";
+import { summarizationMiddleware } from "./middleware/summarization.ts";
+import { todoListMiddleware } from "./middleware/todo-list.ts";
+import type { DeepAgentParams, SubAgent } from "./params.ts";
+
+/** The layers of a main agent, outermost first: planning, memory, skills, files, delegation, context. */
+export function mainStack(
+  params: DeepAgentParams,
+  subagents: ReadonlyArray<{ name: string; description: string }>,
+): Middleware[] {
+  const { memory = [], backend = StateBackend, log = silentLogger } = params;
+  const defaults = [
+    ...planning(params),
+    ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
+    ...skills(params, params.skills),
+    filesystemMiddleware(backend, params.filesystem),
+    ...(subagents.length > 0 ? [subagentMiddleware(subagents)] : []),
+    ...context(params),
+  ];
+  return arrange(defaults, params.middleware, params);
+}
+
+/** The layers of a subagent; it has skills of its own and starts no subagents. */
+export function subagentStack(spec: SubAgent, params: DeepAgentParams): Middleware[] {
+  const defaults = [
+    ...planning(params),
+    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem),
+    ...context(params),
+    ...skills(params, spec.skills),
+  ];
+  return arrange(defaults, spec.middleware, params);
+}
+
+/** Whether any call of an agent can need a person. */
+export const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn is InterruptOn =>
+  Object.values(interruptOn ?? {}).some((gate) => gate !== false);
+
+const planning = ({ todos }: DeepAgentParams): Middleware[] =>
+  todos === false ? [] : [todoListMiddleware()];
+
+function skills(
+  { backend = StateBackend, log = silentLogger }: DeepAgentParams,
+  sources: SubAgent["skills"] = [],
+): Middleware[] {
+  return sources.length > 0 ? [skillsMiddleware({ backend, sources, log })] : [];
+}
+
+/** What shapes the conversation on its way to the model. */
+function context(params: DeepAgentParams): Middleware[] {
+  const { backend = StateBackend, log = silentLogger, summarization = {} } = params;
+  return [
+    ...(summarization === false ? [] : [summarizationMiddleware({ ...summarization, backend, log })]),
+    ...(params.promptCaching === false ? [] : [promptCachingMiddleware()]),
+    patchToolCallsMiddleware(),
+  ];
+}
+
+/** Default layers, the caller's after them or in the place of one with the same name, the gate last. */
+function arrange(
+  defaults: readonly Middleware[],
+  own: DeepAgentParams["middleware"],
+  params: DeepAgentParams,
+): Middleware[] {
+  const given = (own ?? []).map((middleware) => adaptMiddleware(middleware));
+  const replaced = defaults.map((layer) => given.find(({ name }) => name === layer.name) ?? layer);
+  const added = given.filter((layer) => !replaced.includes(layer));
+  const gates = gatesAnything(params.interruptOn)
+    ? [humanInTheLoopMiddleware(params.interruptOn, params.log ?? silentLogger)]
+    : [];
+  return uniqueNames([...replaced, ...added, ...gates]);
+}
+
+function uniqueNames(layers: Middleware[]): Middleware[] {
+  const seen = new Set<string>();
+  for (const { name } of layers) {
+    if (seen.has(name)) {
+      throw new ConfigurationError(
+        "MIDDLEWARE_NAME_COLLISION",
+        `Two middleware are named '${name}'; names must differ.`,
+      );
+    }
+    seen.add(name);
+  }
+  return layers;
+}

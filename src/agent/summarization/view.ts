@@ -1,0 +1,85 @@
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { headOf } from "../../core/text.ts";
+
+/** What was compacted in a thread; the messages themselves stay in its state. */
+export interface Compaction {
+  /** Id of the first message that the model still sees as it is. */
+  keptFrom?: string;
+  /** What stands for everything before it. */
+  summary?: string;
+  /** Id of the first message whose long arguments are shown in full. */
+  fullFrom?: string;
+}
+
+const LONG_ARGUMENT = 2000;
+const SHORTENED = ["content", "old_string", "new_string"] as const;
+
+/** The messages as the model sees them after what was compacted so far. */
+export function compactedView(messages: BaseMessage[], compaction: Compaction): BaseMessage[] {
+  const kept = sinceId(messages, compaction.keptFrom);
+  const full = kept.findIndex(({ id }) => id !== undefined && id === compaction.fullFrom);
+  const shortened =
+    full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
+  if (compaction.summary === undefined || kept === messages) return shortened;
+  return [summaryMessage(compaction.summary), ...shortened];
+}
+
+/** `messages` from the one with this id on; all of them when it is not there. */
+export function sinceId(messages: BaseMessage[], id: string | undefined): BaseMessage[] {
+  const index = id === undefined ? -1 : messages.findIndex((message) => message.id === id);
+  return index <= 0 ? messages : messages.slice(index);
+}
+
+const shortenedOf = new WeakMap<BaseMessage, BaseMessage>();
+
+/** A reply whose long file contents in tool arguments are cut; ids and everything else stay. */
+function shortenArguments(message: BaseMessage): BaseMessage {
+  if (!AIMessage.isInstance(message)) return message;
+  const known = shortenedOf.get(message);
+  if (known) return known;
+  const calls = message.tool_calls ?? [];
+  const shorter = calls.map((call) => ({ ...call, args: shortArgs(call.args) }));
+  const changed = shorter.some((call, i) => call.args !== calls[i]?.args);
+  const result = changed ? replaceCalls(message, shorter) : message;
+  shortenedOf.set(message, result);
+  return result;
+}
+
+function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
+  const long = SHORTENED.filter((key) => {
+    const value = args[key];
+    return typeof value === "string" && value.length > LONG_ARGUMENT;
+  });
+  if (long.length === 0) return args;
+  const cut = long.map((key) => {
+    const value = String(args[key]);
+    return [key, `${headOf(value, 200)}\n[… shortened here; ${value.length} characters were passed]`];
+  });
+  return { ...args, ...Object.fromEntries(cut) };
+}
+
+/** Providers may repeat a call as a content block: the block is cut the same way. */
+function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_calls"]>): AIMessage {
+  const argsById = new Map(calls.map(({ id, args }) => [id, args]));
+  const content =
+    typeof message.content === "string"
+      ? message.content
+      : message.content.map((block) =>
+          block.type === "tool_use" && "id" in block && typeof block.id === "string"
+            ? { ...block, input: argsById.get(block.id) ?? {} }
+            : block,
+        );
+  return new AIMessage({
+    content,
+    tool_calls: calls,
+    additional_kwargs: message.additional_kwargs,
+    response_metadata: message.response_metadata,
+    ...(message.id ? { id: message.id } : {}),
+    ...(message.name ? { name: message.name } : {}),
+    ...(message.invalid_tool_calls ? { invalid_tool_calls: message.invalid_tool_calls } : {}),
+  });
+}
+
+function summaryMessage(summary: string): HumanMessage {
+  return new HumanMessage({ content: summary, additional_kwargs: { lc_source: "summarization" } });
+}
