@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { anything, assert, dictionary, jsonValue, property, string } from "fast-check";
 import { expect, test } from "vitest";
 import {
   approvalForm,
@@ -54,7 +54,8 @@ test("control characters and reordering marks of a command never reach the perso
     anApproval({ preview: { kind: "command", summary: detail, detail } }),
     PLACE,
   );
-  expect(message).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
+  expect(message.split("").filter((unit) => unit < " " && unit !== "\n")).toEqual([]);
+  expect(message).not.toContain("\u202e");
   expect(message).toContain("    rm [2Kls/etc");
 });
 
@@ -116,8 +117,8 @@ test.each([
 });
 
 test("no content whatsoever approves without the word approve", () => {
-  fc.assert(
-    fc.property(fc.anything(), (content) => {
+  assert(
+    property(anything(), (content) => {
       const answer = decisionOf(anApproval(), content);
       if (!answer.ok || answer.decision.type !== "approve") return;
       expect(content).toMatchObject({ decision: "approve" });
@@ -126,8 +127,8 @@ test("no content whatsoever approves without the word approve", () => {
 });
 
 test("the arguments offered for editing mean the same arguments, whatever they are", () => {
-  fc.assert(
-    fc.property(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), (args) => {
+  assert(
+    property(dictionary(string({ unit: "binary" }), jsonValue()), (args) => {
       const approval = anApproval({ args });
       const field = approvalForm(approval, PLACE).requestedSchema.properties["edited_args"];
       const offered = field !== undefined && "default" in field ? String(field.default) : "";

@@ -1,5 +1,3 @@
-import type { Transport as ModernTransport } from "@modelcontextprotocol/client";
-import type { Transport as FirstTransport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { InMemoryTransport, type AuthInfo } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
@@ -11,8 +9,14 @@ import { createServerFactory } from "../../src/server/create-server.ts";
 import type { ServerDeps } from "../../src/server/deps.ts";
 import { createResourceChanges } from "../../src/server/resources/bus.ts";
 import { calling, cleanUpWith, databaseFile, ME, noteTool, openServer } from "../runs/support.ts";
-import { connectClient, type ClientOptions, type Connector, type TestClient } from "../support/clients.ts";
-import type { ScriptedToolCall } from "../support/scripted-model.ts";
+import {
+  connectClient,
+  type ClientKind,
+  type ClientOptions,
+  type Connector,
+  type TestClient,
+} from "../support/clients.ts";
+import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 
 export const STATE_KEY = new Uint8Array(32).fill(7);
 
@@ -47,9 +51,8 @@ export function inMemory(deps: ServerDeps): Connector {
     return client;
   };
   return {
-    // The transports of both SDKs have the same shape.
-    first: () => open() as unknown as FirstTransport,
-    modern: () => open() as unknown as ModernTransport,
+    first: open,
+    modern: open,
   };
 }
 
@@ -58,6 +61,17 @@ export async function connect(deps: ServerDeps, options: ClientOptions): Promise
   cleanUpWith(() => client.close());
   return client;
 }
+
+/** Runs whose agent answers at once. */
+export function plainRuns(answer = "hello"): RunService {
+  return openServer(databaseFile(), { model: scriptedModel(() => ({ text: answer })) }).service;
+}
+
+export const connectTo = (service: RunService, kind: ClientKind): Promise<TestClient> =>
+  connect(
+    depsFor(async () => service),
+    { kind },
+  );
 
 /** Runs whose agent makes these calls at once, each of which a person has to approve, and then answers. */
 export function approvalRuns(...calls: ScriptedToolCall[]): { service: RunService; notes: string[] } {

@@ -29,7 +29,10 @@ const always = (answer: FormAnswer) => () => answer;
 test.each(CLIENT_KINDS)("%s: an approved call runs once, in the run that the call started", async (kind) => {
   const { service, notes } = approvalRuns(note("a"));
   const { forms, answer } = person(always(approve));
-  const client = await connect(depsFor(async () => service), { kind, person: answer });
+  const client = await connect(
+    depsFor(async () => service),
+    { kind, person: answer },
+  );
   const result = await client.call("run_deep_agent", { task: "note a" });
   expect(result).toMatchObject({ isError: false, structured: { status: "completed", answer: "noted a" } });
   expect(result.text).toContain("noted a");
@@ -38,51 +41,70 @@ test.each(CLIENT_KINDS)("%s: an approved call runs once, in the run that the cal
   expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
 });
 
-test.each(CLIENT_KINDS)("%s: a rejected call does not run, its sibling does, the agent goes on", async (kind) => {
-  const { service, notes } = approvalRuns(note("a"), note("b"));
-  const { forms, answer } = person(
-    ({ message }) => (message.includes('"a"') ? reject : approve),
-    ({ message }) => (message.includes('"a"') ? reject : approve),
-  );
-  const client = await connect(depsFor(async () => service), { kind, person: answer });
-  const { structured } = await client.call("run_deep_agent", { task: "note a and b" });
-  expect(structured).toMatchObject({ status: "completed", answer: "no, thanks; noted b" });
-  expect(notes).toEqual(["b"]);
-  expect(forms).toHaveLength(2);
-});
+test.each(CLIENT_KINDS)(
+  "%s: a rejected call does not run, its sibling does, the agent goes on",
+  async (kind) => {
+    const { service, notes } = approvalRuns(note("a"), note("b"));
+    const { forms, answer } = person(
+      ({ message }) => (message.includes('"a"') ? reject : approve),
+      ({ message }) => (message.includes('"a"') ? reject : approve),
+    );
+    const client = await connect(
+      depsFor(async () => service),
+      { kind, person: answer },
+    );
+    const { structured } = await client.call("run_deep_agent", { task: "note a and b" });
+    expect(structured).toMatchObject({ status: "completed", answer: "no, thanks; noted b" });
+    expect(notes).toEqual(["b"]);
+    expect(forms).toHaveLength(2);
+  },
+);
 
-test.each(CLIENT_KINDS)("%s: an edit runs the changed arguments; what cannot be run is asked again", async (kind) => {
-  const { service, notes } = approvalRuns(note("a"));
-  const edit = (edited: string) => always({ action: "accept", content: { decision: "edit", edited_args: edited } });
-  const { forms, answer } = person(
-    edit("{ text"),
-    edit('{"txet":"b"}'),
-    edit(JSON.stringify({ text: "far more than twenty characters" })),
-    edit('{"text":"b"}'),
-  );
-  const client = await connect(depsFor(async () => service), { kind, person: answer });
-  const { structured } = await client.call("run_deep_agent", { task: "note a" });
-  expect(structured).toMatchObject({ status: "completed" });
-  expect(notes).toEqual(["b"]);
-  expect(forms[1]?.message).toContain("not valid JSON");
-  expect(forms[2]?.message).toMatch(/text/);
-  expect(forms[3]?.message).toMatch(/text/);
-});
+test.each(CLIENT_KINDS)(
+  "%s: an edit runs the changed arguments; what cannot be run is asked again",
+  async (kind) => {
+    const { service, notes } = approvalRuns(note("a"));
+    const edit = (edited: string) =>
+      always({ action: "accept", content: { decision: "edit", edited_args: edited } });
+    const { forms, answer } = person(
+      edit("{ text"),
+      edit('{"txet":"b"}'),
+      edit(JSON.stringify({ text: "far more than twenty characters" })),
+      edit('{"text":"b"}'),
+    );
+    const client = await connect(
+      depsFor(async () => service),
+      { kind, person: answer },
+    );
+    const { structured } = await client.call("run_deep_agent", { task: "note a" });
+    expect(structured).toMatchObject({ status: "completed" });
+    expect(notes).toEqual(["b"]);
+    expect(forms[1]?.message).toContain("not valid JSON");
+    expect(forms[2]?.message).toMatch(/text/);
+    expect(forms[3]?.message).toMatch(/text/);
+  },
+);
 
-test.each(CLIENT_KINDS)("%s: a closed form leaves the approval open, and the next check asks again", async (kind) => {
-  const { service, notes } = approvalRuns(note("a"));
-  const { forms, answer } = person(always({ action: "cancel" }), always(approve));
-  const client = await connect(depsFor(async () => service), { kind, person: answer });
-  const first = await client.call("run_deep_agent", { task: "note a" });
-  expect(first).toMatchObject({ isError: false, structured: { status: "input_required" } });
-  expect(first.structured["approvals"]).toMatchObject([{ tool: "note" }]);
-  expect(forms).toHaveLength(1);
-  const id = String(first.structured["run_id"]);
-  await client.call("check_deep_agent", { run_id: id });
-  await reach(service, id, "completed");
-  expect(notes).toEqual(["a"]);
-  expect(forms).toHaveLength(2);
-});
+test.each(CLIENT_KINDS)(
+  "%s: a closed form leaves the approval open, and the next check asks again",
+  async (kind) => {
+    const { service, notes } = approvalRuns(note("a"));
+    const { forms, answer } = person(always({ action: "cancel" }), always(approve));
+    const client = await connect(
+      depsFor(async () => service),
+      { kind, person: answer },
+    );
+    const first = await client.call("run_deep_agent", { task: "note a" });
+    expect(first).toMatchObject({ isError: false, structured: { status: "input_required" } });
+    expect(first.structured["approvals"]).toMatchObject([{ tool: "note" }]);
+    expect(forms).toHaveLength(1);
+    const id = String(first.structured["run_id"]);
+    await client.call("check_deep_agent", { run_id: id });
+    await reach(service, id, "completed");
+    expect(notes).toEqual(["a"]);
+    expect(forms).toHaveLength(2);
+  },
+);
 
 test.each(CLIENT_KINDS)("%s: a decline rejects when a person had the time to read", async (kind) => {
   const { clock, turn } = turnable();
@@ -91,7 +113,10 @@ test.each(CLIENT_KINDS)("%s: a decline rejects when a person had the time to rea
     turn(1500);
     return { action: "decline" };
   };
-  const client = await connect(depsFor(async () => service, { clock }), { kind, person: answer });
+  const client = await connect(
+    depsFor(async () => service, { clock }),
+    { kind, person: answer },
+  );
   const { structured } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "completed", answer: "declined by the user" });
   expect(notes).toEqual([]);
@@ -112,7 +137,10 @@ test.each(CLIENT_KINDS)("%s: a client that declines by itself decides nothing", 
 test.each(CLIENT_KINDS)("%s: nonsense in a form decides nothing", async (kind) => {
   const { service, notes } = approvalRuns(note("a"));
   const answer = (): FormAnswer => ({ action: "accept", content: { decision: "" } });
-  const client = await connect(depsFor(async () => service), { kind, person: answer });
+  const client = await connect(
+    depsFor(async () => service),
+    { kind, person: answer },
+  );
   const { structured } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "input_required" });
   expect(notes).toEqual([]);
@@ -120,7 +148,10 @@ test.each(CLIENT_KINDS)("%s: nonsense in a form decides nothing", async (kind) =
 
 test.each(CLIENT_KINDS)("%s: without forms the call gives a handle and nothing is approved", async (kind) => {
   const { service, notes } = approvalRuns(note("a"));
-  const client = await connect(depsFor(async () => service), { kind });
+  const client = await connect(
+    depsFor(async () => service),
+    { kind },
+  );
   const { structured, text, raw } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "input_required", next: { tool: "check_deep_agent" } });
   expect(text).toContain("cannot show an approval form");
@@ -145,15 +176,24 @@ test("2025 era: a form still open when the window closes is taken back, its appr
 
 test("2025 era: a decision made elsewhere takes the open form back and the call goes on", async () => {
   const { service, notes } = approvalRuns(note("a"));
-  const client = await connect(depsFor(async () => service), {
-    kind: "v1",
-    person: async () => {
-      const [run] = await service.list(ME, { limit: 1 });
-      const view = await service.view(ME, run?.id ?? "");
-      await service.decide(ME, run?.id ?? "", view?.approvals[0]?.id ?? "", { type: "approve" }, "elsewhere");
-      return new Promise<FormAnswer>(() => {});
+  const client = await connect(
+    depsFor(async () => service),
+    {
+      kind: "v1",
+      person: async () => {
+        const [run] = await service.list(ME, { limit: 1 });
+        const view = await service.view(ME, run?.id ?? "");
+        await service.decide(
+          ME,
+          run?.id ?? "",
+          view?.approvals[0]?.id ?? "",
+          { type: "approve" },
+          "elsewhere",
+        );
+        return new Promise<FormAnswer>(() => {});
+      },
     },
-  });
+  );
   const { structured } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "completed", answer: "noted a" });
   expect(notes).toEqual(["a"]);

@@ -13,7 +13,7 @@ async function listed(mode: "legacy" | { pin: string }) {
   return (await client.listTools()).tools;
 }
 
-test.each(["legacy", { pin: "2026-07-28" }])("tools/list in %j is under 6 kB", async (mode) => {
+test.each(["legacy", { pin: "2026-07-28" }] as const)("tools/list in %j is under 6 kB", async (mode) => {
   const tools = await listed(mode);
   expect(tools.map(({ name }) => name)).toEqual([
     "run_deep_agent",

@@ -1,0 +1,207 @@
+import { InMemoryTransport, type JSONRPCMessage } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { expect, test } from "vitest";
+import { createServerFactory } from "../../../src/server/create-server.ts";
+import type { ServerDeps } from "../../../src/server/deps.ts";
+import { cleanUpWith, ME, note, reach } from "../../runs/support.ts";
+import { approvalRuns, depsFor, type DepsOptions } from "../support.ts";
+
+interface Asked {
+  resultType: string;
+  inputRequests: Record<string, { params: { message: string } }>;
+  requestState: string;
+}
+
+interface Ended {
+  resultType: string;
+  isError?: boolean;
+  content: { text: string }[];
+  structuredContent: { run_id: string; status: string; approvals: { id: string }[]; answer: string };
+}
+
+const APPROVE = { action: "accept", content: { decision: "approve" } };
+
+/** A 2026-07-28 client that shows what is on the wire. */
+async function rawClient(deps: ServerDeps, capabilities: object = { elicitation: { form: {} } }) {
+  const [client, server] = InMemoryTransport.createLinkedPair();
+  const handle = serveStdio(createServerFactory(deps), { transport: server });
+  cleanUpWith(() => handle.close());
+  const waiting = new Map<number, (message: JSONRPCMessage) => void>();
+  client.onmessage = (message) => {
+    if ("id" in message && typeof message.id === "number") waiting.get(message.id)?.(message);
+  };
+  await client.start();
+  let id = 0;
+  const call = async (name: string, args: object, extra: object = {}): Promise<Record<string, unknown>> => {
+    id += 1;
+    const answered = new Promise<JSONRPCMessage>((resolve) => waiting.set(id, resolve));
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+      "io.modelcontextprotocol/clientCapabilities": capabilities,
+    };
+    const params = { name, arguments: { ...args }, _meta, ...extra };
+    await client.send({ jsonrpc: "2.0", id, method: "tools/call", params });
+    return { ...(await answered) };
+  };
+  const result = async <Result>(name: string, args: object, extra?: object): Promise<Result> =>
+    (await call(name, args, extra))["result"] as Result; // each test names the shape it looks at
+  return { call, result };
+}
+
+const TASK = { task: "note a" };
+
+async function asked(options: DepsOptions = {}) {
+  const { service, notes } = approvalRuns(note("a"), note("b"));
+  const client = await rawClient(depsFor(async () => service, options));
+  const first = await client.result<Asked>("run_deep_agent", TASK);
+  const keys = Object.keys(first.inputRequests);
+  const runId = (await service.list(options.principalOf?.(undefined) ?? ME, { limit: 1 }))[0]?.id ?? "";
+  const all = Object.fromEntries(keys.map((key) => [key, APPROVE]));
+  return { service, notes, client, first, keys, runId, all };
+}
+
+test("approvals of one moment are asked together, and the state tells no task, argument or path", async () => {
+  const { first, keys } = await asked();
+  expect(first.resultType).toBe("input_required");
+  expect(keys).toHaveLength(2);
+  const messages = Object.values(first.inputRequests).map(({ params }) => params.message);
+  expect(messages[0]).toContain("approval 1 of 2");
+  expect(messages[1]).toContain("approval 2 of 2");
+  const payload = Buffer.from(first.requestState.split(".")[1] ?? "", "base64url").toString();
+  expect(payload).not.toMatch(/note a|"text"|\//);
+});
+
+test("the repeated call goes on with its run; a replay of the same state decides nothing again", async () => {
+  const { service, notes, client, first, all } = await asked();
+  const again = { inputResponses: all, requestState: first.requestState };
+  const ended = await client.result<Ended>("run_deep_agent", TASK, again);
+  expect(ended).toMatchObject({ resultType: "complete", structuredContent: { status: "completed" } });
+  expect([...notes].sort()).toEqual(["a", "b"]);
+  const replayed = await client.result<Ended>("run_deep_agent", TASK, again);
+  expect(replayed.structuredContent).toMatchObject({
+    run_id: ended.structuredContent.run_id,
+    status: "completed",
+  });
+  expect(notes).toHaveLength(2);
+  expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+});
+
+test("answers may come one by one: what is missing is asked again under a new key", async () => {
+  const { notes, client, first, keys, all } = await asked();
+  const [one = "", other = ""] = keys;
+  const second = await client.result<Asked>("run_deep_agent", TASK, {
+    inputResponses: { [one]: APPROVE },
+    requestState: first.requestState,
+  });
+  expect(second.resultType).toBe("input_required");
+  const [key = ""] = Object.keys(second.inputRequests);
+  expect(key.split("@")[0]).toBe(other.split("@")[0]);
+  expect(key).not.toBe(other);
+  const ended = await client.result<Ended>("run_deep_agent", TASK, {
+    inputResponses: { ...all, [key]: APPROVE },
+    requestState: second.requestState,
+  });
+  expect(ended.structuredContent.status).toBe("completed");
+  expect(notes).toHaveLength(2);
+});
+
+test("a closed form is not shown again in this call, but its sibling is", async () => {
+  const { notes, client, first, keys } = await asked();
+  const [one = "", other = ""] = keys;
+  const second = await client.result<Asked>("run_deep_agent", TASK, {
+    inputResponses: { [one]: { action: "cancel" } },
+    requestState: first.requestState,
+  });
+  const [key = ""] = Object.keys(second.inputRequests);
+  expect(Object.keys(second.inputRequests)).toHaveLength(1);
+  expect(key.split("@")[0]).toBe(other.split("@")[0]);
+  const ended = await client.result<Ended>("run_deep_agent", TASK, {
+    inputResponses: { [key]: { action: "cancel" } },
+    requestState: second.requestState,
+  });
+  expect(ended.structuredContent).toMatchObject({ status: "input_required" });
+  expect(ended.structuredContent.approvals).toHaveLength(2);
+  expect(notes).toEqual([]);
+});
+
+test("answers of another kind decide nothing", async () => {
+  const { notes, client, first, keys } = await asked();
+  const responses = [
+    { roots: [] },
+    { role: "assistant", content: { type: "text", text: "approve" }, model: "m" },
+  ];
+  const ended = await client.result<Ended>("run_deep_agent", TASK, {
+    inputResponses: Object.fromEntries(keys.map((key, index) => [key, responses[index]])),
+    requestState: first.requestState,
+  });
+  expect(ended.structuredContent).toMatchObject({ status: "input_required" });
+  expect(notes).toEqual([]);
+});
+
+test("changed arguments, or another run, make the answers void", async () => {
+  const { service, notes, client, first, all, runId } = await asked();
+  const again = { inputResponses: all, requestState: first.requestState };
+  const other = await client.result<Ended>("run_deep_agent", { task: "note z" }, again);
+  expect(other).toMatchObject({ isError: true });
+  expect(other.content[0]?.text).toContain(runId);
+  const thread = await client.result<Ended>("run_deep_agent", { ...TASK, thread_id: "thr_x" }, again);
+  expect(thread).toMatchObject({ isError: true });
+  const check = await client.result<Ended>("check_deep_agent", { run_id: "run_other" }, again);
+  expect(check).toMatchObject({ isError: true });
+  expect(notes).toEqual([]);
+  expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+});
+
+test("a forged, damaged or foreign state is refused by the protocol", async () => {
+  const { service, notes, client, first, all } = await asked();
+  const damaged = `${first.requestState.slice(0, -2)}xx`;
+  for (const requestState of [damaged, "v1.e30.AAAA", "hello"]) {
+    const answer = await client.call("run_deep_agent", TASK, { inputResponses: all, requestState });
+    expect(answer["error"]).toMatchObject({ code: -32602 });
+  }
+  const stranger = await rawClient(depsFor(async () => service, { principalOf: () => "someone else" }));
+  const answer = await stranger.call("run_deep_agent", TASK, {
+    inputResponses: all,
+    requestState: first.requestState,
+  });
+  expect(answer["error"]).toMatchObject({ code: -32602 });
+  expect(notes).toEqual([]);
+});
+
+test("a run cancelled while the person reads stays cancelled", async () => {
+  const { service, notes, client, first, all, runId } = await asked();
+  await service.cancel(ME, runId, "not needed");
+  const ended = await client.result<Ended>("run_deep_agent", TASK, {
+    inputResponses: all,
+    requestState: first.requestState,
+  });
+  expect(ended.structuredContent.status).toBe("cancelled");
+  expect(notes).toEqual([]);
+});
+
+test("a client that never decides gets a handle after some rounds", async () => {
+  const { client, first, service, runId } = await asked();
+  let answer: Asked | Ended = first;
+  let rounds = 0;
+  while ("requestState" in answer) {
+    rounds += 1;
+    answer = await client.result<Asked | Ended>("run_deep_agent", TASK, {
+      inputResponses: {},
+      requestState: answer.requestState,
+    });
+  }
+  expect(rounds).toBe(8);
+  expect(answer.structuredContent.status).toBe("input_required");
+  expect((await reach(service, runId, "input_required")).approvals).toHaveLength(2);
+});
+
+test("without the capability nothing is asked: a handle, not a protocol error", async () => {
+  const { service } = approvalRuns(note("a"));
+  const client = await rawClient(
+    depsFor(async () => service),
+    {},
+  );
+  const ended = await client.result<Ended>("run_deep_agent", TASK);
+  expect(ended).toMatchObject({ resultType: "complete", structuredContent: { status: "input_required" } });
+});

@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import { calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
+import { CLIENT_KINDS } from "../../support/clients.ts";
+import { deferred } from "../../support/harness-deferred.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
+import { connectTo } from "../support.ts";
+
+test.each(CLIENT_KINDS)(
+  "%s: wait_seconds 0 gives a handle; check waits for the end; cancel ends",
+  async (kind) => {
+    const thinking = deferred();
+    const model = scriptedModel(async () => {
+      await thinking.promise;
+      return { text: "done" };
+    });
+    const { service } = openServer(databaseFile(), { model });
+    const client = await connectTo(service, kind);
+    const { structured } = await client.call("run_deep_agent", { task: "x", wait_seconds: 0 });
+    expect(structured).toMatchObject({ status: "working", next: { tool: "check_deep_agent" } });
+    const checking = client.call("check_deep_agent", { run_id: structured["run_id"] });
+    thinking.resolve();
+    expect((await checking).structured).toMatchObject({ status: "completed", answer: "done" });
+    const late = await client.call("cancel_deep_agent", { run_id: structured["run_id"], reason: "too late" });
+    expect(late.structured).toMatchObject({ status: "completed", answer: "done" });
+  },
+);
+
+test.each(CLIENT_KINDS)("%s: giving up on a call does not end its run", async (kind) => {
+  const started = deferred();
+  const thinking = deferred();
+  const model = scriptedModel(async () => {
+    started.resolve();
+    await thinking.promise;
+    return { text: "done" };
+  });
+  const { service } = openServer(databaseFile(), { model });
+  const client = await connectTo(service, kind);
+  const controller = new AbortController();
+  const call = client.call("run_deep_agent", { task: "x" }, { signal: controller.signal });
+  await started.promise;
+  controller.abort();
+  await expect(call).rejects.toThrow();
+  thinking.resolve();
+  const [run] = await service.list(ME, { limit: 1 });
+  expect((await reach(service, run?.id ?? "", "completed")).run.answer).toBe("done");
+});
+
+test.each(CLIENT_KINDS)("%s: progress grows and names the steps", async (kind) => {
+  const { service } = openServer(databaseFile(), { model: calling(note("a")), tools: [noteTool([])] });
+  const client = await connectTo(service, kind);
+  const lines: [string, number][] = [];
+  await client.call(
+    "run_deep_agent",
+    { task: "x" },
+    { onProgress: (line, progress) => lines.push([line, progress]) },
+  );
+  const own = lines.filter(([line]) => !line.startsWith("Fulfilling"));
+  expect(own[0]?.[0]).toMatch(/^run run_\S+: started/);
+  expect(own.map(([line]) => line)).toContain("note");
+  expect(own.every(([, value], index) => index === 0 || value > (own[index - 1]?.[1] ?? 0))).toBe(true);
+});
+
+test.each(CLIENT_KINDS)("%s: a check returns at the first change that shows", async (kind) => {
+  const more = deferred();
+  const todos = [{ content: "look", status: "in_progress" }];
+  const model = scriptedModel(async ({ messages }) => {
+    if (messages.at(-1)?.type === "tool") await new Promise<never>(() => {});
+    await more.promise;
+    return { toolCalls: [{ name: "write_todos", args: { todos } }] };
+  });
+  const { service } = openServer(databaseFile(), { model });
+  const client = await connectTo(service, kind);
+  const { structured } = await client.call("run_deep_agent", { task: "x", wait_seconds: 0 });
+  expect(structured["todos"]).toEqual([]);
+  const checking = client.call("check_deep_agent", { run_id: structured["run_id"] });
+  more.resolve();
+  expect((await checking).structured).toMatchObject({ status: "working", todos });
+});

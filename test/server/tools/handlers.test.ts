@@ -1,0 +1,176 @@
+import { expect, test } from "vitest";
+import { ConfigurationError } from "../../../src/core/errors.ts";
+import { createLogger } from "../../../src/core/logger.ts";
+import { databaseFile, note, openServer, reach } from "../../runs/support.ts";
+import { CLIENT_KINDS } from "../../support/clients.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
+import { approvalRuns, connect, connectTo, depsFor, plainRuns } from "../support.ts";
+
+test.each(CLIENT_KINDS)(
+  "%s: a run that ends in the window gives its answer in text and structure",
+  async (kind) => {
+    const client = await connectTo(plainRuns("the answer"), kind);
+    const { text, structured, isError } = await client.call("run_deep_agent", { task: "say it" });
+    expect(isError).toBe(false);
+    expect(structured).toMatchObject({ status: "completed", answer: "the answer", todos: [], agents: [] });
+    expect(text).toMatch(/^the answer/);
+  },
+);
+
+test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", async (kind) => {
+  const client = await connectTo(plainRuns(), kind);
+  const cases: [string, Record<string, unknown>, string][] = [
+    ["run_deep_agent", { task: "x", taks: 1 }, 'unknown argument "taks"; the arguments are task, thread_id'],
+    ["run_deep_agent", {}, "task:"],
+    ["run_deep_agent", { task: "  " }, "task: describe the task in words"],
+    ["run_deep_agent", { task: "x", wait_seconds: -1 }, "wait_seconds:"],
+    ["check_deep_agent", { run_id: 7 }, "run_id:"],
+    ["answer_deep_agent", { run_id: "r", approval_id: "a", decision: "yes" }, "decision:"],
+    ["read_agent_file", { path: "/a", limit: 0 }, "limit:"],
+    ["search_memories", { query: "x", limit: 1000 }, "limit:"],
+  ];
+  for (const [tool, args, problem] of cases) {
+    const { text, isError } = await client.call(tool, args);
+    expect(isError).toBe(true);
+    expect(text).toContain(problem);
+    expect(text).not.toMatch(/\n\s+at |\/work\/|node_modules/);
+  }
+  await expect(client.call("run_deep_agnet", { task: "x" })).rejects.toThrow("run_deep_agnet");
+});
+
+test.each(CLIENT_KINDS)("%s: a run of someone else looks like one that does not exist", async (kind) => {
+  const { service } = approvalRuns(note("a"));
+  const started = await service.start("someone else", { task: "secret" });
+  const foreign = started.ok ? started.run.id : "";
+  const client = await connect(
+    depsFor(async () => service, { config: { approvals: { allowModelAnswers: true } } }),
+    { kind },
+  );
+  const calls = (id: string): [string, Record<string, unknown>][] => [
+    ["check_deep_agent", { run_id: id }],
+    ["cancel_deep_agent", { run_id: id }],
+    ["answer_deep_agent", { run_id: id, approval_id: "a", decision: "approve" }],
+    ["read_agent_file", { path: "/a", run_id: id }],
+  ];
+  const unknown = `run_${"x".repeat(24)}`;
+  for (const [index, [tool, args]] of calls(foreign).entries()) {
+    const theirs = await client.call(tool, args);
+    const nobodys = await client.call(tool, calls(unknown)[index]?.[1] ?? {});
+    expect(theirs.isError).toBe(true);
+    expect(theirs.text).toContain("No run has the id");
+    expect(theirs.text.replaceAll(foreign, "ID")).toBe(nobodys.text.replaceAll(unknown, "ID"));
+  }
+});
+
+test.each(CLIENT_KINDS)("%s: what the service refuses is told as it is", async (kind) => {
+  const client = await connectTo(plainRuns(), kind);
+  const { text, isError } = await client.call("run_deep_agent", { task: "x", thread_id: "thr_none" });
+  expect(isError).toBe(true);
+  expect(text).toContain("There is no thread thr_none");
+});
+
+test.each(CLIENT_KINDS)("%s: the same key and task give the same run", async (kind) => {
+  const client = await connectTo(plainRuns(), kind);
+  const args = { task: "x", idempotency_key: "k" };
+  const first = await client.call("run_deep_agent", args);
+  const second = await client.call("run_deep_agent", args);
+  expect(second.structured["run_id"]).toBe(first.structured["run_id"]);
+});
+
+test.each(CLIENT_KINDS)(
+  "%s: a failed run is an error with a stable reason and all there is",
+  async (kind) => {
+    const model = scriptedModel(() => {
+      throw Object.assign(new Error("no such key"), { status: 401 });
+    });
+    const { service } = openServer(databaseFile(), { model });
+    const client = await connectTo(service, kind);
+    const { structured, text, isError } = await client.call("run_deep_agent", { task: "x" });
+    expect(isError).toBe(true);
+    expect(structured).toMatchObject({ status: "failed", failure_reason: "model_auth" });
+    expect(text).toContain("failed (model_auth)");
+  },
+);
+
+test.each(CLIENT_KINDS)("%s: cancel tells the reason, and the run stays cancelled", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const client = await connectTo(service, kind);
+  const { structured } = await client.call("run_deep_agent", { task: "x" });
+  const id = structured["run_id"];
+  const cancelled = await client.call("cancel_deep_agent", { run_id: id, reason: "changed my mind" });
+  expect(cancelled).toMatchObject({ isError: false, structured: { status: "cancelled" } });
+  expect(cancelled.text).toContain("changed my mind");
+  expect((await client.call("check_deep_agent", { run_id: id })).structured).toMatchObject({
+    status: "cancelled",
+  });
+  expect(notes).toEqual([]);
+});
+
+test.each(CLIENT_KINDS)("%s: a model may not answer unless the user allows it", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"), note("b"), note("c"));
+  const strict = await connectTo(service, kind);
+  const { structured } = await strict.call("run_deep_agent", { task: "x" });
+  const id = String(structured["run_id"]);
+  const { approvals } = await reach(service, id, "input_required");
+  const ids = approvals.map((approval) => approval.id);
+  const answer = (index: number, decision: string, extra: object = {}) => ({
+    run_id: id,
+    approval_id: ids[index],
+    decision,
+    ...extra,
+  });
+  const refused = await strict.call("answer_deep_agent", answer(0, "approve"));
+  expect(refused).toMatchObject({ isError: true });
+  expect(refused.text).toContain("approvals.allowModelAnswers");
+
+  const config = { approvals: { allowModelAnswers: true } };
+  const allowed = await connect(
+    depsFor(async () => service, { config }),
+    { kind },
+  );
+  expect((await allowed.call("answer_deep_agent", answer(0, "edit"))).text).toContain("needs edited_args");
+  const odd = await allowed.call("answer_deep_agent", answer(0, "approve", { edited_args: { text: "z" } }));
+  expect(odd).toMatchObject({ isError: true });
+  const wrong = await allowed.call("answer_deep_agent", answer(0, "edit", { edited_args: { txet: "z" } }));
+  expect(wrong).toMatchObject({ isError: true });
+  await allowed.call("answer_deep_agent", answer(0, "edit", { edited_args: { text: "z" } }));
+  await allowed.call("answer_deep_agent", answer(1, "reject", { message: "no" }));
+  await allowed.call("answer_deep_agent", answer(2, "approve"));
+  await reach(service, id, "completed");
+  expect([...notes].sort()).toEqual(["c", "z"]);
+  const again = await allowed.call("answer_deep_agent", answer(1, "approve"));
+  expect(again).toMatchObject({ isError: false, structured: { status: "completed" } });
+  expect(notes).toHaveLength(2);
+});
+
+test.each(CLIENT_KINDS)(
+  "%s: an unexpected error is logged under the reference that the client gets",
+  async (kind) => {
+    const lines: string[] = [];
+    const deps = depsFor(() => Promise.reject(new Error("ENOENT /home/me/secret.sqlite")));
+    const client = await connect(
+      { ...deps, logger: createLogger("info", (line) => lines.push(line)) },
+      { kind },
+    );
+    const { text, isError } = await client.call("check_deep_agent", { run_id: "run_1" });
+    expect(isError).toBe(true);
+    expect(text).not.toContain("secret");
+    const reference = /[0-9a-f-]{36}/.exec(text)?.[0] ?? "none";
+    expect(lines.join("")).toContain(reference);
+    expect(lines.join("")).toContain("secret.sqlite");
+  },
+);
+
+test("a wrong configuration found on first use is told with its remedy", async () => {
+  const deps = depsFor(() => Promise.reject(new ConfigurationError("x", "The data directory is read-only.")));
+  const client = await connect(deps, { kind: "v2-modern" });
+  const { text, isError } = await client.call("run_deep_agent", { task: "x" });
+  expect({ text, isError }).toEqual({ text: "The data directory is read-only.", isError: true });
+});
+
+test.each(CLIENT_KINDS)("%s: a started run is among the resources", async (kind) => {
+  const client = await connectTo(plainRuns(), kind);
+  const { structured } = await client.call("run_deep_agent", { task: "x" });
+  const uri = `deepagent://runs/${String(structured["run_id"])}`;
+  expect((await client.listResources()).map((resource) => resource.uri)).toContain(uri);
+});
