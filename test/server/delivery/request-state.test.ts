@@ -27,6 +27,7 @@ async function rawClient(deps: ServerDeps, capabilities: object = { elicitation:
   const handle = serveStdio(createServerFactory(deps), { transport: server });
   cleanUpWith(() => handle.close());
   const waiting = new Map<number, (message: JSONRPCMessage) => void>();
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
   client.onmessage = (message) => {
     if ("id" in message && typeof message.id === "number") waiting.get(message.id)?.(message);
   };
