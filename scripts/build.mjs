@@ -37,7 +37,7 @@ await chmod(bin, 0o755);
 function compileLibrary() {
   const compiler = join(root, "node_modules/typescript/bin/tsc");
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [compiler, "-p", "tsconfig.json"], { cwd: root, stdio: "inherit" });
+    const child = spawn(process.execPath, [compiler, "-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
     child.once("error", reject);
     child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error("tsc failed"))));
   });

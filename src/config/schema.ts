@@ -10,7 +10,6 @@ const subagent = z.strictObject({
   description: z.string().min(1).max(1024),
   systemPrompt: z.string().min(1),
   model: z.string().min(1).optional(),
-  tools: z.array(z.string()).optional(),
 });
 
 /** Everything that can be configured, with its default. Times are seconds. */

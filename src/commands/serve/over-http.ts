@@ -8,7 +8,8 @@ import { atMost, untilSignal } from "./process.ts";
 const CLOSE_MS = 850;
 
 /** Listens until a signal comes; then parks what runs and releases everything. */
-export async function serveOverHttp({ http }: Config, { deps, close }: ServerParts): Promise<void> {
+export async function serveOverHttp({ http }: Config, parts: ServerParts): Promise<void> {
+  const { deps } = parts;
   const { changes, logger } = deps;
   const signal = untilSignal();
   const server = await serveHttp({ ...http, factory: createServerFactory(deps), changes, logger });
@@ -18,6 +19,6 @@ export async function serveOverHttp({ http }: Config, { deps, close }: ServerPar
   logger.info("server.closing", { reason: await signal });
   await atMost(
     CLOSE_MS,
-    server.close().then(() => close()),
+    server.close().then(() => parts.close()),
   );
 }

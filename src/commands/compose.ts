@@ -1,0 +1,150 @@
+import { join } from "node:path";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { buildAgent, buildLlm } from "../agent/agent-core.ts";
+import type { AgentLimits } from "../agent/agent-parts.ts";
+import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
+import type { ModelChoice } from "../agent/models/choose.ts";
+import { folderProblem, realPath } from "../config/paths.ts";
+import type { Config } from "../config/schema.ts";
+import type { Logger } from "../core/logger.ts";
+import { RUN_MIGRATIONS } from "../runs/schema.ts";
+import type { RunService, StartRefusal } from "../runs/service.ts";
+import { createRunService } from "../runs/supervisor.ts";
+import { createCheckpointer } from "../storage/checkpointer.ts";
+import type { SqliteCheckpointer } from "../storage/checkpointer.ts";
+import { openDatabase } from "../storage/database.ts";
+import type { Database } from "../storage/database.ts";
+import { migrate } from "../storage/migrations.ts";
+import { createStore } from "../storage/store.ts";
+import type { SqliteStore } from "../storage/store.ts";
+import { FileTree } from "./compose/file-tree.ts";
+import { searchMemories } from "./compose/memory-search.ts";
+import { approvalGates } from "./compose/write-gates.ts";
+
+export interface RunSettings {
+  config: Config;
+  env: Readonly<Record<string, string | undefined>>;
+  logger: Logger;
+}
+
+/**
+ * Opens storage and puts model, agent and runs together. Closing the service parks what runs and then
+ * closes all of it.
+ */
+export async function openRuns(settings: RunSettings): Promise<RunService> {
+  const { config, env } = settings;
+  const storage = openStorage(config.dataDir);
+  try {
+    const service = assemble(settings, storage, modelChoice({ model: config.model, env }));
+    const park = service.close.bind(service);
+    return Object.assign(service, { close: () => park().finally(() => storage.close()) });
+  } catch (error) {
+    storage.close();
+    throw error;
+  }
+}
+
+function assemble({ config, env, logger }: RunSettings, storage: Storage, choice: ModelChoice): RunService {
+  const { store, checkpointer, database } = storage;
+  const tree = new FileTree(config, store);
+  const model = lazyModel(config, env, logger);
+  const canWork = config.workspace !== undefined && choice.ok;
+  return createRunService({
+    database,
+    agentFor: async ({ principal }) =>
+      buildAgent({
+        model: choice.ok ? await model() : UNUSED_MODEL,
+        backend: tree.withThread(principal),
+        store,
+        checkpointer,
+        interruptOn: approvalGates(config.approvals.write),
+        subagents: config.subagents,
+        limits: limitsOf(config),
+        log: logger,
+      }),
+    tree: async (principal) => tree.mounts(principal),
+    treeWithThread: async (principal) => tree.withThread(principal),
+    searchMemories: (principal, query, limit) => searchMemories(store, principal, query, limit),
+    preflight: async () => obstacle(config, choice),
+    environment: environmentOf(config, choice),
+    // A server that cannot work still answers questions about runs, and leaves them to others.
+    concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
+    log: logger,
+  });
+}
+
+/** Of an agent that only reads threads and checks arguments, because no model can be used. */
+const UNUSED_MODEL = OFFLINE;
+
+interface Storage {
+  /** Runs and memories. */
+  database: Database;
+  checkpointer: SqliteCheckpointer;
+  store: SqliteStore;
+  close(): void;
+}
+
+function openStorage(dataDir: string): Storage {
+  const opened: Database[] = [];
+  const open = (file: string): Database => {
+    const database = openDatabase(join(dataDir, file));
+    opened.push(database);
+    return database;
+  };
+  const close = (): void => {
+    for (const database of opened.toReversed()) database.close();
+  };
+  try {
+    const database = open("deepagent.db");
+    migrate(database, "runs", RUN_MIGRATIONS);
+    const store = createStore(database);
+    const checkpointer = createCheckpointer(open("checkpoints.db"));
+    return { database, store, checkpointer, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** Resolved when the first agent is built; after a failure the next one tries again. */
+function lazyModel({ model }: Config, env: RunSettings["env"], log: Logger): () => Promise<BaseChatModel> {
+  let resolving: Promise<BaseChatModel> | undefined;
+  return () => {
+    resolving ??= buildLlm({ model, env, log }).catch((error: unknown) => {
+      resolving = undefined;
+      throw error;
+    });
+    return resolving;
+  };
+}
+
+function limitsOf({ limits }: Config): AgentLimits {
+  const { parallelSubagents, parallelTools, modelCalls } = limits;
+  return {
+    parallelSubagents,
+    parallelTools,
+    ...(modelCalls === undefined ? {} : { maxIterations: modelCalls }),
+  };
+}
+
+/** Why no run can be started now. */
+function obstacle(config: Config, choice: ModelChoice): { code: StartRefusal; message: string } | undefined {
+  const { workspace } = config;
+  if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };
+  if (folderProblem(workspace) !== undefined) return { code: "workspace_missing", message: WORKSPACE_GONE };
+  return choice.ok ? undefined : { code: "model_not_configured", message: choice.message };
+}
+
+const SET_WORKSPACE =
+  'Set it in the server\'s configuration: --workspace DIR among its arguments, DEEPAGENT_WORKSPACE in its environment or "workspace" in its config file.';
+const NO_WORKSPACE = `No run was started: the server has no workspace, the folder the agent works in. ${SET_WORKSPACE}`;
+const WORKSPACE_GONE = `No run was started: the workspace folder no longer exists or cannot be opened. Restore it, or choose another. ${SET_WORKSPACE}`;
+
+/**
+ * Runs go on where their files are. A run that a language model began is not left to the offline rules,
+ * nor the other way round; another language model may go on with it.
+ */
+function environmentOf({ workspace = "" }: Config, choice: ModelChoice): string {
+  const kind = choice.ok && choice.provider === OFFLINE ? OFFLINE : "model";
+  return JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind });
+}

@@ -1,0 +1,83 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import type { BaseStore } from "@langchain/langgraph-checkpoint";
+import type { Backend } from "../../backends/backend.ts";
+import { CompositeBackend } from "../../backends/composite.ts";
+import { FilesystemBackend } from "../../backends/filesystem.ts";
+import { PolicyBackend } from "../../backends/policy.ts";
+import { StateBackend } from "../../backends/state.ts";
+import { StoreBackend } from "../../backends/store.ts";
+import { snapshotFiles } from "../../backends/thread-files.ts";
+import { packageRoot } from "../../config/package-info.ts";
+import type { Config } from "../../config/schema.ts";
+import type { Principal } from "../../runs/run.ts";
+
+export const WORKSPACE_MOUNT = "/workspace";
+export const MEMORIES_MOUNT = "/memories";
+const SKILLS_MOUNT = "/skills";
+
+/** The folders every run of a principal shares: workspace, memories, skills. */
+export class FileTree {
+  readonly #config: Pick<Config, "workspace" | "skills">;
+  readonly #store: BaseStore;
+
+  constructor(config: Pick<Config, "workspace" | "skills">, store: BaseStore) {
+    this.#config = config;
+    this.#store = store;
+  }
+
+  /** Without a thread: `/` itself holds nothing and takes nothing. */
+  mounts(principal: Principal): Backend {
+    const nothing = new StateBackend({ files: snapshotFiles() });
+    return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(principal));
+  }
+
+  /** With the files of the running thread everywhere else. */
+  withThread(principal: Principal): Backend {
+    return new CompositeBackend(new StateBackend(), this.#routes(principal));
+  }
+
+  #routes(principal: Principal): Record<string, Backend> {
+    const { workspace, skills } = this.#config;
+    return {
+      ...(workspace === undefined
+        ? {}
+        : { [WORKSPACE_MOUNT]: new FilesystemBackend({ rootDir: workspace }) }),
+      [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(principal) }),
+      ...Object.fromEntries(skillFolders(skills).map(([path, folder]) => [path, readOnly(folder)])),
+    };
+  }
+}
+
+/** Where a principal's memories are in the store. Namespaces take a limited alphabet. */
+export function memoryNamespace(principal: Principal): string[] {
+  const isPlain = /^[A-Za-z0-9_.@+-]+$/.test(principal);
+  const owner = isPlain ? principal : `sha256:${createHash("sha256").update(principal).digest("hex")}`;
+  return ["memories", owner];
+}
+
+const readOnly = (rootDir: string): Backend =>
+  new PolicyBackend(new FilesystemBackend({ rootDir }), { readOnly: true });
+
+/** Mount points with their folders: the skills of the package, then the configured folders by name. */
+export function skillFolders(
+  configured: readonly string[],
+  bundled: string = join(packageRoot(), "skills"),
+): [string, string][] {
+  const isBundled = existsSync(bundled);
+  const taken = new Set(isBundled ? readdirSync(bundled) : []);
+  const folders = configured.map((folder): [string, string] => {
+    const name = freeName(basename(folder), taken);
+    taken.add(name);
+    return [`${SKILLS_MOUNT}/${name}`, folder];
+  });
+  return isBundled ? [[SKILLS_MOUNT, bundled], ...folders] : folders;
+}
+
+function freeName(name: string, taken: ReadonlySet<string>): string {
+  for (let count = 1; ; count += 1) {
+    const candidate = count === 1 ? name : `${name}-${count}`;
+    if (!taken.has(candidate)) return candidate;
+  }
+}
