@@ -1,5 +1,5 @@
 import * as vitest from "vitest";
-import type { CheckpointerTestInitializer } from "@langchain/langgraph-checkpoint-validation";
+import type { CheckpointSaverTestInitializer } from "@langchain/langgraph-checkpoint-validation";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import type { SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import { openDatabase } from "../../src/storage/database.ts";
@@ -9,7 +9,7 @@ import { openDatabase } from "../../src/storage/database.ts";
  * stock saver's name: the one test it leaves out for it ("should only store channel_values that have
  * changed") asks for a table of values per channel, which `SqliteSaver`'s file format does not have.
  */
-const initializer: CheckpointerTestInitializer<SqliteCheckpointer> = {
+const initializer: CheckpointSaverTestInitializer<SqliteCheckpointer> = {
   checkpointerName: "@langchain/langgraph-checkpoint-sqlite",
   createCheckpointer: () => createCheckpointer(openDatabase(":memory:")),
   destroyCheckpointer: (checkpointer) => void checkpointer.db.close(),

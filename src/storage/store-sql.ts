@@ -1,0 +1,153 @@
+import type { Statement } from "better-sqlite3";
+import type { Database } from "./database.ts";
+import type { Migration } from "./migrations.ts";
+
+/**
+ * - `namespace` is its encoded path (see `encodeNamespace`), so that everything below a prefix is one range.
+ * - `id` is never used again, so `id` and `version` together name one state of one item.
+ * - `body` is what a full-text search reads: `text` when the item's words are not its `content`.
+ * - `indexed` is 0 for items that a full-text search leaves out.
+ */
+const TABLES = `
+CREATE TABLE store_items (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  text TEXT,
+  indexed INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  body TEXT GENERATED ALWAYS AS (coalesce(text, value ->> '$.content')) VIRTUAL,
+  UNIQUE (namespace, key)
+) STRICT;
+
+CREATE VIRTUAL TABLE store_text USING fts5 (
+  key, body, content = 'store_items', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
+);
+
+CREATE TRIGGER store_items_inserted AFTER INSERT ON store_items WHEN NEW.indexed
+BEGIN INSERT INTO store_text (rowid, key, body) VALUES (NEW.id, NEW.key, NEW.body); END;
+
+CREATE TRIGGER store_items_updated AFTER UPDATE ON store_items
+BEGIN
+  INSERT INTO store_text (store_text, rowid, key, body)
+  SELECT 'delete', OLD.id, OLD.key, OLD.body WHERE OLD.indexed;
+  INSERT INTO store_text (rowid, key, body) SELECT NEW.id, NEW.key, NEW.body WHERE NEW.indexed;
+END;
+
+CREATE TRIGGER store_items_deleted AFTER DELETE ON store_items WHEN OLD.indexed
+BEGIN
+  INSERT INTO store_text (store_text, rowid, key, body) VALUES ('delete', OLD.id, OLD.key, OLD.body);
+END;`;
+
+export const STORE_MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "items and their full-text index",
+    up(database: Database): void {
+      database.exec(TABLES);
+    },
+  },
+];
+
+export interface ItemRow {
+  id: number;
+  namespace: string;
+  key: string;
+  value: string;
+  version: number;
+  created_at: number;
+  updated_at: number;
+}
+
+/** What is written; the times are milliseconds since the epoch. */
+export interface ItemWrite {
+  namespace: string;
+  key: string;
+  value: string;
+  text: string | null;
+  indexed: 0 | 1;
+  now: number;
+}
+
+/** Encoded namespaces from `from` up to, not including, `to`. */
+export interface NamespaceRange {
+  from: string;
+  to: string;
+}
+
+/** Where a listing goes on: after this item. */
+export interface ItemPosition {
+  namespace: string;
+  key: string;
+}
+
+/** A hit of the index; SQLite's rank is smaller for better hits. */
+export interface RankedRow {
+  id: number;
+  rank: number;
+}
+
+interface Page {
+  limit: number;
+}
+
+export interface StoreStatements {
+  get: Statement<[string, string], ItemRow>;
+  getById: Statement<[number], ItemRow>;
+  put: Statement<[ItemWrite], Pick<ItemRow, "id" | "version">>;
+  delete: Statement<[string, string]>;
+  items: Statement<[NamespaceRange & Page & { offset: number }], ItemRow>;
+  itemsAfter: Statement<[ItemPosition & Page & { to: string }], ItemRow>;
+  textsAfter: Statement<[ItemPosition & Page & { to: string }], ItemPosition & { id: number; text: string }>;
+  namespaces: Statement<[NamespaceRange], string>;
+  ranked: Statement<[NamespaceRange & Page & { match: string }], RankedRow>;
+  snippet: Statement<[{ match: string; id: number }], string>;
+}
+
+const ITEM = "SELECT id, namespace, key, value, version, created_at, updated_at FROM store_items";
+
+const AFTER =
+  "WHERE (namespace, key) > (@namespace, @key) AND namespace < @to ORDER BY namespace, key LIMIT @limit";
+
+/** The cast, because numbers are bound as REAL, and FTS5 takes only an INTEGER as a row's number. */
+const SNIPPET = `
+SELECT snippet(store_text, 1, '', '', '…', 32) FROM store_text WHERE store_text MATCH @match AND rowid = CAST(@id AS INTEGER)`;
+
+/** One look-up per namespace, however many items each has. */
+const NAMESPACES = `
+WITH RECURSIVE found (namespace) AS (
+  SELECT min(namespace) FROM store_items WHERE namespace >= @from AND namespace < @to
+  UNION ALL
+  SELECT (SELECT min(i.namespace) FROM store_items AS i WHERE i.namespace > found.namespace AND i.namespace < @to)
+  FROM found WHERE found.namespace IS NOT NULL
+)
+SELECT namespace FROM found WHERE namespace IS NOT NULL`;
+
+export function prepareStatements(database: Database): StoreStatements {
+  return {
+    get: database.prepare(`${ITEM} WHERE namespace = ? AND key = ?`),
+    getById: database.prepare(`${ITEM} WHERE id = ?`),
+    put: database.prepare(`
+INSERT INTO store_items (namespace, key, value, text, indexed, version, created_at, updated_at)
+VALUES (@namespace, @key, @value, @text, @indexed, 1, @now, @now)
+ON CONFLICT (namespace, key) DO UPDATE SET
+  value = excluded.value, text = excluded.text, indexed = excluded.indexed,
+  version = version + 1, updated_at = excluded.updated_at
+RETURNING id, version`),
+    delete: database.prepare("DELETE FROM store_items WHERE namespace = ? AND key = ?"),
+    items: database.prepare(`
+${ITEM} WHERE namespace >= @from AND namespace < @to ORDER BY namespace, key LIMIT @limit OFFSET @offset`),
+    itemsAfter: database.prepare(`${ITEM} ${AFTER}`),
+    textsAfter: database.prepare(`
+SELECT id, namespace, key, key || char(10) || coalesce(body, '') AS text FROM store_items ${AFTER}`),
+    namespaces: database.prepare<[NamespaceRange], string>(NAMESPACES).pluck(),
+    ranked: database.prepare(`
+SELECT i.id, bm25(store_text, 2.0, 1.0) AS rank FROM store_text JOIN store_items AS i ON i.id = store_text.rowid
+WHERE store_text MATCH @match AND i.namespace >= @from AND i.namespace < @to
+ORDER BY rank, i.namespace, i.key LIMIT @limit`),
+    snippet: database.prepare<[{ match: string; id: number }], string>(SNIPPET).pluck(),
+  };
+}

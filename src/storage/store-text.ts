@@ -1,0 +1,84 @@
+import { oneLine, tailOf } from "../core/text.ts";
+
+/** What a full-text search looks for. */
+export interface TextQuery {
+  /** An FTS5 expression of quoted words, any of which may match; undefined when the query has no word. */
+  match?: string;
+  /** All words of the query, in small letters. */
+  words: string[];
+  /** Those in scripts without spaces: the index does not cut such text into words. */
+  parts: string[];
+}
+
+/** More words would cost time without telling more. */
+const MAX_WORDS = 32;
+/** Shorter words match as they are, not as the beginning of others. */
+const MIN_PREFIX = 3;
+const SNIPPET_LENGTH = 240;
+
+/** `query` is a person's or a model's text: none of it is read as syntax. */
+export function parseQuery(query: string): TextQuery {
+  const words = [...new Set(query.toLowerCase().split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
+  const terms = words.filter((word) => /[\p{L}\p{N}]/u.test(word)).map(toTerm);
+  return {
+    ...(terms.length === 0 ? {} : { match: terms.join(" OR ") }),
+    parts: words.filter((word) => UNSPACED.test(word)),
+    words,
+  };
+}
+
+/** Scripts written without spaces between words. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+
+function toTerm(word: string): string {
+  const quoted = `"${word.replaceAll('"', '""')}"`;
+  const lastToken = word.match(/[\p{L}\p{N}\p{M}]+/gu)?.at(-1) ?? "";
+  return lastToken.length >= MIN_PREFIX ? `${quoted}*` : quoted;
+}
+
+/** The text around the first of `words` in `text`, on one line. */
+export function excerpt(text: string, words: readonly string[]): string {
+  const folded = text.toLowerCase();
+  const found = words.map((word) => folded.indexOf(word)).filter((index) => index >= 0);
+  const at = found.length === 0 ? 0 : Math.min(...found);
+  const start = Math.max(0, at - Math.floor(SNIPPET_LENGTH / 3));
+  const rest = tailOf(text, text.length - start).trimStart();
+  return oneLine(`${start > 0 ? "…" : ""}${rest}`, SNIPPET_LENGTH);
+}
+
+/**
+ * What a full-text search finds of a stored value: `null` when it is the text in `content`, which the
+ * index reads itself. Bytes have no text. `fields` are paths such as `title` or `parts[*].text`.
+ */
+export function textToIndex(value: Record<string, unknown>, fields?: readonly string[]): string | null {
+  if (fields !== undefined) return fields.flatMap((field) => textsAt(value, field)).join("\n");
+  const { content, encoding } = value;
+  if (encoding === "base64") return "";
+  if (typeof content === "string") return null;
+  return strings(content === undefined ? value : content).join("\n");
+}
+
+function strings(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value === "number") return [String(value)];
+  if (Array.isArray(value)) return value.flatMap(strings);
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(strings) : [];
+}
+
+function textsAt(value: unknown, path: string): string[] {
+  const steps = path === "$" ? [] : (path.match(/[^.[\]]+|\[[^\]]*\]/g) ?? []);
+  let reached = [value];
+  for (const step of steps) reached = reached.flatMap((one) => childrenAt(one, step));
+  return reached.flatMap(strings);
+}
+
+function childrenAt(value: unknown, step: string): unknown[] {
+  if (step.startsWith("[")) {
+    if (!Array.isArray(value)) return [];
+    const list: unknown[] = value;
+    return step === "[*]" ? list : [list.at(Number(step.slice(1, -1)))];
+  }
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return [];
+  return [Object.entries(value).find(([key]) => key === step)?.[1]];
+}
