@@ -60,7 +60,7 @@ export function createProgress({ token, notify, heartbeat, logger }: ProgressOpt
   };
   return {
     started: ({ run, activity }) => {
-      step(run.lastSeq, activity === "" ? `run ${run.id} started` : `run ${run.id}: ${activity}`);
+      step(run.lastSeq, run.lastSeq <= 1 ? `run ${run.id} started` : `run ${run.id}: ${activity}`);
     },
     event: (event) => {
       const activity = activityOf(event);

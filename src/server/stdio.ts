@@ -12,7 +12,7 @@ import { listenedUris } from "./resources/bus.ts";
 import { forwardChanges } from "./resources/subscriptions.ts";
 
 /** Longest time for parking runs and releasing everything; clients kill what is left soon after. */
-const GRACE_MS = 800;
+const GRACE_MS = 700;
 /** Silence after the handshake before agent and storage are loaded: clients ask for lists first. */
 const QUIET_MS = 200;
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;

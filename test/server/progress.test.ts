@@ -43,7 +43,7 @@ test("the first line comes at once, also for the token 0", () => {
 
 test("lines name the subagent and the step, with the journal's number as progress", () => {
   const { sent, progress } = record();
-  progress.started(aView({ run: { lastSeq: 3 } }));
+  progress.started(aView({ run: { lastSeq: 3 }, activity: "coder: ls /" }));
   progress.event(event(4, { agent: [{ callId: "t", name: "researcher" }] }));
   progress.event(
     event(5, { kind: "tool_finished", data: { callId: "c", tool: "ls", status: "success", summary: "" } }),
@@ -53,7 +53,7 @@ test("lines name the subagent and the step, with the journal's number as progres
   );
   progress.stop();
   expect(sent.map(({ progress, message }) => [progress, message])).toEqual([
-    [3, "run run_1: started"],
+    [3, "run run_1: coder: ls /"],
     [4, "researcher: ls /"],
     [6, "coder started: Fix it."],
   ]);

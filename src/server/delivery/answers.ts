@@ -62,9 +62,3 @@ async function decide(
 export function askable(view: RunView, left: ReadonlySet<string>): Approval[] {
   return pendingApprovals(view).filter((approval) => !left.has(approval.id));
 }
-
-/** Whether a call with forms has to stop following: somebody is needed, or all there is to ask was left open. */
-export function needsPerson(session: DeliverySession) {
-  return ({ run }: RunView, changed: boolean): boolean =>
-    run.status === "input_required" || (session.untilChange && changed);
-}

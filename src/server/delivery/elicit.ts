@@ -1,9 +1,8 @@
 import type { Approval, RunView } from "../../runs/run.ts";
 import { approvalForm } from "../approval-form.ts";
-import type { Outcome } from "../outcome.ts";
 import { pendingApprovals } from "../run-report.ts";
-import { askable, needsPerson, takeAnswer, type FormResponse } from "./answers.ts";
-import { follow, isOver, type Delivery, type DeliverySession } from "./session.ts";
+import { askable, takeAnswer, type FormResponse } from "./answers.ts";
+import { follow, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
 
 /** How often one approval is shown again because its answer could not be carried out. */
 const MAX_ATTEMPTS = 5;
@@ -16,9 +15,9 @@ export const elicitDelivery: Delivery = {
   deliver: async (session) => {
     const left = new Set<string>();
     for (;;) {
-      const view = await follow(session, needsPerson(session));
+      const view = await follow(session, hasNews(session));
       const [approval] = askable(view, left);
-      if (approval === undefined || isOver(session)) return { kind: "run", view } satisfies Outcome;
+      if (approval === undefined || isOver(session)) return { kind: "run", view };
       if (!(await askUntilDecided(session, approval, view))) left.add(approval.id);
     }
   },

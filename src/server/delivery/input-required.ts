@@ -4,8 +4,8 @@ import type { Approval, RunView } from "../../runs/run.ts";
 import { approvalForm, canonical } from "../approval-form.ts";
 import type { Outcome } from "../outcome.ts";
 import type { ApprovalState } from "../state-codec.ts";
-import { askable, needsPerson, takeAnswer } from "./answers.ts";
-import { follow, isOver, type Delivery, type DeliverySession } from "./session.ts";
+import { askable, takeAnswer } from "./answers.ts";
+import { follow, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
 
 /** Clients give up after ten rounds; before that the call ends with what there is. */
 const MAX_ROUNDS = 8;
@@ -24,7 +24,7 @@ export const inputRequiredDelivery: Delivery = {
     const problems =
       state === undefined ? new Map<string, string>() : await takeAnswers(session, state, left);
     const round = (state?.round ?? 0) + 1;
-    const view = await gathered(session, await follow(session, needsPerson(session)), left);
+    const view = await gathered(session, await follow(session, hasNews(session)), left);
     const approvals = askable(view, left);
     if (approvals.length === 0 || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
     return ask(session, approvals, { left, problems, round });

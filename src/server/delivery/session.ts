@@ -63,6 +63,12 @@ export async function follow(
   }
 }
 
+/** When a call stops waiting: somebody is needed, or what it waited for has happened. */
+export function hasNews({ untilChange }: DeliverySession) {
+  return ({ run }: RunView, changed: boolean): boolean =>
+    run.status === "input_required" || (untilChange && changed);
+}
+
 /** Whether nothing more may be waited for in this call. */
 export function isOver(session: DeliverySession): boolean {
   return session.context.mcpReq.signal.aborted || session.clock() >= session.deadline;

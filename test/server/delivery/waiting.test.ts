@@ -55,7 +55,7 @@ test.each(CLIENT_KINDS)("%s: progress grows and names the steps", async (kind) =
     { onProgress: (line, progress) => lines.push([line, progress]) },
   );
   const own = lines.filter(([line]) => !line.startsWith("Fulfilling"));
-  expect(own[0]?.[0]).toMatch(/^run run_\S+: started/);
+  expect(own[0]?.[0]).toMatch(/^run run_\S+ started$/);
   expect(own.map(([line]) => line)).toContain("note");
   expect(own.every(([, value], index) => index === 0 || value > (own[index - 1]?.[1] ?? 0))).toBe(true);
 });
