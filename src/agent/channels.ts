@@ -1,4 +1,4 @@
-import { AnnotationRoot, type BaseChannel, StateSchema } from "@langchain/langgraph";
+import { type BaseChannel, StateSchema } from "@langchain/langgraph";
 import { schemaMetaRegistry } from "@langchain/langgraph/zod";
 import { z } from "zod";
 import { ConfigurationError } from "../core/errors.ts";
@@ -7,8 +7,7 @@ import { ConfigurationError } from "../core/errors.ts";
 export function channelsOf(schema: unknown, owner: string): Record<string, BaseChannel> {
   if (StateSchema.isInstance(schema)) return schema.getChannels();
   if (schema instanceof z.ZodObject) return fromZod(schema);
-  // The definition of an annotation is a record of channels or of functions that make them.
-  if (AnnotationRoot.isInstance(schema)) return fromDefinition(schema.spec);
+  if (isAnnotation(schema)) return fromDefinition(schema.spec);
   throw new ConfigurationError(
     "INVALID_STATE_SCHEMA",
     `The state schema of ${owner} must be a StateSchema, a zod object or an Annotation.Root.`,
@@ -20,6 +19,11 @@ function fromZod(schema: z.ZodObject): Record<string, BaseChannel> {
   const registered: Record<string, BaseChannel> = schemaMetaRegistry.getChannelsForSchema(schema);
   const reduced = Object.entries(registered).filter(([, channel]) => channel.lc_graph_name !== "LastValue");
   return { ...new StateSchema(schema.shape).getChannels(), ...Object.fromEntries(reduced) };
+}
+
+/** Of `Annotation.Root(…)`, whose class LangGraph does not export. */
+function isAnnotation(schema: unknown): schema is { spec: ChannelDefinition } {
+  return typeof schema === "object" && schema !== null && "spec" in schema && "lc_graph_name" in schema;
 }
 
 type ChannelDefinition = Record<string, BaseChannel | (() => BaseChannel)>;

@@ -1,5 +1,5 @@
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
-import { MemorySaver } from "@langchain/langgraph";
+import { Annotation, MemorySaver } from "@langchain/langgraph";
 import { createMiddleware, toolRetryMiddleware } from "langchain";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
@@ -77,6 +77,23 @@ describe("middleware", () => {
     });
     const events = await collect(agentWith([counting]), { kind: "task", task: "go" });
     expect(events.at(-1)).toEqual({ kind: "finished", answer: "stopped by the counter" });
+  });
+
+  it("may state its channels as an annotation, and not as just anything", async () => {
+    const annotated: Middleware = {
+      name: "Annotated",
+      stateSchema: Annotation.Root({
+        seen: Annotation<number>({ reducer: (a, b) => a + b, default: () => 0 }),
+      }),
+      beforeModel: () => ({ seen: 1 }),
+    };
+    const agent = agentWith([annotated]);
+    await collect(agent, { kind: "task", task: "go" });
+    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    expect(values).toHaveProperty("seen", 2);
+    expect(() => agentWith([{ name: "Wrong", stateSchema: { seen: 0 } }])).toThrow(
+      "The state schema of Wrong must be",
+    );
   });
 
   it("of LangChain that retries tools works on ours", async () => {
