@@ -17,8 +17,8 @@ import type { Database } from "../storage/database.ts";
 import { migrate } from "../storage/migrations.ts";
 import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
-import { FileTree } from "./compose/file-tree.ts";
-import { searchMemories } from "./compose/memory-search.ts";
+import { FileTree, memoryNamespace } from "./compose/file-tree.ts";
+import { MEMORIES_MOUNT } from "./compose/mounts.ts";
 import { approvalGates } from "./compose/write-gates.ts";
 
 export interface RunSettings {
@@ -64,7 +64,10 @@ function assemble({ config, env, logger }: RunSettings, storage: Storage, choice
       }),
     tree: async (principal) => tree.mounts(principal),
     treeWithThread: async (principal) => tree.withThread(principal),
-    searchMemories: (principal, query, limit) => searchMemories(store, principal, query, limit),
+    searchMemories: async (principal, query, limit) => {
+      const hits = await store.searchText(memoryNamespace(principal), query, limit);
+      return hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score }));
+    },
     preflight: async () => obstacle(config, choice),
     environment: environmentOf(config, choice),
     // A server that cannot work still answers questions about runs, and leaves them to others.

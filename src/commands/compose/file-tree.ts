@@ -12,10 +12,7 @@ import { snapshotFiles } from "../../backends/thread-files.ts";
 import { packageRoot } from "../../config/package-info.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Principal } from "../../runs/run.ts";
-
-export const WORKSPACE_MOUNT = "/workspace";
-export const MEMORIES_MOUNT = "/memories";
-const SKILLS_MOUNT = "/skills";
+import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./mounts.ts";
 
 /** The folders every run of a principal shares: workspace, memories, skills. */
 export class FileTree {

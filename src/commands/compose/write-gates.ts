@@ -1,7 +1,7 @@
 import type { InterruptOn } from "../../agent/agent-core.ts";
 import { isAtOrBelow, validatePath } from "../../backends/paths.ts";
 import type { Config } from "../../config/schema.ts";
-import { WORKSPACE_MOUNT } from "./file-tree.ts";
+import { WORKSPACE_MOUNT } from "./mounts.ts";
 
 const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
 

@@ -1,0 +1,64 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { approvalGates, touchesWorkspace } from "../../../src/commands/compose/write-gates.ts";
+
+describe("touchesWorkspace", () => {
+  it.each([
+    "/workspace/a.md",
+    "/workspace",
+    "/workspace/",
+    "//workspace//a",
+    "/./workspace/a",
+    "\\workspace\\a",
+    "workspace/a",
+    "/",
+    "",
+    "/memories/../workspace/a",
+    "~/a",
+    42,
+    null,
+  ])("asks for %j", (path) => {
+    expect(touchesWorkspace({ file_path: path })).toBe(true);
+    expect(touchesWorkspace({ path })).toBe(true);
+    expect(touchesWorkspace({ file_path: "/notes.md", path })).toBe(true);
+  });
+
+  it.each(["/memories/a.md", "/notes.md", "/workspaces/a", "/a/workspace/b"])(
+    "does not ask for %j",
+    (path) => {
+      expect(touchesWorkspace({ file_path: path })).toBe(false);
+      expect(touchesWorkspace({ path })).toBe(false);
+    },
+  );
+
+  it("asks when the arguments name no path", () => {
+    expect(touchesWorkspace({})).toBe(true);
+    expect(touchesWorkspace({ file: "/memories/a" })).toBe(true);
+  });
+
+  it("asks for everything below the workspace, however it is written", () => {
+    const separator = fc.constantFrom("/", "//", "/./", "\\");
+    const name = fc.stringMatching(/^[a-zA-Z0-9_ .-]{1,12}$/).filter((text) => !/^\.+$/.test(text));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(separator, name)), separator, (parts, first) => {
+        const path = `${first}workspace${parts.flat().join("")}`;
+        expect(touchesWorkspace({ file_path: path })).toBe(true);
+      }),
+    );
+  });
+});
+
+describe("approvalGates", () => {
+  it("always asks for commands", () => {
+    for (const write of ["workspace", "all", "none"] as const)
+      expect(approvalGates(write)["execute"]).toBe(true);
+  });
+
+  it("asks for every change, or for none, when that is configured", () => {
+    for (const tool of ["write_file", "edit_file", "delete"]) {
+      expect(approvalGates("all")[tool]).toBe(true);
+      expect(approvalGates("none")[tool]).toBe(false);
+      expect(approvalGates("workspace")[tool]).toHaveProperty("when");
+    }
+  });
+});
