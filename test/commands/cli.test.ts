@@ -27,7 +27,8 @@ describe("deepagent-mcp", () => {
   it.each(["--help", "-h", "help"])("explains itself with %s", async (flag) => {
     const { code, stdout, stderr } = await runBin([flag]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    for (const command of ["serve", "demo", "doctor"]) expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, "m"));
+    for (const command of ["serve", "demo", "doctor"])
+      expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, "m"));
   });
 
   it.each([
@@ -55,19 +56,22 @@ describe("deepagent-mcp", () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it.each(["serve", "demo", "doctor"])("reports every problem of the configuration for %s", async (command) => {
-    const config = join(folder, "config.json");
-    writeFileSync(config, JSON.stringify({ modle: "x", limits: { concurrentRuns: 0 } }));
-    const { code, stdout, stderr } = await runBin([command, "--config", config, "--workspace", "missing"], {
-      cwd: folder,
-    });
-    expect(code).not.toBe(0);
-    const told = command === "doctor" ? stdout : stderr;
-    expect(told).toContain("modle: unknown setting; did you mean model?");
-    expect(told).toContain("limits.concurrentRuns: ");
-    expect(told).toContain(`workspace: ${join(folder, "missing")} does not exist`);
-    if (command !== "doctor") expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-  });
+  it.each(["serve", "demo", "doctor"])(
+    "reports every problem of the configuration for %s",
+    async (command) => {
+      const config = join(folder, "config.json");
+      writeFileSync(config, JSON.stringify({ modle: "x", limits: { concurrentRuns: 0 } }));
+      const { code, stdout, stderr } = await runBin([command, "--config", config, "--workspace", "missing"], {
+        cwd: folder,
+      });
+      expect(code).not.toBe(0);
+      const told = command === "doctor" ? stdout : stderr;
+      expect(told).toContain("modle: unknown setting; did you mean model?");
+      expect(told).toContain("limits.concurrentRuns: ");
+      expect(told).toContain(`workspace: ${join(folder, "missing")} does not exist`);
+      if (command !== "doctor") expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    },
+  );
 });
 
 describe("serve", () => {
@@ -128,7 +132,8 @@ describe("doctor", () => {
       env: { ANTHROPIC_API_KEY: "sk-secret-value", DEEPAGENT_MODEL: "openai:gpt-x" },
     });
     expect(code).toBe(1);
-    for (const name of ["Workspace", "Data folder", "Model"]) expect(stdout).toMatch(new RegExp(`^✖ ${name} `, "m"));
+    for (const name of ["Workspace", "Data folder", "Model"])
+      expect(stdout).toMatch(new RegExp(`^✖ ${name} `, "m"));
     expect(stdout).toContain("--workspace DIR");
     expect(stdout).toContain("OPENAI_API_KEY");
     expect(stdout).not.toContain("sk-secret-value");

@@ -61,7 +61,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     const answer = await turn;
     return answer === undefined ? { action: "cancel" } : { action: "accept", content: { ...answer } };
   });
-  const transport = new StdioClientTransport({
+  const transport = new OneProcess({
     command: options.command,
     args: options.args,
     env: definedOnly(options.env),
@@ -76,6 +76,9 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   }
   return new DemoSession(client, (picture) => options.show(picture));
 }
+
+/** A plain transport the client asks for its protocol version in a process of its own; a subclass directly. */
+class OneProcess extends StdioClientTransport {}
 
 class DemoSession implements Session {
   readonly #client: Client;
