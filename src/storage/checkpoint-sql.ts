@@ -57,13 +57,17 @@ export interface HistoryRow {
   value: Uint8Array | string | null;
 }
 
+/** Thread, namespace, checkpoint, task, position, channel, encoding and value of a write. */
+export type WriteFields = [string, string, string, string, number, string, string, Uint8Array];
+export type PutWrite = Statement<WriteFields>;
+
 export interface CheckpointStatements {
   checkpoint: Statement<[string, string, string], CheckpointRow>;
   newestCheckpoint: Statement<[string, string], CheckpointRow>;
   writes: Statement<[string, string, string], WriteRow>;
   putCheckpoint: Statement<[string, string, string, string | null, string, Uint8Array, Uint8Array]>;
-  addWrite: Statement<[string, string, string, string, number, string, string, Uint8Array]>;
-  replaceWrite: Statement<[string, string, string, string, number, string, string, Uint8Array]>;
+  addWrite: PutWrite;
+  replaceWrite: PutWrite;
   deltaHistory: Statement<
     [{ thread: string; namespace: string; checkpoint: string | null; channels: string }],
     HistoryRow

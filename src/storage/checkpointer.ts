@@ -1,3 +1,4 @@
+import type { Transaction } from "better-sqlite3";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { WRITES_IDX_MAP, copyCheckpoint } from "@langchain/langgraph-checkpoint";
 import type {
@@ -10,7 +11,13 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
-import type { CheckpointRow, CheckpointStatements, WriteRow } from "./checkpoint-sql.ts";
+import type {
+  CheckpointRow,
+  CheckpointStatements,
+  PutWrite,
+  WriteFields,
+  WriteRow,
+} from "./checkpoint-sql.ts";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrations.ts";
 
@@ -31,17 +38,35 @@ const VALUES_PER_TURN = 64;
  */
 export class SqliteCheckpointer extends SqliteSaver {
   private readonly sql: CheckpointStatements;
+  private readonly readOne: Transaction<ReadCheckpoint>;
+  private readonly putAll: Transaction<(put: PutWrite, writes: readonly WriteFields[]) => void>;
+  private readonly deleteAll: Transaction<(threadId: string) => void>;
 
   constructor(database: Database) {
     super(database);
-    this.sql = prepareStatements(database);
+    const sql = prepareStatements(database);
+    this.sql = sql;
+    this.readOne = database.transaction((threadId, namespace, checkpointId) => {
+      const row =
+        checkpointId === undefined
+          ? sql.newestCheckpoint.get(threadId, namespace)
+          : sql.checkpoint.get(threadId, namespace, checkpointId);
+      return row && { row, writes: sql.writes.all(threadId, namespace, row.checkpoint_id) };
+    });
+    this.putAll = database.transaction((put, writes) => {
+      for (const write of writes) put.run(...write);
+    });
+    this.deleteAll = database.transaction((threadId) => {
+      sql.deleteCheckpoints.run(threadId);
+      sql.deleteWrites.run(threadId);
+    });
     this.isSetup = true;
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { threadId, namespace, checkpointId } = addressOf(config);
     if (threadId === undefined) return undefined;
-    const found = this.read(threadId, namespace, checkpointId);
+    const found = this.readOne(threadId, namespace, checkpointId);
     if (found === undefined) return undefined;
     const { row, writes } = found;
     const checkpoint: Checkpoint = await this.serde.loadsTyped(row.type ?? "json", row.checkpoint);
@@ -90,22 +115,15 @@ export class SqliteCheckpointer extends SqliteSaver {
         return { position: WRITES_IDX_MAP[channel] ?? index, channel, type, data };
       }),
     );
-    this.db
-      .transaction(() => {
-        for (const { position, channel, type, data } of rows) {
-          put.run(threadId, namespace, checkpointId, taskId, position, channel, type, data);
-        }
-      })
-      .immediate();
+    const address = [threadId, namespace, checkpointId, taskId] as const;
+    this.putAll.immediate(
+      put,
+      rows.map(({ position, channel, type, data }) => [...address, position, channel, type, data]),
+    );
   }
 
   override async deleteThread(threadId: string): Promise<void> {
-    this.db
-      .transaction(() => {
-        this.sql.deleteCheckpoints.run(threadId);
-        this.sql.deleteWrites.run(threadId);
-      })
-      .immediate();
+    this.deleteAll.immediate(threadId);
   }
 
   override async getDeltaChannelHistory(options: {
@@ -141,22 +159,6 @@ export class SqliteCheckpointer extends SqliteSaver {
   /** The tables are made by `createCheckpointer`. */
   protected override setup(): void {}
 
-  /** The checkpoint and its writes as they were at one moment; the newest without `checkpointId`. */
-  private read(
-    threadId: string,
-    namespace: string,
-    checkpointId: string | undefined,
-  ): { row: CheckpointRow; writes: WriteRow[] } | undefined {
-    return this.db.transaction(() => {
-      const row =
-        checkpointId === undefined
-          ? this.sql.newestCheckpoint.get(threadId, namespace)
-          : this.sql.checkpoint.get(threadId, namespace, checkpointId);
-      if (row === undefined) return undefined;
-      return { row, writes: this.sql.writes.all(threadId, namespace, row.checkpoint_id) };
-    })();
-  }
-
   /** Decodes writes in their order; a long history lets other work run in between. */
   private async revive(rows: readonly WriteRow[]): Promise<CheckpointPendingWrite[]> {
     const writes: CheckpointPendingWrite[] = [];
@@ -167,6 +169,13 @@ export class SqliteCheckpointer extends SqliteSaver {
     return writes;
   }
 }
+
+/** The checkpoint and its writes as they were at one moment; the newest checkpoint when none is named. */
+type ReadCheckpoint = (
+  threadId: string,
+  namespace: string,
+  checkpointId: string | undefined,
+) => { row: CheckpointRow; writes: WriteRow[] } | undefined;
 
 interface Address {
   threadId?: string;

@@ -1,18 +1,14 @@
-import { oneLine } from "../core/text.ts";
 import type { ItemPosition, ItemRow, NamespaceRange, StoreStatements } from "./store-sql.ts";
-import { excerpt } from "./store-text.ts";
+import { fold } from "./store-text.ts";
 import type { TextQuery } from "./store-text.ts";
 
 /** Rows looked at between two turns of the event loop. */
 const ROWS_PER_TURN = 256;
-const SNIPPET_LIMIT = 400;
 
 /** An item found by its words; higher scores are better, 0 is a match inside a word. */
 export interface RankedItem {
   id: number;
   score: number;
-  /** Searched text of an item that the index did not find. */
-  text?: string;
 }
 
 /** Every item of the range in order, read in pieces so that a long range does not hold up other work. */
@@ -40,19 +36,11 @@ export async function rankItems(
   for await (const { id, text } of inPieces(readAfter, range)) {
     if (ranked.length >= limit) break;
     if (known.has(id)) continue;
-    const folded = text.toLowerCase();
+    const folded = fold(text);
     const contains = (word: string) => folded.includes(word);
-    if (parts.some(contains) || (known.size === 0 && words.every(contains)))
-      ranked.push({ id, score: 0, text });
+    if (parts.some(contains) || (known.size === 0 && words.every(contains))) ranked.push({ id, score: 0 });
   }
   return ranked;
-}
-
-/** The text around the first match, on one line. */
-export function snippetOf(sql: StoreStatements, query: TextQuery, item: RankedItem): string {
-  if (item.text !== undefined) return excerpt(item.text, query.words);
-  const snippet = sql.snippet.get({ match: query.match ?? "", id: item.id });
-  return oneLine(snippet ?? "", SNIPPET_LIMIT);
 }
 
 async function* inPieces<Row extends ItemPosition>(

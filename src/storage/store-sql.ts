@@ -97,6 +97,7 @@ interface Page {
 export interface StoreStatements {
   get: Statement<[string, string], ItemRow>;
   getById: Statement<[number], ItemRow>;
+  bodyById: Statement<[number], string>;
   put: Statement<[ItemWrite], Pick<ItemRow, "id" | "version">>;
   delete: Statement<[string, string]>;
   items: Statement<[NamespaceRange & Page & { offset: number }], ItemRow>;
@@ -104,17 +105,15 @@ export interface StoreStatements {
   textsAfter: Statement<[ItemPosition & Page & { to: string }], ItemPosition & { id: number; text: string }>;
   namespaces: Statement<[NamespaceRange], string>;
   ranked: Statement<[NamespaceRange & Page & { match: string }], RankedRow>;
-  snippet: Statement<[{ match: string; id: number }], string>;
 }
 
 const ITEM = "SELECT id, namespace, key, value, version, created_at, updated_at FROM store_items";
 
+/** What a search for parts of words reads. */
+const TEXT = "CASE WHEN indexed THEN key || char(10) || coalesce(body, '') ELSE '' END";
+
 const AFTER =
   "WHERE (namespace, key) > (@namespace, @key) AND namespace < @to ORDER BY namespace, key LIMIT @limit";
-
-/** The cast, because numbers are bound as REAL, and FTS5 takes only an INTEGER as a row's number. */
-const SNIPPET = `
-SELECT snippet(store_text, 1, '', '', '…', 32) FROM store_text WHERE store_text MATCH @match AND rowid = CAST(@id AS INTEGER)`;
 
 /** One look-up per namespace, however many items each has. */
 const NAMESPACES = `
@@ -130,6 +129,9 @@ export function prepareStatements(database: Database): StoreStatements {
   return {
     get: database.prepare(`${ITEM} WHERE namespace = ? AND key = ?`),
     getById: database.prepare(`${ITEM} WHERE id = ?`),
+    bodyById: database
+      .prepare<[number], string>("SELECT coalesce(body, '') FROM store_items WHERE id = ?")
+      .pluck(),
     put: database.prepare(`
 INSERT INTO store_items (namespace, key, value, text, indexed, version, created_at, updated_at)
 VALUES (@namespace, @key, @value, @text, @indexed, 1, @now, @now)
@@ -142,12 +144,11 @@ RETURNING id, version`),
 ${ITEM} WHERE namespace >= @from AND namespace < @to ORDER BY namespace, key LIMIT @limit OFFSET @offset`),
     itemsAfter: database.prepare(`${ITEM} ${AFTER}`),
     textsAfter: database.prepare(`
-SELECT id, namespace, key, key || char(10) || coalesce(body, '') AS text FROM store_items ${AFTER}`),
+SELECT id, namespace, key, ${TEXT} AS text FROM store_items ${AFTER}`),
     namespaces: database.prepare<[NamespaceRange], string>(NAMESPACES).pluck(),
     ranked: database.prepare(`
 SELECT i.id, bm25(store_text, 2.0, 1.0) AS rank FROM store_text JOIN store_items AS i ON i.id = store_text.rowid
 WHERE store_text MATCH @match AND i.namespace >= @from AND i.namespace < @to
 ORDER BY rank, i.namespace, i.key LIMIT @limit`),
-    snippet: database.prepare<[{ match: string; id: number }], string>(SNIPPET).pluck(),
   };
 }

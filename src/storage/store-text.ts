@@ -4,7 +4,7 @@ import { oneLine, tailOf } from "../core/text.ts";
 export interface TextQuery {
   /** An FTS5 expression of quoted words, any of which may match; undefined when the query has no word. */
   match?: string;
-  /** All words of the query, in small letters. */
+  /** All words of the query, folded. */
   words: string[];
   /** Those in scripts without spaces: the index does not cut such text into words. */
   parts: string[];
@@ -18,7 +18,7 @@ const SNIPPET_LENGTH = 240;
 
 /** `query` is a person's or a model's text: none of it is read as syntax. */
 export function parseQuery(query: string): TextQuery {
-  const words = [...new Set(query.toLowerCase().split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
+  const words = [...new Set(fold(query).split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
   const terms = words.filter((word) => /[\p{L}\p{N}]/u.test(word)).map(toTerm);
   return {
     ...(terms.length === 0 ? {} : { match: terms.join(" OR ") }),
@@ -33,18 +33,36 @@ const UNSPACED =
 
 function toTerm(word: string): string {
   const quoted = `"${word.replaceAll('"', '""')}"`;
-  const lastToken = word.match(/[\p{L}\p{N}\p{M}]+/gu)?.at(-1) ?? "";
+  const lastToken = tokensOf(word).at(-1) ?? "";
   return lastToken.length >= MIN_PREFIX ? `${quoted}*` : quoted;
 }
 
-/** The text around the first of `words` in `text`, on one line. */
-export function excerpt(text: string, words: readonly string[]): string {
-  const folded = text.toLowerCase();
-  const found = words.map((word) => folded.indexOf(word)).filter((index) => index >= 0);
-  const at = found.length === 0 ? 0 : Math.min(...found);
+const tokensOf = (word: string): string[] => word.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+
+/** Small letters, and without accents in alphabets that have them; every character keeps its place. */
+export function fold(text: string): string {
+  return text.replace(/[A-Z\u0080-\u1fff]/g, (unit) =>
+    unit.normalize("NFD").charAt(0).toLowerCase().charAt(0),
+  );
+}
+
+/** The text around the first occurrence of the longest word found, on one line. */
+export function excerpt(text: string, { words }: TextQuery): string {
+  const folded = fold(text);
+  const byLength = words.flatMap((word) => [word, ...tokensOf(word)]).sort((a, b) => b.length - a.length);
+  const at = byLength.map((word) => firstWord(folded, word)).find((index) => index >= 0) ?? 0;
   const start = Math.max(0, at - Math.floor(SNIPPET_LENGTH / 3));
   const rest = tailOf(text, text.length - start).trimStart();
   return oneLine(`${start > 0 ? "…" : ""}${rest}`, SNIPPET_LENGTH);
+}
+
+/** Where `word` begins a word of `text`, else where it is a part of one, else -1. */
+function firstWord(text: string, word: string): number {
+  const first = text.indexOf(word);
+  for (let at = first; at >= 0; at = text.indexOf(word, at + 1)) {
+    if (at === 0 || !/[\p{L}\p{N}]/u.test(text.charAt(at - 1))) return at;
+  }
+  return first;
 }
 
 /**

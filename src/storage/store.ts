@@ -1,3 +1,4 @@
+import type { Transaction } from "better-sqlite3";
 import { BaseStore } from "@langchain/langgraph-checkpoint";
 import type {
   Item,
@@ -20,10 +21,10 @@ import {
   matchesNamespace,
   rangeBelow,
 } from "./store-match.ts";
-import { itemsOf, rankItems, snippetOf } from "./store-search.ts";
+import { itemsOf, rankItems } from "./store-search.ts";
 import { prepareStatements, STORE_MIGRATIONS } from "./store-sql.ts";
 import type { ItemRow, NamespaceRange, StoreStatements } from "./store-sql.ts";
-import { parseQuery, textToIndex } from "./store-text.ts";
+import { excerpt, parseQuery, textToIndex } from "./store-text.ts";
 
 /** An item and the name of the state it was read in. */
 export interface VersionedItem extends Item {
@@ -60,15 +61,22 @@ export function createStore(database: Database, options: StoreOptions = {}): Sql
  * what was stored before it; its writes happen together or not at all.
  */
 export class SqliteStore extends BaseStore {
-  readonly #database: Database;
   readonly #sql: StoreStatements;
   readonly #clock: Clock;
+  readonly #writeAll: Transaction<(operations: readonly PutOperation[]) => void>;
+  readonly #writeIf: Transaction<(operation: PutOperation, expected: string | null) => string | undefined>;
 
   constructor(database: Database, options: StoreOptions = {}) {
     super();
-    this.#database = database;
     this.#sql = prepareStatements(database);
     this.#clock = options.clock ?? systemClock;
+    this.#writeAll = database.transaction((operations) => {
+      for (const operation of operations) this.#write(operation);
+    });
+    this.#writeIf = database.transaction((operation, expected) => {
+      const row = this.#sql.get.get(encodeNamespace(operation.namespace), operation.key);
+      return (row === undefined ? null : versionOf(row)) === expected ? this.#write(operation) : undefined;
+    });
   }
 
   override async batch<Operations extends Operation[]>(
@@ -86,7 +94,7 @@ export class SqliteStore extends BaseStore {
       else results.push(this.#namespaces(operation));
     }
     if (puts.length > 0) {
-      this.#database.transaction(() => puts.forEach((operation) => void this.#write(operation))).immediate();
+      this.#writeAll.immediate(puts);
     }
     // One result for each operation, by its kind.
     return results as OperationResults<Operations>;
@@ -118,13 +126,7 @@ export class SqliteStore extends BaseStore {
     expected: string | null,
   ): Promise<string | undefined> {
     checkAddress(namespace, key);
-    return this.#database
-      .transaction(() => {
-        const row = this.#sql.get.get(encodeNamespace(namespace), key);
-        if ((row === undefined ? null : versionOf(row)) !== expected) return undefined;
-        return this.#write({ namespace, key, value });
-      })
-      .immediate();
+    return this.#writeIf.immediate({ namespace, key, value }, expected);
   }
 
   /** The items at or below `namespacePrefix` that `search` with this query finds, with the text around the match. */
@@ -135,7 +137,15 @@ export class SqliteStore extends BaseStore {
       const row = this.#sql.getById.get(item.id);
       if (row === undefined) return [];
       const { namespace, key, value } = toItem(row);
-      return [{ namespace, key, value, snippet: snippetOf(this.#sql, parsed, item), score: item.score }];
+      return [
+        {
+          namespace,
+          key,
+          value,
+          snippet: excerpt(this.#sql.bodyById.get(item.id) ?? "", parsed),
+          score: item.score,
+        },
+      ];
     });
   }
 
