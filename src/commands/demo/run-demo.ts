@@ -74,7 +74,7 @@ interface Stage {
 }
 
 async function perform(stage: Stage): Promise<ExitCode> {
-  const { colors, interrupt } = stage;
+  const { colors, interrupt, workspace } = stage;
   const stop = (): void => interrupt.abort();
   process.once("SIGINT", stop);
   process.once("SIGTERM", stop);
@@ -82,8 +82,8 @@ async function perform(stage: Stage): Promise<ExitCode> {
   const start = now();
   let screen: Screen | undefined;
   let session: Session | undefined;
-  try {
-    session = await openSession({
+  const open = () =>
+    openSession({
       command: process.execPath,
       args: serverArguments(stage),
       env: process.env,
@@ -91,6 +91,8 @@ async function perform(stage: Stage): Promise<ExitCode> {
       approve: (form) => decide(form, stage, screen),
       show: (picture) => screen?.show(picture),
     });
+  try {
+    session = await open();
     process.stdout.write(`${introduction(stage, session)}\n\n`);
     const isLive = stage.interactive && process.env["TERM"] !== "dumb";
     screen = isLive ? liveScreen(process.stdout, colors) : plainScreen(process.stdout, now);
@@ -98,11 +100,11 @@ async function perform(stage: Stage): Promise<ExitCode> {
     screen.show(end.picture);
     screen.close();
     const seconds = (now() - start) / 1000;
-    process.stdout.write(await summary({ ...end, seconds, session, workspace: stage.workspace, colors }));
+    process.stdout.write(await summary({ ...end, seconds, session, workspace, colors }));
     return end.picture.status === "completed" ? 0 : 1;
   } catch (error) {
     screen?.close();
-    if (interrupt.signal.aborted) await session?.cancel();
+    if (interrupt.signal.aborted) await cancelRun(session, open);
     const reason = interrupt.signal.aborted ? "Interrupted; the run was cancelled." : errorMessage(error);
     process.stderr.write(`${colors.red("✖")} ${reason}\n`);
     return 1;
@@ -110,6 +112,22 @@ async function perform(stage: Stage): Promise<ExitCode> {
     process.off("SIGINT", stop);
     process.off("SIGTERM", stop);
     await session?.close();
+  }
+}
+
+/** Ctrl-C reaches the server too, which parks the run: it would go on when a server starts again. */
+async function cancelRun(session: Session | undefined, open: () => Promise<Session>): Promise<void> {
+  const runId = session?.runId;
+  if (session === undefined || runId === undefined) return;
+  try {
+    await session.cancel(runId);
+  } catch {
+    const another = await open();
+    try {
+      await another.cancel(runId);
+    } finally {
+      await another.close();
+    }
   }
 }
 

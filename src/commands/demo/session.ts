@@ -31,7 +31,9 @@ export interface Session {
   /** Follows the run to its end. Rejects with what the server said when none could be started. */
   run(task: string, signal: AbortSignal): Promise<RunEnd>;
   readText(uri: string): Promise<string>;
-  cancel(): Promise<void>;
+  /** The run that was started last, as soon as it is known. */
+  runId: string | undefined;
+  cancel(runId: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -83,7 +85,7 @@ class OneProcess extends StdioClientTransport {}
 class DemoSession implements Session {
   readonly #client: Client;
   readonly #show: (picture: RunPicture) => void;
-  #runId: string | undefined;
+  runId: string | undefined;
   #reading = false;
 
   constructor(client: Client, show: (picture: RunPicture) => void) {
@@ -107,7 +109,7 @@ class DemoSession implements Session {
       const args = { run_id: report.run_id, wait_seconds: CHECK_SECONDS };
       report = await this.#call("check_deep_agent", args, signal);
     }
-    this.#runId = report.run_id;
+    this.runId = report.run_id;
     const picture = await this.#picture(report.run_id);
     const events = await this.readText(`deepagent://runs/${report.run_id}/events`);
     return {
@@ -121,9 +123,8 @@ class DemoSession implements Session {
     return contents.map((content) => ("text" in content ? content.text : "")).join("");
   }
 
-  async cancel(): Promise<void> {
-    if (this.#runId === undefined) return;
-    await this.#client.callTool({ name: "cancel_deep_agent", arguments: { run_id: this.#runId } });
+  async cancel(runId: string): Promise<void> {
+    await this.#client.callTool({ name: "cancel_deep_agent", arguments: { run_id: runId } });
   }
 
   close(): Promise<void> {
@@ -155,8 +156,8 @@ class DemoSession implements Session {
     if (this.#reading) return;
     this.#reading = true;
     try {
-      this.#runId ??= await this.#newestRun();
-      if (this.#runId !== undefined) this.#show(await this.#picture(this.#runId));
+      this.runId ??= await this.#newestRun();
+      if (this.runId !== undefined) this.#show(await this.#picture(this.runId));
     } catch {
       // The view is a convenience: the call itself reports what went wrong.
     } finally {
