@@ -9,7 +9,7 @@ import { readFileTool } from "./read-file.ts";
 import type { ToolSpec } from "./tool.ts";
 import { writeFileTool } from "./write-file.ts";
 
-/** The file tools and, where they are on, `delete` and `execute`; always in this order. */
+/** In the order in which they are listed. */
 const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => ToolSpec>> = {
   ls: lsTool,
   read_file: readFileTool,
@@ -21,7 +21,10 @@ const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => 
   execute: executeTool,
 };
 
-/** The tools that work on the backend of their call. */
+/**
+ * The tools that work on the backend of their call. `execute` is among them; it is to be offered where
+ * `canExecute` holds for the backend.
+ */
 export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
   const settings = resolveOptions(options);
   return Object.entries(FILE_TOOLS)
@@ -34,6 +37,5 @@ export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
 
 function isOn(name: FileToolName, options: FileToolOptions): boolean {
   if (name === "delete" && options.delete !== true) return false;
-  if (name === "execute" && options.execute !== true) return false;
   return options.tools === undefined || options.tools.includes(name);
 }

@@ -26,8 +26,6 @@ export interface FileToolOptions {
   tools?: readonly FileToolName[];
   /** Whether `delete` is on. Default false. */
   delete?: boolean;
-  /** Whether `execute` is on; for backends that can run commands. Default false. */
-  execute?: boolean;
   /**
    * Which images, audio, video and PDF files the model takes, by MIME type. Default: all audio, video and PDF,
    * and the image types every model with images reads: PNG, JPEG, GIF and WebP.

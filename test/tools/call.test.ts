@@ -15,7 +15,7 @@ describe("cancellation", () => {
     delete: { file_path: "/a" },
     execute: { command: "ls" },
   };
-  const all = { delete: true, execute: true };
+  const all = { delete: true };
 
   test.each(fileTools(all).map(({ name }) => name))(
     "%s does nothing once the run is cancelled",

@@ -14,7 +14,7 @@ function shell(answer: Partial<ExecuteResponse>) {
       return { ...DONE, ...answer };
     },
   });
-  return { asked, tools: harness(backend, { execute: true }) };
+  return { asked, tools: harness(backend) };
 }
 
 describe("execute", () => {
@@ -83,7 +83,7 @@ describe("execute", () => {
     const backend = stateBackend();
     expect(canExecute(backend)).toBe(false);
     expect(canExecute(shell({}).tools.backend)).toBe(true);
-    expect(await harness(backend, { execute: true }).call("execute", { command: "ls" })).toEqual({
+    expect(await harness(backend).call("execute", { command: "ls" })).toEqual({
       content: "Error: Execution not available. The configured backend cannot run commands.",
       status: "error",
       artifact: { code: "unsupported" },
@@ -111,7 +111,7 @@ describe("execute", () => {
         return { ...DONE, output: "partial", exitCode: null };
       },
     });
-    const tools = harness(backend, { execute: true });
+    const tools = harness(backend);
     expect(await tools.text("execute", { command: "x" }, { signal: controller.signal })).toBe(
       "Error: execute was cancelled.",
     );

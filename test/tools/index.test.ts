@@ -7,16 +7,15 @@ import { writeTodosTool } from "../../src/tools/write-todos.ts";
 const names = (options?: FileToolOptions): string[] => fileTools(options).map(({ name }) => name);
 
 describe("fileTools", () => {
-  test("six by default; delete and execute where they are on", () => {
+  test("six file tools and execute; delete where it is on", () => {
     const six = ["ls", "read_file", "write_file", "edit_file", "glob", "grep"];
-    expect(names()).toEqual(six);
-    expect(names({ delete: true })).toEqual([...six, "delete"]);
-    expect(names({ execute: true, delete: true })).toEqual([...six, "delete", "execute"]);
+    expect(names()).toEqual([...six, "execute"]);
+    expect(names({ delete: true })).toEqual([...six, "delete", "execute"]);
   });
 
   test("the allow-list narrows and turns nothing on", () => {
-    expect(names({ tools: ["grep", "ls", "delete", "execute"] })).toEqual(["ls", "grep"]);
-    expect(names({ tools: ["delete"], delete: true, execute: true })).toEqual(["delete"]);
+    expect(names({ tools: ["grep", "ls", "delete"] })).toEqual(["ls", "grep"]);
+    expect(names({ tools: ["delete"], delete: true })).toEqual(["delete"]);
     expect(names({ tools: [] })).toEqual([]);
   });
 
@@ -27,7 +26,7 @@ describe("fileTools", () => {
   });
 
   test("every tool tells the kind of its effect", () => {
-    const all = [...fileTools({ delete: true, execute: true }), writeTodosTool, taskTool({ subagents: [] })];
+    const all = [...fileTools({ delete: true }), writeTodosTool, taskTool({ subagents: [] })];
     expect(Object.fromEntries(all.map(({ name, kind }) => [name, kind]))).toEqual({
       ls: "read",
       read_file: "read",

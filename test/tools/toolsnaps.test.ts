@@ -16,7 +16,7 @@ const HOW_TO_UPDATE =
 const task = taskTool({
   subagents: [{ name: "general-purpose", description: "Any task of several steps." }],
 });
-const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ delete: true, execute: true }), task];
+const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ delete: true }), task];
 
 const offered = (tool: ToolSpec) => ({
   name: tool.name,
