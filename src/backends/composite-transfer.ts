@@ -74,7 +74,7 @@ async function perOwner<Item, Answer extends FileUploadResponse | FileDownloadRe
   pathOf: (item: Item) => string,
   transfer: (mount: Mount, group: Member<Item>[]) => Promise<Answer[]>,
 ): Promise<Answer[]> {
-  const answers = new Array<Answer>(items.length);
+  const answers = Array.from<Answer>({ length: items.length });
   const groups = new Map<Mount, (Member<Item> & { index: number })[]>();
   for (const [index, item] of items.entries()) {
     const path = pathOf(item);

@@ -52,6 +52,10 @@ export const fileNotFound = (path: string): BackendFailure =>
   failure("not_found", `File '${path}' not found`);
 export const directoryNotFound = (path: string): BackendFailure =>
   failure("not_found", `Directory '${path}' not found`);
+/** What a search was given, which may be a directory or a file. */
+export const pathNotFound = (path: string): BackendFailure => failure("not_found", `'${path}' not found`);
+export const notDirectory = (path: string): BackendFailure =>
+  failure("not_directory", `'${path}' is not a directory`);
 export const isDirectory = (path: string): BackendFailure =>
   failure("is_directory", `'${path}' is a directory`);
 export const parentIsFile = (path: string): BackendFailure =>
@@ -93,6 +97,11 @@ export const tooLargeToEdit = (path: string, bytes: number, limit: number): Back
   failure(
     "too_large",
     `File '${path}' is too large to edit (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
+  );
+export const tooLargeToLoad = (path: string, bytes: number, limit: number): BackendFailure =>
+  failure(
+    "too_large",
+    `File '${path}' is too large to load whole (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB); read it in pages`,
   );
 export const lineTooLong = (path: string, line: number, limit: number): BackendFailure =>
   failure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`);

@@ -1,5 +1,5 @@
 import type { FileData, FileInfo, GlobResult, GrepOptions, GrepResult, LsResult } from "./backend.ts";
-import { directoryNotFound } from "./errors.ts";
+import { directoryNotFound, notDirectory, pathNotFound } from "./errors.ts";
 import { contentOf } from "./file-data.ts";
 import { compileGlob } from "./glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
@@ -31,11 +31,14 @@ export function globFlat(pattern: string, directory: string, files: Iterable<Fil
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   const found: FileInfo[] = [];
+  let exists = directory === "/";
   for (const file of files) {
-    if (file.path === directory || !isAtOrBelow(file.path, directory)) continue;
+    if (file.path === directory) return notDirectory(directory);
+    if (!isAtOrBelow(file.path, directory)) continue;
+    exists = true;
     if (compiled.glob.matches(relativeTo(directory, file.path))) found.push(file);
   }
-  return { files: sortByPath(found) };
+  return exists ? { files: sortByPath(found) } : directoryNotFound(directory);
 }
 
 export interface FlatSearch {
@@ -57,10 +60,13 @@ export async function grepFlat(
   const accepts = (file: string): boolean =>
     filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file));
   const chosen: SearchFile[] = [];
+  let exists = path === "/";
   for (const [known, data] of files) {
-    if (!isAtOrBelow(known, path) || !accepts(known)) continue;
-    chosen.push({ path: known, load: () => searchable(known, data) });
+    if (!isAtOrBelow(known, path)) continue;
+    exists = true;
+    if (accepts(known)) chosen.push({ path: known, load: () => searchable(known, data) });
   }
+  if (!exists) return pathNotFound(path);
   return searchFiles(sortByPath(chosen), { pattern, maxCount, options, path });
 }
 

@@ -21,7 +21,7 @@ export function parseGlob(pattern: string): GlobToken[][] {
     throw new GlobSyntaxError(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`);
   }
   if (pattern.includes("\0")) throw new GlobSyntaxError("the pattern contains a NUL character");
-  const reader = { characters: [...pattern], at: 0 };
+  const reader = { characters: Array.from(pattern), at: 0 };
   const parts = parseSequence(reader, 0);
   return expand(parts);
 }

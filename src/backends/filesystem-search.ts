@@ -1,0 +1,212 @@
+import { closeSync, constants, fstatSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { CallOptions, FileInfo, GlobResult, GrepOptions, GrepResult } from "./backend.ts";
+import type { DirectoryHandle } from "./directory-handles.ts";
+import { operationAborted } from "./errors.ts";
+import { readBytes } from "./file-pages.ts";
+import { compileGlob, type Glob } from "./glob.ts";
+import type { Jail } from "./jail.ts";
+import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "./mime.ts";
+import { baseName, comparePaths, joinPath } from "./paths.ts";
+import { type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
+import { toRustRegex } from "./rust-regex.ts";
+import {
+  compileSearch,
+  DEFAULT_MAX_COUNT,
+  SEARCH_TIME_LIMIT_MS,
+  type SearchableContent,
+  searchFiles,
+} from "./search.ts";
+import { isExpressible, walkFiles } from "./tree-walker.ts";
+
+/** Most files one `glob` returns; beyond it the result is marked `truncated`. */
+const MAX_GLOB_RESULTS = 100_000;
+/** Longest time between two turns of the event loop. */
+const SLICE_MS = 10;
+
+/** Where a search starts: an open directory, and the path its results are shown below. */
+export interface SearchRoot {
+  jail: Jail;
+  directory: DirectoryHandle;
+  /** From the root of the jail, free of links. */
+  segments: readonly string[];
+  shownAs: string;
+}
+
+/** Files below the root that match, in path order. */
+export async function globDirectory(
+  root: SearchRoot,
+  pattern: string,
+  options: CallOptions | undefined,
+): Promise<GlobResult> {
+  const compiled = compileGlob(pattern);
+  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+  const files: FileInfo[] = [];
+  let skipped = 0;
+  const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
+  let sliceEnd = performance.now() + SLICE_MS;
+  const request = { glob: compiled.glob, onUnreadable: () => (skipped += 1) };
+  for (const path of walkFiles(root.directory, request)) {
+    if (compiled.glob.matches(path)) {
+      if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
+      files.push({ path: joinPath(root.shownAs, path), is_dir: false });
+    }
+    const now = performance.now();
+    if (now < sliceEnd) continue;
+    if (now > deadline) return { files, skipped, truncated: true };
+    await nextTurn();
+    if (options?.signal?.aborted === true) return operationAborted(root.shownAs);
+    sliceEnd = performance.now() + SLICE_MS;
+  }
+  return { files, skipped, truncated: false };
+}
+
+export interface FilesystemSearch {
+  pattern: string;
+  glob?: string | null | undefined;
+  maxCount?: number | null | undefined;
+  options?: GrepOptions | undefined;
+  maxFileSize: number;
+  /** The `rg` to use; undefined for the built-in walk. */
+  ripgrep: string | undefined;
+}
+
+/**
+ * Matching lines below the root, in path order. ripgrep only proposes files: each is opened inside the jail
+ * and searched here, so that the result is the same without it and holds nothing from outside.
+ */
+export async function grepDirectory(root: SearchRoot, search: FilesystemSearch): Promise<GrepResult> {
+  const { pattern, maxCount, options = {} } = search;
+  const compiled = compileSearch(pattern, options);
+  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+  const filter = compileGlob(search.glob ?? "**", { nameAtAnyDepth: true });
+  if (!filter.ok) return { error: filter.error, code: filter.code };
+  const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
+  const proposed = await propose(root, search, deadline);
+  if (proposed?.end === "aborted") return operationAborted(root.shownAs);
+  const isUsable = proposed !== undefined && proposed.end !== "overflow";
+  let skipped = isUsable ? countSkipped(root, filter.glob, proposed) : 0;
+  const walk = { glob: filter.glob, onUnreadable: () => (skipped += 1) };
+  const paths = isUsable
+    ? proposed.files.filter(isExpressible).sort(comparePaths)
+    : walkFiles(root.directory, walk);
+  const result = await searchFiles(candidates(root, filter.glob, paths, search.maxFileSize), {
+    pattern,
+    maxCount,
+    options,
+    path: root.shownAs,
+    // What a search that ran out of time has found is looked at all the same.
+    deadline: proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline,
+  });
+  if (result.error !== undefined) return result;
+  return {
+    ...result,
+    skipped: (result.skipped ?? 0) + skipped,
+    truncated: result.truncated === true || proposed?.end === "timeout",
+  };
+}
+
+/** Matching lines of one file, which was named and is therefore searched whatever its name is. */
+export async function grepFile(
+  jail: Jail,
+  segments: readonly string[],
+  shownAs: string,
+  search: FilesystemSearch,
+): Promise<GrepResult> {
+  const filter = compileGlob(search.glob ?? "*", { nameAtAnyDepth: true });
+  if (!filter.ok) return { error: filter.error, code: filter.code };
+  const file = {
+    path: shownAs,
+    load: () => loadText(jail, segments, search.maxFileSize, { links: "inside" }),
+  };
+  const files = filter.glob.matches(baseName(shownAs)) ? [file] : [];
+  return searchFiles(files, {
+    pattern: search.pattern,
+    maxCount: search.maxCount,
+    options: search.options,
+    path: shownAs,
+  });
+}
+
+async function propose(
+  { jail, segments }: SearchRoot,
+  { pattern, maxCount, glob, options = {}, maxFileSize, ripgrep }: FilesystemSearch,
+  deadline: number,
+): Promise<RipgrepAnswer | undefined> {
+  const isRegex = options.regex === true;
+  const translated = isRegex ? toRustRegex(pattern) : pattern;
+  if (ripgrep === undefined || translated === undefined || translated.includes("\0")) return undefined;
+  return ripgrepFiles({
+    binary: ripgrep,
+    directory: join(jail.root, ...segments),
+    pattern: translated,
+    isRegex,
+    caseSensitive: options.caseSensitive !== false,
+    maxFileSize,
+    maxFiles: Math.min(Math.max((maxCount ?? DEFAULT_MAX_COUNT) * 10, 1000), 10_000),
+    deadline,
+    ...(glob !== null && glob !== undefined && SHARED_GLOB.test(glob) ? { glob } : {}),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+}
+
+/** Filters by file name that mean the same to ripgrep; others are applied to what it finds. */
+const SHARED_GLOB = /^(?!.*\*\*)[\w.*?-]+$/;
+
+/** As the walk counts: what the filter keeps, and directories it leads into. */
+function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: RipgrepAnswer): number {
+  const isText = (path: string): boolean => isTextType(mimeTypeOf(path));
+  const large = answer.tooLarge.filter((path) => glob.matches(path) && isText(path));
+  const unreadable = answer.unreadable.filter((path) => {
+    const isDirectory =
+      path === "." || jail.lookUp([...segments, ...path.split("/")])?.isDirectory() === true;
+    return isDirectory ? glob.reaches(path === "." ? "" : path) : glob.matches(path) && isText(path);
+  });
+  return large.length + unreadable.length;
+}
+
+function* candidates(
+  { jail, segments, shownAs }: SearchRoot,
+  glob: Glob,
+  paths: Iterable<string>,
+  maxFileSize: number,
+): Generator<{ path: string; load: () => Promise<SearchableContent> }> {
+  for (const path of paths) {
+    if (!glob.matches(path)) continue;
+    const inside = [...segments, ...path.split("/")];
+    yield {
+      path: joinPath(shownAs, path),
+      load: () => loadText(jail, inside, maxFileSize, { links: "none" }),
+    };
+  }
+}
+
+/** The text of a file for searching; one that vanished or turned into something else is passed over. */
+async function loadText(
+  jail: Jail,
+  segments: readonly string[],
+  maxFileSize: number,
+  walk: { links: "inside" | "none" },
+): Promise<SearchableContent> {
+  if (!isTextType(mimeTypeOf(segments.at(-1) ?? ""))) return { kind: "binary" };
+  try {
+    return await jail.atEntry(segments, walk, async ({ directory, name }) => {
+      const descriptor = directory.openFile(name, constants.O_RDONLY);
+      try {
+        const stats = fstatSync(descriptor);
+        if (!stats.isFile()) return { kind: "binary" };
+        if (stats.size > maxFileSize) return { kind: "skipped" };
+        const bytes = await readBytes(descriptor, stats.size, maxFileSize);
+        if (bytes.length > maxFileSize) return { kind: "skipped" };
+        if (hasNul(bytes)) return { kind: "binary" };
+        return { kind: "text", text: decodeUtf8(bytes) ?? bytes.toString("utf8") };
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+  } catch (thrown) {
+    const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+    return code === "EACCES" || code === "EPERM" || code === "EIO" ? { kind: "skipped" } : { kind: "binary" };
+  }
+}

@@ -1,0 +1,188 @@
+import { type BigIntStats, lstatSync, mkdirSync, readlinkSync, realpathSync } from "node:fs";
+import { isAbsolute, sep } from "node:path";
+import { AccessError, type DirectoryHandle, hasDescriptorPaths, openRoot } from "./directory-handles.ts";
+
+/** An entry and the open directory it is in. `segments` is its path from the root, free of links. */
+export interface Located {
+  directory: DirectoryHandle;
+  name: string;
+  segments: readonly string[];
+}
+
+export interface WalkOptions {
+  /** Makes missing directories. Default false. */
+  create?: boolean;
+  /** What the last name refers to when it is a link: the link itself or its target. Default `target`. */
+  lastLink?: "itself" | "target";
+  /** Default `inside`: links are followed as long as they stay below the root. */
+  links?: "inside" | "none";
+}
+
+const MAX_LINKS = 40;
+
+/**
+ * A directory that nothing gets out of. Paths are walked segment by segment from the open root, each name
+ * looked up in the directory just opened and never through a link; a link is read and its target walked
+ * the same way. So what was checked is what is used, whatever is swapped meanwhile. Throws Node's file
+ * system errors and `AccessError`.
+ */
+export class Jail {
+  /** Real path, for `ripgrep` and nothing else. */
+  readonly root: string;
+  readonly #aliases: readonly string[];
+  readonly #byDescriptor: boolean;
+
+  /** `rootDir` must exist. `byDescriptor`: see `openRoot`. */
+  constructor(rootDir: string, byDescriptor: boolean = hasDescriptorPaths()) {
+    this.root = realpathSync.native(rootDir);
+    this.#aliases = [this.root, rootDir];
+    this.#byDescriptor = byDescriptor;
+    openRoot(this.root, byDescriptor).close();
+  }
+
+  /** Calls `use` with the directory at `segments`, which is closed afterwards. */
+  async inDirectory<Result>(
+    segments: readonly string[],
+    options: WalkOptions,
+    use: (directory: DirectoryHandle, segments: readonly string[]) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const walk = this.#walk([...segments, "."], options);
+    try {
+      return await use(walk.directory, walk.segments);
+    } finally {
+      walk.directory.close();
+    }
+  }
+
+  /** Calls `use` with the entry at `segments`, whose directory is closed afterwards. The root has no entry. */
+  async atEntry<Result>(
+    segments: readonly string[],
+    options: WalkOptions,
+    use: (located: Located) => Result | Promise<Result>,
+  ): Promise<Result> {
+    const located = this.#walk(segments, options);
+    try {
+      return await use(located);
+    } finally {
+      located.directory.close();
+    }
+  }
+
+  /** What a path is after links that stay inside; undefined when it leads out, in circles or nowhere. */
+  lookUp(segments: readonly string[]): BigIntStats | undefined {
+    let located: Located | undefined;
+    try {
+      located = this.#walk(segments, {});
+      return lstatSync(located.directory.at(located.name), { bigint: true });
+    } catch {
+      return undefined;
+    } finally {
+      located?.directory.close();
+    }
+  }
+
+  #walk(segments: readonly string[], options: WalkOptions): Located {
+    let pending = [...segments];
+    for (let links = 0; links <= MAX_LINKS; links += 1) {
+      const step = this.#walkToLink(pending, options);
+      if ("located" in step) return step.located;
+      if (options.links === "none") throw new AccessError("ELOOP");
+      pending = this.#follow(step.target, step.above, step.rest);
+    }
+    throw new AccessError("ELOOP");
+  }
+
+  /** Goes as far as there are no links. */
+  #walkToLink(
+    pending: readonly string[],
+    options: WalkOptions,
+  ): { located: Located } | { target: string; above: readonly string[]; rest: readonly string[] } {
+    const passed: string[] = [];
+    const open: DirectoryHandle[] = [openRoot(this.root, this.#byDescriptor)];
+    let keep: DirectoryHandle | undefined;
+    try {
+      for (const [index, name] of pending.entries()) {
+        // The root handle is never popped: going above it is refused.
+        const directory = open.at(-1) as DirectoryHandle;
+        const isLast = index === pending.length - 1;
+        if (name === "..") {
+          if (passed.pop() === undefined) throw new AccessError("EOUTSIDE");
+          open.pop()?.close();
+        } else if (isLast) {
+          const target = options.lastLink === "itself" ? undefined : linkTarget(directory, name);
+          if (target !== undefined) return { target, above: passed, rest: [] };
+          keep = directory;
+          return { located: { directory, name, segments: name === "." ? passed : [...passed, name] } };
+        } else {
+          const target = enter(directory, name, options, open);
+          if (target !== undefined) return { target, above: passed, rest: pending.slice(index + 1) };
+          passed.push(name);
+        }
+      }
+      // Nothing is left but the directory itself: the path was the root, or ended in `..`.
+      keep = open.at(-1) as DirectoryHandle;
+      return { located: { directory: keep, name: ".", segments: passed } };
+    } finally {
+      for (const directory of open) if (directory !== keep) directory.close();
+    }
+  }
+
+  /** The path to walk instead: what the link says, then what was still to go. */
+  #follow(target: string, above: readonly string[], rest: readonly string[]): string[] {
+    const parts = (path: string): string[] =>
+      path.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
+    if (!isAbsolute(target)) return [...above, ...parts(target), ...rest];
+    const base = this.#aliases.find((alias) => target === alias || target.startsWith(withSeparator(alias)));
+    if (base === undefined) throw new AccessError("EOUTSIDE");
+    return [...parts(target.slice(base.length)), ...rest];
+  }
+}
+
+const withSeparator = (path: string): string => (path.endsWith(sep) ? path : path + sep);
+
+/** Opens a directory below the last of `open` and adds it; of a link gives the target instead. */
+function enter(
+  directory: DirectoryHandle,
+  name: string,
+  options: WalkOptions,
+  open: DirectoryHandle[],
+): string | undefined {
+  try {
+    open.push(directory.openDirectory(name));
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code === "ENOTDIR" || code === "ELOOP") {
+      const target = linkTarget(directory, name);
+      if (target !== undefined) return target;
+    }
+    if (code !== "ENOENT" || options.create !== true) throw thrown;
+    makeDirectory(directory, name);
+    open.push(directory.openDirectory(name));
+  }
+  return undefined;
+}
+
+function makeDirectory(directory: DirectoryHandle, name: string): void {
+  try {
+    mkdirSync(directory.at(name));
+  } catch (thrown) {
+    // Someone else was faster; what they made is opened and checked like anything.
+    if (codeOf(thrown) !== "EEXIST") throw thrown;
+  }
+}
+
+/** What an entry points to when it is a link; undefined for everything else, missing entries included. */
+function linkTarget(directory: DirectoryHandle, name: string): string | undefined {
+  if (name === ".") return undefined;
+  try {
+    return readlinkSync(directory.at(name));
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code === "EINVAL" || code === "ENOENT" || code === "UNKNOWN") return undefined;
+    throw thrown;
+  }
+}
+
+/** The code of a file system error, Node's or ours. */
+export const codeOf = (thrown: unknown): string | undefined =>
+  thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;

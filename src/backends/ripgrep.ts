@@ -1,0 +1,137 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import type { Readable } from "node:stream";
+
+export interface RipgrepRequest {
+  binary: string;
+  /** Host path of the directory to search. */
+  directory: string;
+  pattern: string;
+  isRegex: boolean;
+  caseSensitive: boolean;
+  maxFileSize: number;
+  /** A ripgrep glob that passes at least the files wanted. */
+  glob?: string;
+  /** More files than this are not collected: the search is stopped. */
+  maxFiles: number;
+  /** Milliseconds of `performance.now()`. */
+  deadline: number;
+  signal?: AbortSignal;
+}
+
+/** Paths are relative to the directory searched. */
+export interface RipgrepAnswer {
+  /** Files with at least one match, in no order. */
+  files: string[];
+  /** Files or directories that could not be read. */
+  unreadable: string[];
+  /** Files over the size limit. */
+  tooLarge: string[];
+  end: "complete" | "overflow" | "timeout" | "aborted";
+}
+
+/** The path of the binary that comes with `@vscode/ripgrep`; undefined where there is none. */
+export async function findRipgrep(): Promise<string | undefined> {
+  try {
+    return (await import("@vscode/ripgrep")).rgPath;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The files that contain a match, found by one run of `rg` that follows no links, includes hidden files and
+ * reads no configuration. Undefined when `rg` cannot be started or refuses the pattern. The process is
+ * killed when it has told enough, at the deadline and on abort, and has ended when the promise settles.
+ */
+export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | undefined> {
+  return new Promise((resolve) => {
+    const answer: RipgrepAnswer = { files: [], unreadable: [], tooLarge: [], end: "complete" };
+    const child = start(request);
+    const stop = (end: RipgrepAnswer["end"]): void => {
+      if (answer.end === "complete") answer.end = end;
+      child.kill("SIGKILL");
+    };
+    const onAbort = (): void => stop("aborted");
+    const timer = setTimeout(() => stop("timeout"), Math.max(0, request.deadline - performance.now()));
+    request.signal?.addEventListener("abort", onAbort, { once: true });
+    if (request.signal?.aborted === true) onAbort();
+    const settle = (result: RipgrepAnswer | undefined): void => {
+      clearTimeout(timer);
+      request.signal?.removeEventListener("abort", onAbort);
+      resolve(result);
+    };
+    splitStream(child.stdout, "\0", (path) => {
+      if (answer.files.length < request.maxFiles) answer.files.push(withoutDot(path));
+      else stop("overflow");
+    });
+    let hasProblem = false;
+    splitStream(child.stderr, "\n", (line) => {
+      hasProblem = readDiagnostic(line, answer) || hasProblem;
+    });
+    child.once("error", () => settle(undefined));
+    child.once("close", (code) => {
+      const isRefused = answer.end === "complete" && (code === null || code > 1) && !hasProblem;
+      settle(isRefused ? undefined : answer);
+    });
+  });
+}
+
+function start(request: RipgrepRequest): ChildProcessByStdio<null, Readable, Readable> {
+  const flags = [
+    "--no-config",
+    "--files-with-matches",
+    "--null",
+    "--hidden",
+    "--no-ignore",
+    "--no-follow",
+    "--color=never",
+    "--debug", // tells, among more, which files are over the size limit
+    `--max-filesize=${request.maxFileSize}`,
+    request.caseSensitive ? "--case-sensitive" : "--ignore-case",
+    ...(request.isRegex ? ["--engine=default"] : ["--fixed-strings"]),
+    ...(request.glob === undefined ? [] : [`--glob=${request.glob}`]),
+    `--regexp=${request.pattern}`,
+    "--",
+    ".",
+  ];
+  return spawn(request.binary, flags, {
+    cwd: request.directory,
+    stdio: ["ignore", "pipe", "pipe"],
+    // Nothing of the environment changes the search, and no secret of ours is passed on.
+    env: {},
+    windowsHide: true,
+  });
+}
+
+/** Whole pieces of a stream as text; what is not UTF-8 in a name is lost, and such a name matches no file. */
+function splitStream(stream: Readable, separator: string, onPiece: (piece: string) => void): void {
+  let rest = "";
+  stream.setEncoding("utf8");
+  stream.on("data", (chunk: string) => {
+    const pieces = (rest + chunk).split(separator);
+    rest = (pieces.pop() ?? "").slice(0, MAX_PIECE);
+    for (const piece of pieces) onPiece(piece);
+  });
+  stream.on("end", () => {
+    if (rest !== "") onPiece(rest);
+  });
+}
+
+/** Longer than any path. */
+const MAX_PIECE = 64 * 1024;
+
+const TOO_LARGE = /^rg: DEBUG\|ignore::walk\|.*?: ignoring (.*): \d+ bytes$/s;
+/** Of a file or directory: not permitted (1, 13), input/output error or on Windows access denied (5). */
+const UNREADABLE = /^rg: (\.\/.*?|\.): .*\(os error (?:1|5|13)\)$/s;
+const ABOUT_ONE_ENTRY = /^rg: \.(?:\/.*)?: .*\(os error \d+\)$/s;
+
+/** Notes what a line of standard error says; tells whether it was about a single file or directory. */
+function readDiagnostic(line: string, answer: RipgrepAnswer): boolean {
+  const large = TOO_LARGE.exec(line)?.[1];
+  if (large !== undefined) answer.tooLarge.push(withoutDot(large));
+  const unreadable = UNREADABLE.exec(line)?.[1];
+  if (unreadable !== undefined) answer.unreadable.push(withoutDot(unreadable));
+  return ABOUT_ONE_ENTRY.test(line);
+}
+
+const withoutDot = (path: string): string => (path.startsWith("./") ? path.slice(2) : path);
