@@ -20,8 +20,10 @@ export class EventStore {
       `INSERT INTO run_events (run_id, seq, time, agent, kind, data, identity)
        VALUES (@run_id, @seq, @time, @agent, @kind, @data, @identity)`,
     );
+    // Without the hint SQLite walks the run's events from the end, which gets longer with every one.
     this.#latest = database.prepare(
-      "SELECT kind, data FROM run_events WHERE run_id = ? AND identity = ? ORDER BY seq DESC LIMIT 1",
+      `SELECT kind, data FROM run_events INDEXED BY run_events_identity
+       WHERE run_id = ? AND identity = ? ORDER BY seq DESC LIMIT 1`,
     );
     this.#page = database.prepare(
       `SELECT run_id, seq, time, agent, kind, data FROM run_events

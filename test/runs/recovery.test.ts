@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { silentLogger } from "../../src/core/logger.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
@@ -167,4 +168,104 @@ test("a lease that is renewed is never taken away, however late it looks at one 
     "model_called",
     "run_completed",
   ]);
+});
+
+test("a crash amid subagents repeats none of their finished calls, and their approvals stay the same", async () => {
+  const file = databaseFile();
+  const notes: string[] = [];
+  const hangs = deferred();
+  const delegating = (whenSecond: () => Promise<unknown>) =>
+    scriptedModel(async ({ messages, tools }) => {
+      const task = messages.find(({ type }) => type === "human")?.text;
+      const first = messages.every(({ type }) => type !== "ai");
+      const subagent = !tools.includes("task");
+      if (!first) return { text: `${task} done` };
+      if (!subagent) return { toolCalls: ["one", "two"].map(delegate) };
+      if (task === "one") return { toolCalls: [note("free"), note("gated")] };
+      await whenSecond();
+      return { text: "two done" };
+    });
+  const agent = (whenSecond: () => Promise<unknown>) => ({
+    model: delegating(whenSecond),
+    tools: [noteTool(notes)],
+    interruptOn: {
+      note: { when: ({ args }: { args: Record<string, unknown> }) => args["text"] === "gated" },
+    },
+  });
+  const died = openServer(
+    file,
+    agent(() => {
+      hangs.resolve();
+      return new Promise(() => {});
+    }),
+  );
+  const run = await startRun(died.service, "both");
+  await hangs.promise;
+  await follow(died.service, run.id, ({ kind, data }) => kind === "tool_finished" && data["tool"] === "note");
+  const { approvals } = await reach(died.service, run.id, "input_required");
+  died.kill();
+
+  const next = openServer(
+    file,
+    agent(() => Promise.resolve()),
+  );
+  await follow(
+    next.service,
+    run.id,
+    ({ kind, agent: path }) => kind === "subagent_finished" && path.length === 1,
+  );
+  expect((await next.service.view(ME, run.id))?.approvals).toEqual(approvals);
+  await approve(next.service, run.id, "gated");
+  const view = await reach(next.service, run.id, "completed");
+  expect(notes).toEqual(["free", "gated"]);
+  expect(view.subagents.map(({ description, status }) => [description, status])).toEqual([
+    ["one", "completed"],
+    ["two", "completed"],
+  ]);
+  expect(
+    kinds(await follow(next.service, run.id)).filter((kind) => kind === "subagent_started"),
+  ).toHaveLength(2);
+});
+
+test("a run that could not be stored for a while goes on when it can", async () => {
+  const file = databaseFile();
+  const reached = deferred();
+  const release = deferred();
+  const gaveUp = deferred();
+  const slow = noteTool([], () => {
+    reached.resolve();
+    return release.promise;
+  });
+  const log = { ...silentLogger, error: (event: string) => event === "run.not_settled" && gaveUp.resolve() };
+  const server = openServer(file, { model: calling(note("a")), tools: [slow] }, { log });
+  const run = await startRun(server.service, "note a");
+  await reached.promise;
+  await follow(server.service, run.id, ({ kind }) => kind === "tool_started");
+  server.database.pragma("query_only = ON");
+  release.resolve();
+  await gaveUp.promise;
+  expect((await server.service.view(ME, run.id))?.run.status).toBe("working");
+  server.database.pragma("query_only = OFF");
+  expect((await reach(server.service, run.id, "completed")).run.answer).toBe("noted a");
+});
+
+test("what does not stop when its server closes is shut out, and goes on elsewhere", async () => {
+  const file = databaseFile();
+  const release = deferred();
+  const late = openServer(file, async () => {
+    await release.promise;
+    return { model: scriptedModel(() => ({ text: "too late" })) };
+  });
+  const run = await startRun(late.service, "work");
+  await late.service.close();
+  const next = openServer(file, { model: scriptedModel(() => ({ text: "went on" })) });
+  release.resolve();
+  expect((await reach(next.service, run.id, "completed")).run.answer).toBe("went on");
+  const events = ["run_started", "run_parked", "run_resumed", "model_called", "run_completed"];
+  expect(kinds(await follow(next.service, run.id))).toEqual(events);
+});
+
+const delegate = (description: string) => ({
+  name: "task",
+  args: { description, subagent_type: "general-purpose" },
 });

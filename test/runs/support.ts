@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { afterEach } from "vitest";
 import { z } from "zod";
 import { buildAgent, type Agent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
@@ -14,6 +13,7 @@ import type { Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createRunService, type RunServiceOptions } from "../../src/runs/supervisor.ts";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { openDatabase, type Database } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
 import {
@@ -72,7 +72,7 @@ export function openServer(
     database,
     agentFor: async (run): Promise<Agent> => {
       const params = typeof agent === "function" ? await agent(run) : agent;
-      return buildAgent({ checkpointer: new SqliteSaver(database), ...params });
+      return buildAgent({ checkpointer: createCheckpointer(database), ...params });
     },
     tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles() })),
     treeWithThread: () => Promise.resolve(StateBackend),
