@@ -1,5 +1,5 @@
 import type { AgentPath, Decision, DecisionType, TokenUsage } from "../agent/agent-core.ts";
-export type { AgentPath, AgentPathSegment, Decision, DecisionType, TokenUsage } from "../agent/agent-core.ts";
+export type { AgentPath, Decision, DecisionType, TokenUsage } from "../agent/agent-core.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 
 /** Statuses that nothing follows. */
