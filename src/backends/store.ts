@@ -212,7 +212,9 @@ export class StoreBackend implements Backend {
     if (place === undefined) return errors.storeMissing();
     try {
       return await run(valid.path, place);
-    } catch {
+    } catch (thrown) {
+      if (thrown instanceof Error && thrown.name === "InvalidNamespaceError")
+        throw badNamespace(place.namespace);
       // What a store throws may name hosts, files or connection strings.
       return errors.ioFailure(valid.path, "the store failed; try again");
     }
@@ -256,11 +258,15 @@ function namespaceOf(options: StoreBackendOptions, runtime: BackendRuntime | und
   const namespace = [...(chosen ?? fallback)];
   const bad = namespace.find((component) => !COMPONENT.test(component));
   if (bad === undefined && namespace.length > 0) return namespace;
-  throw new ConfigurationError(
-    "STORE_NAMESPACE",
-    `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ . @ + : ~ -`,
-  );
+  throw badNamespace(namespace);
 }
+
+/** Many stores refuse periods as well, which only they can tell. */
+const badNamespace = (namespace: readonly string[]): ConfigurationError =>
+  new ConfigurationError(
+    "STORE_NAMESPACE",
+    `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + : ~ - (and periods, where the store takes them)`,
+  );
 
 const missing = (path: string): errors.BackendFailure =>
   path === "/" ? errors.isDirectory(path) : errors.fileNotFound(path);

@@ -40,22 +40,22 @@ export class FileTree {
     return {
       ...(workspace === undefined
         ? {}
-        : { [WORKSPACE_MOUNT]: new FilesystemBackend({ rootDir: workspace }) }),
+        : { [WORKSPACE_MOUNT]: new FilesystemBackend({ rootDir: workspace, virtualMode: true }) }),
       [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(principal) }),
       ...Object.fromEntries(skillFolders(skills).map(([path, folder]) => [path, readOnly(folder)])),
     };
   }
 }
 
-/** Where a principal's memories are in the store. Namespaces take a limited alphabet. */
+/** Where a principal's memories are in the store. Namespaces take a limited alphabet, without periods. */
 export function memoryNamespace(principal: Principal): string[] {
-  const isPlain = /^[A-Za-z0-9_.@+-]+$/.test(principal);
+  const isPlain = /^[A-Za-z0-9_@+-]+$/.test(principal);
   const owner = isPlain ? principal : `sha256:${createHash("sha256").update(principal).digest("hex")}`;
   return ["memories", owner];
 }
 
 const readOnly = (rootDir: string): Backend =>
-  new PolicyBackend(new FilesystemBackend({ rootDir }), { readOnly: true });
+  new PolicyBackend(new FilesystemBackend({ rootDir, virtualMode: true }), { readOnly: true });
 
 /** Mount points with their folders: the skills of the package, then the configured folders by name. */
 export function skillFolders(
