@@ -1,5 +1,6 @@
 import { closeSync, openSync, renameSync, rmSync } from "node:fs";
 import SqliteDatabase from "better-sqlite3";
+import { oneLine } from "../core/text.ts";
 import { databaseName, integrityProblems } from "./database.ts";
 import type { Database } from "./database.ts";
 import { StorageError, storageError } from "./errors.ts";
@@ -100,7 +101,7 @@ function backUp(database: Database, component: string, version: number): void {
   if (problem !== undefined) {
     throw new StorageError(
       "storage_corrupt",
-      `The database ${databaseName(database.name)} is damaged and was left as it is: ${problem} ` +
+      `The database ${databaseName(database.name)} is damaged and was left as it is: ${oneLine(problem, 200)}. ` +
         `Restore a backup copy, or move it away.`,
     );
   }

@@ -87,15 +87,13 @@ export class SqliteStore extends BaseStore {
     for (const operation of operations) {
       if ("namespacePrefix" in operation) results.push(await this.#search(operation));
       else if ("value" in operation) {
-        checkAddress(operation.namespace, operation.key);
+        if (operation.value !== null) checkAddress(operation.namespace, operation.key);
         puts.push(operation);
         results.push(undefined);
       } else if ("key" in operation) results.push(this.#get(operation.namespace, operation.key));
       else results.push(this.#namespaces(operation));
     }
-    if (puts.length > 0) {
-      this.#writeAll.immediate(puts);
-    }
+    if (puts.length > 0) this.#writeAll.immediate(puts);
     // One result for each operation, by its kind.
     return results as OperationResults<Operations>;
   }

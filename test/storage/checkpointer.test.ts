@@ -1,0 +1,215 @@
+import { join } from "node:path";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  BaseCheckpointSaver,
+  type Checkpoint,
+  type CheckpointTuple,
+  DeltaSnapshot,
+  emptyCheckpoint,
+  uuid6,
+} from "@langchain/langgraph-checkpoint";
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import SqliteDatabase from "better-sqlite3";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
+import { opened, temporaryFolder } from "./support.ts";
+
+const METADATA = { source: "loop" as const, step: 0, parents: {} };
+const at = (thread: string, id?: string): RunnableConfig => ({
+  configurable: { thread_id: thread, checkpoint_ns: "", ...(id === undefined ? {} : { checkpoint_id: id }) },
+});
+const checkpointOf = (id: string, values: Record<string, unknown>): Checkpoint => ({
+  ...emptyCheckpoint(),
+  id,
+  channel_values: values,
+  channel_versions: Object.fromEntries(Object.keys(values).map((channel) => [channel, 1])),
+});
+
+describe("the history of delta channels", () => {
+  /** The walk of the base class, which reads one ancestor after the other. */
+  const walked = (checkpointer: SqliteCheckpointer, config: RunnableConfig, channels: string[]) =>
+    BaseCheckpointSaver.prototype.getDeltaChannelHistory.call(checkpointer, { config, channels });
+
+  const channel = fc.constantFrom(
+    "messages",
+    "files",
+    'quote"d',
+    "dotted.name",
+    "$[0]",
+    "emoji 🚀",
+    "it's",
+    "back\\slash",
+  );
+  const json = fc.oneof(
+    fc.integer(),
+    fc.string(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(fc.string()),
+    fc.double(),
+  );
+  const node = fc.record({
+    /** How many checkpoints before it its parent lies; 0 starts a thread of its own. */
+    back: fc.nat(4),
+    values: fc.dictionary(channel, json, { maxKeys: 2, noNullPrototype: true }),
+    writes: fc.array(
+      fc.record({
+        task: fc.constantFrom("task-a", "task-b", "task-c"),
+        writes: fc.array(fc.tuple(channel, json), { minLength: 1, maxLength: 3 }),
+      }),
+      { maxLength: 3 },
+    ),
+  });
+
+  it("is what walking the ancestors one by one gives, for every checkpoint of any tree", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(node, { minLength: 1, maxLength: 12 }),
+        fc.uniqueArray(channel),
+        async (nodes, channels) => {
+          const checkpointer = createCheckpointer(opened());
+          const placed: RunnableConfig[] = [];
+          for (const [index, { back, values, writes }] of nodes.entries()) {
+            const parent = back === 0 ? undefined : placed[index - back];
+            const config = await checkpointer.put(
+              parent ?? at("thread"),
+              checkpointOf(uuid6(index), values),
+              METADATA,
+            );
+            for (const { task, writes: list } of writes) await checkpointer.putWrites(config, list, task);
+            placed.push(config);
+          }
+          for (const config of [...placed, at("thread"), at("thread", "absent"), at("absent")]) {
+            expect(await checkpointer.getDeltaChannelHistory({ config, channels })).toEqual(
+              await walked(checkpointer, config, channels),
+            );
+          }
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it("takes one query, however many ancestors there are", async () => {
+    const statements: string[] = [];
+    const database = new SqliteDatabase(":memory:", { verbose: (sql) => void statements.push(String(sql)) });
+    const checkpointer = createCheckpointer(database);
+    let config = at("thread");
+    for (let step = 0; step < 100; step += 1) {
+      const values = step === 20 ? { messages: new DeltaSnapshot(["start"]) } : {};
+      config = await checkpointer.put(config, checkpointOf(uuid6(step), values), METADATA);
+      await checkpointer.putWrites(config, [["messages", step]], `task-${step}`);
+    }
+    statements.length = 0;
+    const { messages } = await checkpointer.getDeltaChannelHistory({ config, channels: ["messages"] });
+    expect(messages?.seed).toEqual(new DeltaSnapshot(["start"]));
+    expect(messages?.writes.map(([, , value]) => value)).toEqual(
+      Array.from({ length: 79 }, (_, i) => i + 20),
+    );
+    expect(statements).toHaveLength(1);
+    database.close();
+  });
+
+  it("follows more channels than fit one query", async () => {
+    const checkpointer = createCheckpointer(opened());
+    const channels = Array.from({ length: 70 }, (_, index) => `channel-${index}`);
+    const parent = await checkpointer.put(at("thread"), checkpointOf(uuid6(0), {}), METADATA);
+    await checkpointer.putWrites(
+      parent,
+      channels.map((name) => [name, name.length]),
+      "task",
+    );
+    const config = await checkpointer.put(parent, checkpointOf(uuid6(1), {}), METADATA);
+    const history = await checkpointer.getDeltaChannelHistory({ config, channels });
+    expect(Object.keys(history)).toEqual(channels);
+    expect(history["channel-69"]?.writes).toEqual([["task", "channel-69", 10]]);
+  });
+});
+
+describe("the file format", () => {
+  const collected = async (
+    saver: BaseCheckpointSaver,
+    config: RunnableConfig,
+  ): Promise<CheckpointTuple[]> => {
+    const tuples: CheckpointTuple[] = [];
+    for await (const tuple of saver.list(config)) tuples.push(tuple);
+    return tuples;
+  };
+
+  it("is the stock saver's, in both directions", async () => {
+    const database = opened(join(temporaryFolder(), "agent.db"));
+    const stock = new SqliteSaver(database);
+    const first = await stock.put(at("thread"), checkpointOf(uuid6(0), { a: [1] }), METADATA);
+    await stock.putWrites(first, [["a", 2]], "task");
+    const checkpointer = createCheckpointer(database);
+    expect(await checkpointer.getTuple(first)).toEqual(await stock.getTuple(first));
+
+    const second = await checkpointer.put(first, checkpointOf(uuid6(1), { a: [1, 2] }), METADATA);
+    await checkpointer.putWrites(
+      second,
+      [
+        ["a", 3],
+        ["b", { deep: ["x"] }],
+      ],
+      "task",
+    );
+    expect(await stock.getTuple(second)).toEqual(await checkpointer.getTuple(second));
+    expect(await collected(stock, at("thread"))).toEqual(await collected(checkpointer, at("thread")));
+  });
+
+  it("keeps bytes as they are", async () => {
+    const checkpointer = createCheckpointer(opened());
+    const config = await checkpointer.put(at("thread"), checkpointOf(uuid6(0), {}), METADATA);
+    const bytes = new Uint8Array([0, 255, 128, 10, 0xc3, 0x28]);
+    await checkpointer.putWrites(config, [["blob", bytes]], "task");
+    const tuple = await checkpointer.getTuple(config);
+    expect(new Uint8Array(tuple?.pendingWrites?.[0]?.[2] as Uint8Array)).toEqual(bytes);
+  });
+});
+
+describe("writes of a task", () => {
+  it("are kept as first written, while errors and answers are replaced", async () => {
+    const checkpointer = createCheckpointer(opened());
+    const config = await checkpointer.put(at("thread"), checkpointOf(uuid6(0), {}), METADATA);
+    await checkpointer.putWrites(config, [["a", "first"]], "task");
+    await checkpointer.putWrites(config, [["a", "second"]], "task");
+    await checkpointer.putWrites(config, [["__resume__", "old"]], "task");
+    await checkpointer.putWrites(config, [["__resume__", "new"]], "task");
+    const tuple = await checkpointer.getTuple(config);
+    expect(tuple?.pendingWrites).toEqual([
+      ["task", "__resume__", "new"],
+      ["task", "a", "first"],
+    ]);
+  });
+
+  it("need a thread and a checkpoint", async () => {
+    const checkpointer = createCheckpointer(opened());
+    await expect(checkpointer.putWrites({}, [["a", 1]], "task")).rejects.toThrow("configurable.thread_id");
+    await expect(checkpointer.putWrites(at("thread"), [["a", 1]], "task")).rejects.toThrow(
+      "configurable.checkpoint_id",
+    );
+  });
+});
+
+describe("deleteThread", () => {
+  it("removes all namespaces of the thread and nothing else", async () => {
+    const database = opened();
+    const checkpointer = createCheckpointer(database);
+    for (const thread of ["one", "one%", "two"]) {
+      for (const namespace of ["", "tools:1"]) {
+        const config = await checkpointer.put(
+          { configurable: { thread_id: thread, checkpoint_ns: namespace } },
+          checkpointOf(uuid6(0), {}),
+          METADATA,
+        );
+        await checkpointer.putWrites(config, [["a", 1]], "task");
+      }
+    }
+    await checkpointer.deleteThread("one");
+    const left = (table: string) =>
+      database.prepare(`SELECT thread_id FROM ${table} ORDER BY 1`).pluck().all();
+    expect(left("checkpoints")).toEqual(["one%", "one%", "two", "two"]);
+    expect(left("writes")).toEqual(["one%", "one%", "two", "two"]);
+  });
+});

@@ -1,0 +1,211 @@
+import { chmodSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { DeepAgentError } from "../../src/core/errors.ts";
+import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
+import { isBusy, StorageError, storageError } from "../../src/storage/errors.ts";
+import { opened, temporaryFolder, thrownBy } from "./support.ts";
+
+const modeOf = (path: string) => statSync(path).mode & 0o777;
+const isRoot = process.getuid?.() === 0;
+
+describe("openDatabase", () => {
+  it("makes a private file in private folders, with a private log", () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "data", "deep", "agent.db");
+    opened(file).exec("CREATE TABLE t (x)");
+    expect(modeOf(join(folder, "data"))).toBe(0o700);
+    expect(modeOf(join(folder, "data", "deep"))).toBe(0o700);
+    expect(modeOf(file)).toBe(0o600);
+    expect(modeOf(`${file}-wal`)).toBe(0o600);
+    expect(modeOf(`${file}-shm`)).toBe(0o600);
+  });
+
+  it("takes the rights of others away from an existing file", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    openDatabase(file).close();
+    chmodSync(file, 0o644);
+    opened(file);
+    expect(modeOf(file)).toBe(0o600);
+  });
+
+  it("sets what every connection relies on", () => {
+    const database = opened(join(temporaryFolder(), "agent.db"));
+    const pragma = (name: string) => database.pragma(name, { simple: true });
+    expect(pragma("journal_mode")).toBe("wal");
+    expect(pragma("synchronous")).toBe(2);
+    expect(pragma("foreign_keys")).toBe(1);
+    expect(pragma("trusted_schema")).toBe(0);
+    expect(pragma("busy_timeout")).toBe(5000);
+  });
+
+  it("relaxes the flush of each commit when asked to", () => {
+    const database = opened(join(temporaryFolder(), "agent.db"), { synchronous: "NORMAL" });
+    expect(database.pragma("synchronous", { simple: true })).toBe(1);
+  });
+
+  it("keeps a database in memory to itself", () => {
+    opened(":memory:").exec("CREATE TABLE t (x)");
+    expect(opened(":memory:").prepare("SELECT count(*) FROM sqlite_schema").pluck().get()).toBe(0);
+  });
+
+  it("takes a name that looks like a URI as a file's name", () => {
+    const folder = temporaryFolder();
+    opened(join(folder, "file:x?mode=memory"));
+    expect(statSync(join(folder, "file:x?mode=memory")).isFile()).toBe(true);
+  });
+
+  it("lets others read while one writes", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const writer = opened(file);
+    writer.exec("CREATE TABLE t (x); INSERT INTO t VALUES (1); BEGIN IMMEDIATE; INSERT INTO t VALUES (2)");
+    expect(opened(file).prepare("SELECT count(*) FROM t").pluck().get()).toBe(1);
+    writer.exec("COMMIT");
+  });
+
+  it("keeps the locks of other connections of the process when the file is opened again", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const first = opened(file);
+    first.exec("CREATE TABLE t (x); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)");
+    const second = opened(file);
+    second.pragma("busy_timeout = 0");
+    expect(isBusy(thrownBy(() => second.exec("BEGIN IMMEDIATE")))).toBe(true);
+    first.exec("COMMIT");
+  });
+});
+
+describe("openDatabase, when it cannot", () => {
+  it.each([
+    ["a text", "These are notes, not a database."],
+    ["a longer text", "notes ".repeat(2000)],
+  ])("refuses %s and leaves it as it is", (_kind, content) => {
+    const file = join(temporaryFolder(), "agent.db");
+    writeFileSync(file, content);
+    const thrown = thrownBy(() => openDatabase(file));
+    expect(thrown).toBeInstanceOf(StorageError);
+    expect(thrown).toBeInstanceOf(DeepAgentError);
+    expect(thrown).toMatchObject({
+      code: "storage_not_a_database",
+      message:
+        "agent.db is not a SQLite database. It was left untouched: move it away, or choose another data directory.",
+    });
+    expect(readFileSync(file, "utf8")).toBe(content);
+  });
+
+  it("refuses a folder in the place of the file", () => {
+    const folder = temporaryFolder();
+    expect(thrownBy(() => openDatabase(folder))).toMatchObject({ code: "storage_directory" });
+  });
+
+  it("says that a part of the path is a file", () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "notes"), "");
+    const thrown = thrownBy(() => openDatabase(join(folder, "notes", "agent.db")));
+    expect(thrown).toMatchObject({
+      code: "storage_directory",
+      message:
+        "The directory of the database agent.db cannot be used: a part of its path is a file. " +
+        "Choose another data directory, or correct this one.",
+    });
+  });
+
+  it.runIf(process.platform === "linux")("comes back from a place where no folder can be made", () => {
+    const thrown = thrownBy(() => openDatabase("/proc/nothing/here/agent.db"));
+    expect(thrown).toMatchObject({ code: "storage_directory" });
+    expect(thrown).not.toMatchObject({ message: expect.stringContaining("/proc") });
+  });
+
+  it.skipIf(isRoot)("says that the directory is read-only (root may write everywhere)", () => {
+    const folder = join(temporaryFolder(), "locked");
+    mkdirSync(folder, { mode: 0o500 });
+    expect(thrownBy(() => openDatabase(join(folder, "agent.db")))).toMatchObject({
+      code: "storage_directory",
+      message: expect.stringContaining("permission was denied"),
+    });
+  });
+});
+
+describe("a damaged database", () => {
+  const damaged = (): string => {
+    const file = join(temporaryFolder(), "agent.db");
+    const database = openDatabase(file);
+    database.exec("CREATE TABLE t (x); CREATE INDEX i ON t (x)");
+    const insert = database.prepare("INSERT INTO t VALUES (?)");
+    for (let row = 0; row < 500; row += 1) insert.run(`row ${row} `.repeat(20));
+    database.close();
+    return file;
+  };
+
+  it("is sound as long as nothing happened to it", () => {
+    expect(integrityProblems(opened(damaged()))).toEqual([]);
+  });
+
+  it("is reported when its end is missing", () => {
+    const file = damaged();
+    truncateSync(file, 5 * 4096);
+    const before = readFileSync(file);
+    const thrown = thrownBy(() => {
+      const problems = integrityProblems(opened(file));
+      throw new StorageError("storage_corrupt", problems.join("\n"));
+    });
+    expect(thrown).toMatchObject({ code: "storage_corrupt", message: expect.stringMatching(/\S/) });
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  it("is reported when pages hold nonsense", () => {
+    const file = damaged();
+    const bytes = readFileSync(file);
+    bytes.fill(0x5a, 2 * 4096, 6 * 4096);
+    writeFileSync(file, bytes);
+    const database = opened(file);
+    expect(integrityProblems(database)).not.toEqual([]);
+    const thrown = storageError(
+      thrownBy(() => database.prepare("SELECT sum(length(x)) FROM t").get()),
+      "agent.db",
+    );
+    expect(thrown).toMatchObject({
+      code: "storage_corrupt",
+      message: expect.stringContaining("The database agent.db is damaged"),
+    });
+  });
+});
+
+describe("storageError", () => {
+  it("names a full disk", () => {
+    const database = opened();
+    database.exec("CREATE TABLE t (x)");
+    database.pragma("max_page_count = 4");
+    const thrown = thrownBy(() => database.prepare("INSERT INTO t VALUES (zeroblob(100000))").run());
+    expect(storageError(thrown, "agent.db")).toMatchObject({
+      code: "storage_full",
+      message: "There is no space left to write to agent.db. Free some disk space and try again.",
+      cause: thrown,
+    });
+  });
+
+  it("names a lock that stayed", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const holder = opened(file);
+    holder.exec("BEGIN IMMEDIATE");
+    const waiter = opened(file);
+    waiter.pragma("busy_timeout = 0");
+    const thrown = thrownBy(() => waiter.exec("BEGIN IMMEDIATE"));
+    expect(storageError(thrown, "agent.db")).toMatchObject({ code: "storage_busy" });
+    holder.exec("COMMIT");
+  });
+
+  it("names a database that may only be read", () => {
+    const database = opened();
+    database.exec("CREATE TABLE t (x)");
+    database.pragma("query_only = ON");
+    const thrown = thrownBy(() => database.exec("INSERT INTO t VALUES (1)"));
+    expect(storageError(thrown, "agent.db")).toMatchObject({ code: "storage_readonly" });
+  });
+
+  it("leaves a mistake of the program as it is", () => {
+    const thrown = thrownBy(() => opened().exec("SELECT * FROM nothing"));
+    expect(storageError(thrown, "agent.db")).toBe(thrown);
+    const other = new TypeError("other");
+    expect(storageError(other, "agent.db")).toBe(other);
+  });
+});

@@ -1,0 +1,189 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildSync } from "esbuild";
+import { describe, expect, it } from "vitest";
+import { type Database, openDatabase } from "../../src/storage/database.ts";
+import { type Migration, migrate, schemaVersion } from "../../src/storage/migrations.ts";
+import { opened, temporaryFolder, thrownBy } from "./support.ts";
+
+const notes: Migration = {
+  version: 1,
+  name: "notes",
+  up: (database) => void database.exec("CREATE TABLE notes (text TEXT)"),
+};
+const dates: Migration = {
+  version: 2,
+  name: "dates of notes",
+  up: (database) => void database.exec("ALTER TABLE notes ADD COLUMN date TEXT"),
+};
+const broken: Migration = {
+  version: 2,
+  name: "half a step",
+  up: (database) => void database.exec("CREATE TABLE half (x); INSERT INTO nowhere VALUES (1)"),
+};
+
+const tables = (database: Database) =>
+  database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all();
+
+describe("migrate", () => {
+  it("makes each step once and remembers it", () => {
+    const database = opened();
+    migrate(database, "notes", [notes]);
+    migrate(database, "notes", [notes]);
+    expect(schemaVersion(database, "notes")).toBe(1);
+    migrate(database, "notes", [notes, dates]);
+    expect(schemaVersion(database, "notes")).toBe(2);
+    expect(database.prepare("SELECT name FROM pragma_table_info('notes')").pluck().all()).toEqual([
+      "text",
+      "date",
+    ]);
+  });
+
+  it("counts each component for itself", () => {
+    const database = opened();
+    migrate(database, "notes", [notes, dates]);
+    migrate(database, "other", [
+      { version: 1, name: "other", up: (inner) => void inner.exec("CREATE TABLE o (x)") },
+    ]);
+    expect(schemaVersion(database, "notes")).toBe(2);
+    expect(schemaVersion(database, "other")).toBe(1);
+    expect(schemaVersion(database, "third")).toBe(0);
+  });
+
+  it("undoes a step that fails, and keeps those before it", () => {
+    const database = opened();
+    expect(thrownBy(() => migrate(database, "notes", [notes, broken]))).toMatchObject({
+      code: "storage_migration",
+      message:
+        "The database (in memory) could not be brought to version 2 of notes (half a step). " +
+        "Nothing was changed; please report this.",
+    });
+    expect(schemaVersion(database, "notes")).toBe(1);
+    expect(tables(database)).toEqual(["notes", "schema_versions"]);
+  });
+
+  it("refuses a file of a newer program and changes nothing", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const newer = openDatabase(file);
+    migrate(newer, "notes", [notes, dates]);
+    newer.close();
+    const database = opened(file);
+    expect(thrownBy(() => migrate(database, "notes", [notes]))).toMatchObject({
+      code: "storage_newer",
+      message:
+        "The database agent.db was written by a newer version of this program (notes is at version 2, " +
+        "known are versions up to 1). Update the program, or choose another data directory.",
+    });
+    expect(schemaVersion(database, "notes")).toBe(2);
+  });
+
+  it("refuses steps that do not count from 1", () => {
+    expect(() => migrate(opened(), "notes", [dates])).toThrow("count from 1 without gaps");
+  });
+});
+
+describe("the backup before a step", () => {
+  it("is a private, sound copy of what was there, and not made for a new file", () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "agent.db");
+    const database = opened(file);
+    migrate(database, "notes", [notes]);
+    expect(readdirSync(folder).filter((name) => name.includes("backup"))).toEqual([]);
+    database.prepare("INSERT INTO notes VALUES ('kept')").run();
+
+    migrate(database, "notes", [notes, dates]);
+    const backup = `${file}.notes-v1.backup`;
+    expect(readdirSync(folder).filter((name) => name.includes("backup"))).toEqual([
+      "agent.db.notes-v1.backup",
+    ]);
+    expect(statSync(backup).mode & 0o777).toBe(0o600);
+    const copy = opened(backup);
+    expect(copy.prepare("SELECT * FROM notes").all()).toEqual([{ text: "kept" }]);
+    expect(schemaVersion(copy, "notes")).toBe(1);
+  });
+
+  it("is not made when a component is new in the file", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const database = opened(file);
+    migrate(database, "notes", [notes]);
+    migrate(database, "other", [
+      { version: 1, name: "other", up: (inner) => void inner.exec("CREATE TABLE o (x)") },
+    ]);
+    expect(existsSync(`${file}.other-v0.backup`)).toBe(false);
+  });
+
+  it("replaces the remains of one that was broken off", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const database = opened(file);
+    migrate(database, "notes", [notes]);
+    writeFileSync(`${file}.notes-v1.backup.partial`, "half a copy");
+    migrate(database, "notes", [notes, dates]);
+    expect(existsSync(`${file}.notes-v1.backup.partial`)).toBe(false);
+    expect(schemaVersion(opened(`${file}.notes-v1.backup`), "notes")).toBe(1);
+  });
+
+  it("keeps a damaged file from being migrated", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const writer = openDatabase(file);
+    migrate(writer, "notes", [notes]);
+    const insert = writer.prepare("INSERT INTO notes VALUES (?)");
+    for (let row = 0; row < 200; row += 1) insert.run("text ".repeat(100));
+    writer.close();
+    const bytes = readFileSync(file);
+    bytes.fill(0x5a, bytes.length - 8 * 4096, bytes.length - 2 * 4096);
+    writeFileSync(file, bytes);
+
+    const database = opened(file);
+    expect(thrownBy(() => migrate(database, "notes", [notes, dates]))).toMatchObject({
+      code: "storage_corrupt",
+      message: expect.stringContaining("agent.db is damaged"),
+    });
+    expect(schemaVersion(database, "notes")).toBe(1);
+    expect(existsSync(`${file}.notes-v1.backup`)).toBe(false);
+  });
+});
+
+describe("processes that start at once", () => {
+  const started = async (bundle: string, file: string, versions: number): Promise<ChildProcess> => {
+    const child = fork(bundle, [file, String(versions)]);
+    await once(child, "message");
+    return child;
+  };
+  const finished = async (child: ChildProcess): Promise<unknown> => {
+    const exit = once(child, "exit");
+    child.send("go");
+    const [code] = await exit;
+    return code;
+  };
+
+  it("take turns: every step happens once, one backup is made", async () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "data", "agent.db");
+    const bundle = join(folder, "process.mjs");
+    buildSync({
+      entryPoints: [join(import.meta.dirname, "migrate-process.ts")],
+      outfile: bundle,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      // The native module is found from the repository, not from the temporary folder.
+      alias: {
+        "better-sqlite3": join(import.meta.dirname, "../../node_modules/better-sqlite3/lib/index.js"),
+      },
+      external: ["*/better-sqlite3/lib/index.js"],
+    });
+    const first = await Promise.all([1, 2, 3, 4].map(() => started(bundle, file, 6)));
+    expect(await Promise.all(first.map(finished))).toEqual([0, 0, 0, 0]);
+    const second = await Promise.all([1, 2, 3, 4].map(() => started(bundle, file, 12)));
+    expect(await Promise.all(second.map(finished))).toEqual([0, 0, 0, 0]);
+
+    const database = opened(file);
+    expect(database.prepare("SELECT version FROM log ORDER BY rowid").pluck().all()).toEqual(
+      Array.from({ length: 12 }, (_, index) => index + 1),
+    );
+    const backup = opened(`${file}.test-v6.backup`);
+    expect(backup.prepare("SELECT max(version) FROM log").pluck().get()).toBe(6);
+  });
+});
