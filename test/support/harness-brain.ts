@@ -1,93 +1,83 @@
-import { createServer } from "node:http";
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
-import { json } from "node:stream/consumers";
-import { AIMessage, HumanMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
-import { scriptedModel, type ScriptedModel, type ScriptedReply } from "./scripted-model.ts";
+import type { WireAnswer, WireReply, WireRequest } from "./wire-server-protocol.ts";
+import { startWireServer } from "./wire-server.ts";
 
-/** What a test sees of one model call; plain data, so that it crosses a process border. */
+/** What the test's model gets to see of one call. */
 export interface Thought {
-  /** Text of the first human message: the task of the run, or what the subagent was told. */
+  /** The first human message: the task of the run, or what a subagent was told. */
   task: string;
-  /** How many replies this agent has had from the model since that message. */
+  /** How many replies this agent has had since that message. */
   step: number;
-  /** Names of the tools offered. */
-  tools: string[];
-  messages: ThoughtMessage[];
+  request: WireRequest;
 }
 
-export interface ThoughtMessage {
-  type: "system" | "human" | "ai" | "tool" | "other";
-  text: string;
-  /** Ids of the calls an `ai` message made. */
-  calls: string[];
-  /** The call a `tool` message answers. */
-  answers?: string;
+/** The model of a test. It may wait for as long as the test wants. */
+export type Think = (thought: Thought) => WireReply | Promise<WireReply>;
+
+export interface Brain {
+  /** Environment in which the product uses this model. */
+  env: Record<string, string>;
+  /** Every call so far that kept the provider's rules. */
+  thoughts: readonly Thought[];
+  /** Why calls were refused by the provider's rules. */
+  refusals: readonly string[];
+  close(): Promise<void>;
 }
 
-/** The model of a test. It may wait as long as the test wants. */
-export type Think = (thought: Thought) => ScriptedReply | Promise<ScriptedReply>;
-
-/** The test's model for agents in this process. */
-export function modelOf(think: Think): ScriptedModel {
-  return scriptedModel(({ messages, tools }) => think(thoughtOf(messages, tools)));
-}
-
-/** The test's model for agents in a child process, which asks over HTTP. */
-export function remoteModel(url: string): ScriptedModel {
-  return scriptedModel(async ({ messages, tools, signal }) => {
-    const response = await fetch(url, {
-      method: "POST",
-      body: JSON.stringify(thoughtOf(messages, tools)),
-      ...(signal === undefined ? {} : { signal }),
-    });
-    if (!response.ok) throw new Error(await response.text());
-    return (await response.json()) as ScriptedReply;
+/**
+ * A model provider on this machine whose model is a function of the test. The product reaches it with
+ * nothing but its usual environment variables, in this process and in others.
+ */
+export async function openBrain(think: Think): Promise<Brain> {
+  const thoughts: Thought[] = [];
+  const server = await startWireServer((request) => {
+    const thought = thoughtOf(request);
+    thoughts.push(thought);
+    return think(thought);
   });
-}
-
-/** Answers child processes; close it after them. */
-export async function serveBrain(think: Think): Promise<{ url: string; close(): void }> {
-  const server = createServer((request, response) => {
-    const answer = async (): Promise<void> => {
-      const reply = await think((await json(request)) as Thought);
-      response.end(JSON.stringify(reply));
-    };
-    answer().catch((error: unknown) => {
-      response.writeHead(500);
-      response.end(error instanceof Error ? error.message : String(error));
-    });
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
-    close: () => {
-      server.closeAllConnections();
-      server.close();
-    },
+    env: { DEEPAGENT_MODEL: "anthropic:claude-test", ...server.env("anthropic") },
+    thoughts,
+    refusals: server.refusals,
+    close: () => server.close(),
   };
 }
 
-function thoughtOf(messages: readonly BaseMessage[], tools: string[]): Thought {
-  const first = messages.findIndex((message) => message instanceof HumanMessage);
+function thoughtOf(request: WireRequest): Thought {
+  const first = request.messages.findIndex(({ role }) => role === "user");
   return {
-    task: messages[first]?.text ?? "",
-    step: messages.slice(first).filter((message) => message instanceof AIMessage).length,
-    tools,
-    messages: messages.map(describe),
+    task: request.messages[first]?.text ?? "",
+    step: request.messages.slice(first).filter(({ role }) => role === "assistant").length,
+    request,
   };
 }
 
-function describe(message: BaseMessage): ThoughtMessage {
-  const { text } = message;
-  if (message instanceof AIMessage) {
-    return { type: "ai", text, calls: (message.tool_calls ?? []).map((call) => call.id ?? "") };
-  }
-  if (message instanceof ToolMessage) {
-    return { type: "tool", text, calls: [], answers: message.tool_call_id };
-  }
-  if (message instanceof HumanMessage) return { type: "human", text, calls: [] };
-  return { type: message.type === "system" ? "system" : "other", text, calls: [] };
+/** One thing an agent says, or how it finds out. */
+export type Line = WireAnswer | Think;
+
+/** A model whose agents each speak the lines of the part that their task names, one per call. */
+export function play(parts: Record<string, readonly Line[]>): Think {
+  return (thought) => {
+    const part = Object.keys(parts).find((name) => thought.task.includes(name));
+    const line = part === undefined ? undefined : parts[part]?.[thought.step];
+    if (line === undefined) {
+      return { status: 400, message: `no line for step ${thought.step} of: ${thought.task}` };
+    }
+    return typeof line === "function" ? line(thought) : line;
+  };
+}
+
+/** What the tools answered to the last message of the agent. */
+export function answersOf({ request }: Thought): { id: string; text: string }[] {
+  const { messages } = request;
+  const last = messages.findLastIndex(({ role }) => role === "assistant");
+  return messages.slice(last + 1).flatMap(({ toolResults }) => toolResults);
+}
+
+/** Calls that the model did not find answered exactly once when it was asked again. */
+export function wronglyAnswered({ thoughts }: Brain): string[] {
+  return thoughts.flatMap(({ request: { messages } }) => {
+    const answers = messages.flatMap(({ toolResults }) => toolResults.map(({ id }) => id));
+    const calls = messages.flatMap(({ toolCalls }) => toolCalls.map(({ id }) => id));
+    return calls.filter((call) => answers.filter((answer) => answer === call).length !== 1);
+  });
 }

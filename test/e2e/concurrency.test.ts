@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { MATRIX, openWorld } from "../support/harness.ts";
+import { answersOf, play, type Line, wronglyAnswered } from "../support/harness-brain.ts";
+import { APPROVE, delegate, inWorkspace, person, repeat, writeFile } from "./support.ts";
+
+const AREAS = ["north", "east", "south", "west"];
+
+/** A run that plans, sends out four subagents at once, each of which writes a file and a note, and reports. */
+function parts(run: string): Record<string, readonly Line[]> {
+  const todos = (status: string) => ({
+    name: "write_todos",
+    args: { todos: [{ content: `survey for ${run}`, status }] },
+  });
+  const agents = AREAS.map((area): [string, readonly Line[]] => [
+    `${run} ${area}`,
+    [
+      {
+        toolCalls: [
+          writeFile(`/workspace/${run}-${area}.md`, `${run} found ${area}\n`),
+          writeFile("/notes.md", `${run} ${area}\n`),
+        ],
+      },
+      { text: `report of ${run} ${area}` },
+    ],
+  ]);
+  return {
+    [`main of ${run}`]: [
+      { toolCalls: [todos("in_progress"), writeFile("/plan.md", `plan of ${run}\n`)] },
+      { toolCalls: AREAS.map((area) => delegate(`${run} ${area}`)) },
+      { toolCalls: [todos("completed"), { name: "read_file", args: { file_path: "/plan.md" } }] },
+      repeat,
+    ],
+    ...Object.fromEntries(agents),
+  };
+}
+
+describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
+  test("two runs with four subagents each do not mix", async () => {
+    const runs = ["red", "blue"];
+    const world = await openWorld(transport, { think: play({ ...parts("red"), ...parts("blue") }) });
+    const outcomes = await Promise.all(
+      runs.map(async (run) => {
+        const { answer, forms } = person({ [`${run}-`]: APPROVE });
+        const client = await world.connect(kind, answer);
+        const lines: string[] = [];
+        const onProgress = (line: string) => void lines.push(line);
+        const result = await client.call("run_deep_agent", { task: `main of ${run}` }, { onProgress });
+        const { contents } = await client.readResource(
+          `deepagent://runs/${String(result.structured["run_id"])}/files/plan.md`,
+        );
+        return { run, result, forms, lines, plan: contents[0]?.["text"] };
+      }),
+    );
+    for (const { run, result, forms, lines, plan } of outcomes) {
+      const other = run === "red" ? "blue" : "red";
+      expect(result.structured).toMatchObject({
+        status: "completed",
+        todos: [{ content: `survey for ${run}`, status: "completed" }],
+        approvals: [],
+      });
+      expect(result.structured["agents"]).toHaveLength(4);
+      expect(result.structured["files_changed"]).toEqual(
+        expect.arrayContaining(AREAS.map((area) => `/workspace/${run}-${area}.md`)),
+      );
+      expect(result.text).not.toContain(other);
+      expect(lines.join("\n")).not.toContain(other);
+      expect(plan).toBe(`plan of ${run}\n`);
+      expect(forms).toHaveLength(4);
+      expect(forms.every(({ message }) => !message.includes(other))).toBe(true);
+      for (const area of AREAS) {
+        expect(inWorkspace(world, `${run}-${area}.md`)).toBe(`${run} found ${area}\n`);
+      }
+      const reports = world.brain.thoughts
+        .filter(({ task, step }) => task.includes(`main of ${run}`) && step === 2)
+        .flatMap((thought) => answersOf(thought).map(({ text }) => text));
+      expect(reports.toSorted()).toEqual(AREAS.map((area) => `report of ${run} ${area}`).toSorted());
+    }
+    expect(wronglyAnswered(world.brain)).toEqual([]);
+  });
+});

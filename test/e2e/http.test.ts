@@ -1,0 +1,138 @@
+import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
+import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { describe, expect, test } from "vitest";
+import { CLIENT_KINDS, type Connector } from "../support/clients.ts";
+import { send } from "../support/clients-raw.ts";
+import { connect, openHome, type Home } from "../support/harness.ts";
+import { play, type Think } from "../support/harness-brain.ts";
+import { deferred } from "../support/harness-deferred.ts";
+import { processesWith, startProgram, type Child } from "../support/harness-process.ts";
+import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
+
+/** `serve --http` as a process of its own. */
+async function serveHttp(think: Think, env: Record<string, string> = {}) {
+  const home = await openHome({ think, env });
+  const child = await startProgram(["serve", "--http", "--port", "0"], home.env);
+  const url = await listening(child);
+  const connector: Connector = {
+    first: () => new FirstHttp(new URL(url)),
+    modern: () => new ModernHttp(new URL(url)),
+  };
+  return { home, child, url, connector };
+}
+
+async function listening(child: Child): Promise<string> {
+  const find = (): string => /Serving MCP at (\S+)/.exec(child.errors())?.[1] ?? "";
+  await expect.poll(find, { timeout: 10_000 }).not.toBe("");
+  return find();
+}
+
+const INITIALIZE = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
+});
+
+test.each(["0.0.0.0", "::", "example.org"])("serve --http refuses to listen on %s", async (host) => {
+  const home = await openHome({ think: play({}) });
+  const child = await startProgram(["serve", "--http", "--host", host, "--port", "0"], home.env);
+  expect(await child.exited).toMatchObject({ code: 1 });
+  expect(child.errors()).toContain(`"${host}"`);
+  expect(child.errors()).toContain("127.0.0.1");
+  expect(child.errors()).not.toMatch(/\n\s+at /);
+  expect(child.output).toEqual([]);
+});
+
+test("the command puts the guards before everything else", async () => {
+  const { url } = await serveHttp(play({}), { DEEPAGENT_HTTP_ALLOWED_HOSTS: "agent.test" });
+  const status = async (headers: Record<string, string>, body = INITIALIZE) =>
+    (await send(url, { headers, body })).status;
+  expect(await status({ host: "attacker.example" }, "{")).toBe(403);
+  expect(await status({ origin: "https://attacker.example" })).toBe(403);
+  expect(await status({ host: "agent.test" })).toBe(200);
+  expect(await status({}, "{")).toBe(400);
+  expect(await status({}, " ".repeat(4 * 1024 * 1024 + 1))).toBe(413);
+  expect(await status({})).toBe(200);
+});
+
+describe.each(CLIENT_KINDS)("%s", (kind) => {
+  test("an answered, a dropped and a cancelled call leave their run alone", async () => {
+    const asked = deferred();
+    const { connector, home } = await serveHttp(
+      play({
+        "Write one file": [
+          async () => {
+            asked.resolve();
+            await release.promise;
+            return { toolCalls: [writeFile("/workspace/new.md", "new\n")] };
+          },
+          { text: "written" },
+        ],
+      }),
+    );
+    const release = deferred();
+    const silent = await connect(connector, kind);
+    const abort = new AbortController();
+    const dropped = silent.call("run_deep_agent", { task: "Write one file" }, { signal: abort.signal });
+    const given = expect(dropped).rejects.toThrow();
+    await asked.promise;
+    abort.abort();
+    await given;
+    const [run] = (await silent.listResources()).filter(({ uri }) => uri.includes("/runs/"));
+    const runId = String(run?.name);
+    release.resolve();
+    // Answered with a question open: the stream of that call has ended when the next one comes.
+    expect(await untilStatus(silent, runId, "input_required")).toMatchObject({ approvals: [{}] });
+
+    const { answer } = person({ "new.md": APPROVE });
+    const asking = await connect(connector, kind, answer);
+    expect(await untilStatus(asking, runId, "completed")).toMatchObject({ answer: "written" });
+    expect(inWorkspace(home, "new.md")).toBe("new\n");
+  });
+});
+
+test.each(["SIGINT", "SIGTERM"] as const)(
+  "%s ends the server with calls and streams open",
+  async (signal) => {
+    const asked = deferred();
+    const { child, connector, home } = await serveHttp(
+      play({
+        "Think hard": [
+          () => {
+            asked.resolve();
+            return { fault: "hang" };
+          },
+        ],
+      }),
+    );
+    const first = await connect(connector, "v1");
+    const modern = await connect(connector, "v2-modern");
+    await modern.watch("deepagent://files/workspace/");
+    const calling = first.call("run_deep_agent", { task: "Think hard" }, { onProgress: () => undefined });
+    const cut = calling.catch(() => undefined);
+    await asked.promise;
+    const ended = Date.now();
+    child.process.kill(signal);
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+    // Whoever started it kills a server that is still there after two seconds.
+    expect(Date.now() - ended).toBeLessThan(2000);
+    expect(processesWith(home.dataDir)).toEqual([]);
+    await first.close();
+    await cut;
+  },
+);
+
+test("two servers on one data directory show the same runs", async () => {
+  const { connector, home } = await serveHttp(play({ "Say hello": [{ text: "hello" }] }));
+  const http = await connect(connector, "v2-modern");
+  const runId = runIdOf(await http.call("run_deep_agent", { task: "Say hello" }));
+  const other = await secondServer(home);
+  const client = await connect(other, "v1");
+  expect(await untilStatus(client, runId, "completed")).toMatchObject({ answer: "hello" });
+});
+
+async function secondServer(home: Home): Promise<Connector> {
+  const url = new URL(await listening(await startProgram(["serve", "--http", "--port", "0"], home.env)));
+  return { first: () => new FirstHttp(url), modern: () => new ModernHttp(url) };
+}

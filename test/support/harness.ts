@@ -1,0 +1,125 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
+import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { onTestFinished } from "vitest";
+import { serverParts } from "../../src/commands/server-deps.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { silentLogger } from "../../src/core/logger.ts";
+import { createServerFactory } from "../../src/server/create-server.ts";
+import { serveHttp } from "../../src/server/http.ts";
+import {
+  CLIENT_KINDS,
+  connectClient,
+  type ClientKind,
+  type Connector,
+  type Person,
+  type TestClient,
+} from "./clients.ts";
+import { openBrain, type Brain, type Think } from "./harness-brain.ts";
+import { memoryConnector } from "./harness-memory.ts";
+import { program, stdioServer, type StdioServer } from "./harness-stdio.ts";
+
+export const TRANSPORTS = ["memory", "stdio", "http"] as const;
+export type TransportName = (typeof TRANSPORTS)[number];
+
+/** A workspace, a data directory and a model; what is made of it is gone after the test. */
+export interface Home {
+  readonly workspace: string;
+  readonly dataDir: string;
+  readonly brain: Brain;
+  /** The environment the product is started in. */
+  readonly env: Record<string, string>;
+}
+
+export interface HomeOptions {
+  think: Think;
+  /** Files of the workspace by relative path. */
+  files?: Record<string, string>;
+  /** Further settings, as environment variables. */
+  env?: Record<string, string>;
+}
+
+export async function openHome({ think, files = {}, env = {} }: HomeOptions): Promise<Home> {
+  const root = mkdtempSync(join(tmpdir(), "deepagent-e2e-"));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true, maxRetries: 3 }));
+  const workspace = join(root, "workspace");
+  const dataDir = join(root, "data");
+  mkdirSync(workspace);
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(workspace, path)), { recursive: true });
+    writeFileSync(join(workspace, path), content);
+  }
+  const brain = await openBrain(think);
+  onTestFinished(() => brain.close());
+  const settings = {
+    PATH: process.env["PATH"] ?? "",
+    HOME: root,
+    DEEPAGENT_WORKSPACE: workspace,
+    DEEPAGENT_DATA_DIR: dataDir,
+    DEEPAGENT_LOG_LEVEL: "silent",
+    ...brain.env,
+    ...env,
+  };
+  return { workspace, dataDir, brain, env: settings };
+}
+
+/** Every way to reach the product, with every client. */
+export const MATRIX = TRANSPORTS.flatMap((transport) => CLIENT_KINDS.map((kind) => ({ transport, kind })));
+
+/** A running product, reached in one way. */
+export interface World extends Home {
+  connect(kind: ClientKind, person?: Person): Promise<TestClient>;
+}
+
+/** The product as its commands put it together, with a workspace, a data directory and a model of its own. */
+export async function openWorld(transport: TransportName, options: HomeOptions): Promise<World> {
+  const home = await openHome(options);
+  const connector = await openConnector(transport, home);
+  return { ...home, connect: (kind, person) => connect(connector, kind, person) };
+}
+
+/** Connects a client that is closed after the test. */
+export async function connect(to: Connector, kind: ClientKind, person?: Person): Promise<TestClient> {
+  const client = await connectClient(to, { kind, ...(person === undefined ? {} : { person }) });
+  onTestFinished(() => client.close());
+  return client;
+}
+
+/** Each connection starts a process of its own with the same data directory. */
+export async function openStdio({ env }: Home): Promise<StdioServer> {
+  return stdioServer(await program(), env);
+}
+
+async function openConnector(transport: TransportName, home: Home): Promise<Connector> {
+  if (transport === "stdio") return openStdio(home);
+  const deps = openDeps(home);
+  if (transport === "memory") return memoryConnector(deps);
+  const server = await serveHttp({
+    host: "127.0.0.1",
+    port: 0,
+    allowedHosts: [],
+    allowedOrigins: [],
+    factory: createServerFactory(deps),
+    changes: deps.changes,
+    logger: silentLogger,
+  });
+  onTestFinished(() => server.close());
+  const url = new URL(server.url);
+  return { first: () => new FirstHttp(url), modern: () => new ModernHttp(url) };
+}
+
+function openDeps({ env }: Home) {
+  const loaded = loadConfig({
+    flags: {},
+    cwd: tmpdir(),
+    home: env["HOME"] ?? "",
+    platform: process.platform,
+    env,
+  });
+  if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
+  const parts = serverParts({ config: loaded.config, env, version: "0.0.0-test", logger: silentLogger });
+  onTestFinished(() => parts.close());
+  return parts.deps;
+}
