@@ -7,6 +7,7 @@ import type { Migration } from "./migrations.ts";
  * - `id` is never used again, so `id` and `version` together name one state of one item.
  * - `body` is what a full-text search reads: `text` when the item's words are not its `content`.
  * - `indexed` is 0 for items that a full-text search leaves out.
+ * - `store_searched` is what the index is made of, so that FTS5 can check and rebuild it.
  */
 const TABLES = `
 CREATE TABLE store_items (
@@ -23,8 +24,10 @@ CREATE TABLE store_items (
   UNIQUE (namespace, key)
 ) STRICT;
 
+CREATE VIEW store_searched AS SELECT id, key, body FROM store_items WHERE indexed;
+
 CREATE VIRTUAL TABLE store_text USING fts5 (
-  key, body, content = 'store_items', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
+  key, body, content = 'store_searched', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
 );
 
 CREATE TRIGGER store_items_inserted AFTER INSERT ON store_items WHEN NEW.indexed

@@ -56,14 +56,18 @@ export function excerpt(text: string, { words }: TextQuery): string {
   return oneLine(`${start > 0 ? "…" : ""}${rest}`, SNIPPET_LENGTH);
 }
 
-/** Where `word` begins a word of `text`, else where it is a part of one, else -1. */
+/** Where `word` stands by itself, else where it begins a word, else where it is a part of one, else -1. */
 function firstWord(text: string, word: string): number {
-  const first = text.indexOf(word);
-  for (let at = first; at >= 0; at = text.indexOf(word, at + 1)) {
-    if (at === 0 || !/[\p{L}\p{N}]/u.test(text.charAt(at - 1))) return at;
+  let beginning = -1;
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    if (at > 0 && isOfWord(text.charAt(at - 1))) continue;
+    if (!isOfWord(text.charAt(at + word.length))) return at;
+    if (beginning < 0) beginning = at;
   }
-  return first;
+  return beginning >= 0 ? beginning : text.indexOf(word);
 }
+
+const isOfWord = (unit: string): boolean => /[\p{L}\p{N}]/u.test(unit);
 
 /**
  * What a full-text search finds of a stored value: `null` when it is the text in `content`, which the

@@ -1,9 +1,18 @@
-import { chmodSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
+import { buildSync } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { DeepAgentError } from "../../src/core/errors.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { isBusy, StorageError, storageError } from "../../src/storage/errors.ts";
+import { StorageError, storageError } from "../../src/storage/errors.ts";
 import { opened, temporaryFolder, thrownBy } from "./support.ts";
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
@@ -61,16 +70,6 @@ describe("openDatabase", () => {
     writer.exec("CREATE TABLE t (x); INSERT INTO t VALUES (1); BEGIN IMMEDIATE; INSERT INTO t VALUES (2)");
     expect(opened(file).prepare("SELECT count(*) FROM t").pluck().get()).toBe(1);
     writer.exec("COMMIT");
-  });
-
-  it("keeps the locks of other connections of the process when the file is opened again", () => {
-    const file = join(temporaryFolder(), "agent.db");
-    const first = opened(file);
-    first.exec("CREATE TABLE t (x); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)");
-    const second = opened(file);
-    second.pragma("busy_timeout = 0");
-    expect(isBusy(thrownBy(() => second.exec("BEGIN IMMEDIATE")))).toBe(true);
-    first.exec("COMMIT");
   });
 });
 
@@ -207,5 +206,24 @@ describe("storageError", () => {
     expect(storageError(thrown, "agent.db")).toBe(thrown);
     const other = new TypeError("other");
     expect(storageError(other, "agent.db")).toBe(other);
+  });
+});
+
+describe("the modules of the connection", () => {
+  it("load nothing but SQLite: whoever reads runs does not pay for the agent", () => {
+    const source = join(import.meta.dirname, "../../src/storage/migrations.ts");
+    const { metafile } = buildSync({
+      entryPoints: [source],
+      bundle: true,
+      write: false,
+      metafile: true,
+      platform: "node",
+      format: "esm",
+      packages: "external",
+    });
+    const imports = Object.values(metafile.outputs).flatMap((output) =>
+      output.imports.map(({ path }) => path),
+    );
+    expect([...new Set(imports.filter((path) => !path.startsWith("node:")))]).toEqual(["better-sqlite3"]);
   });
 });

@@ -1,0 +1,233 @@
+import { type BaseStore, InMemoryStore } from "@langchain/langgraph-checkpoint";
+import { beforeEach, describe, expect, it } from "vitest";
+import { createStore } from "../../src/storage/store.ts";
+import { opened } from "./support.ts";
+
+/** What LangGraph expects of a store: one body of tests over its own store in memory and ours. */
+const stores: Record<string, () => BaseStore> = {
+  InMemoryStore: () => new InMemoryStore(),
+  SqliteStore: () => createStore(opened()),
+};
+
+describe.each(Object.entries(stores))("%s", (_name, create) => {
+  let store: BaseStore;
+  beforeEach(() => {
+    store = create();
+  });
+
+  const keys = async (...options: Parameters<BaseStore["search"]>) =>
+    (await store.search(...options)).map(({ key }) => key).toSorted();
+
+  describe("get, put, delete", () => {
+    it("gives back what was put, with its times", async () => {
+      const before = Date.now();
+      const value = { text: "Grüße", deep: { list: [1, null, "x", true], number: 1.5 } };
+      await store.put(["users", "ada"], "note", value);
+      const item = await store.get(["users", "ada"], "note");
+      expect(item).toMatchObject({ namespace: ["users", "ada"], key: "note", value });
+      expect(item?.createdAt).toBeInstanceOf(Date);
+      expect(item?.createdAt.getTime()).toBeGreaterThanOrEqual(before);
+      expect(item?.updatedAt).toEqual(item?.createdAt);
+    });
+
+    it("gives null for what is not there", async () => {
+      await store.put(["users"], "note", { a: 1 });
+      expect(await store.get(["users"], "other")).toBeNull();
+      expect(await store.get(["other"], "note")).toBeNull();
+      expect(await store.get(["users", "ada"], "note")).toBeNull();
+    });
+
+    it("replaces the value and keeps the time of creation", async () => {
+      await store.put(["users"], "note", { a: 1, b: 2 });
+      const first = await store.get(["users"], "note");
+      await store.put(["users"], "note", { a: 3 });
+      const second = await store.get(["users"], "note");
+      expect(second?.value).toEqual({ a: 3 });
+      expect(second?.createdAt).toEqual(first?.createdAt);
+    });
+
+    it("deletes one item", async () => {
+      await store.put(["users"], "a", { n: 1 });
+      await store.put(["users"], "b", { n: 2 });
+      await store.delete(["users"], "a");
+      await store.delete(["users"], "absent");
+      await store.delete(["absent"], "a");
+      expect(await keys(["users"])).toEqual(["b"]);
+    });
+
+    it("keeps the same key in different namespaces apart", async () => {
+      await store.put(["a"], "k", { n: 1 });
+      await store.put(["a", "b"], "k", { n: 2 });
+      await store.put(["b"], "k", { n: 3 });
+      await store.delete(["a", "b"], "k");
+      expect((await store.get(["a"], "k"))?.value).toEqual({ n: 1 });
+      expect((await store.get(["b"], "k"))?.value).toEqual({ n: 3 });
+    });
+
+    it.each([[[]], [["a", ""]], [["langgraph", "a"]]])("refuses the namespace %j", async (namespace) => {
+      await expect(store.put(namespace, "k", { n: 1 })).rejects.toThrow(
+        expect.objectContaining({ name: "InvalidNamespaceError" }),
+      );
+    });
+  });
+
+  describe("search", () => {
+    beforeEach(async () => {
+      for (const [index, color] of ["red", "green", "blue", "red", "green"].entries()) {
+        await store.put(["shop", index % 2 === 0 ? "even" : "odd"], `item-${index}`, { color, size: index });
+      }
+      await store.put(["other"], "item-9", { color: "red" });
+    });
+
+    it("finds everything at and below a prefix", async () => {
+      await store.put(["shop"], "top", { size: 0 });
+      expect(await keys(["shop"])).toEqual(["item-0", "item-1", "item-2", "item-3", "item-4", "top"]);
+      expect(await keys(["shop", "even"])).toEqual(["item-0", "item-2", "item-4"]);
+      expect(await keys([])).toHaveLength(7);
+      expect(await keys(["nowhere"])).toEqual([]);
+    });
+
+    it.each<[string, Record<string, unknown>, string[]]>([
+      ["a value", { color: "red" }, ["item-0", "item-3"]],
+      ["several values", { color: "green", size: 4 }, ["item-4"]],
+      ["$eq", { color: { $eq: "blue" } }, ["item-2"]],
+      ["$ne", { color: { $ne: "red" } }, ["item-1", "item-2", "item-4"]],
+      ["$gt", { size: { $gt: 3 } }, ["item-4"]],
+      ["$gte", { size: { $gte: 3 } }, ["item-3", "item-4"]],
+      ["$lt", { size: { $lt: 1 } }, ["item-0"]],
+      ["$lte", { size: { $lte: 1 } }, ["item-0", "item-1"]],
+      ["a range", { size: { $gt: 0, $lt: 3 } }, ["item-1", "item-2"]],
+      ["$in", { color: { $in: ["blue", "red"] } }, ["item-0", "item-2", "item-3"]],
+      ["$nin", { color: { $nin: ["blue", "red"] } }, ["item-1", "item-4"]],
+      ["a field that is missing", { weight: 1 }, []],
+      [
+        "$ne of a field that is missing",
+        { weight: { $ne: 1 } },
+        ["item-0", "item-1", "item-2", "item-3", "item-4"],
+      ],
+      ["a text against a number", { size: "3" }, []],
+      ["numbers against a text", { color: { $gt: 1 } }, []],
+    ])("filters by %s", async (_kind, filter, expected) => {
+      expect(await keys(["shop"], { filter })).toEqual(expected);
+    });
+
+    it("pages without loss or repetition, with and without a filter", async () => {
+      for (const filter of [undefined, { size: { $gte: 0 } }]) {
+        const pages: string[] = [];
+        for (let offset = 0; offset < 6; offset += 2) {
+          const page = await store.search(["shop"], { limit: 2, offset, ...(filter && { filter }) });
+          pages.push(...page.map(({ key }) => key));
+        }
+        expect(pages.toSorted()).toEqual(["item-0", "item-1", "item-2", "item-3", "item-4"]);
+      }
+    });
+
+    it("gives ten items unless told otherwise", async () => {
+      for (let index = 0; index < 15; index += 1) await store.put(["many"], `k${index}`, { index });
+      expect(await store.search(["many"])).toHaveLength(10);
+      expect(await store.search(["many"], { limit: 12 })).toHaveLength(12);
+      expect(await store.search(["many"], { limit: 100, offset: 12 })).toHaveLength(3);
+      expect(await store.search(["many"], { limit: 0 })).toEqual([]);
+    });
+  });
+
+  describe("listNamespaces", () => {
+    beforeEach(async () => {
+      for (const namespace of [["a", "b", "c"], ["a", "b", "d"], ["a", "x", "c"], ["b", "c"], ["z"]]) {
+        await store.put(namespace, "one", { n: 1 });
+        await store.put(namespace, "two", { n: 2 });
+      }
+    });
+
+    it.each<[string, Parameters<BaseStore["listNamespaces"]>[0], string[][]]>([
+      ["all", {}, [["a", "b", "c"], ["a", "b", "d"], ["a", "x", "c"], ["b", "c"], ["z"]]],
+      [
+        "a prefix",
+        { prefix: ["a", "b"] },
+        [
+          ["a", "b", "c"],
+          ["a", "b", "d"],
+        ],
+      ],
+      [
+        "a suffix",
+        { suffix: ["c"] },
+        [
+          ["a", "b", "c"],
+          ["a", "x", "c"],
+          ["b", "c"],
+        ],
+      ],
+      [
+        "both",
+        { prefix: ["a"], suffix: ["c"] },
+        [
+          ["a", "b", "c"],
+          ["a", "x", "c"],
+        ],
+      ],
+      [
+        "a prefix with any part",
+        { prefix: ["a", "*", "c"] },
+        [
+          ["a", "b", "c"],
+          ["a", "x", "c"],
+        ],
+      ],
+      [
+        "a suffix with any part",
+        { suffix: ["*", "c"] },
+        [
+          ["a", "b", "c"],
+          ["a", "x", "c"],
+          ["b", "c"],
+        ],
+      ],
+      ["a depth", { maxDepth: 1 }, [["a"], ["b"], ["z"]]],
+      [
+        "a depth below a prefix",
+        { prefix: ["a"], maxDepth: 2 },
+        [
+          ["a", "b"],
+          ["a", "x"],
+        ],
+      ],
+      [
+        "a page",
+        { limit: 2, offset: 1 },
+        [
+          ["a", "b", "d"],
+          ["a", "x", "c"],
+        ],
+      ],
+      ["nothing", { prefix: ["nowhere"] }, []],
+    ])("lists %s", async (_kind, options, expected) => {
+      expect(await store.listNamespaces(options)).toEqual(expected);
+    });
+  });
+
+  describe("batch", () => {
+    it("answers each operation in its place; reads see what was there before", async () => {
+      await store.put(["a"], "old", { n: 1 });
+      const [, item, found, , namespaces] = await store.batch([
+        { namespace: ["a"], key: "new", value: { n: 2 } },
+        { namespace: ["a"], key: "new" },
+        { namespacePrefix: ["a"], limit: 5 },
+        { namespace: ["a"], key: "old", value: null },
+        { matchConditions: [{ matchType: "prefix", path: ["a"] }], limit: 5, offset: 0 },
+      ]);
+      expect(item).toBeNull();
+      expect(found).toMatchObject([{ key: "old" }]);
+      expect(namespaces).toEqual([["a"]]);
+      expect(await keys(["a"])).toEqual(["new"]);
+    });
+
+    it("lets the last of several writes of one item win", async () => {
+      await store.batch([
+        { namespace: ["a"], key: "k", value: { n: 1 } },
+        { namespace: ["a"], key: "k", value: { n: 2 } },
+      ]);
+      expect((await store.get(["a"], "k"))?.value).toEqual({ n: 2 });
+    });
+  });
+});

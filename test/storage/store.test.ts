@@ -1,0 +1,167 @@
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createStore, type SqliteStore } from "../../src/storage/store.ts";
+import { encodeNamespace } from "../../src/storage/store-match.ts";
+import { opened, temporaryFolder } from "./support.ts";
+
+const file = (content: string) => ({ content, mimeType: "text/plain", created_at: "", modified_at: "" });
+const keysOf = (items: readonly { key: string }[]) => items.map(({ key }) => key);
+
+describe("SqliteStore", () => {
+  it("keeps items and their index across connections", async () => {
+    const path = join(temporaryFolder(), "agent.db");
+    const first = opened(path);
+    await createStore(first).put(["memories"], "/a.md", file("the harbour at night"));
+    first.close();
+    const store = createStore(opened(path));
+    expect((await store.get(["memories"], "/a.md"))?.value).toEqual(file("the harbour at night"));
+    expect(keysOf(await store.searchText(["memories"], "harbour", 5))).toEqual(["/a.md"]);
+  });
+
+  it("takes its times from the clock", async () => {
+    let now = 1000;
+    const store = createStore(opened(), { clock: () => now });
+    await store.put(["a"], "k", {});
+    now = 2000;
+    await store.put(["a"], "k", {});
+    expect(await store.get(["a"], "k")).toMatchObject({
+      createdAt: new Date(1000),
+      updatedAt: new Date(2000),
+    });
+  });
+
+  it("lists by namespace and key, in one order on every page", async () => {
+    const store = createStore(opened());
+    const keys = Array.from({ length: 700 }, (_, index) => `k${String(index * 7919).slice(-4)}-${index}`);
+    await store.batch(keys.map((key) => ({ namespace: ["a", key.slice(-1)], key, value: {} })));
+    const listed = await store.search([], { limit: 1000 });
+    expect(listed).toHaveLength(700);
+    const order = listed.map(({ namespace, key }) => `${namespace[1]} ${key}`);
+    expect(order).toEqual(order.toSorted());
+    expect(keysOf(await store.search([], { limit: 1000, filter: { absent: { $ne: 1 } } }))).toEqual(
+      keysOf(listed),
+    );
+    expect(keysOf(await store.search([], { limit: 5, offset: 600, filter: {} }))).toEqual(
+      keysOf(listed).slice(600, 605),
+    );
+  });
+
+  it("writes all of a batch or nothing", async () => {
+    const store = createStore(opened());
+    const endless: Record<string, unknown> = {};
+    endless["self"] = endless;
+    await expect(
+      store.batch([
+        { namespace: ["a"], key: "good", value: {} },
+        { namespace: ["a"], key: "bad", value: endless },
+      ]),
+    ).rejects.toThrow(TypeError);
+    expect(await store.get(["a"], "good")).toBeNull();
+  });
+
+  it("refuses keys that are not text", async () => {
+    await expect(createStore(opened()).put(["a"], "half \ud83d", {})).rejects.toThrow("well-formed Unicode");
+  });
+
+  it("touches one row for one item, whatever else the namespace holds", () => {
+    const database = opened();
+    createStore(database);
+    const plan = (sql: string) => database.prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all();
+    for (const sql of [
+      "SELECT value FROM store_items WHERE namespace = 'a' AND key = 'b'",
+      "DELETE FROM store_items WHERE namespace = 'a' AND key = 'b'",
+      "SELECT id FROM store_items WHERE (namespace, key) > ('a', 'b') AND namespace < 'c' ORDER BY namespace, key",
+    ]) {
+      const [{ detail } = { detail: "" }] = plan(sql);
+      expect(detail).toMatch(/^SEARCH store_items USING .*INDEX/);
+    }
+  });
+});
+
+describe("namespaces of any text", () => {
+  const part = fc.oneof(
+    fc.constantFrom(
+      "a",
+      "a.b",
+      "%",
+      "_",
+      '"',
+      "'",
+      ",",
+      "\\",
+      "*",
+      '","',
+      "a:b",
+      "\u0000",
+      "é",
+      "e\u0301",
+      "\ud800",
+    ),
+    fc.string({ unit: "grapheme", minLength: 1, maxLength: 4 }),
+  );
+  const namespace = fc.array(part, { minLength: 1, maxLength: 3 }).filter(([root]) => root !== "langgraph");
+
+  it("never run into each other", async () => {
+    const below = (one: string[], prefix: string[]) => prefix.every((text, index) => text === one[index]);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(namespace, { selector: encodeNamespace, maxLength: 8 }),
+        namespace,
+        async (all, other) => {
+          const store = createStore(opened());
+          for (const one of all) await store.put(one, "key", { one });
+          for (const prefix of [...all, other, ...all.map((one) => one.slice(0, -1))]) {
+            const found = await store.search(prefix, { limit: 100 });
+            expect(found.map((item) => item.namespace).toSorted()).toEqual(
+              all.filter((one) => below(one, prefix)).toSorted(),
+            );
+            if (!prefix.includes("*")) {
+              expect(await store.listNamespaces({ prefix })).toHaveLength(found.length);
+            }
+          }
+          for (const one of all) expect((await store.get(one, "key"))?.value).toEqual({ one });
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe("putIf", () => {
+  it("puts what nobody else changed", async () => {
+    const store = createStore(opened());
+    const first = await store.putIf(["a"], "k", { n: 1 }, null);
+    expect(first).toBeDefined();
+    expect(await store.putIf(["a"], "k", { n: 2 }, null)).toBeUndefined();
+    expect(await store.getVersioned(["a"], "k")).toMatchObject({ value: { n: 1 }, version: first });
+    const second = await store.putIf(["a"], "k", { n: 2 }, first ?? "");
+    expect(second).not.toBe(first);
+    expect(await store.putIf(["a"], "k", { n: 3 }, first ?? "")).toBeUndefined();
+    expect((await store.get(["a"], "k"))?.value).toEqual({ n: 2 });
+  });
+
+  it("notices an item that was deleted and made anew", async () => {
+    const store = createStore(opened());
+    const first = await store.putIf(["a"], "k", { n: 1 }, null);
+    await store.delete(["a"], "k");
+    expect(await store.putIf(["a"], "k", { n: 2 }, first ?? "")).toBeUndefined();
+    await store.put(["a"], "k", { n: 1 });
+    expect(await store.putIf(["a"], "k", { n: 2 }, first ?? "")).toBeUndefined();
+  });
+
+  it("holds between connections", async () => {
+    const path = join(temporaryFolder(), "agent.db");
+    const stores = [createStore(opened(path)), createStore(opened(path))];
+    await stores[0]?.put(["a"], "count", { n: 0 });
+    const increment = async (store: SqliteStore): Promise<void> => {
+      for (;;) {
+        const item = await store.getVersioned(["a"], "count");
+        const next = { n: Number(item?.value["n"]) + 1 };
+        if ((await store.putIf(["a"], "count", next, item?.version ?? null)) !== undefined) return;
+      }
+    };
+    await Promise.all(Array.from({ length: 20 }, (_, index) => increment(stores[index % 2]!)));
+    expect((await stores[1]?.get(["a"], "count"))?.value).toEqual({ n: 20 });
+  });
+});
