@@ -1,6 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { SystemMessage } from "@langchain/core/messages";
 import type { BackendSource } from "../backends/backend.ts";
+import type { Logger } from "../core/logger.ts";
 import type { AgentTool } from "./agent-tool.ts";
 import type { Middleware } from "./middleware/middleware.ts";
 import type { SubagentRunner } from "./subagents.ts";
@@ -26,6 +27,7 @@ export interface AgentParts {
   readonly backend: BackendSource;
   readonly subagents: SubagentRunner | undefined;
   readonly limits: AgentLimits;
+  readonly log: Logger;
   /** Names of all state channels. */
   readonly channels: string[];
 }

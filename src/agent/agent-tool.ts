@@ -6,9 +6,10 @@ import {
   type StructuredToolInterface,
   tool as langChainTool,
 } from "@langchain/core/tools";
-import { Command, isCommand } from "@langchain/langgraph";
+import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { z } from "zod";
-import { ConfigurationError } from "../core/errors.ts";
+import { ConfigurationError, isAbortError } from "../core/errors.ts";
+import { parametersOf, parseArguments } from "../tools/arguments.ts";
 import type { CallPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
 
 /** A plain function with the facts a model needs to call it. */
@@ -83,25 +84,33 @@ function fromSpec(spec: ToolSpec): AgentTool {
   const offered = new DynamicStructuredTool({
     name: spec.name,
     description: spec.description,
-    schema: spec.schema,
+    schema: parametersOf(spec),
     func: () => Promise.reject(new Error(`${spec.name} runs inside a deep agent only`)),
   });
-  const validate = (args: unknown): ValidatedArgs => {
-    const parsed = spec.schema.safeParse(args);
-    return parsed.success
-      ? { ok: true, args: parsed.data }
-      : { ok: false, message: `Invalid arguments for ${spec.name}: ${describeIssues(parsed.error)}` };
-  };
   return {
     name: spec.name,
     kind: spec.kind,
     offered,
-    validate,
-    run: async (call, { context }) => toolOutcome(call, await spec.handle(call.args, context)),
+    validate: (args) => parseArguments(spec, args),
+    run: async (call, { context }) => toolOutcome(call, await handled(spec, call.args, context)),
     preview: async (args, context) =>
       (await spec.preview?.(args, context)) ?? argumentsPreview(spec.name, args),
     pathOf: (args) => spec.pathOf?.(args),
   };
+}
+
+/** A tool of this project answers its failures; what it throws all the same is a bug that may name anything. */
+async function handled(
+  spec: ToolSpec,
+  args: Record<string, unknown>,
+  context: ToolContext,
+): Promise<ToolResult> {
+  try {
+    return await spec.handle(args, context);
+  } catch (error) {
+    if (isGraphBubbleUp(error) || isAbortError(error)) throw error;
+    throw new Error(`${spec.name} failed unexpectedly; try it another way.`, { cause: error });
+  }
 }
 
 function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): AgentTool {

@@ -3,6 +3,7 @@ import { SystemMessage } from "@langchain/core/messages";
 import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
 import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import { silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
 import { channelsOf } from "./channels.ts";
@@ -68,6 +69,7 @@ function assemble(
     backend: params.backend ?? StateBackend,
     subagents,
     limits: params.limits ?? {},
+    log: params.log ?? silentLogger,
     channels: Object.keys(channels),
   };
   const checkpointer = role.nested ? undefined : checkpointerFor(params);

@@ -4,11 +4,11 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { resolveBackend } from "../backends/resolve.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
-import { type ToolContext, toolError } from "../tools/tool.ts";
+import { type ToolContext, type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { type CallScope, toolOutcome } from "./agent-tool.ts";
-import { authorize, type Verdict } from "./approval.ts";
-import { composeToolCall, type ToolCallRequest } from "./middleware/middleware.ts";
+import { type AgentTool, type CallScope, toolOutcome } from "./agent-tool.ts";
+import { authorize } from "./approval.ts";
+import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
 import { agentPath, agentRuntime, backendRuntime, emit, readState, threadFiles } from "./step.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
@@ -32,33 +32,21 @@ export function createToolNode(
   const gates = parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []));
   return async ({ callId }, config) => {
     const state = readState(config, parts.channels);
-    const toolCall = findCall(state.messages, callId);
-    const scope = await callScope(parts, toolCall, config);
-    const invalid = checkCall(parts, toolCall);
-    if (invalid) return finish(parts, toolCall, toolOutcome(toolCall, invalid), config);
-    const request: ToolCallRequest = {
-      toolCall,
-      tool: parts.tools.get(toolCall.name)?.offered,
-      state,
-      runtime: agentRuntime(config),
-    };
+    const made = findCall(state.messages, callId);
+    const checked = checkCall(parts, made);
+    if ("invalid" in checked) return finish(parts, made, toolOutcome(made, checked.invalid), config);
+    const scope = await callScope(parts, callId, config);
+    const { toolCall, tool } = checked;
+    const request: ToolCallRequest = { toolCall, tool: tool.offered, state, runtime: agentRuntime(config) };
     const verdict = await authorize(request, gates, parts.tools, scope);
     if (!verdict.run) return finish(parts, toolCall, toolOutcome(toolCall, verdict.result), config);
-    emitStarted(verdict.toolCall, config);
+    const approved = verdict.toolCall;
+    emitStarted(approved, config);
     const run = composeToolCall(parts.middleware, (inner) =>
-      runApproved(inner, verdict, scope, parts, gates),
+      runApproved(inner, approved, scope, parts, gates),
     );
-    const outcome = await guarded(
-      verdict.toolCall,
-      () => run({ ...request, toolCall: verdict.toolCall }),
-      config,
-    );
-    return finish(
-      parts,
-      verdict.toolCall,
-      verdict.edited ? tellEdit(outcome, verdict.toolCall) : outcome,
-      config,
-    );
+    const outcome = await guarded(approved, () => run({ ...request, toolCall: approved }), parts, config);
+    return finish(parts, approved, verdict.edited ? tellEdit(outcome, approved) : outcome, config);
   };
 }
 
@@ -72,10 +60,9 @@ function findCall(messages: readonly BaseMessage[], callId: string): ToolCall {
   throw new Error(`tool call ${callId} is not in the thread`);
 }
 
-async function callScope(parts: AgentParts, toolCall: ToolCall, config: RunnableConfig): Promise<CallScope> {
+async function callScope(parts: AgentParts, callId: string, config: RunnableConfig): Promise<CallScope> {
   const files = threadFiles(config);
   const signal = config.signal ?? new AbortController().signal;
-  const callId = toolCall.id ?? "";
   const { subagents } = parts;
   const spawn = subagents && {
     spawn: (task: { subagentType: string; description: string }) =>
@@ -86,33 +73,35 @@ async function callScope(parts: AgentParts, toolCall: ToolCall, config: Runnable
   return { context, config };
 }
 
-function checkCall(parts: AgentParts, { name, args }: ToolCall): ReturnType<typeof toolError> | undefined {
-  const tool = parts.tools.get(name);
+type CheckedCall = { toolCall: ToolCall; tool: AgentTool } | { invalid: ToolResult };
+
+/** The call with its arguments as the tool takes them, so that gates and people see what will run. */
+function checkCall(parts: AgentParts, toolCall: ToolCall): CheckedCall {
+  const tool = parts.tools.get(toolCall.name);
   if (!tool) {
     const names = [...parts.tools.keys()].join(", ");
-    return toolError(`${name} is not a valid tool, try one of [${names}].`);
+    return { invalid: toolError(`${toolCall.name} is not a valid tool, try one of [${names}].`) };
   }
-  const checked = tool.validate(args);
-  return checked.ok ? undefined : toolError(checked.message);
+  const checked = tool.validate(toolCall.args);
+  if (!checked.ok) return { invalid: toolError(checked.message) };
+  return { toolCall: { ...toolCall, args: checked.args }, tool };
 }
 
 /** The innermost handler: asks again when a wrapper changed what was approved. */
 async function runApproved(
   request: ToolCallRequest,
-  approved: Verdict & { run: true },
+  approved: ToolCall,
   scope: CallScope,
   parts: AgentParts,
-  gates: Parameters<typeof authorize>[1],
+  gates: readonly ToolGate[],
 ): Promise<Outcome> {
-  const unchanged = signature(request.toolCall) === signature(approved.toolCall);
-  const verdict: Verdict = unchanged ? approved : await authorize(request, gates, parts.tools, scope);
+  const checked = checkCall(parts, request.toolCall);
+  if ("invalid" in checked) return toolOutcome(request.toolCall, checked.invalid);
+  if (signature(checked.toolCall) === signature(approved)) return checked.tool.run(approved, scope);
+  const verdict = await authorize({ ...request, toolCall: checked.toolCall }, gates, parts.tools, scope);
   if (!verdict.run) return toolOutcome(request.toolCall, verdict.result);
-  const invalid = checkCall(parts, verdict.toolCall);
-  const tool = parts.tools.get(verdict.toolCall.name);
-  if (invalid || !tool) return toolOutcome(request.toolCall, invalid ?? toolError("unknown tool"));
-  const checked = tool.validate(verdict.toolCall.args);
-  const args = checked.ok ? checked.args : verdict.toolCall.args;
-  return tool.run({ ...verdict.toolCall, args }, scope);
+  const tool = parts.tools.get(verdict.toolCall.name) ?? checked.tool;
+  return tool.run(verdict.toolCall, scope);
 }
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
@@ -121,6 +110,7 @@ const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, ar
 async function guarded(
   toolCall: ToolCall,
   run: () => Promise<Outcome>,
+  { log }: AgentParts,
   config: RunnableConfig,
 ): Promise<Outcome> {
   try {
@@ -128,6 +118,7 @@ async function guarded(
   } catch (error) {
     if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
     const text = isAbortError(error) ? `${toolCall.name} was cancelled.` : errorMessage(error);
+    log.warn("tool_failed", { tool: toolCall.name, callId: toolCall.id, error });
     return toolOutcome(toolCall, toolError(text));
   }
 }
