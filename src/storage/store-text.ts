@@ -18,8 +18,10 @@ const SNIPPET_LENGTH = 240;
 
 /** `query` is a person's or a model's text: none of it is read as syntax. */
 export function parseQuery(query: string): TextQuery {
-  const words = [...new Set(fold(query).split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
-  const terms = words.filter((word) => /[\p{L}\p{N}]/u.test(word)).map(toTerm);
+  const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
+  // The index folds in its own way, so it gets the words as they were written.
+  const terms = written.filter((word) => /[\p{L}\p{N}]/u.test(word)).map(toTerm);
+  const words = written.map(fold);
   return {
     ...(terms.length === 0 ? {} : { match: terms.join(" OR ") }),
     parts: words.filter((word) => UNSPACED.test(word)),

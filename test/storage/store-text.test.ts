@@ -61,6 +61,27 @@ describe("a search for words", () => {
     expect(await found(store, "deploy")).toEqual(["/b.md"]);
   });
 
+  it("finds other alphabets, with their accents and without", async () => {
+    const store = await storeOf({
+      "/ru.md": "Мой любимый чай",
+      "/el.md": "Η άγκυρα του πλοίου",
+      "/hi.md": "नमस्ते दुनिया",
+      "/ko.md": "항구의 등대",
+    });
+    expect(await found(store, "мой")).toEqual(["/ru.md"]);
+    expect(await found(store, "ЧАЙ")).toEqual(["/ru.md"]);
+    expect(await found(store, "άγκυρα")).toEqual(["/el.md"]);
+    expect(await found(store, "αγκυρα")).toEqual(["/el.md"]);
+    // A word found as it is written outranks one found as a part.
+    for (const word of ["ЧАЙ", "άγκυρα", "दुनिया", "등대"]) {
+      const [hit] = await store.searchText(MEMORIES, word, 1);
+      expect(hit?.score).toBeGreaterThan(0);
+    }
+    expect(await found(store, "दुनिया")).toEqual(["/hi.md"]);
+    expect(await found(store, "등대")).toEqual(["/ko.md"]);
+    expect(await found(store, "구의")).toEqual(["/ko.md"]);
+  });
+
   it("finds scripts that are written without spaces", async () => {
     const store = await storeOf({
       "/ja.md": "明日の東京の天気は晴れです",
