@@ -58,8 +58,7 @@ function reasonOf({ status, network, timedOut, quota, kind, text, chain }: Evide
   if (status === 401 || status === 403 || AUTH_KIND.test(kind)) return "model_auth";
   if (status === 404 || NOT_FOUND_KIND.test(kind)) return "model_not_found";
   if (status === 429 || quota || RATE_KIND.test(kind)) return "model_rate_limited";
-  if (chain.some((link) => nameOf(link) === STREAM_BROKEN) || BROKEN_TEXT.test(text))
-    return "model_stream_broken";
+  if (chain.some(isBroken)) return "model_stream_broken";
   if (status === 408 || (status !== undefined && status >= 500) || UNAVAILABLE_KIND.test(kind)) {
     return "model_unavailable";
   }
@@ -80,8 +79,8 @@ const RATE_KIND = /rate_limit/i;
 const QUOTA_KIND = /insufficient_quota|billing/i;
 const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current quota|out of credits/i;
 const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
-const BROKEN_TEXT =
-  /^terminated$|other side closed|premature close|body timeout|unexpected end of (?:json|stream)/i;
+/** How Node words a connection that was lost while the body of an answer was read. */
+const BROKEN_TEXT = /^terminated$|premature close|unexpected end of (?:json|stream)/i;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
 const NETWORK_CODE =
   /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_\w+|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+)$/;
@@ -146,6 +145,10 @@ function isAbort(link: object): boolean {
     message === "Request was aborted." ||
     message === "AbortError"
   );
+}
+
+function isBroken(link: object): boolean {
+  return nameOf(link) === STREAM_BROKEN || BROKEN_TEXT.test(String(nested(link, "message")));
 }
 
 function isTimeout(link: object): boolean {

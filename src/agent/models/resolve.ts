@@ -61,7 +61,10 @@ async function providerModel(
   { env, patience }: ResolveOptions,
   log: Logger,
 ): Promise<BaseChatModel> {
-  const { initChatModel } = await import("langchain/chat_models/universal");
+  const [{ initChatModel }, { streamAnswers }] = await Promise.all([
+    import("langchain/chat_models/universal"),
+    import("./stream-answers.ts"),
+  ]);
   const facts = PROVIDERS[provider] ?? { package: "" };
   const limits: Patience = {
     requestMs: REQUEST_TIMEOUT_MS,
@@ -75,6 +78,7 @@ async function providerModel(
       modelProvider: provider,
       maxRetries: limits.retries,
       onFailedAttempt: retryPolicy(log),
+      callbacks: [streamAnswers],
       ...(key === undefined ? {} : { apiKey: key }),
       ...providerParameters(provider, name, endpointOf(facts, env)?.url, limits),
     });
@@ -96,7 +100,6 @@ function providerParameters(
   if (provider === "anthropic") {
     return {
       anthropicApiUrl: baseURL,
-      streaming: true,
       // Models before the fourth generation write less and refuse more; the package knows how much.
       ...(name.startsWith("claude-3") ? {} : { maxTokens: ANTHROPIC_MAX_TOKENS }),
       clientOptions: { timeout: requestMs, authToken: null, fetch },
@@ -104,7 +107,6 @@ function providerParameters(
   }
   if (provider === "openai") {
     return {
-      streaming: true,
       timeout: requestMs,
       // OpenAI's newer models take tools through the responses API only; servers that speak its protocol
       // mostly know chat completions only.

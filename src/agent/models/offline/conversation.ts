@@ -46,12 +46,15 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
     for (const { id, name, args } of message.tool_calls ?? []) {
       const result = id === undefined ? undefined : results.get(id);
       const text = result?.text ?? "";
-      const failed = result === undefined || result.status === "error" || text.startsWith("Error: ");
+      const failed = result === undefined || result.status === "error" || REFUSED.test(text);
       calls.push({ name, args, result: text, failed });
     }
   }
   return { task: messages[start]?.text.trim() ?? "", calls };
 }
+
+/** How refusals begin, also where the status of a result was lost on the way. */
+const REFUSED = /^(?:Error: |User rejected the tool call)/;
 
 /** The calls of one tool, in order. */
 export function callsOf(turn: Turn, name: string): CallRecord[] {

@@ -44,7 +44,7 @@ function singular(word: string): string {
 
 const EVERYDAY = new Set(
   `able about above across after again agent against along also always among analyse analysis analyze another answer
-anything around article before being below between both briefly bring bugs build called cannot carefully change
+anything around article before being below between both briefly bring bugs build call called cannot carefully change
 check code codebase collect come compare complete contain could create current deep define defined definition describe detail different
 directory does doing done down each easy either else enough especially every everything examine explain explore
 file files find first folder following from full further general give goal good great have help here high however

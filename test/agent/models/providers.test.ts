@@ -1,0 +1,253 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { RunFailure } from "../../../src/core/errors.ts";
+import { createLogger } from "../../../src/core/logger.ts";
+import { modelFailure } from "../../../src/agent/models/failure.ts";
+import { type Patience, resolveModel } from "../../../src/agent/models/resolve.ts";
+import {
+  startWireServer,
+  WIRE_KEY,
+  type WireReply,
+  type WireRequest,
+  type WireServer,
+} from "../../support/wire-server.ts";
+
+const PROVIDERS = [
+  { protocol: "anthropic", provider: "anthropic", model: "anthropic:claude-sonnet-4-5-20250929" },
+  { protocol: "openai-chat", provider: "openai", model: "openai:gpt-4.1" },
+  { protocol: "openai-responses", provider: "openai", model: "openai:gpt-5.3-codex" },
+] as const;
+
+const servers: WireServer[] = [];
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()));
+});
+
+async function wire(reply: (request: WireRequest) => WireReply): Promise<WireServer> {
+  const server = await startWireServer(reply);
+  servers.push(server);
+  return server;
+}
+
+const readFile = tool(() => "", {
+  name: "read_file",
+  description: "Reads a file.",
+  schema: z.object({ file_path: z.string(), limit: z.number().int().optional() }),
+});
+
+const once: Partial<Patience> = { retries: 0 };
+
+describe.each(PROVIDERS)("$protocol", ({ protocol, provider, model: spec }) => {
+  async function connect(
+    reply: (request: WireRequest) => WireReply,
+    patience: Partial<Patience> = once,
+  ): Promise<{ server: WireServer; model: BaseChatModel }> {
+    const server = await wire(reply);
+    const { model } = await resolveModel({ model: spec, env: server.env(provider), patience });
+    return { server, model };
+  }
+
+  async function failure(reply: WireReply, patience: Partial<Patience> = once): Promise<RunFailure> {
+    const { model } = await connect(() => reply, patience);
+    const error: unknown = await model.invoke("hello").then(
+      (answer) => new Error(`answered ${answer.text}`),
+      (thrown: unknown) => thrown,
+    );
+    return modelFailure(error);
+  }
+
+  test("a conversation with tools, through the provider's own package", async () => {
+    const { server, model } = await connect(({ messages }) =>
+      messages.at(-1)?.toolResults.length === 2
+        ? { text: "Both are empty.", usage: { inputTokens: 300, outputTokens: 7, cachedInputTokens: 200 } }
+        : {
+            text: "I read both.",
+            toolCalls: [
+              { name: "read_file", args: { file_path: '/a "quoted" ü.md', limit: 3 } },
+              { name: "read_file", args: { file_path: "/b.md" } },
+            ],
+          },
+    );
+    const bound = model.bindTools!([readFile]);
+    const system = new SystemMessage("Be brief.");
+    const human = new HumanMessage("Read /a and /b.");
+    const first = await bound.invoke([system, human]);
+    expect(first.text).toBe("I read both.");
+    expect(first.tool_calls?.map(({ args }) => args)).toEqual([
+      { file_path: '/a "quoted" ü.md', limit: 3 },
+      { file_path: "/b.md" },
+    ]);
+    const results = (first.tool_calls ?? []).map(
+      ({ id = "", name }) => new ToolMessage({ content: "empty", tool_call_id: id, name }),
+    );
+    const last = await bound.invoke([system, human, first, ...results]);
+    expect(last.text).toBe("Both are empty.");
+    expect(last.usage_metadata).toMatchObject({
+      input_tokens: 300,
+      input_token_details: { cache_read: 200 },
+    });
+    // Anthropic's package adds the count of the opening event to the final one.
+    expect([7, 8]).toContain(last.usage_metadata?.output_tokens);
+    expect(server.refusals).toEqual([]);
+    expect(server.requests.map(({ tools, stream, protocol }) => ({ tools, stream, protocol }))).toEqual(
+      [0, 1].map(() => ({ tools: ["read_file"], stream: true, protocol })),
+    );
+    const [sent] = server.requests;
+    expect(sent?.messages.map(({ role, text }) => ({ role, text }))).toEqual([
+      { role: "system", text: "Be brief." },
+      { role: "user", text: "Read /a and /b." },
+    ]);
+  });
+
+  test("streams its answer in pieces", async () => {
+    const { model } = await connect(() => ({ text: "one two three four five six seven eight" }));
+    const texts: string[] = [];
+    for await (const chunk of await model.stream("count")) texts.push(chunk.text);
+    expect(texts.filter((text) => text !== "").length).toBeGreaterThan(2);
+    expect(texts.join("")).toBe("one two three four five six seven eight");
+  });
+
+  test("a history that breaks the provider's rules is refused by name", async () => {
+    const { server, model } = await connect(() => ({ text: "never" }));
+    const dangling = new AIMessage({
+      content: "x",
+      tool_calls: [{ id: "call_1", name: "read_file", args: {} }],
+    });
+    const error: unknown = await model.bindTools!([readFile])
+      .invoke([new HumanMessage("a"), dangling, new HumanMessage("b")])
+      .catch((thrown: unknown) => thrown);
+    expect(modelFailure(error).code).toBe("model_error");
+    expect(modelFailure(error).message).toContain("call_1");
+    expect(server.requests).toEqual([]);
+  });
+
+  test.each<[string, WireReply, string, RegExp]>([
+    [
+      "401",
+      { status: 401, message: "invalid key sk-abcdefghijklmnop" },
+      "model_auth",
+      /refused the key \(HTTP 401\)/,
+    ],
+    ["403", { status: 403, message: "not in your region" }, "model_auth", /not in your region/],
+    ["404", { status: 404, message: "model: nope-1" }, "model_not_found", /Check the name after the colon/],
+    [
+      "429",
+      { status: 429, message: "slow down", headers: { "retry-after": "7" } },
+      "model_rate_limited",
+      /Wait 7 s/,
+    ],
+    [
+      "429 of a used-up quota",
+      { status: 429, message: "You exceeded your current quota", code: "insufficient_quota" },
+      "model_rate_limited",
+      /billing/,
+    ],
+    ["500", { status: 500, message: "Internal server error" }, "model_unavailable", /HTTP 500/],
+    ["503", { status: 503, message: "try later" }, "model_unavailable", /HTTP 503/],
+    ["529", { status: 529, message: "Overloaded" }, "model_unavailable", /HTTP 529/],
+    [
+      "400",
+      { status: 400, message: "temperature: out of range" },
+      "model_error",
+      /temperature: out of range/,
+    ],
+    ["413", { status: 413, message: "Request exceeds the maximum size" }, "context_overflow", /new thread/],
+    [
+      "400 for a long prompt",
+      { status: 400, message: "prompt is too long: 250000 tokens > 200000 maximum" },
+      "context_overflow",
+      /new thread/,
+    ],
+    [
+      "400 for a long context",
+      {
+        status: 400,
+        message: "This model's maximum context length is 128000 tokens.",
+        code: "context_length_exceeded",
+      },
+      "context_overflow",
+      /new thread/,
+    ],
+    ["a refused connection", { fault: "refuse" }, "model_unavailable", /connection failed/],
+    ["a lost connection in an answer", { fault: "cut" }, "model_stream_broken", /in the middle of an answer/],
+    ["an answer that ends too early", { fault: "end" }, "model_stream_broken", /in the middle of an answer/],
+    [
+      "an overload in an answer",
+      { fault: "report", error: { status: 529, message: "Overloaded", code: "server_error" } },
+      "model_unavailable",
+      /Overloaded/,
+    ],
+  ])("%s", async (_name, reply, code, message) => {
+    const failed = await failure(reply);
+    expect(failed.message).toMatch(message);
+    expect(failed.code).toBe(code);
+    expect(failed.message).not.toMatch(/sk-|Troubleshooting|\n|\bat \//);
+  });
+
+  test("no answer in time", async () => {
+    const failed = await failure({ fault: "hang" }, { retries: 0, requestMs: 50 });
+    expect(failed.code).toBe("model_unavailable");
+    expect(failed.message).toContain("did not answer in time");
+  });
+
+  test("silence in the middle of an answer", async () => {
+    const failed = await failure({ fault: "stall" }, { retries: 0, idleMs: 50 });
+    expect(failed.code).toBe("model_stream_broken");
+  });
+
+  test("a wrong key: the message has neither key", async () => {
+    const server = await wire(() => ({ text: "never" }));
+    const env = {
+      ...server.env(provider),
+      ANTHROPIC_API_KEY: "sk-wrong-key-123456",
+      OPENAI_API_KEY: "sk-wrong-key-123456",
+    };
+    const { model } = await resolveModel({ model: spec, env, patience: once });
+    const error: unknown = await model.invoke("hello").catch((thrown: unknown) => thrown);
+    const failed = modelFailure(error, spec);
+    expect(failed.code).toBe("model_auth");
+    expect(failed.message).toContain(`The model ${spec} refused the key`);
+    expect(failed.message).not.toMatch(/sk-wr|3456/);
+  });
+
+  test("nobody listening", async () => {
+    const server = await startWireServer(() => ({ text: "never" }));
+    await server.close();
+    const { model } = await resolveModel({ model: spec, env: server.env(provider), patience: once });
+    const failed = modelFailure(await model.invoke("hello").catch((thrown: unknown) => thrown));
+    expect(failed.code).toBe("model_unavailable");
+    expect(failed.message).toContain("ECONNREFUSED");
+  });
+
+  test("a cancelled call ends the request and is not tried again", async () => {
+    const controller = new AbortController();
+    const { server, model } = await connect(
+      () => {
+        setImmediate(() => controller.abort());
+        return { fault: "hang" };
+      },
+      { retries: 2 },
+    );
+    await expect(model.invoke("hello", { signal: controller.signal })).rejects.toThrow(/abort/i);
+    await vi.waitFor(() => expect(server.abandoned).toBe(1));
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test("an overloaded provider is asked again, and the log says so without the key", async () => {
+    const lines: string[] = [];
+    const log = createLogger("debug", (line) => lines.push(line));
+    const server = await wire(({ number }) =>
+      number === 0 ? { status: 429, message: "slow down" } : { text: "here I am" },
+    );
+    const { model } = await resolveModel({ model: spec, env: server.env(provider), log });
+    expect((await model.invoke("hello")).text).toBe("here I am");
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { event: "model_selected", model: spec, endpoint: new URL(server.url).host, why: "it was chosen" },
+      { event: "model_call_retried", reason: "model_rate_limited", status: 429 },
+    ]);
+    expect(lines.join("")).not.toContain(WIRE_KEY);
+  });
+});

@@ -1,0 +1,123 @@
+import type { IncomingHttpHeaders } from "node:http";
+
+export type Json = Record<string, unknown>;
+
+/** One message of a request, the same for all protocols. */
+export interface WireMessage {
+  role: "system" | "user" | "assistant";
+  text: string;
+  toolCalls: { id: string; name: string; args: Json }[];
+  toolResults: { id: string; text: string; error: boolean }[];
+}
+
+export interface WireRequest {
+  protocol: "anthropic" | "openai-chat" | "openai-responses";
+  model: string;
+  stream: boolean;
+  messages: WireMessage[];
+  /** Names of the offered tools. */
+  tools: string[];
+  /** Counts accepted requests from 0. */
+  number: number;
+  /** As it came. */
+  body: Json;
+}
+
+export interface WireAnswer {
+  text?: string;
+  toolCalls?: { id?: string; name: string; args: Json }[];
+  usage?: { inputTokens: number; outputTokens: number; cachedInputTokens?: number };
+  /** Cut at the limit of output tokens. */
+  truncated?: boolean;
+}
+
+export interface WireError {
+  status: number;
+  message: string;
+  /** The provider's kind of error. Default: its usual one for the status. */
+  type?: string;
+  code?: string;
+  headers?: Record<string, string>;
+}
+
+/**
+ * `hang`: no answer. `stall`: half an answer, then silence. `cut`: half an answer, then a lost connection.
+ * `end`: half an answer, then a proper end of the response. `report`: half an answer, then an error event.
+ * `refuse`: the connection is closed without an answer.
+ */
+export type Fault =
+  | { fault: "hang" | "stall" | "cut" | "end" | "refuse" }
+  | { fault: "report"; error: WireError };
+
+export type WireReply = WireAnswer | WireError | Fault;
+
+export interface WireProtocol {
+  keyProblem(headers: IncomingHttpHeaders, key: string): WireError | undefined;
+  /** The first rule of the provider that a request breaks. */
+  problem(body: Json): WireError | undefined;
+  read(body: Json, number: number): WireRequest;
+  /** The answer in one piece. */
+  body(request: WireRequest, answer: WireAnswer): Json;
+  /** The answer as server-sent events. */
+  events(request: WireRequest, answer: WireAnswer): string[];
+  errorBody(error: WireError): Json;
+  errorEvent(error: WireError): string;
+}
+
+export const isFault = (reply: WireReply): reply is Fault => "fault" in reply;
+export const isWireError = (reply: WireReply): reply is WireError => "status" in reply;
+
+export function record(value: unknown): Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
+}
+
+export function list(value: unknown): Json[] {
+  return Array.isArray(value) ? value.map(record) : [];
+}
+
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The text of content that is a string or a list of blocks. */
+export function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  return list(content)
+    .map((block) => text(block["text"]))
+    .join("");
+}
+
+/** `text` in a few pieces, as a model streams it. */
+export function pieces(whole: string): string[] {
+  const size = Math.max(1, Math.ceil(whole.length / 4));
+  return Array.from({ length: Math.ceil(whole.length / size) }, (_, n) =>
+    whole.slice(n * size, (n + 1) * size),
+  );
+}
+
+export const invalid = (message: string): WireError => ({ status: 400, message });
+
+/** What is wrong with a tool's JSON schema, in a few words. */
+export function schemaProblem(schema: unknown, path: readonly string[] = []): string | undefined {
+  const { type, properties, items, required } = record(schema);
+  const types = ["object", "array", "string", "number", "integer", "boolean", "null"];
+  if (
+    type !== undefined &&
+    !(Array.isArray(type) ? type : [type]).every((name: unknown) => types.includes(text(name)))
+  ) {
+    return `In context=(${path.join(", ")}), ${JSON.stringify(type)} is not a type`;
+  }
+  if (
+    required !== undefined &&
+    !(Array.isArray(required) && required.every((name) => typeof name === "string"))
+  ) {
+    return `In context=(${path.join(", ")}), 'required' must be a list of names`;
+  }
+  if (type === "array" && items === undefined)
+    return `In context=(${path.join(", ")}), array schema missing items`;
+  for (const [name, property] of Object.entries(record(properties))) {
+    const problem = schemaProblem(property, [...path, "properties", name]);
+    if (problem !== undefined) return problem;
+  }
+  return items === undefined ? undefined : schemaProblem(items, [...path, "items"]);
+}

@@ -1,0 +1,182 @@
+import {
+  invalid,
+  type Json,
+  list,
+  pieces,
+  record,
+  text,
+  textOf,
+  type WireAnswer,
+  type WireError,
+  type WireMessage,
+  type WireProtocol,
+  type WireRequest,
+} from "./wire-server-protocol.ts";
+import { openaiErrorBody, openaiKeyProblem, openaiToolProblem } from "./wire-server-openai.ts";
+
+/** The OpenAI Responses API. */
+export const openaiResponses: WireProtocol = {
+  keyProblem: openaiKeyProblem,
+  problem: (body) => openaiToolProblem(body, list(body["tools"]), "") ?? inputProblem(body),
+  read,
+  body: response,
+  events,
+  errorBody: openaiErrorBody,
+  errorEvent: ({ message, code = "server_error" }) =>
+    event("response.failed", { response: { id: "resp_failed", status: "failed", error: { code, message } } }),
+};
+
+function inputProblem(body: Json): WireError | undefined {
+  const items = inputItems(body);
+  if (items.length === 0) return invalid("Missing required parameter: 'input'.");
+  const calls = items.filter(({ type }) => type === "function_call").map((item) => text(item["call_id"]));
+  const outputs = items
+    .filter(({ type }) => type === "function_call_output")
+    .map((item) => text(item["call_id"]));
+  const stray = outputs.find((id) => !calls.includes(id));
+  if (stray !== undefined)
+    return invalid(`No tool call found for function call output with call_id ${stray}.`);
+  const open = calls.find((id) => !outputs.includes(id));
+  if (open !== undefined) return invalid(`No tool output found for function call ${open}.`);
+  const lost = items.find((item) => item["type"] === "reasoning" && item["encrypted_content"] === undefined);
+  return body["store"] === false && lost !== undefined
+    ? {
+        status: 404,
+        message: `Item with id '${text(lost["id"])}' not found. Items are not persisted when \`store\` is set to false.`,
+      }
+    : undefined;
+}
+
+function inputItems(body: Json): Json[] {
+  const { input } = body;
+  return typeof input === "string" ? [{ type: "message", role: "user", content: input }] : list(input);
+}
+
+function read(body: Json, number: number): WireRequest {
+  const messages: WireMessage[] = [];
+  const last = (role: WireMessage["role"], fits: (message: WireMessage) => boolean): WireMessage => {
+    const message = messages.at(-1);
+    if (message?.role === role && fits(message)) return message;
+    const added: WireMessage = { role, text: "", toolCalls: [], toolResults: [] };
+    messages.push(added);
+    return added;
+  };
+  for (const item of inputItems(body)) {
+    const { type, role } = item;
+    if (type === "function_call") {
+      const call = {
+        id: text(item["call_id"]),
+        name: text(item["name"]),
+        args: record(JSON.parse(text(item["arguments"]))),
+      };
+      last("assistant", () => true).toolCalls.push(call);
+    } else if (type === "function_call_output") {
+      const result = { id: text(item["call_id"]), text: textOf(item["output"]), error: false };
+      last("user", ({ toolResults }) => toolResults.length > 0).toolResults.push(result);
+    } else if (type === "message" || type === undefined) {
+      const name = role === "assistant" ? "assistant" : role === "user" ? "user" : "system";
+      messages.push({ role: name, text: textOf(item["content"]), toolCalls: [], toolResults: [] });
+    }
+  }
+  const instructions = text(body["instructions"]);
+  if (instructions !== "")
+    messages.unshift({ role: "system", text: instructions, toolCalls: [], toolResults: [] });
+  return {
+    protocol: "openai-responses",
+    model: text(body["model"]),
+    stream: body["stream"] === true,
+    messages,
+    tools: list(body["tools"]).map(({ name }) => text(name)),
+    number,
+    body,
+  };
+}
+
+function output({ number }: WireRequest, { text = "", toolCalls = [] }: WireAnswer): Json[] {
+  const content = [{ type: "output_text", text, annotations: [], logprobs: [] }];
+  const message = { type: "message", id: `msg_${number}`, status: "completed", role: "assistant", content };
+  const calls = toolCalls.map(({ id, name, args }, index) => ({
+    type: "function_call",
+    id: `fc_${number}_${index}`,
+    call_id: id ?? `call_${number}_${index}`,
+    name,
+    arguments: JSON.stringify(args),
+    status: "completed",
+  }));
+  return text === "" ? calls : [message, ...calls];
+}
+
+function response(request: WireRequest, answer: WireAnswer): Json {
+  const { inputTokens = 100, outputTokens = 20, cachedInputTokens = 0 } = answer.usage ?? {};
+  const { instructions = null, tools = [], store = true } = request.body;
+  return {
+    id: `resp_${request.number}`,
+    object: "response",
+    created_at: 1_700_000_000,
+    status: answer.truncated ? "incomplete" : "completed",
+    error: null,
+    incomplete_details: answer.truncated ? { reason: "max_output_tokens" } : null,
+    instructions,
+    model: request.model,
+    output: output(request, answer),
+    parallel_tool_calls: true,
+    store,
+    tools,
+    usage: {
+      input_tokens: inputTokens,
+      input_tokens_details: { cached_tokens: cachedInputTokens },
+      output_tokens: outputTokens,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: inputTokens + outputTokens,
+    },
+  };
+}
+
+function events(request: WireRequest, answer: WireAnswer): string[] {
+  const whole = response(request, answer);
+  const started = { ...whole, status: "in_progress", output: [], usage: null };
+  const all = [
+    event("response.created", { response: started }),
+    event("response.in_progress", { response: started }),
+    ...list(whole["output"]).flatMap((item, index) =>
+      item["type"] === "message" ? textEvents(item, index) : callEvents(item, index),
+    ),
+    event(answer.truncated ? "response.incomplete" : "response.completed", { response: whole }),
+  ];
+  return all;
+}
+
+function textEvents(item: Json, output_index: number): string[] {
+  const at = { item_id: item["id"], output_index, content_index: 0 };
+  const part = list(item["content"])[0] ?? {};
+  const whole = text(part["text"]);
+  return [
+    event("response.output_item.added", {
+      output_index,
+      item: { ...item, status: "in_progress", content: [] },
+    }),
+    event("response.content_part.added", { ...at, part: { ...part, text: "" } }),
+    ...pieces(whole).map((delta) => event("response.output_text.delta", { ...at, delta })),
+    event("response.output_text.done", { ...at, text: whole }),
+    event("response.content_part.done", { ...at, part }),
+    event("response.output_item.done", { output_index, item }),
+  ];
+}
+
+function callEvents(item: Json, output_index: number): string[] {
+  const at = { item_id: item["id"], output_index };
+  const whole = text(item["arguments"]);
+  return [
+    event("response.output_item.added", {
+      output_index,
+      item: { ...item, status: "in_progress", arguments: "" },
+    }),
+    ...pieces(whole).map((delta) => event("response.function_call_arguments.delta", { ...at, delta })),
+    event("response.function_call_arguments.done", { ...at, arguments: whole }),
+    event("response.output_item.done", { output_index, item }),
+  ];
+}
+
+function event(type: string, data: Json): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`;
+}
