@@ -4,7 +4,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isGraphBubbleUp, Send } from "@langchain/langgraph";
-import { DeepAgentError, isAbortError } from "../core/errors.ts";
+import { DeepAgentError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import type { TokenUsage } from "./events.ts";
@@ -16,6 +16,7 @@ import {
   type StateUpdate,
 } from "./middleware/middleware.ts";
 import { modelFailure } from "./models/failure.ts";
+import { withoutRequest } from "./models/reply.ts";
 import type { AgentState } from "./state.ts";
 import { agentPath, agentRuntime, emit } from "./step.ts";
 
@@ -43,8 +44,8 @@ export function createModelNode(
     const answer = await answered(async () => {
       const request = firstRequest(parts, await parts.model(), state, config);
       return call({ ...request, updateState: (update) => void updates.push(update) });
-    });
-    const reply = withSafeIds(answer, state.messages);
+    }, config.signal);
+    const reply = withoutRequest(withSafeIds(answer, state.messages));
     emitModelCalled(reply, config);
     return new Command({
       update: { ...mergeUpdates(updates), messages: [reply] },
@@ -53,12 +54,15 @@ export function createModelNode(
   };
 }
 
-/** Turns what a provider throws into a failure of the run, after all wrappers had their chance at it. */
-async function answered(call: () => Promise<AIMessage>): Promise<AIMessage> {
+/**
+ * Turns what a provider throws into a failure of the run, after all wrappers had their chance at it. Only
+ * the signal tells a cancelled run: a provider's own timeout goes by the same name.
+ */
+async function answered(call: () => Promise<AIMessage>, signal?: AbortSignal): Promise<AIMessage> {
   try {
     return await call();
   } catch (error) {
-    if (isGraphBubbleUp(error) || isAbortError(error) || error instanceof DeepAgentError) throw error;
+    if (isGraphBubbleUp(error) || signal?.aborted || error instanceof DeepAgentError) throw error;
     throw modelFailure(error);
   }
 }
