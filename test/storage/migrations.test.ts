@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
@@ -163,7 +164,7 @@ describe("processes that start at once", () => {
     const file = join(folder, "data", "agent.db");
     const bundle = join(folder, "process.mjs");
     buildSync({
-      entryPoints: [join(import.meta.dirname, "migrate-process.ts")],
+      entryPoints: [fileURLToPath(new URL("./migrate-process.ts", import.meta.url))],
       outfile: bundle,
       bundle: true,
       platform: "node",
