@@ -1,4 +1,3 @@
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { SystemMessage } from "@langchain/core/messages";
 import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
 import { StateBackend } from "../backends/state.ts";
@@ -8,10 +7,9 @@ import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
 import { channelsOf } from "./channels.ts";
 import { buildGraph, type CompiledAgentGraph } from "./graph.ts";
+import { LazyModel } from "./lazy-model.ts";
 import { gatesAnything, mainStack, subagentStack } from "./stack.ts";
 import { joinSystem, type Middleware } from "./middleware/middleware.ts";
-import { DEFAULT_MODELS } from "./models/providers.ts";
-import { resolveModel } from "./models/resolve.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 import { BASE_PROMPT, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
 import { builtInChannels } from "./state.ts";
@@ -46,23 +44,22 @@ export function assembleDeepAgent(params: DeepAgentParams): DeepAgent {
     subagents.length > 0
       ? new SubagentRunner(subagents, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL)
       : undefined;
-  return assemble(params, mainStack(params, subagents), runner, {
-    nested: false,
-    prompt: params.systemPrompt,
-  });
+  const model = new LazyModel(params.model);
+  const stack = mainStack(withMedia(params, model), subagents);
+  return assemble(params, stack, runner, { nested: false, model, prompt: params.systemPrompt });
 }
 
 function assemble(
   params: DeepAgentParams,
   middleware: readonly Middleware[],
   subagents: SubagentRunner | undefined,
-  role: { nested: boolean; prompt: string | SystemMessage | undefined },
+  role: { nested: boolean; model: LazyModel; prompt: string | SystemMessage | undefined },
 ): DeepAgent {
   const tools = collectTools(middleware, params);
   const channels = collectChannels(params, middleware, role.nested);
   const parts: AgentParts = {
     name: params.name ?? "deepagent",
-    model: lazyModel(params.model),
+    model: () => role.model.get(),
     systemMessage: systemMessage(role.prompt, role.nested),
     tools,
     middleware,
@@ -83,6 +80,12 @@ function assemble(
     maxConcurrency: params.limits?.parallelTools ?? DEFAULT_PARALLEL,
   });
   return { graph: configured, tools };
+}
+
+/** The file tools know from the model's profile which media it takes. */
+function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
+  const acceptsMedia = (mimeType: string): boolean => model.acceptsMedia(mimeType);
+  return { ...params, filesystem: { acceptsMedia, ...params.filesystem } };
 }
 
 function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
@@ -137,14 +140,6 @@ function systemMessage(prompt: string | SystemMessage | undefined, nested: boole
   return joinSystem(typeof prompt === "string" ? new SystemMessage(prompt) : prompt, BASE_PROMPT);
 }
 
-function lazyModel(model: string | BaseChatModel | undefined): () => Promise<BaseChatModel> {
-  if (typeof model === "object") return () => Promise.resolve(model);
-  const [preferred] = DEFAULT_MODELS;
-  const spec = model ?? `${preferred?.provider}:${preferred?.model}`;
-  let resolved: Promise<BaseChatModel> | undefined;
-  return () => (resolved ??= resolveModel({ model: spec, env: process.env }).then((it) => it.model));
-}
-
 function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
   const specs = [...(params.subagents ?? [])];
   const names = specs.map(({ name }) => name);
@@ -179,8 +174,10 @@ function buildSubagent(spec: SubAgent | CompiledSubAgent, params: DeepAgentParam
     tools: spec.tools ?? params.tools,
     interruptOn,
   };
-  const { graph } = assemble(own, subagentStack(spec, own), undefined, {
+  const model = new LazyModel(own.model);
+  const { graph } = assemble(own, subagentStack(spec, withMedia(own, model)), undefined, {
     nested: true,
+    model,
     prompt: spec.systemPrompt,
   });
   return { name, description, runnable: graph, layered: true };

@@ -30,6 +30,7 @@ export interface RunRow {
   cached_input_tokens: number;
   answer: string | null;
   structured: Json<unknown> | null;
+  stop_reason: string | null;
   failure_reason: FailureReason | null;
   failure_message: string | null;
   cancel_reason: string | null;
@@ -94,10 +95,13 @@ export function toRun(row: RunRow): Run {
 }
 
 /** How the run ended. While it works, `answer` holds the newest text only to have it if the run breaks off. */
-function outcome(row: RunRow): Pick<Run, "answer" | "structured" | "failure" | "cancelReason"> {
+function outcome(
+  row: RunRow,
+): Pick<Run, "answer" | "structured" | "stopReason" | "failure" | "cancelReason"> {
   return {
     ...(row.answer === null ? {} : { answer: row.answer }),
     ...(row.structured === null ? {} : { structured: fromJson(row.structured) }),
+    ...(row.stop_reason === null ? {} : { stopReason: row.stop_reason }),
     ...(row.failure_reason === null
       ? {}
       : { failure: { reason: row.failure_reason, message: row.failure_message ?? "" } }),

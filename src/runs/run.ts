@@ -44,6 +44,8 @@ export interface Run {
   /** Final text, when completed (or what there was, when it ended early). */
   answer?: string;
   structured?: unknown;
+  /** Why it completed early, with what it had, such as `max_iterations`. */
+  stopReason?: string;
   failure?: { reason: FailureReason; message: string };
   /** Why it was cancelled, in the words of who cancelled it. */
   cancelReason?: string;

@@ -37,6 +37,7 @@ CREATE TABLE runs (
   cached_input_tokens INTEGER NOT NULL DEFAULT 0,
   answer TEXT,
   structured TEXT,
+  stop_reason TEXT,
   failure_reason TEXT,
   failure_message TEXT,
   cancel_reason TEXT,

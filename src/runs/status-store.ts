@@ -11,13 +11,20 @@ export interface Ending {
   /** Replaces the newest text of the main agent as the answer. */
   answer?: string;
   structured?: unknown;
+  stopReason?: string;
   failure?: { reason: FailureReason; message: string };
   cancelReason?: string;
 }
 
 type EndRow = Pick<
   RunRow,
-  "answer" | "structured" | "failure_reason" | "failure_message" | "cancel_reason" | "updated_at"
+  | "answer"
+  | "structured"
+  | "stop_reason"
+  | "failure_reason"
+  | "failure_message"
+  | "cancel_reason"
+  | "updated_at"
 > & { id: string; from: RunStatus; to: RunStatus };
 
 /**
@@ -36,8 +43,8 @@ export class StatusStore {
     );
     this.#end = database.prepare(
       `UPDATE runs SET status = @to, updated_at = @updated_at, ended_at = @updated_at,
-         answer = coalesce(@answer, answer), structured = @structured, failure_reason = @failure_reason,
-         failure_message = @failure_message, cancel_reason = @cancel_reason, runnable = 0, in_flight = 0
+         answer = coalesce(@answer, answer), structured = @structured, stop_reason = @stop_reason,
+         failure_reason = @failure_reason, failure_message = @failure_message, cancel_reason = @cancel_reason, runnable = 0, in_flight = 0
        WHERE id = @id AND status = @from`,
     );
   }
@@ -52,13 +59,14 @@ export class StatusStore {
 
   /** Ends a run. Its pending approvals must have been withdrawn. */
   end(runId: string, transition: Transition, ending: Ending): void {
-    const { now, answer, structured, failure, cancelReason } = ending;
+    const { now, answer, structured, stopReason, failure, cancelReason } = ending;
     const result = this.#end.run({
       id: runId,
       ...transition,
       updated_at: now,
       answer: answer ?? null,
       structured: structured === undefined ? null : toJson(structured),
+      stop_reason: stopReason ?? null,
       failure_reason: failure?.reason ?? null,
       failure_message: failure?.message ?? null,
       cancel_reason: cancelReason ?? null,

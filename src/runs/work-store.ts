@@ -145,7 +145,16 @@ export class WorkStore {
       this.#store.status.settle(row.id, row.status, now);
       const data = { answer: answerExcerpt(answer), ...(stopReason === undefined ? {} : { stopReason }) };
       this.#store.events.append(row.id, { kind: "run_completed", agent: [], data }, now);
-      this.#store.status.end(row.id, { from: "working", to: "completed" }, { now, answer, structured });
+      this.#store.status.end(
+        row.id,
+        { from: "working", to: "completed" },
+        {
+          now,
+          answer,
+          structured,
+          ...(stopReason === undefined ? {} : { stopReason }),
+        },
+      );
       this.#store.leases.release(lease);
     });
   }

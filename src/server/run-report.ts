@@ -18,6 +18,7 @@ export const RunReport = z.object({
   activity: z.string(),
   answer: z.string().optional(),
   structured: z.unknown().optional(),
+  stop_reason: z.string().optional(),
   failure_reason: z.string().optional(),
   todos: z.array(z.object({ content: z.string(), status: z.string() })),
   agents: z.array(
@@ -77,6 +78,7 @@ export function runReport(view: RunView, ways: AnswerWays): RunReport {
     activity: line(view.activity),
     ...(answer === undefined ? {} : { answer }),
     ...(structured === undefined ? {} : { structured }),
+    ...(run.stopReason === undefined ? {} : { stop_reason: run.stopReason }),
     ...(run.failure === undefined ? {} : { failure_reason: run.failure.reason }),
     todos: capped("todos", run.todos, MAX.todos).map(({ content, status }) => ({
       content: line(content),
@@ -160,7 +162,7 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
     case "input_required":
       return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(ways)}`;
     case "completed":
-      return `Run ${run.id} completed.`;
+      return `Run ${run.id} completed${run.stopReason === undefined ? "" : ` early: ${run.stopReason}`}.`;
     case "failed":
       return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${run.failure?.message ?? "no details"}`;
     case "cancelled":

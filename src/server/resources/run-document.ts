@@ -18,6 +18,7 @@ export function runDocument({ run, approvals, subagents, filesChanged, activity 
     ended_at: run.endedAt === undefined ? undefined : isoTime(run.endedAt),
     answer: run.answer,
     structured: run.structured,
+    stop_reason: run.stopReason,
     failure_reason: run.failure?.reason,
     failure_message: run.failure?.message,
     cancel_reason: run.cancelReason,
