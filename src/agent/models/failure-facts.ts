@@ -137,11 +137,17 @@ function nameOf(link: object): string {
   return typeof name === "string" ? name : "";
 }
 
+/** The SDKs' classes are told apart by their names: their errors are all named `Error`. */
+function className(link: object): string {
+  const made: unknown = Reflect.get(link, "constructor");
+  return typeof made === "function" ? made.name : "";
+}
+
 function isAbort(link: object): boolean {
   const message = nested(link, "message");
   return (
     /^(?:Model)?AbortError$/.test(nameOf(link)) ||
-    link.constructor.name === "APIUserAbortError" ||
+    className(link) === "APIUserAbortError" ||
     message === "Request was aborted." ||
     message === "AbortError"
   );
@@ -154,7 +160,7 @@ function isBroken(link: object): boolean {
 function isTimeout(link: object): boolean {
   return (
     /timeout/i.test(nameOf(link)) ||
-    /timeout/i.test(link.constructor?.name ?? "") ||
+    /timeout/i.test(className(link)) ||
     /timed out/i.test(String(nested(link, "message")))
   );
 }

@@ -10,7 +10,7 @@ import {
 import { answerText, type Outcome } from "./answer.ts";
 import { memoryEntry, newNotes, NOTES_ANCHOR } from "./notes.ts";
 import { reportText } from "./report.ts";
-import { isTaken, MEMORY_FILE, surveyOf, type Survey, writeOutcome } from "./survey.ts";
+import { isTaken, MEMORY_FILE, mountsOf, surveyOf, type Survey, writeOutcome } from "./survey.ts";
 
 type Tools = ReadonlyMap<string, OfferedTool>;
 
@@ -43,14 +43,21 @@ function planStep(turn: Turn, tools: Tools): Step | undefined {
 }
 
 function lookStep(turn: Turn, tools: Tools): Step | undefined {
-  if (callsOf(turn, "ls").length > 0 || callsOf(turn, "glob").length > 0) return undefined;
-  const calls = tools.has("ls")
-    ? ["/", "/workspace/", "/memories/"].map((path) => ({ name: "ls", args: { path } }))
-    : [{ name: "glob", args: { pattern: "**/*", path: "/workspace/" } }].filter(({ name }) =>
-        tools.has(name),
-      );
-  if (calls.length === 0) return undefined;
-  return { text: "Looking at what is there.", calls };
+  if (callsOf(turn, "task").length > 0) return undefined;
+  if (!tools.has("ls")) return globStep(turn, tools);
+  const looked = new Set(callsOf(turn, "ls").map((call) => textArgument(call, "path")));
+  const paths = (looked.has("/") ? mountsOf(turn) : ["/"]).filter((path) => !looked.has(path));
+  if (paths.length === 0) return undefined;
+  return {
+    text: `Looking into ${paths.join(" and ")}.`,
+    calls: paths.map((path) => ({ name: "ls", args: { path } })),
+  };
+}
+
+function globStep(turn: Turn, tools: Tools): Step | undefined {
+  if (!tools.has("glob") || callsOf(turn, "glob").length > 0) return undefined;
+  const args = { pattern: "**/*", path: "/workspace/" };
+  return { text: "Listing /workspace/.", calls: [{ name: "glob", args }] };
 }
 
 function listStep(turn: Turn, tools: Tools, survey: Survey): Step | undefined {

@@ -49,6 +49,12 @@ export function surveyOf(turn: Turn): Survey {
   };
 }
 
+/** The folders of interest that the listing of `/` has. */
+export function mountsOf(turn: Turn): string[] {
+  const root = listing(turn, "/");
+  return [WORKSPACE, MEMORIES].filter((folder) => has(root, folder));
+}
+
 function isNotes(call: CallRecord): boolean {
   return !call.failed && textArgument(call, "file_path") === MEMORY_FILE;
 }

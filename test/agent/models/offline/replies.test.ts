@@ -65,6 +65,7 @@ describe("replies as such", () => {
         "",
         "Error: no",
         "No files found in /workspace/",
+        "/workspace/ (directory)\n/memories/ (directory)",
         "/workspace/src/ (directory)\n/workspace/a.md (1 bytes, modified x)",
         "/workspace/src/a.ts\n/workspace/src/b c.ts\n[7 more not shown; narrow the pattern]",
         "/workspace/src/a.ts:\n  3: export class A {\n  9: // TODO: x",

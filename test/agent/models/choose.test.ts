@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { modelChoice } from "../../../src/agent/models/choose.ts";
+import { resolveModel } from "../../../src/agent/models/resolve.ts";
+import { ConfigurationError } from "../../../src/core/errors.ts";
+
+const ANTHROPIC = { ANTHROPIC_API_KEY: "sk-ant-1234567890" };
+const OPENAI = { OPENAI_API_KEY: "sk-openai-1234567890" };
+
+describe("the model", () => {
+  test.each([
+    [{}, ANTHROPIC, "anthropic:claude-sonnet-4-5-20250929", "api.anthropic.com"],
+    [{}, OPENAI, "openai:gpt-5.4", "api.openai.com"],
+    [{}, { ...OPENAI, ...ANTHROPIC }, "anthropic:claude-sonnet-4-5-20250929", "api.anthropic.com"],
+    [{}, { ...OPENAI, ANTHROPIC_API_KEY: " " }, "openai:gpt-5.4", "api.openai.com"],
+    [{ model: "openai:gpt-4.1" }, { ...OPENAI, ...ANTHROPIC }, "openai:gpt-4.1", "api.openai.com"],
+    [{ model: " offline " }, {}, "offline", undefined],
+    [{ model: "ollama:llama3:8b" }, {}, "ollama:llama3:8b", undefined],
+    [
+      {},
+      { ...ANTHROPIC, ANTHROPIC_BASE_URL: "https://u:p@proxy.local:8443/x" },
+      "anthropic:claude-sonnet-4-5-20250929",
+      "proxy.local:8443",
+    ],
+  ])("of %j with %j is %s at %s", (options, env, spec, endpoint) => {
+    const choice = modelChoice({ ...options, env });
+    expect(choice).toMatchObject({ ok: true, spec });
+    expect(choice.ok && choice.endpoint).toBe(endpoint);
+    expect(JSON.stringify(choice)).not.toMatch(/sk-|u:p/);
+  });
+
+  test("without a key and a choice: the three ways out", () => {
+    const choice = modelChoice({ env: {} });
+    expect(choice).toMatchObject({ ok: false, code: "model_not_configured" });
+    const message = choice.ok ? "" : choice.message;
+    expect(message).toMatch(
+      /1\. .*ANTHROPIC_API_KEY or OPENAI_API_KEY.*\n2\. .*provider:model.*\n3\. .*offline/,
+    );
+  });
+
+  test.each([
+    [{ model: "anthropic:claude-x" }, {}, "model_key_missing", "ANTHROPIC_API_KEY"],
+    [{ model: "groq:llama" }, { ...OPENAI }, "model_key_missing", "GROQ_API_KEY"],
+    [{ model: "gpt-5" }, OPENAI, "model_unknown", "'openai:gpt-5'"],
+    [{ model: "claude-x" }, ANTHROPIC, "model_unknown", "'anthropic:claude-x'"],
+    [{ model: "nobody:model" }, {}, "model_unknown", "Known providers: anthropic, openai,"],
+    [{ model: "constructor:model" }, {}, "model_unknown", "'constructor'"],
+    [{ model: "openai:" }, OPENAI, "model_unknown", "openai:"],
+    [{}, { ...OPENAI, OPENAI_BASE_URL: "localhost:8080" }, "model_endpoint_invalid", "OPENAI_BASE_URL"],
+  ])("of %j with %j is refused as %s", async (options, env, code, part) => {
+    const choice = modelChoice({ ...options, env });
+    expect(choice).toMatchObject({ ok: false, code });
+    expect(choice.ok ? "" : choice.message).toContain(part);
+    const error: unknown = await resolveModel({ ...options, env }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(error).toMatchObject({ code, message: choice.ok ? "" : choice.message });
+  });
+
+  test("of a provider whose package is not installed names the package", async () => {
+    const error: unknown = await resolveModel({
+      model: "groq:llama",
+      env: { GROQ_API_KEY: "gsk_12345678" },
+    }).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "model_package_missing" });
+    expect((error as Error).message).toContain("npm install @langchain/groq");
+  });
+
+  test("is the provider's own, with the endpoint and the key of the given environment", async () => {
+    const { model, name, provider } = await resolveModel({
+      env: { ...ANTHROPIC, ANTHROPIC_API_KEY: `${ANTHROPIC.ANTHROPIC_API_KEY}\n` },
+    });
+    expect({ name, provider, type: model._llmType() }).toEqual({
+      name: "anthropic:claude-sonnet-4-5-20250929",
+      provider: "anthropic",
+      type: "anthropic",
+    });
+    expect(model).toMatchObject({ apiKey: ANTHROPIC.ANTHROPIC_API_KEY, apiUrl: "https://api.anthropic.com" });
+  });
+
+  test.each([
+    [{}, true],
+    [{ OPENAI_BASE_URL: "https://eu.api.openai.com/v1" }, true],
+    [{ OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" }, false],
+    [{ OPENAI_BASE_URL: "https://api.openai.com.example.net/v1" }, false],
+  ])("of OpenAI with %j uses the responses API: %s", async (env, responses) => {
+    const { model } = await resolveModel({ env: { ...OPENAI, ...env } });
+    expect(model).toMatchObject({ useResponsesApi: responses });
+  });
+});

@@ -1,0 +1,160 @@
+import * as fc from "fast-check";
+import { describe, expect, expectTypeOf, test } from "vitest";
+import type { ModelFailureReason } from "../../../src/agent/models/failure-facts.ts";
+import { modelFailure, withoutSecrets } from "../../../src/agent/models/failure.ts";
+import { retryPolicy } from "../../../src/agent/models/retry.ts";
+import { guardedFetch } from "../../../src/agent/models/stream-guard.ts";
+import { ConfigurationError, RunFailure } from "../../../src/core/errors.ts";
+import type { FailureReason } from "../../../src/runs/run.ts";
+
+const named = (name: string, message: string, facts: object = {}): Error =>
+  Object.assign(new Error(message), { name, ...facts });
+
+describe("a failure", () => {
+  test("has a reason that runs know", () => {
+    expectTypeOf<ModelFailureReason>().toExtend<FailureReason>();
+  });
+
+  test("that is one already stays what it is", () => {
+    const failure = new RunFailure("max_iterations", "enough");
+    expect(modelFailure(failure)).toBe(failure);
+    const wrong = new ConfigurationError("model_key_missing", "KEY is not set.");
+    expect(modelFailure(wrong)).toMatchObject({ code: "configuration", message: "KEY is not set." });
+  });
+
+  test("keeps its cause for the log", () => {
+    const cause = new Error("x");
+    expect(modelFailure(cause).cause).toBe(cause);
+  });
+
+  test("of anything thrown has a reason and one line without stack", () => {
+    fc.assert(
+      fc.property(fc.anything({ withNullPrototype: true }), (thrown) => {
+        const { code, message } = modelFailure(thrown);
+        expect(code).toMatch(/^model_|^context_overflow$/);
+        expect(message).not.toMatch(/\n/);
+        expect(message.length).toBeLessThan(800);
+      }),
+    );
+  });
+});
+
+describe("secrets", () => {
+  test.each([
+    "Incorrect API key provided: sk-proj-abcDEF123456. See docs",
+    "Incorrect API key provided: abcd*******wxyz.",
+    "Authorization: Bearer eyJhbGciOi.J9abc",
+    "bad key AIzaSyA1234567890abc",
+    "x-api-key: 0123456789abcdef",
+    "fetch of https://user:pa55word@host/path failed",
+    '{"api_key": "0123456789abcdef"}',
+  ])("in '%s' are cut out", (text) => {
+    expect(withoutSecrets(text)).not.toMatch(/abcDEF|wxyz|eyJh|SyA12|0123456789|pa55/);
+  });
+
+  test("leave ordinary words alone", () => {
+    const text =
+      "The model `key-value` may not use tools: max_tokens must be below 8192 (see https://host/path).";
+    expect(withoutSecrets("max_tokens must be below 8192, see https://host/path.")).toBe(
+      "max_tokens must be below 8192, see https://host/path.",
+    );
+    expect(withoutSecrets(text)).toContain("max_tokens must be below 8192");
+  });
+});
+
+describe("another attempt", () => {
+  const policy = retryPolicy();
+  const status = (code: number, facts: object = {}) => named("APIError", "x", { status: code, ...facts });
+  const headers = (value: string) => ({ headers: new Headers({ "retry-after": value }) });
+
+  test.each([
+    status(408),
+    status(429),
+    status(429, headers("3")),
+    status(500),
+    status(529),
+    named("TimeoutError", "Request timed out."),
+    named("Error", "Connection error.", {
+      cause: named("TypeError", "fetch failed", { cause: named("Error", "x", { code: "ECONNREFUSED" }) }),
+    }),
+  ])("is made after %s", (error) => {
+    expect(() => policy(error)).not.toThrow();
+  });
+
+  test.each([
+    status(400),
+    status(401),
+    status(404),
+    status(413),
+    status(429, headers("600")),
+    status(429, { code: "insufficient_quota" }),
+    named("Error", "Request was aborted."),
+    named("AbortError", "The operation was aborted"),
+    named("ModelStreamBrokenError", "cut"),
+    new TypeError("x is not a function"),
+  ])("is not made after %s", (error) => {
+    expect(() => policy(error)).toThrow(error);
+  });
+
+  test("waits as long as the provider asks", () => {
+    const error = status(429, headers("3"));
+    policy(error);
+    expect(error).toMatchObject({ retryAfterMs: 3000 });
+  });
+});
+
+describe("an event stream", () => {
+  const answer = (body: string, type = "text/event-stream", status = 200) =>
+    guardedFetch(1000, () =>
+      Promise.resolve(new Response(body, { status, headers: { "content-type": type } })),
+    )("http://x");
+
+  test.each([
+    'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+    'event: message_stop\r\ndata: {"type": "message_stop"}\r\n\r\n',
+    'data: {"choices":[{"finish_reason":"stop"}]}\n\n',
+    "data: [DONE]",
+    'data: {"type":"response.incomplete"}\n\n',
+  ])("that ends with %j is whole", async (body) => {
+    expect(await (await answer(body)).text()).toBe(body);
+  });
+
+  test.each([
+    "",
+    'data: {"type":"content_block_delta","delta":{"text":"says \\"type\\":\\"message_stop\\""}}\n\n',
+    'data: {"choices":[{"finish_reason":null}]}\n\n',
+    ": [DONE] in a comment\n\n",
+  ])("that ends with %j is broken", async (body) => {
+    const error: unknown = await (await answer(body)).text().catch((thrown: unknown) => thrown);
+    expect(modelFailure(error).code).toBe("model_stream_broken");
+  });
+
+  test("in any pieces is read the same", async () => {
+    const body = 'data: {"text":"ü€😀"}\n\ndata: {"type":"response.completed"}\n\n';
+    const bytes = new TextEncoder().encode(body);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 0, max: bytes.length }), { maxLength: 6 }),
+        async (cuts) => {
+          const places = [0, ...cuts.toSorted((a, b) => a - b), bytes.length];
+          const stream = new ReadableStream<Uint8Array>({
+            start(controller) {
+              for (const [index, place] of places.slice(1).entries())
+                controller.enqueue(bytes.slice(places[index], place));
+              controller.close();
+            },
+          });
+          const fetch = guardedFetch(1000, () =>
+            Promise.resolve(new Response(stream, { headers: { "content-type": "text/event-stream" } })),
+          );
+          expect(await (await fetch("http://x")).text()).toBe(body);
+        },
+      ),
+    );
+  });
+
+  test("is not asked of other answers", async () => {
+    expect(await (await answer("{}", "application/json")).text()).toBe("{}");
+    expect((await answer("no", "text/event-stream", 500)).status).toBe(500);
+  });
+});
