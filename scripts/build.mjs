@@ -5,13 +5,15 @@
  * libraries and native modules stay in node_modules, so that the process holds one copy of each.
  */
 import { spawn } from "node:child_process";
-import { chmod, readFile, rm } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const bin = join(root, "dist/bin/deepagent-mcp.js");
+const dist = join(root, "dist");
+/** Built aside and then put in place, so that a program that is running hardly ever finds nothing. */
+const draft = join(root, "node_modules/.cache", `deepagent-build-${process.pid}`);
 
 /**
  * Of a namespace import the bundler keeps what is used; the object `z` would bring all of zod, every
@@ -30,16 +32,30 @@ const zodNamespace = {
   },
 };
 
-await rm(join(root, "dist"), { recursive: true, force: true });
-await Promise.all([compileLibrary(), bundleProgram()]);
-await chmod(bin, 0o755);
+const REQUIRE =
+  'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);';
+
+try {
+  await mkdir(draft, { recursive: true });
+  await Promise.all([compileLibrary(), bundleProgram()]);
+  await chmod(join(draft, "bin/deepagent-mcp.js"), 0o755);
+  await rm(dist, { recursive: true, force: true });
+  await rename(draft, dist);
+} catch (error) {
+  await rm(draft, { recursive: true, force: true });
+  console.error(`Build failed: ${error.message}`);
+  process.exitCode = 1;
+}
 
 function compileLibrary() {
   const compiler = join(root, "node_modules/typescript/bin/tsc");
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [compiler, "-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
+    const child = spawn(process.execPath, [compiler, "-p", "tsconfig.build.json", "--outDir", draft], {
+      cwd: root,
+      stdio: "inherit",
+    });
     child.once("error", reject);
-    child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error("tsc failed"))));
+    child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error("the compiler found errors"))));
   });
 }
 
@@ -47,7 +63,7 @@ function bundleProgram() {
   return build({
     absWorkingDir: root,
     entryPoints: { "deepagent-mcp": "src/main.ts" },
-    outdir: "dist/bin",
+    outdir: join(draft, "bin"),
     chunkNames: "chunks/[name]-[hash]",
     bundle: true,
     splitting: true,
@@ -58,6 +74,8 @@ function bundleProgram() {
     minifyWhitespace: true,
     minifySyntax: true,
     legalComments: "none",
+    // For bundled CommonJS packages, which load Node's modules with require.
+    banner: { js: REQUIRE },
     logLevel: "warning",
     external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
     plugins: [zodNamespace],

@@ -70,14 +70,14 @@ function push(samples, key, sample) {
 /** Starts the server, sends one request, waits for its result and ends the server. */
 async function start(server, method) {
   const request = { jsonrpc: "2.0", id: 1, method, params: REQUESTS[method] };
-  const begin = process.hrtime.bigint();
+  const begin = performance.now();
   const child = spawn(process.execPath, server.args, { stdio: ["pipe", "pipe", "ignore"] });
   const exited = new Promise((resolve) => {
     child.once("exit", resolve);
   });
   child.stdin.write(`${JSON.stringify(request)}\n`);
   for await (const line of createInterface({ input: child.stdout })) {
-    const milliseconds = Number(process.hrtime.bigint() - begin) / 1e6;
+    const milliseconds = performance.now() - begin;
     const megabytes = residentMegabytes(child.pid);
     const answer = JSON.parse(line);
     if (answer.id !== 1 || answer.result === undefined) throw new Error(`${server.name} answered ${line}`);

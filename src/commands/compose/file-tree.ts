@@ -18,6 +18,7 @@ import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./mounts.ts";
 export class FileTree {
   readonly #config: Pick<Config, "workspace" | "skills">;
   readonly #store: BaseStore;
+  readonly #folders = new Map<string, Backend>();
 
   constructor(config: Pick<Config, "workspace" | "skills">, store: BaseStore) {
     this.#config = config;
@@ -42,8 +43,21 @@ export class FileTree {
         ? {}
         : { [WORKSPACE_MOUNT]: new FilesystemBackend({ rootDir: workspace, virtualMode: true }) }),
       [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(principal) }),
-      ...Object.fromEntries(skillFolders(skills).map(([path, folder]) => [path, readOnly(folder)])),
+      ...Object.fromEntries(
+        skillFolders(skills).map(([path, folder]) => [
+          path,
+          new PolicyBackend(this.#folder(folder), { readOnly: true }),
+        ]),
+      ),
     };
+  }
+
+  #folder(rootDir: string): Backend {
+    const known = this.#folders.get(rootDir);
+    if (known !== undefined) return known;
+    const backend = new FilesystemBackend({ rootDir, virtualMode: true });
+    this.#folders.set(rootDir, backend);
+    return backend;
   }
 }
 
@@ -53,9 +67,6 @@ export function memoryNamespace(principal: Principal): string[] {
   const owner = isPlain ? principal : `sha256:${createHash("sha256").update(principal).digest("hex")}`;
   return ["memories", owner];
 }
-
-const readOnly = (rootDir: string): Backend =>
-  new PolicyBackend(new FilesystemBackend({ rootDir, virtualMode: true }), { readOnly: true });
 
 /** Mount points with their folders: the skills of the package, then the configured folders by name. */
 export function skillFolders(

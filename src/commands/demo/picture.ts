@@ -2,10 +2,9 @@ import { z } from "zod";
 
 const Todo = z.object({ content: z.string(), status: z.enum(["pending", "in_progress", "completed"]) });
 
-const Subagent = z.object({
-  /** Names on the way down, such as `researcher > general-purpose`. */
+const Agent = z.object({
+  /** Names on the way down, such as `researcher › general-purpose`. */
   agent: z.string(),
-  name: z.string(),
   description: z.string(),
   status: z.enum(["working", "completed", "failed"]),
   step: z.string(),
@@ -18,11 +17,12 @@ export const RunPicture = z.object({
   status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
   activity: z.string(),
   answer: z.string().optional(),
-  failure: z.object({ reason: z.string(), message: z.string() }).optional(),
+  failure_reason: z.string().optional(),
+  failure_message: z.string().optional(),
   todos: z.array(Todo),
-  subagents: z.array(Subagent),
+  agents: z.array(Agent),
   files_changed: z.array(z.string()),
   usage: z.object({ input_tokens: z.number(), output_tokens: z.number() }),
 });
 export type RunPicture = z.output<typeof RunPicture>;
-export type SubagentPicture = RunPicture["subagents"][number];
+export type AgentPicture = RunPicture["agents"][number];

@@ -9,6 +9,8 @@ interface SummaryFacts extends RunEnd {
   session: Session;
   workspace: DemoWorkspace;
   colors: Colors;
+  /** The model's own figures are worth showing. */
+  countsTokens: boolean;
 }
 
 /** What a run left behind: report, memories, answer and figures. */
@@ -26,11 +28,11 @@ export async function summary(facts: SummaryFacts): Promise<string> {
   }
   if (picture.answer !== undefined)
     parts.push(heading("Answer", colors), stripControl(picture.answer.trim()));
-  if (picture.failure !== undefined) {
-    const { reason, message } = picture.failure;
-    parts.push(heading("Failed", colors), colors.red(`${reason}: ${stripControl(message)}`));
+  if (picture.failure_reason !== undefined) {
+    const why = stripControl(picture.failure_message ?? "no details");
+    parts.push(heading("Failed", colors), colors.red(`${picture.failure_reason}: ${why}`));
   }
-  return `\n${[...parts, figures(facts)].join("\n\n")}\n`;
+  return `\n${[...parts, closing(facts, report)].join("\n\n")}\n`;
 }
 
 async function text(session: Session, path: string): Promise<string> {
@@ -45,17 +47,35 @@ function hostPath(path: string, workspace: DemoWorkspace): string {
 
 const heading = (title: string, colors: Colors): string => colors.bold(colors.cyan(`── ${title}`));
 
-function figures({ picture, toolCalls, seconds, colors }: SummaryFacts): string {
+/** What to remember when the rest has scrolled away. */
+function closing(facts: SummaryFacts, report: string | undefined): string {
+  const { colors, workspace } = facts;
+  const lines = [figures(facts)];
+  if (report !== undefined) lines.push(`  ${colors.dim("report")}  ${hostPath(report, workspace)}`);
+  if (workspace.kind === "sample") {
+    lines.push(`  ${colors.dim("yours")}   npm run demo -- --workspace DIR "TASK"`);
+  }
+  if (!facts.countsTokens) {
+    lines.push(
+      `  ${colors.dim("model")}   --model anthropic:NAME or --model openai:NAME, with the key in the environment`,
+    );
+  }
+  return lines.join("\n");
+}
+
+function figures({ picture, toolCalls, seconds, colors, countsTokens }: SummaryFacts): string {
   const { input_tokens: input, output_tokens: output } = picture.usage;
   const done = picture.todos.filter(({ status }) => status === "completed").length;
   const facts = [
     `${picture.status} in ${seconds.toFixed(1)} s`,
-    `${picture.subagents.length} subagents`,
-    `${toolCalls} tool calls`,
-    `${done} of ${picture.todos.length} todos`,
-    `${picture.files_changed.length} files changed`,
-    ...(input + output === 0 ? [] : [`${input} tokens in, ${output} out`]),
+    counted(picture.agents.length, "subagent"),
+    counted(toolCalls, "tool call"),
+    ...(picture.todos.length === 0 ? [] : [`${done} of ${picture.todos.length} todos`]),
+    `${counted(picture.files_changed.length, "file")} changed`,
+    ...(!countsTokens ? [] : [`${input} tokens in, ${output} out`]),
   ];
   const mark = picture.status === "completed" ? colors.green("✔") : colors.red("✖");
   return `${mark} ${facts.join(" · ")}`;
 }
+
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;

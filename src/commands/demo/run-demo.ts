@@ -20,7 +20,7 @@ import { chooseWorkspace } from "./workspace.ts";
 import type { DemoWorkspace } from "./workspace.ts";
 
 const SAMPLE_TASK =
-  "Review this project: what it is, how its parts work together, what is unfinished or risky. " +
+  "How does an alarm get from `highWaters` to the pager, and where can it get lost? List every TODO as well. " +
   "Write a report with the places in the code, and remember what will be useful next time.";
 const OFFLINE = "offline";
 
@@ -100,7 +100,8 @@ async function perform(stage: Stage): Promise<ExitCode> {
     screen.show(end.picture);
     screen.close();
     const seconds = (now() - start) / 1000;
-    process.stdout.write(await summary({ ...end, seconds, session, workspace, colors }));
+    const countsTokens = modelOf(stage) !== OFFLINE;
+    process.stdout.write(await summary({ ...end, seconds, session, workspace, colors, countsTokens }));
     return end.picture.status === "completed" ? 0 : 1;
   } catch (error) {
     screen?.close();
@@ -155,8 +156,9 @@ async function decide(
   }
 }
 
-function introduction({ config, workspace, task, colors, asking }: Stage, session: Session): string {
-  const model = config.model ?? OFFLINE;
+function introduction(stage: Stage, session: Session): string {
+  const { workspace, task, colors, asking } = stage;
+  const model = modelOf(stage);
   const folder = {
     sample: "a copy of a small sample project",
     copy: "a copy of your folder",
@@ -184,8 +186,12 @@ function introduction({ config, workspace, task, colors, asking }: Stage, sessio
   ].join("\n");
 }
 
+/** Offline unless another one was chosen: a demo neither needs a key nor spends what one pays for. */
+const modelOf = ({ config }: Stage): string => config.model ?? OFFLINE;
+
 /** `serve` with the settings the demo was given. */
-function serverArguments({ flags, config, workspace }: Stage): string[] {
+function serverArguments(stage: Stage): string[] {
+  const { flags, config, workspace } = stage;
   const passed = SETTINGS.filter(({ path }) => !["workspace", "model", "dataDir"].includes(path));
   return [
     process.argv[1] ?? "",
@@ -193,7 +199,7 @@ function serverArguments({ flags, config, workspace }: Stage): string[] {
     "--workspace",
     workspace.folder,
     "--model",
-    config.model ?? OFFLINE,
+    modelOf(stage),
     "--data-dir",
     workspace.dataDir ?? config.dataDir,
     ...(typeof flags["config"] === "string" ? ["--config", flags["config"]] : []),

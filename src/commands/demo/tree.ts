@@ -1,6 +1,6 @@
 import type { Colors } from "../colors.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
-import type { RunPicture, SubagentPicture } from "./picture.ts";
+import type { RunPicture, AgentPicture } from "./picture.ts";
 import { displayWidth, fit } from "./text-width.ts";
 
 export interface TreeStyle {
@@ -12,6 +12,8 @@ export interface TreeStyle {
 }
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/** Between the names of an agent and the one it started. */
+const LEVEL = " › ";
 const MIN_WIDTH = 20;
 /** Below this many columns the tool calls are left out. */
 const COUNT_WIDTH = 70;
@@ -19,11 +21,12 @@ const COUNT_WIDTH = 70;
 /** The live view of a run: todos, then the tree of agents, each with its newest step. */
 export function renderTree(picture: RunPicture, style: TreeStyle): string[] {
   const width = Math.max(style.width, MIN_WIDTH) - 1;
+  const { todos, agents } = picture;
   return [
     ...todoLines(picture, style, width),
-    ...(picture.todos.length > 0 && picture.subagents.length > 0 ? [""] : []),
-    ...picture.subagents.map((agent, index) => agentLine(agent, index, picture.subagents, style, width)),
-    "",
+    ...(todos.length > 0 && agents.length > 0 ? [""] : []),
+    ...agents.map((agent, index) => agentLine(agent, index, agents, style, width)),
+    ...(todos.length > 0 || agents.length > 0 ? [""] : []),
     activityLine(picture, style, width),
   ];
 }
@@ -38,9 +41,9 @@ function todoLines(picture: RunPicture, { colors }: TreeStyle, width: number): s
 }
 
 function agentLine(
-  agent: SubagentPicture,
+  agent: AgentPicture,
   index: number,
-  all: readonly SubagentPicture[],
+  all: readonly AgentPicture[],
   style: TreeStyle,
   width: number,
 ): string {
@@ -53,10 +56,7 @@ function agentLine(
     width >= COUNT_WIDTH ? ` ${agent.tool_calls} ${agent.tool_calls === 1 ? "call" : "calls"}` : "";
   // Mark and gap take four columns.
   const room = Math.max(width - displayWidth(branch) - displayWidth(count) - 4, 0);
-  const title = fit(
-    clean(agent.description) || agent.name,
-    Math.max(Math.floor(room / 2), Math.min(room, 10)),
-  );
+  const title = fit(titleOf(agent), Math.max(Math.floor(room / 2), Math.min(room, 10)));
   const step = fit(clean(agent.step), room - displayWidth(title));
   const gap = " ".repeat(room - displayWidth(title) - displayWidth(step));
   const mark = { working: spinner(style), completed: colors.green("✔"), failed: colors.red("✖") };
@@ -78,34 +78,57 @@ function activityLine(picture: RunPicture, style: TreeStyle, width: number): str
 
 const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[frame % SPINNER.length] ?? "⠋");
 
-const depthOf = (agent: SubagentPicture): number => agent.agent.split(" > ").length - 1;
+const depthOf = (agent: AgentPicture): number => agent.agent.split(LEVEL).length - 1;
+
+/** The first sentence of what it was told to do. */
+const titleOf = ({ description, agent }: AgentPicture): string =>
+  clean(description).split(/(?<=[.!?])\s/)[0] || agent;
 
 /** Text of agents is untrusted: no escape sequences, one line. */
 const clean = (text: string): string => oneLine(stripControl(text), 300);
 
 /** What is new between two views, as lines for an output that cannot be redrawn. */
 export function newLines(before: RunPicture | undefined, after: RunPicture): string[] {
-  const lines: string[] = [];
-  const known = new Map(before?.todos.map((todo) => [todo.content, todo.status]));
-  if (after.todos.length > 0 && !before?.todos.length) {
-    lines.push(
-      `plan: ${after.todos.length} todos`,
-      ...after.todos.map(({ content }) => `  - ${clean(content)}`),
-    );
-  }
-  for (const { content, status } of after.todos) {
-    if (status !== "pending" && known.get(content) !== status && (known.size > 0 || status === "completed"))
-      lines.push(`${status === "completed" ? "done" : "now"}: ${clean(content)}`);
-  }
-  after.subagents.forEach((agent, index) => {
-    const earlier = before?.subagents[index];
-    const label = `subagent ${index + 1}`;
-    if (earlier === undefined) lines.push(`${label} (${agent.name}) started: ${clean(agent.description)}`);
-    if (agent.step === earlier?.step && agent.status === earlier.status) return;
-    if (agent.status === "working") lines.push(`${label}: ${clean(agent.step)}`);
-    else lines.push(`${label} ${agent.status} after ${agent.tool_calls} tool calls: ${clean(agent.step)}`);
-  });
-  const told = after.subagents.some((agent) => after.activity.includes(agent.step));
-  if (after.activity !== before?.activity && !told) lines.push(clean(after.activity));
-  return lines;
+  const activity = short(after.activity);
+  const isNews = after.activity !== before?.activity && !isTold(after);
+  return [...newTodoLines(before, after), ...newAgentLines(before, after), ...(isNews ? [activity] : [])];
 }
+
+function newTodoLines(before: RunPicture | undefined, { todos }: RunPicture): string[] {
+  const known = new Map(before?.todos.map((todo) => [todo.content, todo.status]));
+  const isNewPlan = known.size === 0 && todos.length > 0;
+  const plan = isNewPlan
+    ? [`plan: ${todos.length} todos`, ...todos.map(({ content }) => `  - ${short(content)}`)]
+    : [];
+  const changes = todos
+    .filter(({ content, status }) => status !== "pending" && status !== known.get(content))
+    .map(({ content, status }) => `${status === "completed" ? "done" : "now"}: ${short(content)}`);
+  return [...plan, ...changes];
+}
+
+function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): string[] {
+  return agents.flatMap((agent, index) => {
+    const earlier = before?.agents[index];
+    const label = `  subagent ${index + 1}`;
+    const isNew = earlier === undefined;
+    const start = isNew ? [`${label} (${agent.agent}): ${short(titleOf(agent))}`] : [];
+    if (agent.status !== "working" && agent.status !== earlier?.status)
+      return [
+        ...start,
+        `${label} ${agent.status} after ${agent.tool_calls} tool calls: ${short(agent.step)}`,
+      ];
+    const isStep = !isNew && agent.status === "working" && agent.step !== earlier.step;
+    return isStep ? [`${label}: ${short(agent.step)}`] : start;
+  });
+}
+
+/** Whether the lines about todos and agents say already what happened last. */
+function isTold({ activity, agents }: RunPicture): boolean {
+  return (
+    activity.startsWith("write_todos") || agents.some(({ agent }) => activity.startsWith(lastName(agent)))
+  );
+}
+
+const lastName = (agent: string): string => agent.split(LEVEL).at(-1) ?? agent;
+
+const short = (text: string): string => fit(clean(text), 100);

@@ -8,10 +8,12 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { cleanEnv, runBin } from "../built-bin.ts";
+import { runBin } from "../built-bin.ts";
 import type { Outcome } from "../built-bin.ts";
 
 /** Whole runs through a child process: longer than a unit of code takes. */
@@ -102,14 +104,25 @@ it(
 it(
   "fails with exit code 1 and the reason when the run fails",
   async () => {
-    const { code, stdout, stderr } = await demo(["--model", "anthropic:claude-test"], {
-      ...cleanEnv(),
-      ANTHROPIC_API_KEY: "sk-secret-value",
-      ANTHROPIC_BASE_URL: "http://127.0.0.1:9",
+    const provider = createServer((_request, response) => {
+      response.writeHead(401, { "content-type": "application/json" });
+      response.end('{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}');
     });
-    expect(code).toBe(1);
-    expect(stdout + stderr).toMatch(/model_unavailable/);
-    expect(stdout + stderr).not.toContain("sk-secret-value");
+    await once(provider.listen(0, "127.0.0.1"), "listening");
+    try {
+      const address = provider.address();
+      const port = typeof address === "object" ? address?.port : undefined;
+      const { code, stdout, stderr } = await demo(["--model", "anthropic:claude-test"], {
+        ANTHROPIC_API_KEY: "sk-secret-value",
+        ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}`,
+      });
+      expect(code).toBe(1);
+      expect(stdout).toContain("model_auth");
+      expect(stdout).toContain("✖ failed in");
+      expect(stdout + stderr).not.toContain("sk-secret-value");
+    } finally {
+      provider.close();
+    }
   },
   TIMEOUT,
 );

@@ -16,10 +16,9 @@ const picture: RunPicture = {
     { content: "Study the areas", status: "in_progress" },
     { content: "Write the report", status: "pending" },
   ],
-  subagents: [
+  agents: [
     {
       agent: "general-purpose",
-      name: "general-purpose",
       description: "Study src",
       status: "completed",
       step: "12 findings",
@@ -27,7 +26,6 @@ const picture: RunPicture = {
     },
     {
       agent: "general-purpose",
-      name: "general-purpose",
       description: "Study docs",
       status: "working",
       step: "read_file /workspace/docs/a.md",
@@ -48,10 +46,9 @@ const anyPicture = fc.record<RunPicture>({
       status: fc.constantFrom("pending" as const, "in_progress" as const, "completed" as const),
     }),
   ),
-  subagents: fc.array(
+  agents: fc.array(
     fc.record({
-      agent: fc.constantFrom("a", "a > b", "a > b > c"),
-      name: fc.string(),
+      agent: fc.constantFrom("a", "a › b", "a › b › c"),
       description: fc.string({ unit: "binary", maxLength: 200 }),
       status: fc.constantFrom("working" as const, "completed" as const, "failed" as const),
       step: fc.string({ unit: "binary", maxLength: 200 }),
@@ -98,13 +95,17 @@ describe("newLines", () => {
       "  - Study the areas",
       "  - Write the report",
       "done: Map the workspace",
-      "subagent 1 (general-purpose) started: Study src",
-      "subagent 1 completed after 1 tool calls: 12 findings",
-      "subagent 2 (general-purpose) started: Study docs",
-      "subagent 2: read_file /workspace/docs/a.md",
-      "general-purpose: reads",
+      "now: Study the areas",
+      "  subagent 1 (general-purpose): Study src",
+      "  subagent 1 completed after 1 tool calls: 12 findings",
+      "  subagent 2 (general-purpose): Study docs",
     ]);
     expect(newLines(picture, picture)).toEqual([]);
+    const agents = picture.agents.map((agent) => ({ ...agent, step: "grep TODO" }));
+    expect(newLines(picture, { ...picture, agents, activity: "general-purpose: grep TODO" })).toEqual([
+      "  subagent 2: grep TODO",
+    ]);
+    expect(newLines(picture, { ...picture, activity: "waits for approval" })).toEqual(["waits for approval"]);
     const todos = picture.todos.map((todo) => ({ ...todo, status: "completed" as const }));
     expect(newLines(picture, { ...picture, todos })).toEqual([
       "done: Study the areas",
