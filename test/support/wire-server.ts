@@ -16,7 +16,7 @@ import {
   type WireRequest,
 } from "./wire-server-protocol.ts";
 
-export type { WireAnswer, WireReply, WireRequest } from "./wire-server-protocol.ts";
+export type { WireReply, WireRequest } from "./wire-server-protocol.ts";
 
 export interface WireServer {
   /** `http://127.0.0.1:port`. */
