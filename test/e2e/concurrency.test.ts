@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { MATRIX, openWorld } from "../support/harness.ts";
 import { answersOf, play, type Line, wronglyAnswered } from "../support/harness-brain.ts";
-import { APPROVE, delegate, inWorkspace, person, repeat, writeFile } from "./support.ts";
+import { APPROVE, delegate, inWorkspace, person, repeat, runIdOf, writeFile } from "./support.ts";
 
 const AREAS = ["north", "east", "south", "west"];
 
@@ -17,7 +17,7 @@ function parts(run: string): Record<string, readonly Line[]> {
       {
         toolCalls: [
           writeFile(`/workspace/${run}-${area}.md`, `${run} found ${area}\n`),
-          writeFile("/notes.md", `${run} ${area}\n`),
+          writeFile(`/notes-${area}.md`, `${run} ${area}\n`),
         ],
       },
       { text: `report of ${run} ${area}` },
@@ -36,8 +36,8 @@ function parts(run: string): Record<string, readonly Line[]> {
 
 describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
   test("two runs with four subagents each do not mix", async () => {
-    const runs = ["red", "blue"];
-    const world = await openWorld(transport, { think: play({ ...parts("red"), ...parts("blue") }) });
+    const runs = ["crimson", "azure"];
+    const world = await openWorld(transport, { think: play({ ...parts("crimson"), ...parts("azure") }) });
     const outcomes = await Promise.all(
       runs.map(async (run) => {
         const { answer, forms } = person({ [`${run}-`]: APPROVE });
@@ -45,14 +45,16 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
         const lines: string[] = [];
         const onProgress = (line: string) => void lines.push(line);
         const result = await client.call("run_deep_agent", { task: `main of ${run}` }, { onProgress });
-        const { contents } = await client.readResource(
-          `deepagent://runs/${String(result.structured["run_id"])}/files/plan.md`,
-        );
-        return { run, result, forms, lines, plan: contents[0]?.["text"] };
+        const read = async (file: string) => {
+          const { contents } = await client.readResource(`deepagent://runs/${runIdOf(result)}/files${file}`);
+          return contents[0]?.["text"];
+        };
+        const notes = await Promise.all(AREAS.map((area) => read(`/notes-${area}.md`)));
+        return { run, result, forms, lines, plan: await read("/plan.md"), notes };
       }),
     );
-    for (const { run, result, forms, lines, plan } of outcomes) {
-      const other = run === "red" ? "blue" : "red";
+    for (const { run, result, forms, lines, plan, notes } of outcomes) {
+      const other = run === "crimson" ? "azure" : "crimson";
       expect(result.structured).toMatchObject({
         status: "completed",
         todos: [{ content: `survey for ${run}`, status: "completed" }],
@@ -65,6 +67,7 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
       expect(result.text).not.toContain(other);
       expect(lines.join("\n")).not.toContain(other);
       expect(plan).toBe(`plan of ${run}\n`);
+      expect(notes).toEqual(AREAS.map((area) => `${run} ${area}\n`));
       expect(forms).toHaveLength(4);
       expect(forms.every(({ message }) => !message.includes(other))).toBe(true);
       for (const area of AREAS) {

@@ -1,12 +1,6 @@
-import {
-  ProtocolError,
-  ProtocolErrorCode,
-  ResourceNotFoundError,
-  type ReadResourceResult,
-} from "@modelcontextprotocol/server";
-import type { Backend, BackendErrorCode, FileData } from "../../backends/backend.ts";
-
-type Contents = ReadResourceResult["contents"][number];
+import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
+import type { Backend, BackendErrorCode } from "../../backends/backend.ts";
+import type { Contents } from "./template.ts";
 
 /** Listing of a directory: one URI a line. */
 export const DIRECTORY_TYPE = "inode/directory";
@@ -32,14 +26,23 @@ export interface ReadTarget {
   signal: AbortSignal;
 }
 
-/** The file or directory at a path; a file's text or bytes, a directory's entries as URIs. */
+/**
+ * The file or directory at a path: a file's text or bytes as far as a backend reads in one go (10 MiB), a
+ * directory's entries as URIs.
+ */
 export async function readTarget(target: ReadTarget): Promise<Contents> {
   const { backend, path, uri, signal } = target;
   if (path.endsWith("/")) return listDirectory(target);
-  const read = await backend.readRaw(path, { signal });
-  if (read.data !== undefined) return fileContents(uri, read.data);
+  const read = await backend.read(path, 0, Number.MAX_SAFE_INTEGER, { signal });
   if (read.code === "is_directory") return listDirectory(target);
-  throw refusal(uri, read.code, read.error);
+  const { content, mimeType = "text/plain" } = read;
+  if (content === undefined) throw refusal(uri, read.code, read.error);
+  if (read.nextOffset !== undefined) {
+    const message = `${uri} is too large to be read as a resource. Read it in pages with read_agent_file.`;
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message, { uri });
+  }
+  if (typeof content === "string") return { uri, mimeType, text: content };
+  return { uri, mimeType, blob: Buffer.from(content).toString("base64") };
 }
 
 /** Paths that start with `typed`, by listing the directory it is in; none when that fails. */
@@ -54,13 +57,6 @@ async function listDirectory({ backend, path, uri, uriOf, signal }: ReadTarget):
   const listed = await backend.ls(path, { signal });
   if (listed.files === undefined) throw refusal(uri, listed.code, listed.error);
   return { uri, mimeType: DIRECTORY_TYPE, text: listed.files.map((file) => uriOf(file.path)).join("\n") };
-}
-
-function fileContents(uri: string, data: FileData): Contents {
-  if (Array.isArray(data.content)) return { uri, mimeType: "text/plain", text: data.content.join("\n") };
-  const mimeType = "mimeType" in data ? data.mimeType : "text/plain";
-  if (typeof data.content === "string") return { uri, mimeType, text: data.content };
-  return { uri, mimeType, blob: Buffer.from(data.content).toString("base64") };
 }
 
 function refusal(uri: string, code: BackendErrorCode | undefined, error: string | undefined): ProtocolError {

@@ -4,6 +4,7 @@ import {
   ResourceNotFoundError,
   type McpServer,
 } from "@modelcontextprotocol/server";
+import { guarded } from "./guarded.ts";
 import type { ResourceScope } from "./scope.ts";
 import { runIdOf } from "./uris.ts";
 
@@ -16,10 +17,7 @@ const MAX_SUBSCRIPTIONS = 1024;
 export function serveSubscriptions(mcp: McpServer, scope: ResourceScope): void {
   const subscribed = new Set<string>();
   mcp.server.setRequestHandler("resources/subscribe", async ({ params: { uri } }) => {
-    const runId = runIdOf(uri);
-    if (runId !== undefined && (await (await scope.runs()).view(scope.principal, runId)) === undefined) {
-      throw new ResourceNotFoundError(uri);
-    }
+    if (!(await mayExist(uri, scope))) throw new ResourceNotFoundError(uri);
     if (subscribed.size >= MAX_SUBSCRIPTIONS) {
       throw new ProtocolError(
         ProtocolErrorCode.InvalidParams,
@@ -39,6 +37,15 @@ export function serveSubscriptions(mcp: McpServer, scope: ResourceScope): void {
     initialized?.();
     forwardChanges(mcp, scope, (uri) => subscribed.has(uri));
   };
+}
+
+/** Whether `uri` is anything but a run that the principal does not have. */
+async function mayExist(uri: string, scope: ResourceScope): Promise<boolean> {
+  const runId = runIdOf(uri);
+  if (runId === undefined) return true;
+  return guarded("resources/subscribe", scope, async () => {
+    return (await (await scope.runs()).view(scope.principal, runId)) !== undefined;
+  });
 }
 
 /**

@@ -1,6 +1,3 @@
-/** Every resource of this server has this scheme. */
-export const SCHEME = "deepagent:";
-
 export const FILES_TEMPLATE = "deepagent://files/{+path}";
 export const RUN_TEMPLATE = "deepagent://runs/{run_id}";
 export const RUN_FILES_TEMPLATE = `${RUN_TEMPLATE}/files/{+path}`;
@@ -17,15 +14,6 @@ export const fileUri = (path: string): string => `deepagent://files${encodePath(
 /** URI of a file of a run's thread by its absolute virtual path. */
 export const runFileUri = (runId: string, path: string): string =>
   `${runUri(runId)}/files${encodePath(path)}`;
-
-/**
- * The absolute virtual path of a `{+path}` variable, percent-decoded exactly once; `undefined` when it
- * is not valid percent-encoding. The backend decides whether the path is allowed.
- */
-export function decodePath(variable: string): string | undefined {
-  const decoded = decodeOnce(variable);
-  return decoded === undefined ? undefined : `/${decoded}`;
-}
 
 /** The run a URI belongs to; `undefined` for any other URI. */
 export function runIdOf(uri: string): string | undefined {

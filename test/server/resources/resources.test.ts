@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { FileData } from "../../../src/backends/backend.ts";
 import { StateBackend } from "../../../src/backends/state.ts";
 import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { createLogger } from "../../../src/core/logger.ts";
 import type { ServerDeps } from "../../../src/server/deps.ts";
 import { runUri } from "../../../src/server/resources/uris.ts";
 import {
@@ -242,6 +243,27 @@ test("tells which files a run changed, in its thread and in the shared tree", as
   const { structured } = await calling;
   const inRun = `${runUri(String(structured["run_id"]))}/files/memories/a%20b.md`;
   expect((await client.readResource(inRun)).contents[0]).toMatchObject({ uri: inRun, text: "x" });
+});
+
+test("what goes wrong inside stays in the log", async () => {
+  const lines: string[] = [];
+  const deps: ServerDeps = {
+    ...depsFor(() => Promise.reject(new Error("SQLITE_CORRUPT at /home/somebody/data"))),
+    logger: createLogger("error", (line) => void lines.push(line)),
+  };
+  const client = await connect(deps, { kind: "v2-modern" });
+  for (const asking of [
+    client.readResource("deepagent://runs/run_1"),
+    client.readResource("deepagent://files/workspace/a.md"),
+    client.listResources(),
+    client.complete("deepagent://files/{+path}", "path", "wor"),
+  ]) {
+    const error = String(await failure(asking));
+    expect(error).toContain("failed unexpectedly");
+    expect(error).not.toContain("somebody");
+    const reference = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(error)?.[0] ?? "none";
+    expect(lines.join("")).toContain(reference);
+  }
 });
 
 test("nothing is loaded before a client asks for it", async () => {

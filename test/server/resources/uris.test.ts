@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodePath, fileUri, runFileUri, runIdOf, runUri } from "../../../src/server/resources/uris.ts";
+import { decodeOnce, fileUri, runFileUri, runIdOf, runUri } from "../../../src/server/resources/uris.ts";
 
 const segment = fc
   .string({ minLength: 1, unit: "grapheme" })
@@ -11,17 +11,17 @@ test("a path survives its URI, the parsing of the URI and one decoding", () => {
   fc.assert(
     fc.property(path, (original) => {
       const { href } = new URL(fileUri(original));
-      expect(decodePath(href.slice("deepagent://files/".length))).toBe(original);
+      expect(decodeOnce(href.slice("deepagent://files".length))).toBe(original);
       const inRun = new URL(runFileUri("run_1", original)).href;
-      expect(decodePath(inRun.slice("deepagent://runs/run_1/files/".length))).toBe(original);
+      expect(decodeOnce(inRun.slice("deepagent://runs/run_1/files".length))).toBe(original);
       expect(runIdOf(inRun)).toBe("run_1");
     }),
   );
 });
 
 test("a path is decoded once only", () => {
-  expect(decodePath("%252e%252e%252fetc")).toBe("/%2e%2e%2fetc");
-  expect(decodePath("%zz")).toBeUndefined();
+  expect(decodeOnce("%252e%252e%252fetc")).toBe("%2e%2e%2fetc");
+  expect(decodeOnce("%zz")).toBeUndefined();
 });
 
 test("a run is found in its own URIs and nowhere else", () => {
