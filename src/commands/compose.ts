@@ -18,7 +18,7 @@ import { migrate } from "../storage/migrations.ts";
 import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
 import { FileTree, memoryNamespace } from "./compose/file-tree.ts";
-import { MEMORIES_MOUNT } from "./compose/mounts.ts";
+import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
 import { approvalGates } from "./compose/write-gates.ts";
 
 export interface RunSettings {
@@ -58,6 +58,8 @@ function assemble({ config, env, logger }: RunSettings, storage: Storage, choice
         store,
         checkpointer,
         interruptOn: approvalGates(config.approvals.write),
+        memory: MEMORY_FILES,
+        skills: tree.skillSources(),
         subagents: config.subagents,
         limits: limitsOf(config),
         log: logger,
@@ -75,6 +77,9 @@ function assemble({ config, env, logger }: RunSettings, storage: Storage, choice
     log: logger,
   });
 }
+
+/** What the agent reads at the start of every run: notes of the project, then its own. */
+const MEMORY_FILES = [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.md`];
 
 /** Of an agent that only reads threads and checks arguments, because no model can be used. */
 const UNUSED_MODEL = OFFLINE;

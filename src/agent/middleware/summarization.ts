@@ -5,7 +5,7 @@ import type { BackendSource } from "../../backends/backend.ts";
 import { contentOf } from "../../backends/file-data.ts";
 import { sanitizeToolCallId } from "../../backends/paths.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
-import { errorMessage, isAbortError } from "../../core/errors.ts";
+import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { modelFailure } from "../models/failure.ts";
 import { SUMMARY_PROMPT } from "../prompts.ts";
@@ -151,7 +151,7 @@ async function summarize(
       );
       if (reply.text.trim() !== "") return summaryText(reply.text, path, request);
     } catch (error) {
-      if (isAbortError(error) || (request.runtime.signal?.aborted ?? false)) throw error;
+      if (request.runtime.signal?.aborted) throw error;
       setup.log.warn("summary_failed", { attempt, problem: errorMessage(error) });
     }
   }

@@ -36,6 +36,11 @@ export class FileTree {
     return new CompositeBackend(new StateBackend(), this.#routes(principal));
   }
 
+  /** Where skills are, lowest priority first: bundled ones, then the configured folders. */
+  skillSources(): string[] {
+    return skillFolders(this.#config.skills).map(([path]) => path);
+  }
+
   #routes(principal: Principal): Record<string, Backend> {
     const { workspace, skills } = this.#config;
     return {
