@@ -2,6 +2,7 @@
 import module from "node:module";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { parseArguments } from "./commands/arguments.ts";
 import type { Command, ExitCode } from "./commands/command.ts";
 
 /** Loaded on demand: `serve` must answer the handshake before anything it does not need is read. */
@@ -33,7 +34,6 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
 }
 
 async function runCommand(command: Command, argv: readonly string[]): Promise<ExitCode> {
-  const { parseArguments } = await import("./commands/arguments.ts");
   const parsed = parseArguments(argv, command);
   if (!parsed.ok) return complain(parsed.problems);
   if (parsed.flags["help"] === true) return showHelp(command.name);

@@ -57,6 +57,7 @@ function assemble({ config, env, logger }: RunSettings, storage: Storage, choice
         backend: tree.withThread(principal),
         store,
         checkpointer,
+        filesystem: { delete: true },
         interruptOn: approvalGates(config.approvals.write),
         memory: MEMORY_FILES,
         skills: tree.skillSources(),
