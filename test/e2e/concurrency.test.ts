@@ -38,10 +38,10 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
   test("two runs with four subagents each do not mix", async () => {
     const runs = ["crimson", "azure"];
     const world = await openWorld(transport, { think: play({ ...parts("crimson"), ...parts("azure") }) });
+    const { answer, forms } = person({ "crimson-": APPROVE, "azure-": APPROVE });
+    const client = await world.connect(kind, answer);
     const outcomes = await Promise.all(
       runs.map(async (run) => {
-        const { answer, forms } = person({ [`${run}-`]: APPROVE });
-        const client = await world.connect(kind, answer);
         const lines: string[] = [];
         const onProgress = (line: string) => void lines.push(line);
         const result = await client.call("run_deep_agent", { task: `main of ${run}` }, { onProgress });
@@ -50,10 +50,11 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
           return contents[0]?.["text"];
         };
         const notes = await Promise.all(AREAS.map((area) => read(`/notes-${area}.md`)));
-        return { run, result, forms, lines, plan: await read("/plan.md"), notes };
+        return { run, result, lines, plan: await read("/plan.md"), notes };
       }),
     );
-    for (const { run, result, forms, lines, plan, notes } of outcomes) {
+    expect(forms).toHaveLength(8);
+    for (const { run, result, lines, plan, notes } of outcomes) {
       const other = run === "crimson" ? "azure" : "crimson";
       expect(result.structured).toMatchObject({
         status: "completed",
@@ -68,8 +69,11 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
       expect(lines.join("\n")).not.toContain(other);
       expect(plan).toBe(`plan of ${run}\n`);
       expect(notes).toEqual(AREAS.map((area) => `${run} ${area}\n`));
-      expect(forms).toHaveLength(4);
-      expect(forms.every(({ message }) => !message.includes(other))).toBe(true);
+      const asked = forms.filter(({ message }) => message.includes(runIdOf(result)));
+      expect(asked).toHaveLength(4);
+      expect(asked.every(({ message }) => message.includes(`${run}-`) && !message.includes(other))).toBe(
+        true,
+      );
       for (const area of AREAS) {
         expect(inWorkspace(world, `${run}-${area}.md`)).toBe(`${run} found ${area}\n`);
       }

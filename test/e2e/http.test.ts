@@ -85,9 +85,13 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     // Answered with a question open: the stream of that call has ended when the next one comes.
     expect(await untilStatus(silent, runId, "input_required")).toMatchObject({ approvals: [{}] });
 
+    const report = `deepagent://runs/${runId}/report`;
+    await silent.watch(report);
     const { answer } = person({ "new.md": APPROVE });
     const asking = await connect(connector, kind, answer);
     expect(await untilStatus(asking, runId, "completed")).toMatchObject({ answer: "written" });
+    await expect.poll(() => silent.updates).toContain(report);
+    expect((await silent.readResource(report)).contents[0]).toMatchObject({ text: "written" });
     expect(inWorkspace(home, "new.md")).toBe("new\n");
   });
 });
