@@ -213,6 +213,11 @@ export interface FileDownloadResponse {
 
 export interface Backend {
   readonly capabilities?: Partial<BackendCapabilities>;
+  /**
+   * How long what is written at a path, or below it, stays. Only where it differs from path to path;
+   * otherwise `capabilities.lifetime` tells for all.
+   */
+  lifetimeOf?(path: string): MaybePromise<BackendCapabilities["lifetime"]>;
   /** Entries of one directory, sorted by path; directories end in `/`. */
   ls(path: string, options?: CallOptions): MaybePromise<LsResult>;
   /**

@@ -23,6 +23,7 @@ import { deleteTree } from "./composite-delete.ts";
 import { globTree, grepTree, listTree } from "./composite-search.ts";
 import { downloadTree, uploadTree } from "./composite-transfer.ts";
 import type { BackendFailure } from "./errors.ts";
+import { lifetimeAt } from "./lifetime.ts";
 import { MountTree, readMounts, restore, type Target } from "./mounts.ts";
 import { validatePath } from "./paths.ts";
 import { bindRuntime } from "./runtime.ts";
@@ -45,6 +46,17 @@ class TreeBackend implements Backend {
 
   [bindRuntime](runtime: BackendRuntime): Backend {
     return new TreeBackend(this.#tree.bind(runtime));
+  }
+
+  async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
+    const valid = validatePath(path);
+    if (!valid.ok) return "persistent";
+    const { mount, inner } = this.#tree.targetOf(valid.path);
+    const parts = [{ mount, inner }, ...this.#tree.below(valid.path).map((below) => ({ mount: below, inner: "/" }))];
+    const lifetimes = await Promise.all(
+      parts.map(async (part) => lifetimeAt(await this.#tree.backend(part.mount), part.inner)),
+    );
+    return lifetimes.includes("persistent") ? "persistent" : "thread";
   }
 
   ls(path: string, options?: CallOptions): Promise<LsResult> {

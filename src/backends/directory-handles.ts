@@ -7,7 +7,6 @@ import {
   lstatSync,
   openSync,
   readdirSync,
-  realpathSync,
 } from "node:fs";
 import { join } from "node:path";
 
@@ -87,17 +86,24 @@ class DescriptorDirectory implements DirectoryHandle {
   }
 }
 
-/** Entries by path, the directory checked again after each use: what changed in between is refused. */
+/**
+ * Entries by path, for systems without descriptor paths. What is read is read between two looks at every
+ * directory on the way, whose times of change must not differ: a directory that was swapped and swapped
+ * back is noticed as far as those times are fine enough. Changes by path (`at`) are not protected like
+ * that; only with descriptors nothing depends on timing.
+ */
 class NamedDirectory implements DirectoryHandle {
   readonly #path: string;
   readonly #identity: string;
+  readonly #parent: NamedDirectory | undefined;
 
-  constructor(path: string) {
+  constructor(path: string, parent?: NamedDirectory) {
     this.#path = path;
+    this.#parent = parent;
     const stats = lstatSync(path, { bigint: true });
     if (stats.isSymbolicLink() || !stats.isDirectory()) throw new AccessError("ENOTDIR");
     this.#identity = identityOf(stats);
-    this.#verify();
+    this.#stamp();
   }
 
   at(name: string): string {
@@ -105,31 +111,25 @@ class NamedDirectory implements DirectoryHandle {
   }
 
   entries(): Dirent[] {
-    const entries = readdirSync(this.#path, { withFileTypes: true });
-    this.#verify();
-    return entries;
+    return this.#undisturbed(() => readdirSync(this.#path, { withFileTypes: true }));
   }
 
   openDirectory(name: string): DirectoryHandle {
-    const directory = new NamedDirectory(this.at(name));
-    this.#verify();
-    return directory;
+    return this.#undisturbed(() => new NamedDirectory(this.at(name), this));
   }
 
   openFile(name: string, flags: number, mode?: number): number {
     const creates = (flags & constants.O_CREAT) !== 0;
-    const before = creates ? undefined : lstatSync(this.at(name), { bigint: true });
-    if (before?.isSymbolicLink() === true) throw new AccessError("ELOOP");
-    const descriptor = openSync(this.at(name), flags | NO_FOLLOW | NON_BLOCKING, mode);
-    try {
-      const opened = identityOf(fstatSync(descriptor, { bigint: true }));
-      if (before !== undefined && identityOf(before) !== opened) throw new AccessError("EBUSY");
-      this.#verify();
-      return descriptor;
-    } catch (thrown) {
+    const open = (): number => openSync(this.at(name), flags | NO_FOLLOW | NON_BLOCKING, mode);
+    if (creates) return open();
+    return this.#undisturbed(() => {
+      const before = lstatSync(this.at(name), { bigint: true });
+      if (before.isSymbolicLink()) throw new AccessError("ELOOP");
+      const descriptor = open();
+      if (identityOf(fstatSync(descriptor, { bigint: true })) === identityOf(before)) return descriptor;
       closeSync(descriptor);
-      throw thrown;
-    }
+      throw new AccessError("EBUSY");
+    }, closeSync);
   }
 
   identity(): string {
@@ -140,11 +140,23 @@ class NamedDirectory implements DirectoryHandle {
     // Nothing is held open.
   }
 
-  #verify(): void {
-    const isSame =
-      realpathSync.native(this.#path) === this.#path &&
-      identityOf(lstatSync(this.#path, { bigint: true })) === this.#identity;
-    if (!isSame) throw new AccessError("EBUSY");
+  /** Does something when nothing on the way changed meanwhile; else undoes it and tries again. */
+  #undisturbed<Result>(run: () => Result, undo: (result: Result) => void = () => {}): Result {
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const before = this.#stamp();
+      const result = run();
+      if (this.#stamp() === before) return result;
+      undo(result);
+    }
+    throw new AccessError("EBUSY");
+  }
+
+  /** The state of this directory and those above it; fails when the path has come to mean another one. */
+  #stamp(): string {
+    const stats = lstatSync(this.#path, { bigint: true });
+    if (identityOf(stats) !== this.#identity) throw new AccessError("EBUSY");
+    const above = this.#parent === undefined ? "" : this.#parent.#stamp();
+    return `${above} ${stats.ctimeNs}`;
   }
 }
 

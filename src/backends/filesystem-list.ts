@@ -24,7 +24,7 @@ export async function listDirectory(
     );
   } catch (thrown) {
     const stats = codeOf(thrown) === "ENOTDIR" ? jail.lookUp(segments) : undefined;
-    if (stats === undefined) throw thrown;
+    if (stats === undefined || stats.isDirectory()) throw thrown;
     return { files: [{ path: shownAs, is_dir: false, ...sizeAndTime(stats) }] };
   }
 }

@@ -5,6 +5,7 @@ import type { CallOptions, FileInfo, GlobResult, GrepOptions, GrepResult } from 
 import type { DirectoryHandle } from "./directory-handles.ts";
 import { operationAborted } from "./errors.ts";
 import { readBytes } from "./file-pages.ts";
+import { isTemporaryName } from "./file-writer.ts";
 import { compileGlob, type Glob } from "./glob.ts";
 import type { Jail } from "./jail.ts";
 import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "./mime.ts";
@@ -173,7 +174,7 @@ function* candidates(
   maxFileSize: number,
 ): Generator<{ path: string; load: () => Promise<SearchableContent> }> {
   for (const path of paths) {
-    if (!glob.matches(path)) continue;
+    if (!glob.matches(path) || isTemporaryName(baseName(path))) continue;
     const inside = [...segments, ...path.split("/")];
     yield {
       path: joinPath(shownAs, path),

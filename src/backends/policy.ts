@@ -125,16 +125,13 @@ export class PolicyBackend implements Backend {
   async delete(filePath: string, options?: CallOptions): Promise<DeleteResult> {
     const refused = this.#refused(filePath, errors.deletesNotAllowed);
     if (refused !== undefined) return refused;
+    const inner = await this.#inner();
     const valid = validatePath(filePath);
     const path = valid.ok ? valid.path : filePath;
-    const inner = await this.#inner();
     if (inner.delete === undefined) return errors.deletionUnavailable(path);
-    if (this.#rules.hasReadOnlyBelow(path)) return errors.deletesNotAllowed(path);
-    if (this.#rules.hidesNames) {
-      const below = await inner.glob("**", filePath, options);
-      if (below.files?.some((file) => this.#rules.isHidden(file.path)) === true || below.truncated === true) {
-        return errors.deletesNotAllowed(path);
-      }
+    // What is no path, or the root, the inner backend refuses.
+    if (valid.ok && path !== "/" && (await this.#protectsBelow(inner, path, options))) {
+      return errors.deletesNotAllowed(path);
     }
     return inner.delete(filePath, options);
   }
@@ -162,6 +159,14 @@ export class PolicyBackend implements Backend {
           : { path, content: bytesOf(data), error: null };
       }),
     );
+  }
+
+  /** Whether a directory holds something that may not be changed or not be seen. */
+  async #protectsBelow(inner: Backend, path: string, options: CallOptions | undefined): Promise<boolean> {
+    if (this.#rules.hasReadOnlyBelow(path)) return true;
+    if (!this.#rules.hidesNames) return false;
+    const { files = [], truncated } = await inner.glob("**", path, options);
+    return truncated === true || files.some((file) => this.#rules.isHidden(file.path));
   }
 
   #inner(): Promise<Backend> {

@@ -1,0 +1,71 @@
+import { expect } from "vitest";
+import { type Suite, pathsOf, textOf } from "./contract.ts";
+
+/** Names that a shell, a pattern, a database or an object could take for something else. */
+const NAMES = [
+  "with space.txt",
+  "'single' \"double\".txt",
+  "a:b:1:2.txt",
+  "line\nbreak.txt",
+  "tab\tname.txt",
+  "-rf",
+  "--help",
+  "...",
+  "a..b",
+  "..x",
+  "[...slug].tsx",
+  "{a,b}.txt",
+  "*.txt",
+  "what?.txt",
+  "!important",
+  "$HOME `id` $(id) ;&|<>.txt",
+  "100%_%41.txt",
+  "naïve-日本語-🎉.txt",
+  "e\u0301.txt",
+  "__proto__",
+  "constructor",
+  "~tilde",
+  ".deepagent",
+  "#hash",
+];
+
+const inOrder = (names: readonly string[]): string[] =>
+  [...names].sort((left, right) => (left < right ? -1 : 1));
+
+export const namesSuite: Suite = {
+  subject: "names",
+  cases: {
+    "any name works in every method": async ({ backend, at, put }) => {
+      for (const name of NAMES) {
+        expect((await backend.write(at(`/d/${name}`), "one needle\n")).error, name).toBeUndefined();
+      }
+      const expected = inOrder(NAMES.map((name) => at(`/d/${name}`)));
+      expect(pathsOf(await backend.ls(at("/d")))).toEqual(expected);
+      expect(pathsOf(await backend.glob("**", at("/")))).toEqual(expected);
+      const found = await backend.grep("needle", at("/"));
+      expect(found.matches?.map(({ path }) => path)).toEqual(expected);
+      for (const name of NAMES) {
+        const path = at(`/d/${name}`);
+        expect((await backend.grep("needle", path)).matches?.map((match) => match.path)).toEqual([path]);
+        expect((await backend.edit(path, "one", "two")).error, name).toBeUndefined();
+        expect(textOf(await backend.read(path)), name).toBe("two needle\n");
+        expect((await backend.delete?.(path))?.error, name).toBeUndefined();
+      }
+      await put("/end.txt", "");
+      expect(pathsOf(await backend.glob("**", at("/")))).toEqual([at("/end.txt")]);
+    },
+    "any name works for a directory": async ({ backend, at }) => {
+      for (const name of NAMES) {
+        expect((await backend.write(at(`/${name}/x.txt`), name)).error, name).toBeUndefined();
+        expect(pathsOf(await backend.ls(at(`/${name}`))), name).toEqual([at(`/${name}/x.txt`)]);
+      }
+      expect(pathsOf(await backend.ls(at("/")))).toEqual(inOrder(NAMES.map((name) => at(`/${name}/`))));
+    },
+    "names that differ in case or form are different files": async ({ backend, at, put }) => {
+      await put("/é.txt", "composed");
+      await put("/e\u0301.txt", "decomposed");
+      expect(textOf(await backend.read(at("/é.txt")))).toBe("composed");
+      expect(textOf(await backend.read(at("/e\u0301.txt")))).toBe("decomposed");
+    },
+  },
+};

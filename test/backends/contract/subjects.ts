@@ -1,0 +1,134 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { InMemoryStore } from "@langchain/langgraph-checkpoint";
+import type { Backend } from "../../../src/backends/backend.ts";
+import { CompositeBackend } from "../../../src/backends/composite.ts";
+import { FilesystemBackend, type FilesystemOptions } from "../../../src/backends/filesystem.ts";
+import { PolicyBackend } from "../../../src/backends/policy.ts";
+import { resolveBackend } from "../../../src/backends/resolve.ts";
+import { StateBackend } from "../../../src/backends/state.ts";
+import { StoreBackend } from "../../../src/backends/store.ts";
+import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import type { Made, Subject } from "./contract.ts";
+
+const state: Subject = {
+  name: "StateBackend",
+  keepsFilesInState: true,
+  make: () => ({ backend: new StateBackend({ files: snapshotFiles() }) }),
+};
+
+const store: Subject = {
+  name: "StoreBackend",
+  keepsFilesInState: false,
+  make: () => ({ backend: new StoreBackend({ store: new InMemoryStore() }) }),
+  skip: [
+    {
+      reason: "keys are flat: a single-file operation touches one item and sees no directories",
+      cases: [
+        "read: a missing file and a directory are told apart",
+        "readRaw: a missing file and a directory are told apart",
+        "edit: a missing file and a directory are told apart",
+        "write: a directory is not replaced",
+        "write: a file is no directory",
+      ],
+    },
+  ],
+};
+
+const filesystem = (name: string, options: FilesystemOptions): Subject => ({
+  name: `FilesystemBackend, ${name}`,
+  keepsFilesInState: false,
+  make: (): Made => {
+    const rootDir = mkdtempSync(join(tmpdir(), "deepagent-contract-"));
+    return {
+      backend: new FilesystemBackend({ rootDir, ...options }),
+      ...(options.virtualMode === true ? {} : { prefix: rootDir }),
+      dispose: () => rmSync(rootDir, { recursive: true }),
+    };
+  },
+  skip: [
+    {
+      reason: "an edit puts a new file in place, and file systems keep no time of creation across that",
+      cases: ["readRaw: keeps the time of creation when a file is edited"],
+    },
+  ],
+});
+
+const virtual = filesystem("virtual paths", { virtualMode: true });
+
+/** The subject as the wrapper's inner backend. */
+const wrapped = (
+  inner: Subject,
+  name: string,
+  wrap: (backend: Backend) => Promise<Backend> | Backend,
+  mount = "",
+): Subject => ({
+  ...inner,
+  name: `${name} ${inner.name}`,
+  make: async () => {
+    const made = await inner.make();
+    return { ...made, backend: await wrap(made.backend), prefix: mount + (made.prefix ?? "") };
+  },
+});
+
+const runtime = () => ({ files: snapshotFiles() });
+
+const mounted = (inner: Subject, prefix: string): Subject =>
+  wrapped(
+    inner,
+    `CompositeBackend, at ${prefix}:`,
+    (backend) =>
+      resolveBackend(
+        new CompositeBackend(new StateBackend(), { [prefix]: backend, "/other/": new StateBackend() }),
+        runtime(),
+      ),
+    prefix.replace(/\/$/, ""),
+  );
+
+const asDefault = (inner: Subject): Subject =>
+  wrapped(inner, "CompositeBackend, by default:", (backend) =>
+    resolveBackend(new CompositeBackend(backend, {}), runtime()),
+  );
+
+const mountedState: Subject = {
+  name: "CompositeBackend, at /scratch/: StateBackend of the same thread",
+  keepsFilesInState: true,
+  make: async () => ({
+    backend: await resolveBackend(
+      new CompositeBackend(new StateBackend(), { "/scratch/": StateBackend }),
+      runtime(),
+    ),
+    prefix: "/scratch",
+  }),
+};
+
+const guarded = (inner: Subject): Subject =>
+  wrapped(
+    inner,
+    "PolicyBackend over",
+    (backend) => new PolicyBackend(backend, { denyPrefixes: ["/protected/"], denyGlobs: ["/protected.txt"] }),
+  );
+
+/** Every backend and every arrangement the contract is run on. */
+export const SUBJECTS: readonly Subject[] = [
+  state,
+  store,
+  virtual,
+  filesystem("real paths", {}),
+  filesystem("virtual paths, without ripgrep", { virtualMode: true, ripgrep: false }),
+  filesystem("virtual paths, without descriptor paths", { virtualMode: true, descriptorPaths: false }),
+  mountedState,
+  mounted(state, "/mnt/"),
+  mounted(store, "/mnt/"),
+  mounted(virtual, "/mnt/"),
+  mounted(virtual, "/deep/er/mnt"),
+  mounted(mounted(virtual, "/inner/"), "/outer/"),
+  asDefault(state),
+  asDefault(store),
+  asDefault(virtual),
+  guarded(state),
+  guarded(store),
+  guarded(virtual),
+  mounted(guarded(virtual), "/mnt/"),
+];
