@@ -14,6 +14,8 @@ export interface AgentLimits {
   parallelTools?: number;
   /** Subagents of one agent that work at a time. Default 8. */
   parallelSubagents?: number;
+  /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
+  subagentDepth?: number;
 }
 
 /** Everything the nodes of one agent's graph share; put together by `createDeepAgent`. */

@@ -38,15 +38,22 @@ export function createDeepAgent(params: DeepAgentParams = {}): CompiledAgentGrap
 
 /** `createDeepAgent`, keeping hold of the tools. */
 export function assembleDeepAgent(params: DeepAgentParams): DeepAgent {
-  const specs = subagentSpecs(params);
-  const subagents = specs.map((spec) => buildSubagent(spec, params));
-  const runner =
-    subagents.length > 0
-      ? new SubagentRunner(subagents, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL)
-      : undefined;
+  const runner = subagentRunner(subagentSpecs(params), params, params.limits?.subagentDepth ?? 1);
   const model = new LazyModel(params.model);
-  const stack = mainStack(withMedia(params, model), subagents);
+  const stack = mainStack(withMedia(params, model), runner?.subagents ?? []);
   return assemble(params, stack, runner, { nested: false, model, prompt: params.systemPrompt });
+}
+
+/** Subagents that may delegate `depth - 1` levels further; those of one level are built once. */
+function subagentRunner(
+  specs: ReadonlyArray<SubAgent | CompiledSubAgent>,
+  params: DeepAgentParams,
+  depth: number,
+): SubagentRunner | undefined {
+  if (specs.length === 0 || depth < 1) return undefined;
+  const below = subagentRunner(specs, params, depth - 1);
+  const built = specs.map((spec) => buildSubagent(spec, params, below));
+  return new SubagentRunner(built, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL);
 }
 
 function assemble(
@@ -163,7 +170,11 @@ function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAge
   ];
 }
 
-function buildSubagent(spec: SubAgent | CompiledSubAgent, params: DeepAgentParams): BuiltSubagent {
+function buildSubagent(
+  spec: SubAgent | CompiledSubAgent,
+  params: DeepAgentParams,
+  below: SubagentRunner | undefined,
+): BuiltSubagent {
   const { name, description } = spec;
   if ("runnable" in spec) return { name, description, runnable: spec.runnable, layered: false };
   const interruptOn = spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn);
@@ -175,10 +186,7 @@ function buildSubagent(spec: SubAgent | CompiledSubAgent, params: DeepAgentParam
     interruptOn,
   };
   const model = new LazyModel(own.model);
-  const { graph } = assemble(own, subagentStack(spec, withMedia(own, model)), undefined, {
-    nested: true,
-    model,
-    prompt: spec.systemPrompt,
-  });
+  const stack = subagentStack(spec, withMedia(own, model), below?.subagents ?? []);
+  const { graph } = assemble(own, stack, below, { nested: true, model, prompt: spec.systemPrompt });
   return { name, description, runnable: graph, layered: true };
 }

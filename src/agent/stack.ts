@@ -31,11 +31,16 @@ export function mainStack(
   return arrange(defaults, params.middleware, params);
 }
 
-/** The layers of a subagent; it has skills of its own and starts no subagents. */
-export function subagentStack(spec: SubAgent, params: DeepAgentParams): Middleware[] {
+/** The layers of a subagent; it has skills of its own, and `subagents` only where delegation goes deeper. */
+export function subagentStack(
+  spec: SubAgent,
+  params: DeepAgentParams,
+  subagents: ReadonlyArray<{ name: string; description: string }>,
+): Middleware[] {
   const defaults = [
     ...planning(params),
     filesystemMiddleware(params.backend ?? StateBackend, params.filesystem),
+    ...(subagents.length > 0 ? [subagentMiddleware(subagents)] : []),
     ...context(params),
     ...skills(params, spec.skills),
   ];

@@ -2,6 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { BackendRuntime, ThreadFiles } from "../backends/backend.ts";
+import type { EffectLog } from "./effects.ts";
 import type { AgentEvent, AgentPath } from "./events.ts";
 import type { AgentRuntime } from "./middleware/middleware.ts";
 import type { AgentState, FilesState } from "./state.ts";
@@ -10,6 +11,7 @@ import { StepFiles } from "./thread-files.ts";
 /** Our keys in `configurable`; two underscores keep them out of checkpoint metadata. */
 const PATH_KEY = "__deepagent_path";
 const FILES_KEY = "__deepagent_files";
+const EFFECTS_KEY = "__deepagent_effects";
 /** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
 const SIGNALS_KEY = "__pregel_abort_signals";
 /** LangGraph's reader of channel values for the running task. */
@@ -23,6 +25,14 @@ type ReadChannels = (channels: string[]) => AgentState;
 /** Where in the tree of agents the task of `config` runs. */
 export function agentPath(config: Scope): AgentPath {
   return (config.configurable?.[PATH_KEY] as AgentPath | undefined) ?? []; // set by `subagentConfig` only
+}
+
+/** What makes calls with outside effects known beyond the end of the process; subagents inherit it. */
+export const withEffectLog = (log: EffectLog | undefined): Record<string, unknown> =>
+  log === undefined ? {} : { [EFFECTS_KEY]: log };
+
+export function effectLog(config: Scope): EffectLog | undefined {
+  return config.configurable?.[EFFECTS_KEY] as EffectLog | undefined; // set by `withEffectLog` only
 }
 
 /** The state the running task started from. */
@@ -51,8 +61,7 @@ export function subagentConfig(
 ): RunnableConfig {
   const { checkpoint_id: _dropped, ...configurable } = config.configurable ?? {};
   const signals = configurable[SIGNALS_KEY] as { externalAbortSignal?: AbortSignal } | undefined; // LangGraph's shape
-  // Every nested graph listens on it while it works: many listeners are fan-out here, not a leak.
-  if (signals?.externalAbortSignal) setMaxListeners(0, signals.externalAbortSignal);
+  if (signals?.externalAbortSignal) expectFanOut(signals.externalAbortSignal);
   return {
     ...config,
     configurable: {
@@ -61,6 +70,11 @@ export function subagentConfig(
       [FILES_KEY]: files,
     },
   };
+}
+
+/** Every call and nested graph listens on its signal while it works: many listeners are fan-out, not a leak. */
+export function expectFanOut(signal: AbortSignal): void {
+  setMaxListeners(0, signal);
 }
 
 /** Tells an event to whoever streams the graph in mode `custom`. */

@@ -34,10 +34,13 @@ export interface SpawnScope {
 
 /** Starts subagents, each on its own copy of the state, and brings back one report each. */
 export class SubagentRunner {
+  /** Those it can start, in the order they are offered. */
+  readonly subagents: readonly BuiltSubagent[];
   readonly #subagents: ReadonlyMap<string, BuiltSubagent>;
   readonly #slots: Semaphore;
 
   constructor(subagents: readonly BuiltSubagent[], parallel: number) {
+    this.subagents = subagents;
     this.#subagents = new Map(subagents.map((subagent) => [subagent.name, subagent]));
     this.#slots = new Semaphore(parallel);
   }

@@ -8,8 +8,17 @@ import { type ToolContext, type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, type CallScope, toolOutcome } from "./agent-tool.ts";
 import { authorize } from "./approval.ts";
+import { EffectGuard } from "./effects.ts";
 import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
-import { agentPath, agentRuntime, backendRuntime, emit, readState, threadFiles } from "./step.ts";
+import {
+  agentPath,
+  agentRuntime,
+  backendRuntime,
+  emit,
+  expectFanOut,
+  readState,
+  threadFiles,
+} from "./step.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
 /** What is sent to one tool task: the call is looked up in the reply, so that a checkpoint holds it once. */
@@ -32,7 +41,7 @@ export function createToolNode(
   const gates = parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []));
   return async ({ callId }, config) => {
     const state = readState(config, parts.channels);
-    const made = findCall(state.messages, callId);
+    const { made, messageId } = findCall(state.messages, callId);
     const checked = checkCall(parts, made);
     if ("invalid" in checked) return finish(parts, made, toolOutcome(made, checked.invalid), config);
     const scope = await callScope(parts, callId, config);
@@ -41,21 +50,32 @@ export function createToolNode(
     const verdict = await authorize(request, gates, parts.tools, scope);
     if (!verdict.run) return finish(parts, toolCall, toolOutcome(toolCall, verdict.result), config);
     const approved = verdict.toolCall;
-    emitStarted(approved, config);
+    const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
+    const known = await effects.recall(parts.tools.get(approved.name) ?? tool, approved, threadFiles(config));
+    emitStarted(approved, config, known !== undefined);
+    if (known) return finish(parts, approved, known, config);
     const run = composeToolCall(parts.middleware, (inner) =>
-      runApproved(inner, approved, scope, parts, gates),
+      runApproved(inner, { approved, scope, parts, gates, effects }),
     );
-    const outcome = await guarded(approved, () => run({ ...request, toolCall: approved }), parts, config);
-    return finish(parts, approved, verdict.edited ? tellEdit(outcome, approved) : outcome, config);
+    const ran = await guarded(
+      approved,
+      () => run({ ...request, toolCall: approved }),
+      effects,
+      parts,
+      config,
+    );
+    const outcome = verdict.edited ? tellEdit(ran, approved) : ran;
+    await effects.finish(outcome);
+    return finish(parts, approved, outcome, config);
   };
 }
 
-function findCall(messages: readonly BaseMessage[], callId: string): ToolCall {
+function findCall(messages: readonly BaseMessage[], callId: string): { made: ToolCall; messageId: string } {
   for (let i = messages.length - 1; i >= 0; i -= 1) {
     const message = messages[i];
     if (!AIMessage.isInstance(message)) continue;
-    const found = message.tool_calls?.find((call) => call.id === callId);
-    if (found) return found;
+    const made = message.tool_calls?.find((call) => call.id === callId);
+    if (made) return { made, messageId: message.id ?? "" };
   }
   throw new Error(`tool call ${callId} is not in the thread`);
 }
@@ -63,6 +83,7 @@ function findCall(messages: readonly BaseMessage[], callId: string): ToolCall {
 async function callScope(parts: AgentParts, callId: string, config: RunnableConfig): Promise<CallScope> {
   const files = threadFiles(config);
   const signal = config.signal ?? new AbortController().signal;
+  expectFanOut(signal);
   const { subagents } = parts;
   const spawn = subagents && {
     spawn: (task: { subagentType: string; description: string }) =>
@@ -87,21 +108,29 @@ function checkCall(parts: AgentParts, toolCall: ToolCall): CheckedCall {
   return { toolCall: { ...toolCall, args: checked.args }, tool };
 }
 
+interface ApprovedCall {
+  approved: ToolCall;
+  scope: CallScope;
+  parts: AgentParts;
+  gates: readonly ToolGate[];
+  effects: EffectGuard;
+}
+
 /** The innermost handler: asks again when a wrapper changed what was approved. */
 async function runApproved(
   request: ToolCallRequest,
-  approved: ToolCall,
-  scope: CallScope,
-  parts: AgentParts,
-  gates: readonly ToolGate[],
+  { approved, scope, parts, gates, effects }: ApprovedCall,
 ): Promise<Outcome> {
+  const run = async (tool: AgentTool, call: ToolCall): Promise<Outcome> => {
+    await effects.begin(tool, call, scope.context.backend);
+    return tool.run(call, scope);
+  };
   const checked = checkCall(parts, request.toolCall);
   if ("invalid" in checked) return toolOutcome(request.toolCall, checked.invalid);
-  if (signature(checked.toolCall) === signature(approved)) return checked.tool.run(approved, scope);
+  if (signature(checked.toolCall) === signature(approved)) return run(checked.tool, approved);
   const verdict = await authorize({ ...request, toolCall: checked.toolCall }, gates, parts.tools, scope);
   if (!verdict.run) return toolOutcome(request.toolCall, verdict.result);
-  const tool = parts.tools.get(verdict.toolCall.name) ?? checked.tool;
-  return tool.run(verdict.toolCall, scope);
+  return run(parts.tools.get(verdict.toolCall.name) ?? checked.tool, verdict.toolCall);
 }
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
@@ -110,12 +139,14 @@ const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, ar
 async function guarded(
   toolCall: ToolCall,
   run: () => Promise<Outcome>,
+  effects: EffectGuard,
   { log }: AgentParts,
   config: RunnableConfig,
 ): Promise<Outcome> {
   try {
     return await run();
   } catch (error) {
+    if (isGraphBubbleUp(error)) await effects.withdraw();
     if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
     const text = isAbortError(error) ? `${toolCall.name} was cancelled.` : errorMessage(error);
     log.warn("tool_failed", { tool: toolCall.name, callId: toolCall.id, error });
@@ -143,13 +174,14 @@ function messageOf(outcome: Outcome): ToolMessage | undefined {
   return ToolMessage.isInstance(found) ? found : undefined;
 }
 
-function emitStarted({ id = "", name, args }: ToolCall, config: RunnableConfig): void {
+function emitStarted({ id = "", name, args }: ToolCall, config: RunnableConfig, recalled: boolean): void {
   emit(config, {
     kind: "tool_started",
     agent: agentPath(config),
     callId: id,
     tool: name,
     summary: callSummary(name, args),
+    ...(recalled ? { recalled: true } : {}),
   });
 }
 
