@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { parseArguments } from "./commands/arguments.ts";
 import type { Command, ExitCode } from "./commands/command.ts";
+import { ConfigurationError, errorMessage } from "./core/errors.ts";
 
 /** Loaded on demand: `serve` must answer the handshake before anything it does not need is read. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
@@ -29,7 +30,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   try {
     return await runCommand(await load(), named ? rest : argv);
   } catch (error) {
-    return complain([error instanceof Error ? error.message : String(error)], 1);
+    return complain([errorMessage(error)], error instanceof ConfigurationError ? 2 : 1);
   }
 }
 

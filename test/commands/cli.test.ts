@@ -87,6 +87,19 @@ describe("serve", () => {
     });
   });
 
+  it("refuses an address that other machines reach", async () => {
+    const { code, stdout, stderr } = await runBin([
+      "serve",
+      "--http",
+      "--host",
+      "0.0.0.0",
+      "--workspace",
+      folder,
+    ]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain("http.host");
+  });
+
   it("loads neither agent nor storage for the handshake", async () => {
     const trace = join(folder, "trace.mjs");
     const loaded = join(folder, "loaded.txt");

@@ -53,7 +53,9 @@ function closing(facts: SummaryFacts, report: string | undefined): string {
   const lines = [figures(facts)];
   if (report !== undefined) lines.push(`  ${colors.dim("report")}  ${hostPath(report, workspace)}`);
   if (workspace.kind === "sample") {
-    lines.push(`  ${colors.dim("yours")}   npm run demo -- --workspace DIR "TASK"`);
+    const command =
+      process.env["npm_lifecycle_event"] === "demo" ? "npm run demo --" : "npx deepagent-mcp demo";
+    lines.push(`  ${colors.dim("yours")}   ${command} --workspace DIR "TASK"`);
   }
   if (!facts.countsTokens) {
     lines.push(

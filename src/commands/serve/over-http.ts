@@ -8,12 +8,17 @@ import { atMost, untilSignal } from "./process.ts";
 const CLOSE_MS = 850;
 
 /** Listens until a signal comes; then parks what runs and releases everything. */
-export async function serveOverHttp({ http }: Config, parts: ServerParts): Promise<void> {
+export async function serveOverHttp(
+  { http }: Config,
+  parts: ServerParts,
+  listening: (url: string) => void,
+): Promise<void> {
   const { deps } = parts;
   const { changes, logger } = deps;
   const signal = untilSignal();
   const server = await serveHttp({ ...http, factory: createServerFactory(deps), changes, logger });
   process.stderr.write(`Serving MCP at ${server.url}\n`);
+  listening(server.url);
   // A run that an earlier process left is taken up again, whether or not a client comes.
   deps.runs().catch((error: unknown) => logger.error("runs.not_opened", { error }));
   logger.info("server.closing", { reason: await signal });

@@ -18,12 +18,13 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
   for (const message of warnings) logger.warn("config.warning", { message });
   const version = packageVersion();
   const parts = serverParts({ config, env: host.env, version, logger });
-  logger.info("server.started", { version, pid: process.pid, workspace: config.workspace ?? null });
+  const facts = { version, pid: process.pid, workspace: config.workspace ?? null };
   if (flags["http"] === true) {
     const { serveOverHttp } = await import("./over-http.ts");
-    await serveOverHttp(config, parts);
+    await serveOverHttp(config, parts, (url) => logger.info("server.started", { ...facts, url }));
   } else {
     const { closed } = serveStdioServer(parts.deps, { stdout: reserveStdout(), close: () => parts.close() });
+    logger.info("server.started", facts);
     await closed;
   }
   process.exit(0);
