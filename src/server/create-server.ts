@@ -3,6 +3,9 @@ import type { ServerDeps } from "./deps.ts";
 import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources/index.ts";
 import { createStateCodec } from "./state-codec.ts";
+import { registerTasks } from "./tasks.ts";
+import { TaskQuestions } from "./tasks-questions.ts";
+import { TASKS_EXTENSION } from "./tasks-view.ts";
 import { SERVER_TOOLS } from "./tools/index.ts";
 import { registerTool } from "./tools/tool.ts";
 
@@ -22,12 +25,16 @@ const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
  */
 export function createServerFactory(deps: ServerDeps): (context: McpRequestContext) => McpServer {
   const codec = createStateCodec(deps);
+  const questions = new TaskQuestions(deps.clock);
   return ({ era, authInfo }) => {
     const mcp = new McpServer(
       { name: "deepagent-mcp", title: "Deep agent", version: deps.version },
       {
         instructions: INSTRUCTIONS,
-        capabilities: { resources: { subscribe: true, listChanged: true } },
+        capabilities: {
+          resources: { subscribe: true, listChanged: true },
+          ...(era === "modern" ? { extensions: { [TASKS_EXTENSION]: {} } } : {}),
+        },
         requestState: { verify: codec.verify },
         cacheHints: { "tools/list": LISTS, "prompts/list": LISTS },
         maxToolInputElements: MAX_INPUT_ELEMENTS,
@@ -36,6 +43,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
     for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps, codec, era });
+    if (era === "modern") registerTasks(mcp, { deps, questions });
     registerPrompts(mcp);
     registerResources(mcp, { ...deps, era, principal: deps.principalOf(authInfo) });
     return mcp;

@@ -12,6 +12,8 @@ export interface Media {
 /** What a tool call came to, in terms of the domain; results.ts turns it into a protocol result. */
 export type Outcome =
   | { kind: "run"; view: RunView }
+  /** The run as a task that the client polls. */
+  | { kind: "task"; view: RunView }
   /** Questions to a person, by key; the client repeats the call with the answers and `state`. */
   | { kind: "ask"; forms: Record<string, ElicitRequestFormParams>; state: string }
   | { kind: "file"; path: string; content: string; media: Media[] }

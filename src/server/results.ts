@@ -1,8 +1,10 @@
 import { inputRequired, type CallToolResult, type InputRequiredResult } from "@modelcontextprotocol/server";
 import { oneLine, stripControl } from "../core/text.ts";
+import type { RunView } from "../runs/run.ts";
 import type { MemoryHit } from "../runs/service.ts";
 import type { Media, Outcome } from "./outcome.ts";
 import { fileUri, runUri } from "./resources/uris.ts";
+import { taskFields } from "./tasks-view.ts";
 import { reportText, runReport, type AnswerWays } from "./run-report.ts";
 
 export interface ResultOptions extends AnswerWays {
@@ -16,20 +18,10 @@ export interface ResultOptions extends AnswerWays {
  */
 export function toResult(outcome: Outcome, options: ResultOptions): CallToolResult | InputRequiredResult {
   switch (outcome.kind) {
-    case "run": {
-      const report = runReport(outcome.view, options);
-      const uri = runUri(report.run_id);
-      return {
-        content: [
-          { type: "text", text: reportText(report) },
-          ...(options.links
-            ? [{ type: "resource_link" as const, uri, name: report.run_id, title: "Run" }]
-            : []),
-        ],
-        structuredContent: report,
-        ...(report.status === "failed" ? { isError: true } : {}),
-      };
-    }
+    case "run":
+      return runResult(outcome.view, options);
+    case "task":
+      return { ...runResult(outcome.view, options), resultType: "task", ...taskFields(outcome.view) };
     case "ask":
       return inputRequired({
         inputRequests: Object.fromEntries(
@@ -50,6 +42,20 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
     case "refused":
       return { content: [{ type: "text", text: outcome.message }], isError: true };
   }
+}
+
+/** What a call returns that waited for the run, or looks at it. */
+export function runResult(view: RunView, options: ResultOptions): CallToolResult {
+  const report = runReport(view, options);
+  const uri = runUri(report.run_id);
+  return {
+    content: [
+      { type: "text", text: reportText(report) },
+      ...(options.links ? [{ type: "resource_link" as const, uri, name: report.run_id, title: "Run" }] : []),
+    ],
+    structuredContent: report,
+    ...(report.status === "failed" ? { isError: true } : {}),
+  };
 }
 
 function mediaBlock({ type, mimeType, data }: Media, path: string): CallToolResult["content"][number] {

@@ -6,6 +6,9 @@ import type { DeliverySession } from "./session.ts";
 /** Nobody has read a form and refused it in less time than this, in milliseconds. */
 const READING_TIME = 1000;
 
+/** Whose answer it is, and of which run. */
+export type Decider = Pick<DeliverySession, "runs" | "principal" | "runId" | "logger">;
+
 /** What a client sent back for a form. */
 export interface FormResponse {
   action: "accept" | "decline" | "cancel";
@@ -24,7 +27,7 @@ export type Taken =
  * a closed form and a client that refuses by itself, faster than anyone can read, leave the approval open.
  */
 export async function takeAnswer(
-  session: DeliverySession,
+  session: Decider,
   approval: Approval,
   response: FormResponse,
   { elapsed, by }: { elapsed: number; by: string },
@@ -41,12 +44,7 @@ export async function takeAnswer(
     : { kind: "again", problem: answer.problem };
 }
 
-async function decide(
-  session: DeliverySession,
-  approval: Approval,
-  decision: Decision,
-  by: string,
-): Promise<Taken> {
+async function decide(session: Decider, approval: Approval, decision: Decision, by: string): Promise<Taken> {
   const { runs, principal, runId, logger } = session;
   const outcome = await runs.decide(principal, runId, approval.id, decision, by);
   if (outcome.ok) {

@@ -7,26 +7,35 @@ import { z } from "zod";
 import type { Era } from "../deps.ts";
 import { elicitDelivery } from "./elicit.ts";
 import { handleDelivery } from "./handle.ts";
+import { TASKS_EXTENSION } from "../tasks-view.ts";
 import { inputRequiredDelivery } from "./input-required.ts";
 import type { Delivery } from "./session.ts";
+import { taskDelivery } from "./task.ts";
 
 /** What a client declared about itself, as far as deliveries differ by it. */
 export interface ClientFacts {
   era: Era;
   /** It can show a form to a person. */
   forms: boolean;
+  /** It knows the Tasks extension of 2026-07-28. */
+  tasks: boolean;
 }
 
-export type DeliveryName = "input_required" | "elicit" | "handle";
+export type DeliveryName = "task" | "input_required" | "elicit" | "handle";
 
 export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
+  task: taskDelivery,
   input_required: inputRequiredDelivery,
   elicit: elicitDelivery,
   handle: handleDelivery,
 };
 
-/** The best way for this client. Chosen before anything is answered, by capability and never by name. */
-export function chooseDelivery({ era, forms }: ClientFacts): DeliveryName {
+/**
+ * The best way for this client. Chosen before anything is answered, by capability and never by name.
+ * `asTask`: whether this call may answer with a task.
+ */
+export function chooseDelivery({ era, forms, tasks }: ClientFacts, asTask: boolean): DeliveryName {
+  if (asTask && tasks && era === "modern") return "task";
   if (!forms) return "handle";
   return era === "modern" ? "input_required" : "elicit";
 }
@@ -36,7 +45,7 @@ export function clientFacts(mcp: McpServer, context: ServerContext, era: Era): C
   const envelope: Record<string, unknown> | undefined = context.mcpReq.envelope;
   const declared =
     era === "modern" ? envelope?.[CLIENT_CAPABILITIES_META_KEY] : mcp.server.getClientCapabilities();
-  return { era, forms: declaresForms(declared) };
+  return { era, forms: declaresForms(declared), tasks: era === "modern" && declaresTasks(declared) };
 }
 
 /** An empty `elicitation` means forms, as in the revisions that knew nothing else. */
@@ -46,4 +55,9 @@ export function declaresForms(capabilities: unknown): boolean {
   return elicitation["form"] !== undefined || Object.keys(elicitation).length === 0;
 }
 
+function declaresTasks(capabilities: unknown): boolean {
+  return Extensions.safeParse(capabilities).data?.extensions[TASKS_EXTENSION] !== undefined;
+}
+
 const Capabilities = z.looseObject({ elicitation: z.looseObject({}).optional() });
+const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown()) });

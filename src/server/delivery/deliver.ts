@@ -10,6 +10,8 @@ export interface DeliverOptions {
   waitSeconds?: number | undefined;
   untilChange: boolean;
   state?: ApprovalState | undefined;
+  /** Whether the call may answer with a task instead of waiting; by default it may not. */
+  asTask?: boolean;
 }
 
 /** Lets a call wait for a run in the way that suits its client. */
@@ -22,7 +24,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
   const seconds = Math.min(options.waitSeconds ?? window, window);
   progress.started(view);
   try {
-    return await DELIVERIES[chooseDelivery(call.client)].deliver({
+    return await DELIVERIES[chooseDelivery(call.client, options.asTask === true)].deliver({
       runs,
       principal,
       runId: view.run.id,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isFinal } from "../../runs/run.ts";
 import { carriedState, deliver } from "../delivery/deliver.ts";
 import { refused, unknownRun, type Outcome } from "../outcome.ts";
 import { RunReport } from "../run-report.ts";
@@ -45,7 +46,9 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
   if (!started.existing) deps.changes.runStarted(principal, started.run.id);
   const view = await runs.view(principal, started.run.id);
   if (view === undefined) return unknownRun(started.run.id);
-  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false });
+  // A repeated start may find its run at the end already: then there is nothing to poll for.
+  const asTask = !isFinal(view.run.status);
+  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, asTask });
 }
 
 /** The same call again, with answers: goes on with the run that it started, and starts nothing. */

@@ -7,7 +7,17 @@ test.each([
   ["legacy", true, "elicit"],
   ["legacy", false, "handle"],
 ] as const)("%s client, forms %s: %s", (era, forms, delivery) => {
-  expect(chooseDelivery({ era, forms })).toBe(delivery);
+  expect(chooseDelivery({ era, forms, tasks: false }, true)).toBe(delivery);
+});
+
+test.each([
+  ["modern", true, "task", "input_required"],
+  ["modern", false, "task", "handle"],
+  ["legacy", true, "elicit", "elicit"],
+  ["legacy", false, "handle", "handle"],
+] as const)("%s client with tasks, forms %s: %s, or %s where no task fits", (era, forms, task, other) => {
+  expect(chooseDelivery({ era, forms, tasks: true }, true)).toBe(task);
+  expect(chooseDelivery({ era, forms, tasks: true }, false)).toBe(other);
 });
 
 test.each([

@@ -1,0 +1,57 @@
+import type { CallToolResult, ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import { isoTime } from "../core/clock.ts";
+import { oneLine, stripControl } from "../core/text.ts";
+import type { RunView } from "../runs/run.ts";
+
+/** Extension of 2026-07-28 under which a call may answer with a task; client and server both declare it. */
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+
+const POLL_INTERVAL_MS = 2000;
+const MAX_STATUS_CHARACTERS = 300;
+
+/** Members of every task shape. The task of a run is the run: it has its id. */
+export interface TaskFields {
+  taskId: string;
+  status: RunView["run"]["status"];
+  statusMessage: string;
+  createdAt: string;
+  lastUpdatedAt: string;
+  /** `null`: kept until its owner deletes it. */
+  ttlMs: null;
+  pollIntervalMs: number;
+  [member: string]: unknown;
+}
+
+/** Input request of the protocol: a form, as it would be pushed to a 2025-era client. */
+export interface FormRequest {
+  method: "elicitation/create";
+  params: ElicitRequestFormParams;
+}
+
+/**
+ * A task as `tools/call` answers with it. A run that failed is a completed task whose result is an error:
+ * the protocol keeps `failed` for calls that could not be carried out.
+ */
+export function taskFields({ run, activity }: RunView): TaskFields {
+  const end = run.cancelReason ?? run.failure?.message ?? activity;
+  return {
+    taskId: run.id,
+    status: run.status === "failed" ? "completed" : run.status,
+    statusMessage: oneLine(stripControl(end), MAX_STATUS_CHARACTERS),
+    createdAt: isoTime(run.createdAt),
+    lastUpdatedAt: isoTime(run.updatedAt),
+    ttlMs: null,
+    pollIntervalMs: POLL_INTERVAL_MS,
+  };
+}
+
+/** What `tasks/get` adds for the status: the open questions, or the result the call would have had. */
+export function taskDetails(
+  { run }: RunView,
+  questions: () => Record<string, FormRequest>,
+  result: () => CallToolResult,
+): { inputRequests?: Record<string, FormRequest>; result?: CallToolResult } {
+  if (run.status === "input_required") return { inputRequests: questions() };
+  if (run.status === "completed" || run.status === "failed") return { result: result() };
+  return {};
+}
