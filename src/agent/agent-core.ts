@@ -6,14 +6,16 @@ import { HumanMessage } from "@langchain/core/messages";
 import { Command } from "@langchain/langgraph";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
+import type { EffectLog } from "./effects.ts";
 import type { AgentEvent, AgentSnapshot, HitlResponse, PendingInterrupt } from "./events.ts";
 import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
 import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { finishedEvent, interruptsIn, snapshotOf, type ThreadState } from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
-import { eventOf } from "./step.ts";
+import { eventOf, withEffectLog } from "./step.ts";
 
+export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
 export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 export type { DeepAgentParams, SubAgent } from "./params.ts";
 export type {
@@ -47,6 +49,14 @@ export type AgentInput =
   /** Go on from the last checkpoint. */
   | { kind: "continue" };
 
+export interface StreamOptions {
+  threadId: string;
+  runId: string;
+  signal: AbortSignal;
+  /** Keeps calls with outside effects from being made twice when a run goes on after a crash. */
+  effects?: EffectLog;
+}
+
 /** The model that `options` and the environment choose. */
 export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> {
   return (await resolveModel(options)).model;
@@ -74,13 +84,13 @@ export function buildAgent(params: DeepAgentParams): Agent {
 export async function* streamEvents(
   agent: Agent,
   input: AgentInput,
-  options: { threadId: string; runId: string; signal: AbortSignal },
+  options: StreamOptions,
 ): AsyncGenerator<AgentEvent> {
-  const { signal, threadId } = options;
+  const { signal, threadId, effects } = options;
   const open = new Map<string, PendingInterrupt>();
   try {
     const stream = await agent.graph.stream(await graphInput(agent, input, options), {
-      configurable: { thread_id: threadId },
+      configurable: { thread_id: threadId, ...withEffectLog(effects) },
       streamMode: ["custom", "updates"],
       subgraphs: true,
       durability: "sync",

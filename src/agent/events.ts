@@ -73,7 +73,15 @@ export type AgentEvent =
       status: "success" | "error";
       report: string;
     }
-  | { kind: "tool_started"; agent: AgentPath; callId: string; tool: string; summary: string }
+  | {
+      kind: "tool_started";
+      agent: AgentPath;
+      callId: string;
+      tool: string;
+      summary: string;
+      /** It was begun before a crash and is not run again: what is told now is how that went. */
+      recalled?: true;
+    }
   | {
       kind: "tool_finished";
       agent: AgentPath;

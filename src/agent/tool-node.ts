@@ -14,6 +14,7 @@ import {
   agentPath,
   agentRuntime,
   backendRuntime,
+  effectLog,
   emit,
   expectFanOut,
   readState,

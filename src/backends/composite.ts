@@ -52,7 +52,10 @@ class TreeBackend implements Backend {
     const valid = validatePath(path);
     if (!valid.ok) return "persistent";
     const { mount, inner } = this.#tree.targetOf(valid.path);
-    const parts = [{ mount, inner }, ...this.#tree.below(valid.path).map((below) => ({ mount: below, inner: "/" }))];
+    const parts = [
+      { mount, inner },
+      ...this.#tree.below(valid.path).map((below) => ({ mount: below, inner: "/" })),
+    ];
     const lifetimes = await Promise.all(
       parts.map(async (part) => lifetimeAt(await this.#tree.backend(part.mount), part.inner)),
     );

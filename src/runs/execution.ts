@@ -26,6 +26,8 @@ export interface Execution {
   readonly controller: AbortController;
   /** Why `controller` was aborted. */
   stop: StopReason | undefined;
+  /** What made going on impossible, when it is not what work stopped with. */
+  failure?: unknown;
 }
 
 type StreamEnd = Extract<AgentEvent, { kind: "finished" | "paused" }>;
@@ -41,7 +43,7 @@ export async function execute(execution: Execution, context: ExecutionContext): 
     return true;
   } catch (thrown) {
     try {
-      settleThrown(thrown, execution, context);
+      settleThrown(execution.failure ?? thrown, execution, context);
       return true;
     } catch (failed) {
       if (failed instanceof LeaseLostError) return true;
@@ -71,14 +73,20 @@ async function converse(execution: Execution, context: ExecutionContext): Promis
 async function stream(
   agent: Agent,
   input: AgentInput,
-  { run, lease, controller }: Execution,
+  execution: Execution,
   context: ExecutionContext,
 ): Promise<StreamEnd> {
+  const { run, lease, controller } = execution;
   const { signal } = controller;
+  const effects = context.work.effectLog(lease, context.clock, (error) => {
+    execution.failure ??= error;
+    controller.abort();
+  });
   // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
   const { streamEvents } = await import("../agent/agent-core.ts");
   let handedOver = input.kind !== "task";
-  for await (const event of streamEvents(agent, input, { threadId: run.threadId, runId: run.id, signal })) {
+  const options = { threadId: run.threadId, runId: run.id, signal, effects };
+  for await (const event of streamEvents(agent, input, options)) {
     try {
       if (!handedOver) context.work.markHandedOver(lease);
       handedOver = true;

@@ -26,6 +26,8 @@ export interface JournalEntry {
   data: Record<string, unknown>;
   /** What the event tells about; absent for events that are never repeats. */
   identity?: string;
+  /** Nothing new if the journal has any event of this identity. */
+  recalled?: true;
   /** What the event changes in the run's row. */
   effect?: RunEffect;
 }
@@ -49,9 +51,12 @@ export function entryOf(event: ToldEvent): JournalEntry {
   switch (event.kind) {
     case "todos":
       return todosEntry(agent, event.todos);
+    case "tool_started": {
+      const recalled = event.recalled === true ? { recalled: true as const } : {};
+      return { kind, agent, data: callData(event), identity: callIdentity(event), ...recalled };
+    }
     case "subagent_started":
     case "subagent_finished":
-    case "tool_started":
     case "tool_finished":
     case "file_changed":
       return { kind, agent, data: callData(event), identity: callIdentity(event) };
@@ -73,6 +78,7 @@ export function isRepeat(
   entry: JournalEntry,
   latest: { kind: RunEventKind; data: Json<Record<string, unknown>> },
 ): boolean {
+  if (entry.recalled === true) return true;
   return entry.kind === "todos" ? latest.data === toJson(entry.data) : latest.kind === entry.kind;
 }
 

@@ -2,6 +2,7 @@ import type { Statement } from "better-sqlite3";
 import type { Database } from "../storage/database.ts";
 import type { Decision } from "../agent/agent-core.ts";
 import { ApprovalStore } from "./approval-store.ts";
+import { EffectStore } from "./effects.ts";
 import { EventStore } from "./event-store.ts";
 import { decidedEntry } from "./journal.ts";
 import { LeaseStore } from "./lease-store.ts";
@@ -39,6 +40,7 @@ export class RunStore {
   readonly approvals: ApprovalStore;
   readonly leases: LeaseStore;
   readonly status: StatusStore;
+  readonly effects: EffectStore;
   readonly database: Database;
   readonly #changed: (runId: string) => void;
   readonly #insertThread: Statement<[string, string, number]>;
@@ -58,6 +60,7 @@ export class RunStore {
     this.approvals = new ApprovalStore(database);
     this.leases = new LeaseStore(database);
     this.status = new StatusStore(database, this.approvals);
+    this.effects = new EffectStore(database);
     this.#insertThread = database.prepare("INSERT INTO threads (id, principal, created_at) VALUES (?, ?, ?)");
     this.#insertRun = database.prepare(
       `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,

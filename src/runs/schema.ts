@@ -104,6 +104,23 @@ WHEN OLD.status <> 'pending' AND NEW.status <> OLD.status
 BEGIN SELECT RAISE(ABORT, 'an approval is decided once'); END;
 `;
 
+/**
+ * Tool calls with outside effects, of runs that are not over. Without `ended_at`, a call was begun and
+ * how it went is unknown. `outcome` is in the encoding of checkpoints that `type` names.
+ */
+const EFFECTS = `
+CREATE TABLE effects (
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  call TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  begun_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  type TEXT,
+  outcome BLOB,
+  UNIQUE (run_id, call)
+) STRICT;
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -111,6 +128,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "threads, runs, journal, approvals",
     up(database: Database) {
       database.exec(TABLES);
+    },
+  },
+  {
+    version: 2,
+    name: "effects",
+    up(database: Database) {
+      database.exec(EFFECTS);
     },
   },
 ];

@@ -34,6 +34,7 @@ type EndRow = Pick<
 export class StatusStore {
   readonly #move: Statement<{ id: string; from: RunStatus; to: RunStatus; now: number }>;
   readonly #end: Statement<EndRow>;
+  readonly #forgetEffects: Statement<[string]>;
   readonly #approvals: ApprovalStore;
 
   constructor(database: Database, approvals: ApprovalStore) {
@@ -47,6 +48,7 @@ export class StatusStore {
          failure_reason = @failure_reason, failure_message = @failure_message, cancel_reason = @cancel_reason, runnable = 0, in_flight = 0
        WHERE id = @id AND status = @from`,
     );
+    this.#forgetEffects = database.prepare("DELETE FROM effects WHERE run_id = ?");
   }
 
   /** Makes the status of an open run agree with its pending approvals; gives the status it has then. */
@@ -72,6 +74,7 @@ export class StatusStore {
       cancel_reason: cancelReason ?? null,
     });
     expectChange(result.changes, runId, transition);
+    this.#forgetEffects.run(runId);
   }
 }
 

@@ -1,5 +1,7 @@
 import type { Statement } from "better-sqlite3";
-import type { AgentInput, AgentPath, HitlRequest, PendingInterrupt } from "../agent/agent-core.ts";
+import type { AgentInput, AgentPath, EffectLog, HitlRequest, PendingInterrupt } from "../agent/agent-core.ts";
+import type { Clock } from "../core/clock.ts";
+import { effectLog } from "./effects.ts";
 import { type JournalEntry, answerExcerpt, approvalsOf, decidedEntry, requestedEntry } from "./journal.ts";
 import type { Claim, ClaimRequest, Lease, OpenRunRow } from "./lease-store.ts";
 import { type FailureReason, breakOff } from "./run.ts";
@@ -97,6 +99,12 @@ export class WorkStore {
       this.#addApprovals(lease.runId, agent, interruptId, request, now);
       this.#store.status.settle(row.id, row.status, now);
     });
+  }
+
+  /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
+  effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
+    const { database, effects, leases } = this.#store;
+    return effectLog(lease, { database, effects, leases, clock, onFailure });
   }
 
   /** What to give the agent next. */

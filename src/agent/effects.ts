@@ -1,0 +1,137 @@
+import { ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { Command, isCommand, MemorySaver, Send } from "@langchain/langgraph";
+import type { Backend, FilesUpdate, MaybePromise, ThreadFiles } from "../backends/backend.ts";
+import { lifetimeAt } from "../backends/lifetime.ts";
+import { toolError } from "../tools/tool.ts";
+import { type AgentTool, toolOutcome } from "./agent-tool.ts";
+import type { AgentPath } from "./events.ts";
+
+/** One tool call of a run, told by what its checkpoint holds: the same after a crash, never used twice. */
+export interface CallIdentity {
+  agent: AgentPath;
+  /** Id of the assistant message that made the call. */
+  messageId: string;
+  callId: string;
+}
+
+/** How a call ended, in the encoding of checkpoints. */
+export interface StoredOutcome {
+  type: string;
+  data: Uint8Array;
+}
+
+/**
+ * Remembers calls with outside effects beyond the end of the process, so that none is made twice. When
+ * a method has returned, what it tells is stored.
+ */
+export interface EffectLog {
+  /** What is known of a call; `undefined`: it was never begun. Without `outcome`, how it ended is unknown. */
+  find(call: CallIdentity): MaybePromise<{ outcome?: StoredOutcome } | undefined>;
+  /** The call is about to run. @throws when it must not, because it could not be stored or the work is lost. */
+  begin(call: CallIdentity, tool: string): MaybePromise<void>;
+  finish(call: CallIdentity, outcome: StoredOutcome): MaybePromise<void>;
+  /** The call stopped to ask a person, without an effect, and will start over. */
+  withdraw(call: CallIdentity): MaybePromise<void>;
+}
+
+type Outcome = ToolMessage | Command;
+
+/** LangGraph's encoding of checkpoints, which it gives out through its savers only. */
+const { serde } = new MemorySaver();
+
+/** Keeps one call from taking effect a second time. Without a log it does nothing. */
+export class EffectGuard {
+  readonly #log: EffectLog | undefined;
+  readonly #call: CallIdentity;
+  #begun = false;
+
+  constructor(log: EffectLog | undefined, call: CallIdentity) {
+    this.#log = log;
+    this.#call = call;
+  }
+
+  /** The answer of a call that was begun before a crash; `undefined`: it may run. */
+  async recall(tool: AgentTool, call: ToolCall, files: ThreadFiles): Promise<Outcome | undefined> {
+    const known = await this.#log?.find(this.#call);
+    if (known === undefined) return undefined;
+    if (known.outcome === undefined) return toolOutcome(call, toolError(unknownOutcome(tool, call)));
+    const outcome = await revive(known.outcome);
+    const changed =
+      isCommand(outcome) && !Array.isArray(outcome.update) ? outcome.update?.["files"] : undefined;
+    if (changed) files.apply(changed as FilesUpdate); // the channel's own updates
+    return outcome;
+  }
+
+  /** To be called before the tool runs, each time a wrapper lets it. */
+  async begin(tool: AgentTool, call: ToolCall, backend: Backend): Promise<void> {
+    if (this.#log === undefined || this.#begun) return;
+    if (!(await hasOutsideEffect(tool, call.args, backend))) return;
+    await this.#log.begin(this.#call, tool.name);
+    this.#begun = true;
+  }
+
+  async finish(outcome: Outcome): Promise<void> {
+    if (this.#begun) await this.#log?.finish(this.#call, await store(outcome));
+  }
+
+  async withdraw(): Promise<void> {
+    if (this.#begun) await this.#log?.withdraw(this.#call);
+  }
+}
+
+/** Whether a call changes anything that a crash does not take back. Tools of unknown kind do. */
+async function hasOutsideEffect(
+  tool: AgentTool,
+  args: Record<string, unknown>,
+  backend: Backend,
+): Promise<boolean> {
+  switch (tool.kind) {
+    case "read":
+    case "plan":
+    // A subagent goes on from its own checkpoint; its calls are looked at one by one.
+    case "delegate":
+      return false;
+    case "execute":
+      return true;
+    case "write": {
+      const path = tool.pathOf(args);
+      return path === undefined || (await lifetimeAt(backend, path)) === "persistent";
+    }
+  }
+}
+
+function unknownOutcome(tool: AgentTool, { name, args }: ToolCall): string {
+  const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
+  if (path !== undefined) {
+    return `The server stopped while ${name} was at work on '${path}', so it is unknown whether it took effect. It was not repeated. Read '${path}' to see what is there, then go on from that.`;
+  }
+  return `The server stopped while ${name} was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check what it would have left behind, such as files or output, before you call it again.`;
+}
+
+async function store(outcome: Outcome): Promise<StoredOutcome> {
+  const { update, goto, graph, resume } = isCommand(outcome) ? outcome : {};
+  const plain = isCommand(outcome) ? { command: { update, goto, graph, resume } } : { message: outcome };
+  const [type, data] = await serde.dumpsTyped(plain);
+  return { type, data };
+}
+
+async function revive({ type, data }: StoredOutcome): Promise<Outcome> {
+  // Written by `store` from an outcome.
+  const plain = (await serde.loadsTyped(type, data)) as { message: ToolMessage } | { command: StoredCommand };
+  if ("message" in plain) return plain.message;
+  const { goto, ...rest } = plain.command;
+  return new Command({ ...rest, ...(goto === undefined ? {} : { goto: [goto].flat().map(toTarget) }) });
+}
+
+type Target = string | { node: string; args: unknown };
+
+interface StoredCommand {
+  update?: Record<string, unknown>;
+  goto?: Target | Target[];
+  graph?: string;
+  resume?: unknown;
+}
+
+const toTarget = (target: Target): string | Send =>
+  typeof target === "string" ? target : new Send(target.node, target.args);
