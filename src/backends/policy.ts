@@ -20,6 +20,7 @@ import type {
 } from "./backend.ts";
 import * as errors from "./errors.ts";
 import { bytesOf } from "./file-data.ts";
+import { lifetimeAt } from "./lifetime.ts";
 import { validatePath, withoutSlash } from "./paths.ts";
 import { type PolicyOptions, PolicyRules } from "./policy-rules.ts";
 import { obtainBackend } from "./resolve.ts";
@@ -48,6 +49,10 @@ export class PolicyBackend implements Backend {
 
   [bindRuntime](runtime: BackendRuntime): Backend {
     return new PolicyBackend(this.#source, this.#rules, runtime);
+  }
+
+  async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
+    return lifetimeAt(await this.#inner(), path);
   }
 
   async ls(path: string, options?: CallOptions): Promise<LsResult> {

@@ -8,7 +8,7 @@ export const concurrencySuite: Suite = {
   cases: {
     "one of many parallel creates wins, the others are told": async ({ backend, at }) => {
       const results = await Promise.all(
-        MANY.map((index) => backend.write(at("/a/a.txt"), `writer ${index}`)),
+        MANY.map(async (index) => backend.write(at("/a/a.txt"), `writer ${index}`)),
       );
       const winners = results.flatMap((result, index) => (result.error === undefined ? [index] : []));
       expect(winners).toHaveLength(1);
@@ -18,7 +18,7 @@ export const concurrencySuite: Suite = {
     "every one of many parallel edits lands": async ({ backend, at, put }) => {
       await put("/a.txt", MANY.map((index) => `<${index}>`).join("\n"));
       const results = await Promise.all(
-        MANY.map((index) => backend.edit(at("/a.txt"), `<${index}>`, `[${index}]`)),
+        MANY.map(async (index) => backend.edit(at("/a.txt"), `<${index}>`, `[${index}]`)),
       );
       expect(results.map((result) => result.error)).toEqual(MANY.map(() => undefined));
       expect(textOf(await backend.read(at("/a.txt")))).toBe(MANY.map((index) => `[${index}]`).join("\n"));
@@ -27,7 +27,7 @@ export const concurrencySuite: Suite = {
       await put("/a.txt", "value 0");
       const { version = "" } = await backend.read(at("/a.txt"));
       const results = await Promise.all(
-        MANY.map((index) =>
+        MANY.map(async (index) =>
           backend.edit(at("/a.txt"), "value", `value${index}`, false, { expectedVersion: version }),
         ),
       );

@@ -48,7 +48,7 @@ export const globSuite: Suite = {
       await expectFound(bench, "*.py", "/", []);
     },
     "a wrong pattern is an error value": async (bench) => {
-      for (const pattern of ["", "[a", "{a", "a\\", "x".repeat(2000), `${"{a,b}".repeat(20)}`]) {
+      for (const pattern of ["", "[a", "{a", "a\\", "x".repeat(2000), "{a,b}".repeat(20)]) {
         expect(await bench.backend.glob(pattern, bench.at("/")), pattern).toMatchObject({
           code: "invalid_pattern",
           error: expect.stringMatching(/^Invalid glob pattern: /),

@@ -1,0 +1,103 @@
+/** Which of a process's two streams something was written to. */
+export type OutputStream = "stdout" | "stderr";
+
+const NEWLINE = 0x0a;
+const STDERR_PREFIX = Buffer.from("[stderr] ");
+const LINE_END = Buffer.from("\n");
+
+/**
+ * The output of a command while it runs: whole lines of both streams in the order they came, those of
+ * standard error marked. Holds `limit` bytes at most, whatever is written; the rest is counted off.
+ */
+export class CommandOutput {
+  /** Bytes. */
+  readonly limit: number;
+  readonly #onOutput: ((chunk: string) => void) | undefined;
+  /** Lines that have begun and not ended. */
+  readonly #partial: Record<OutputStream, Buffer[]> = { stdout: [], stderr: [] };
+  #kept: Buffer = Buffer.alloc(0);
+  #length = 0;
+  #truncated = false;
+
+  constructor(limit: number, onOutput?: (chunk: string) => void) {
+    this.limit = limit;
+    this.#onOutput = onOutput;
+  }
+
+  /** Whether something was written that is not kept. */
+  get truncated(): boolean {
+    return this.#truncated;
+  }
+
+  add(stream: OutputStream, bytes: Buffer): void {
+    if (this.#truncated) return;
+    const partial = this.#partial[stream];
+    const end = bytes.lastIndexOf(NEWLINE) + 1;
+    if (end > 0) {
+      this.#append(stream, Buffer.concat([...partial, bytes.subarray(0, end)]));
+      partial.length = 0;
+    }
+    if (end < bytes.length) partial.push(Buffer.from(bytes.subarray(end)));
+    if (this.#length + sizeOf(partial) > this.limit) this.#flush(stream);
+  }
+
+  /** Keeps the lines that have not ended as they are; nothing more will come. */
+  finish(): void {
+    this.#flush("stdout");
+    this.#flush("stderr");
+  }
+
+  /** What is kept so far, unfinished lines included. */
+  text(): string {
+    const unfinished = Buffer.concat(this.#partial.stdout);
+    return Buffer.concat([this.#kept.subarray(0, this.#length), unfinished]).toString("utf8");
+  }
+
+  #flush(stream: OutputStream): void {
+    const partial = this.#partial[stream];
+    if (partial.length === 0) return;
+    const bytes = Buffer.concat(partial);
+    partial.length = 0;
+    this.#append(stream, bytes);
+  }
+
+  #append(stream: OutputStream, bytes: Buffer): void {
+    if (stream === "stdout") return this.#keep(bytes);
+    const startsLine = this.#length === 0 || this.#kept[this.#length - 1] === NEWLINE;
+    const marked: Buffer[] = startsLine ? [] : [LINE_END];
+    for (let at = 0; at < bytes.length;) {
+      const next = bytes.indexOf(NEWLINE, at) + 1 || bytes.length;
+      marked.push(STDERR_PREFIX, bytes.subarray(at, next));
+      at = next;
+    }
+    this.#keep(Buffer.concat(marked));
+  }
+
+  #keep(bytes: Buffer): void {
+    if (this.#truncated) return;
+    const room = this.limit - this.#length;
+    this.#truncated = bytes.length > room;
+    const kept = this.#truncated ? bytes.subarray(0, characterBoundary(bytes, room)) : bytes;
+    const length = this.#length + kept.length;
+    if (length > this.#kept.length) this.#kept = grown(this.#kept, Math.min(length * 2, this.limit));
+    kept.copy(this.#kept, this.#length);
+    this.#length = length;
+    if (kept.length > 0) this.#onOutput?.(kept.toString("utf8"));
+  }
+}
+
+const sizeOf = (chunks: readonly Buffer[]): number => chunks.reduce((sum, { length }) => sum + length, 0);
+
+function grown(bytes: Buffer, length: number): Buffer {
+  const larger = Buffer.alloc(length);
+  bytes.copy(larger);
+  return larger;
+}
+
+/** The last position at or before `at` that is not inside a UTF-8 character. */
+function characterBoundary(bytes: Buffer, at: number): number {
+  for (let back = 0; back < 4 && at - back > 0; back += 1) {
+    if (((bytes[at - back] ?? 0) & 0xc0) !== 0x80) return at - back;
+  }
+  return at;
+}

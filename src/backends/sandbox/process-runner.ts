@@ -1,0 +1,251 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { constants } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import { errorMessage } from "../../core/errors.ts";
+import type { ExecuteResponse } from "../backend.ts";
+import { CommandOutput } from "./command-output.ts";
+import { ProcessGuard } from "./process-guard.ts";
+
+/** A program to start, with everything it gets. */
+export interface ProcessRequest {
+  file: string;
+  args: readonly string[];
+  /** The whole environment; nothing is added. */
+  env: Readonly<Record<string, string>>;
+  cwd?: string;
+  /** Bytes of output that are kept. */
+  maxOutputBytes: number;
+  onOutput?(chunk: string): void;
+}
+
+export interface ProcessLimits {
+  /** Seconds. */
+  timeout: number;
+  signal?: AbortSignal;
+}
+
+/** A process group at work. */
+export interface RunningProcess {
+  readonly output: CommandOutput;
+  /** Resolved when the program has ended and what it wrote is in `output`; never rejected. */
+  readonly ended: Promise<ProcessEnd>;
+  /** Asks the whole group to end, and kills it when it has not after two seconds. */
+  terminate(): void;
+}
+
+/** `failure`: why the program could not be started. */
+export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: string };
+
+const KILL_AFTER_MS = 2000;
+/** How long a group that was asked to end may take to write its last words before the answer is given. */
+const LAST_WORDS_MS = 200;
+const TIMEOUT_EXIT_CODE = 124;
+const SIGNAL_EXIT_BASE = 128;
+
+/**
+ * Starts programs, each as a process group of its own with standard input closed, and owns them: what is
+ * left of them ends with `close`, with this process, and, with `guarded`, also when this process is killed.
+ */
+export class ProcessRunner {
+  readonly #groups = new Set<ProcessGroup>();
+  readonly #guard: ProcessGuard | undefined;
+  readonly #onExit = (): void => this.#killAll();
+
+  /** `guarded`: for programs that do not die with their parent by themselves. */
+  constructor({ guarded }: { guarded: boolean }) {
+    this.#guard = guarded ? new ProcessGuard() : undefined;
+  }
+
+  start(request: ProcessRequest): RunningProcess {
+    const group = new ProcessGroup(request, (gone) => this.#forget(gone));
+    if (group.id !== undefined) {
+      if (this.#groups.size === 0) process.on("exit", this.#onExit);
+      this.#groups.add(group);
+      this.#guard?.add(group.id);
+    }
+    return group;
+  }
+
+  /**
+   * Runs a program to its end. On a timeout or an abort its group is ended and the answer is what was
+   * written until then, even when a descendant lives on and holds the output open.
+   */
+  async run(request: ProcessRequest, { timeout, signal }: ProcessLimits): Promise<ExecuteResponse> {
+    const running = this.start(request);
+    const timer = new AbortController();
+    const stopped = stopReason(timeout, signal, timer.signal);
+    const first = await Promise.race([running.ended, stopped]);
+    timer.abort();
+    if (typeof first !== "string") return finished(running.output, first);
+    running.terminate();
+    const rest = new AbortController();
+    const lastWords = delay(LAST_WORDS_MS, undefined, { signal: rest.signal }).catch(() => undefined);
+    await Promise.race([running.ended, lastWords]);
+    rest.abort();
+    running.output.finish();
+    const { truncated } = running.output;
+    const output = outputText(running.output);
+    if (first === "aborted") return { output, exitCode: null, truncated };
+    const notice = `Error: Command timed out after ${timeout} seconds.`;
+    return { output: withLine(output, notice), exitCode: TIMEOUT_EXIT_CODE, truncated, timedOut: true };
+  }
+
+  /** Ends everything that was started and still lives. */
+  async close(): Promise<void> {
+    const groups = [...this.#groups];
+    for (const group of groups) group.terminate();
+    const timer = new AbortController();
+    const patience = delay(LAST_WORDS_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+    await Promise.race([Promise.all(groups.map(({ ended }) => ended)), patience]);
+    timer.abort();
+    this.#killAll();
+    this.#guard?.close();
+  }
+
+  #killAll(): void {
+    for (const group of this.#groups) group.kill();
+  }
+
+  #forget(group: ProcessGroup): void {
+    this.#groups.delete(group);
+    if (group.id !== undefined) this.#guard?.remove(group.id);
+    if (this.#groups.size === 0) process.off("exit", this.#onExit);
+  }
+}
+
+/** One started program with all of its descendants that stay in its group. */
+class ProcessGroup implements RunningProcess {
+  readonly output: CommandOutput;
+  readonly ended: Promise<ProcessEnd>;
+  /** Undefined when the program could not be started. */
+  readonly id: number | undefined;
+  readonly #forget: (group: ProcessGroup) => void;
+  #leaderEnded = false;
+  #killTimer: NodeJS.Timeout | undefined;
+
+  constructor(request: ProcessRequest, forget: (group: ProcessGroup) => void) {
+    this.output = new CommandOutput(request.maxOutputBytes, request.onOutput?.bind(request));
+    this.#forget = forget;
+    const child = spawn(request.file, request.args, {
+      env: request.env,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+      ...(request.cwd === undefined ? {} : { cwd: request.cwd }),
+    });
+    this.id = child.pid;
+    child.stdout?.on("data", (bytes: Buffer) => this.output.add("stdout", bytes));
+    child.stderr?.on("data", (bytes: Buffer) => this.output.add("stderr", bytes));
+    this.ended = endOf(child).then((end) => {
+      this.output.finish();
+      this.#leave(child);
+      return end;
+    });
+  }
+
+  terminate(): void {
+    this.#signal("SIGTERM");
+    this.#killTimer ??= setTimeout(() => this.kill(), KILL_AFTER_MS).unref();
+  }
+
+  kill(): void {
+    this.#signal("SIGKILL");
+    clearTimeout(this.#killTimer);
+    this.#forget(this);
+  }
+
+  /** The program has ended. Descendants may live on: their output is read and dropped, and they are kept in mind. */
+  #leave(child: ChildProcess): void {
+    this.#leaderEnded = true;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.removeAllListeners("data").resume();
+      // A socket to the child, which must not keep this process alive.
+      if (stream !== null && "unref" in stream && typeof stream.unref === "function") stream.unref();
+    }
+    if (this.#isGone()) {
+      clearTimeout(this.#killTimer);
+      this.#forget(this);
+    }
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    if (this.id === undefined || this.#isReused()) return;
+    tryKill(-this.id, signal);
+  }
+
+  #isGone(): boolean {
+    return this.id === undefined || !tryKill(-this.id, 0);
+  }
+
+  /** The number of a group is not given away while it has members; a leader that is back is another's. */
+  #isReused(): boolean {
+    return this.#leaderEnded && this.id !== undefined && tryKill(this.id, 0);
+  }
+}
+
+/** Whether there was anything to send `signal` to. */
+function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(target, signal);
+  } catch (error) {
+    // Someone else's process: it is there, and not to be touched.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
+
+/** When the program has ended and everything it wrote has been read. */
+function endOf(child: ChildProcess): Promise<ProcessEnd> {
+  return new Promise((resolve) => {
+    let end: ProcessEnd | undefined;
+    const settle = (): void => {
+      if (end !== undefined) resolve(end);
+    };
+    child.once("error", (error) => {
+      end ??= { exitCode: null, failure: errorMessage(error) };
+      settle();
+    });
+    child.once("exit", (code, signal) => {
+      end ??= { exitCode: code ?? SIGNAL_EXIT_BASE + (signal === null ? 0 : constants.signals[signal]) };
+      // What was written before the exit is in the pipes and is read within one full turn of the event
+      // loop. Waiting for their end instead would wait for descendants that hold them open.
+      setImmediate(() => setImmediate(settle));
+    });
+    child.once("close", settle);
+  });
+}
+
+/** Resolved when one of both happens; stays open when `settled` aborts first. */
+function stopReason(
+  timeout: number,
+  signal: AbortSignal | undefined,
+  settled: AbortSignal,
+): Promise<"timeout" | "aborted"> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve("timeout"), timeout * 1000);
+    settled.addEventListener("abort", () => clearTimeout(timer), { once: true });
+    if (signal === undefined) return;
+    if (signal.aborted) resolve("aborted");
+    else signal.addEventListener("abort", () => resolve("aborted"), { once: true, signal: settled });
+  });
+}
+
+function finished(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
+  const { truncated } = output;
+  const text = outputText(output);
+  if ("failure" in end) {
+    return {
+      output: withLine(text, `Error: The command could not be started: ${end.failure}`),
+      exitCode: 127,
+      truncated,
+    };
+  }
+  return { output: text, exitCode: end.exitCode, truncated };
+}
+
+/** The output, and where it was cut. */
+export function outputText(output: CommandOutput): string {
+  const text = output.text();
+  return output.truncated ? withLine(text, `... Output truncated at ${output.limit} bytes.`) : text;
+}
+
+const withLine = (text: string, line: string): string =>
+  text === "" || text.endsWith("\n") ? text + line : `${text}\n${line}`;
