@@ -1,0 +1,133 @@
+import {
+  AsyncBatchedStore,
+  InMemoryStore,
+  type Operation,
+  type OperationResults,
+} from "@langchain/langgraph-checkpoint";
+import { describe, expect, it } from "vitest";
+import { storeMissing } from "../../src/backends/errors.ts";
+import { StoreBackend } from "../../src/backends/store.ts";
+import { snapshotFiles } from "../../src/backends/thread-files.ts";
+import { ConfigurationError } from "../../src/core/errors.ts";
+
+/** A store that notes what is asked of it. */
+class NotingStore extends InMemoryStore {
+  readonly operations: Operation[] = [];
+
+  override async batch<Op extends readonly Operation[]>(operations: Op): Promise<OperationResults<Op>> {
+    this.operations.push(...operations);
+    return super.batch(operations);
+  }
+}
+
+const runtime = (store: InMemoryStore | undefined, assistantId?: string) => ({
+  files: snapshotFiles(),
+  ...(store === undefined ? {} : { store }),
+  ...(assistantId === undefined ? {} : { assistantId }),
+});
+
+describe("StoreBackend", () => {
+  it("shares files between threads, apart by assistant", async () => {
+    const store = new InMemoryStore();
+    await new StoreBackend(runtime(store, "one")).write("/a.md", "a");
+    expect((await new StoreBackend(runtime(store, "one")).read("/a.md")).content).toBe("a");
+    expect((await new StoreBackend(runtime(store, "two")).read("/a.md")).code).toBe("not_found");
+    expect((await new StoreBackend(runtime(store)).read("/a.md")).code).toBe("not_found");
+    expect(await store.get(["one", "filesystem"], "/a.md")).toMatchObject({
+      value: { content: "a", mimeType: "text/markdown" },
+    });
+  });
+
+  it("keeps files where the namespace says", async () => {
+    const store = new InMemoryStore();
+    await new StoreBackend({ store, namespace: ["memories", "user@x:1~+_-"] }).write("/a.md", "a");
+    expect(await store.get(["memories", "user@x:1~+_-"], "/a.md")).not.toBeNull();
+    const namespace = (rt: { threadId?: string } | undefined) => ["by-thread", rt?.threadId ?? "none"];
+    await new StoreBackend({ ...runtime(store), threadId: "t1" }, { namespace }).write("/b.md", "b");
+    expect(await store.get(["by-thread", "t1"], "/b.md")).not.toBeNull();
+  });
+
+  it.each([[[]], [["a/b"]], [["a", ""]], [["a b"]], [["ä"]], [["with.period"]]])(
+    "refuses the namespace %j",
+    async (namespace) => {
+      const backend = new StoreBackend({ store: new InMemoryStore(), namespace });
+      await expect(backend.write("/a.md", "a")).rejects.toThrow(ConfigurationError);
+    },
+  );
+
+  it("does not see namespaces that start alike, nor foreign items", async () => {
+    const store = new InMemoryStore();
+    await store.put(["filesystem", "sub"], "/deeper.md", { content: "x", created_at: "", modified_at: "" });
+    await store.put(["filesystem2"], "/other.md", { content: "x", created_at: "", modified_at: "" });
+    await store.put(["filesystem"], "/number.md", { content: 7 });
+    await store.put(["filesystem"], "settings", { colour: "blue" });
+    const backend = new StoreBackend({ store });
+    await backend.write("/own.md", "x");
+    expect((await backend.glob("**")).files?.map(({ path }) => path)).toEqual(["/own.md"]);
+    expect((await backend.read("/number.md")).code).toBe("not_found");
+  });
+
+  it("touches one item for an operation on one file", async () => {
+    const store = new NotingStore();
+    const backend = new StoreBackend({ store });
+    await backend.write("/a.md", "a");
+    await backend.read("/a.md");
+    await backend.readRaw("/a.md");
+    await backend.edit("/a.md", "a", "b");
+    await backend.grep("b", "/a.md");
+    await backend.ls("/a.md");
+    await backend.downloadFiles(["/a.md"]);
+    await backend.delete("/a.md");
+    expect(store.operations.length).toBeGreaterThan(8);
+    expect(store.operations.every((operation) => "key" in operation && operation.key === "/a.md")).toBe(true);
+  });
+
+  it("lists more files than one page holds", async () => {
+    const store = new NotingStore();
+    const backend = new StoreBackend({ store });
+    for (let index = 0; index < 1201; index += 1) {
+      await store.put(["filesystem"], `/n/${index}.md`, { content: "hit", created_at: "", modified_at: "" });
+    }
+    expect((await backend.ls("/n")).files).toHaveLength(1201);
+    expect((await backend.grep("hit", "/", null, 2000)).matches).toHaveLength(1201);
+    const limits = store.operations.flatMap((operation) => ("limit" in operation ? [operation.limit] : []));
+    expect(Math.max(...limits.map(Number))).toBeLessThan(1201);
+  });
+
+  it("works on the store a running graph hands out", async () => {
+    const store = new AsyncBatchedStore(new InMemoryStore());
+    store.start();
+    const backend = new StoreBackend({ store });
+    await backend.write("/a.md", "a");
+    expect((await backend.read("/a.md")).content).toBe("a");
+    await store.stop();
+  });
+
+  it("keeps bytes in JSON", async () => {
+    const store = new InMemoryStore();
+    const backend = new StoreBackend({ store });
+    const bytes = Uint8Array.from([0, 200, 255]);
+    await backend.uploadFiles([["/a.txt", bytes]]);
+    const item = await store.get(["filesystem"], "/a.txt");
+    expect(JSON.parse(JSON.stringify(item?.value))).toEqual(item?.value);
+    expect((await backend.downloadFiles(["/a.txt"]))[0]?.content).toEqual(bytes);
+  });
+
+  it("says when there is no store", async () => {
+    expect(await new StoreBackend(runtime(undefined)).read("/a.md")).toEqual(storeMissing());
+    expect(await new StoreBackend().ls("/")).toEqual(storeMissing());
+  });
+
+  it("gives a failing store a text without its details", async () => {
+    class BrokenStore extends InMemoryStore {
+      override batch(): Promise<never> {
+        return Promise.reject(new Error("connect ECONNREFUSED postgres://user:password@host"));
+      }
+    }
+    const result = await new StoreBackend({ store: new BrokenStore() }).read("/a.md");
+    expect(result).toEqual({
+      code: "io",
+      error: "'/a.md' could not be accessed: the store failed; try again",
+    });
+  });
+});
