@@ -131,7 +131,8 @@ class ToolBinder {
  */
 function withSafeIds(reply: AIMessage, messages: readonly BaseMessage[]): AIMessage {
   const taken = new Set(messages.map(({ id }) => id));
-  if (!reply.id || taken.has(reply.id)) reply.id = randomUUID();
+  // An id that is only assigned is not stored with the message.
+  reply._updateId(!reply.id || taken.has(reply.id) ? randomUUID() : reply.id);
   const used = new Set<string>();
   for (const message of messages) {
     if (AIMessage.isInstance(message)) for (const call of message.tool_calls ?? []) used.add(call.id ?? "");

@@ -37,6 +37,8 @@ const VALUES_PER_TURN = 64;
  * as they are, and the history of delta channels read by one query instead of one per ancestor.
  */
 export class SqliteCheckpointer extends SqliteSaver {
+  /** Results that are being stored or could not be, by checkpoint and task. */
+  private readonly underWay = new Map<string, Map<string, Promise<void>>>();
   private readonly sql: CheckpointStatements;
   private readonly readOne: Transaction<ReadCheckpoint>;
   private readonly putAll: Transaction<(put: PutWrite, writes: readonly WriteFields[]) => void>;
@@ -97,6 +99,10 @@ export class SqliteCheckpointer extends SqliteSaver {
       this.serde.dumpsTyped(copyCheckpoint(checkpoint)),
       this.serde.dumpsTyped(metadata),
     ]);
+    // LangGraph starts to store a checkpoint while results it was made from are still on their way.
+    const before = keyOf(threadId, namespace, parent);
+    await Promise.all([...(this.underWay.get(before)?.values() ?? [])]);
+    this.underWay.delete(before);
     if (type !== metadataType) throw new Error("A checkpoint and its metadata must have the same encoding.");
     this.sql.putCheckpoint.run(threadId, namespace, checkpoint.id, parent ?? null, type, state, facts);
     return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
@@ -106,6 +112,17 @@ export class SqliteCheckpointer extends SqliteSaver {
     const { threadId, namespace, checkpointId } = addressOf(config);
     if (threadId === undefined) throw missing("thread_id");
     if (checkpointId === undefined) throw missing("checkpoint_id");
+    const storing = this.storeWrites([threadId, namespace, checkpointId, taskId], writes);
+    const key = keyOf(threadId, namespace, checkpointId);
+    const tasks = this.underWay.get(key) ?? new Map<string, Promise<void>>();
+    this.underWay.set(key, tasks.set(taskId, storing));
+    await storing;
+    // What failed stays, until it is tried again: no checkpoint may follow that lacks it.
+    if (tasks.get(taskId) === storing) tasks.delete(taskId);
+    if (tasks.size === 0) this.underWay.delete(key);
+  }
+
+  private async storeWrites(address: WriteAddress, writes: PendingWrite[]): Promise<void> {
     // A task's own results are written once; errors, interrupts and answers replace the earlier ones.
     const replaces = writes.every(([channel]) => channel in WRITES_IDX_MAP);
     const put = replaces ? this.sql.replaceWrite : this.sql.addWrite;
@@ -115,7 +132,6 @@ export class SqliteCheckpointer extends SqliteSaver {
         return { position: WRITES_IDX_MAP[channel] ?? index, channel, type, data };
       }),
     );
-    const address = [threadId, namespace, checkpointId, taskId] as const;
     this.putAll.immediate(
       put,
       rows.map(({ position, channel, type, data }) => [...address, position, channel, type, data]),
@@ -176,6 +192,12 @@ type ReadCheckpoint = (
   namespace: string,
   checkpointId: string | undefined,
 ) => { row: CheckpointRow; writes: WriteRow[] } | undefined;
+
+/** Thread, namespace, checkpoint and task. */
+type WriteAddress = readonly [string, string, string, string];
+
+const keyOf = (...address: [thread: string, namespace: string, checkpoint: string | undefined]): string =>
+  JSON.stringify(address);
 
 interface Address {
   threadId?: string;

@@ -227,12 +227,13 @@ test("a crash amid subagents repeats none of their finished calls, and their app
   ).toHaveLength(2);
 });
 
-test("a run that could not be stored for a while goes on when it can", async () => {
+test("a run that could not be stored for a while goes on when it can, and repeats nothing", async () => {
   const file = databaseFile();
+  const notes: string[] = [];
   const reached = deferred();
   const release = deferred();
   const gaveUp = deferred();
-  const slow = noteTool([], () => {
+  const slow = noteTool(notes, () => {
     reached.resolve();
     return release.promise;
   });
@@ -246,7 +247,9 @@ test("a run that could not be stored for a while goes on when it can", async () 
   await gaveUp.promise;
   expect((await server.service.view(ME, run.id))?.run.status).toBe("working");
   server.database.pragma("query_only = OFF");
-  expect((await reach(server.service, run.id, "completed")).run.answer).toBe("noted a");
+  const { run: ended } = await reach(server.service, run.id, "completed");
+  expect(ended.answer).toMatch(/^Error: The server stopped while note was at work/);
+  expect(notes).toEqual(["a"]);
 });
 
 test("what does not stop when its server closes is shut out, and goes on elsewhere", async () => {
