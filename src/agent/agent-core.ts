@@ -44,7 +44,7 @@ export interface Agent {
 export type AgentInput =
   /** A new task. Handed over again for the same run it is not added twice: the run goes on. */
   | { kind: "task"; task: string }
-  /** Answers by interrupt id; those left out stay open. */
+  /** Answers by interrupt id; requests whose answers are left out, or do not fit, stay open. */
   | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
   /** Go on from the last checkpoint. */
   | { kind: "continue" };
@@ -131,7 +131,10 @@ async function graphInput(
   input: AgentInput,
   { threadId, runId }: { threadId: string; runId: string },
 ): Promise<Command<unknown, Partial<AgentState>, "__start__"> | Partial<AgentState> | null> {
-  if (input.kind === "resume") return new Command({ resume: { ...input.answers } });
+  if (input.kind === "resume") {
+    const answers = await agent.graph.fittingAnswers({ thread_id: threadId }, input.answers);
+    return Object.keys(answers).length === 0 ? null : new Command({ resume: answers });
+  }
   const { values } = await agent.graph.getState({ configurable: { thread_id: threadId } });
   const messages: ReadonlyArray<{ id?: string }> = values["messages"] ?? [];
   if (messages.some(({ id }) => id === runId)) return null;

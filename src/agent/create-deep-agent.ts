@@ -6,10 +6,12 @@ import { silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
 import { channelsOf } from "./channels.ts";
-import { buildGraph, type CompiledAgentGraph } from "./graph.ts";
+import { DeepAgentGraph } from "./deep-agent-graph.ts";
+import { buildGraph } from "./graph.ts";
 import { LazyModel } from "./lazy-model.ts";
 import { gatesAnything, mainStack, subagentStack } from "./stack.ts";
 import { joinSystem, type Middleware } from "./middleware/middleware.ts";
+import type { EditCheck } from "./pending.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 import { BASE_PROMPT, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
 import { builtInChannels } from "./state.ts";
@@ -21,7 +23,7 @@ const GENERAL_PURPOSE = "general-purpose";
 
 /** A deep agent: its graph, and the tools it was built with. */
 export interface DeepAgent {
-  readonly graph: CompiledAgentGraph;
+  readonly graph: DeepAgentGraph;
   readonly tools: ReadonlyMap<string, AgentTool>;
 }
 
@@ -32,7 +34,7 @@ export interface DeepAgent {
  *
  * @throws ConfigurationError for parameters that contradict each other.
  */
-export function createDeepAgent(params: DeepAgentParams = {}): CompiledAgentGraph {
+export function createDeepAgent(params: DeepAgentParams = {}): DeepAgentGraph {
   return assembleDeepAgent(params).graph;
 }
 
@@ -86,8 +88,16 @@ function assemble(
     recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
     maxConcurrency: params.limits?.parallelTools ?? DEFAULT_PARALLEL,
   });
-  return { graph: configured, tools };
+  return { graph: DeepAgentGraph.from(configured, editCheck(tools)), tools };
 }
+
+/** Arguments a person changed are checked against the tools of the agent itself; subagents check theirs. */
+const editCheck =
+  (tools: ReadonlyMap<string, AgentTool>): EditCheck =>
+  ({ agent = [] }, name, args) => {
+    if (agent.length > 0) return undefined;
+    return tools.get(name)?.validate(args) ?? { ok: false, message: `${name} is not a tool of this agent` };
+  };
 
 /** The file tools know from the model's profile which media it takes. */
 function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {

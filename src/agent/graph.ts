@@ -15,12 +15,11 @@ import {
 import type { AgentParts } from "./agent-parts.ts";
 import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
 import { type AfterReply, createModelNode, nextTasks } from "./model-node.ts";
-import type { AgentState, JumpTarget } from "./state.ts";
+import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
 import { agentRuntime } from "./step.ts";
 import { createToolNode } from "./tool-node.ts";
 
 const MODEL = "model";
-const TOOLS = "tools";
 const BEFORE_AGENT = "before_agent";
 const BEFORE_MODEL = "before_model";
 const AFTER_MODEL = "after_model";

@@ -10,6 +10,9 @@ import type { Todo } from "../tools/tool.ts";
  */
 export type FilesState = Readonly<Record<string, FileData | null>>;
 
+/** Name of the graph node that runs tool calls, one task each. */
+export const TOOLS = "tools";
+
 /** Where a hook may send the agent instead of the usual next step. */
 export type JumpTarget = "model" | "tools" | "end";
 

@@ -1,0 +1,69 @@
+import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
+import type { AgentState } from "./state.ts";
+import { answerProblem, answersById, type EditCheck, openInterrupts } from "./pending.ts";
+
+type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
+type Options = Parameters<Base["_streamIterator"]>[1];
+type Chunks = ReturnType<Base["_streamIterator"]>;
+
+/** Everything LangGraph makes a compiled graph of; `withConfig` copies a graph by its own fields. */
+type Fields = ConstructorParameters<
+  typeof CompiledStateGraph<AgentState, Partial<AgentState>, "__start__">
+>[0] & {
+  checkEdit: EditCheck;
+};
+
+/** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt it was given to. */
+export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<AgentState>> {
+  readonly checkEdit: EditCheck;
+
+  constructor(fields: Fields) {
+    super(fields);
+    this.checkEdit = fields.checkEdit;
+  }
+
+  /** The same graph, with checked answers. */
+  static from(graph: Pick<Base, "builder">, checkEdit: EditCheck): DeepAgentGraph {
+    // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
+    return new DeepAgentGraph({ ...graph, checkEdit } as unknown as Fields);
+  }
+
+  override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], options?: Options): Chunks {
+    const checked =
+      isCommand(input) && input.resume !== undefined ? await this.#checked(input, options) : input;
+    yield* super._streamIterator(checked, options);
+  }
+
+  /**
+   * Those of `answers` whose interrupts are open and that fit them. The others were taken before, by a
+   * process that ended since, or leave their interrupts open.
+   */
+  async fittingAnswers(
+    configurable: Record<string, unknown>,
+    answers: Readonly<Record<string, unknown>>,
+  ): Promise<Record<string, unknown>> {
+    if (typeof this.checkpointer !== "object") return { ...answers };
+    const open = await openInterrupts(this.checkpointer, configurable);
+    const fitting = open.filter(
+      (interrupt) =>
+        interrupt.id in answers &&
+        answerProblem(interrupt, answers[interrupt.id], this.checkEdit) === undefined,
+    );
+    return Object.fromEntries(fitting.map(({ id }) => [id, answers[id]]));
+  }
+
+  async #checked(command: Command, options: Options): Promise<Command> {
+    const configurable = { ...this.config?.configurable, ...options?.configurable };
+    // A graph inside another one keeps its thread with the outer graph's checkpointer.
+    const inherited = configurable["__pregel_checkpointer"] as BaseCheckpointSaver | undefined;
+    const checkpointer = inherited ?? this.checkpointer;
+    if (typeof checkpointer !== "object") return command;
+    const open = await openInterrupts(checkpointer, configurable);
+    const { update, goto } = command;
+    return new Command({
+      resume: answersById(command.resume, open, this.checkEdit),
+      ...(update === undefined ? {} : { update }),
+      ...(goto === undefined ? {} : { goto }),
+    });
+  }
+}

@@ -1,0 +1,123 @@
+import type { BaseCheckpointSaver } from "@langchain/langgraph";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { ConfigurationError } from "../core/errors.ts";
+import { TOOLS } from "./state.ts";
+import type { ValidatedArgs } from "./agent-tool.ts";
+import type { HitlRequest, HitlResponse } from "./events.ts";
+import { responseProblem } from "./middleware/human-in-the-loop.ts";
+
+/** Channels of LangGraph's own; a write to any other one says that a task has finished. */
+const INTERRUPT = "__interrupt__";
+const UNFINISHED = new Set([INTERRUPT, "__resume__", "__error__"]);
+const INTERRUPT_ID = /^[0-9a-f]{32}$/;
+
+/** An open interrupt of a thread: a request for approval, or whatever a tool of the user asked. */
+export interface OpenInterrupt {
+  readonly id: string;
+  readonly value: unknown;
+}
+
+/**
+ * What waits for an answer in a thread, subagents included. Read from the checkpoints, because LangGraph's
+ * `getState` goes on listing answered interrupts while others of the same step are open.
+ */
+export async function openInterrupts(
+  checkpointer: BaseCheckpointSaver,
+  configurable: RunnableConfig["configurable"],
+): Promise<OpenInterrupt[]> {
+  const { checkpoint_ns = "" } = configurable ?? {};
+  const writes = (await checkpointer.getTuple({ configurable: address(configurable) }))?.pendingWrites ?? [];
+  const finished = new Set(writes.filter(([, channel]) => !UNFINISHED.has(channel)).map(([task]) => task));
+  const open = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
+  const found = await Promise.all(
+    open.map(async ([task, , interrupt]) => {
+      // A task keeps only the last interrupt of the subagent it runs; the subagent's checkpoint has all.
+      const inner = [checkpoint_ns, `${TOOLS}:${task}`].filter((part) => part !== "").join("|");
+      const nested = await openInterrupts(checkpointer, {
+        thread_id: configurable?.["thread_id"],
+        checkpoint_ns: inner,
+      });
+      return nested.length > 0 ? nested : [interrupt as { id?: string; value?: unknown }]; // what LangGraph writes there
+    }),
+  );
+  return found.flat().flatMap(({ id, value }) => (id ? [{ id, value }] : []));
+}
+
+function address(configurable: RunnableConfig["configurable"]): Record<string, unknown> {
+  const { thread_id, checkpoint_id, checkpoint_ns = "" } = configurable ?? {};
+  return { thread_id, checkpoint_ns, ...(checkpoint_id === undefined ? {} : { checkpoint_id }) };
+}
+
+/** Checks the arguments of an edited call; `undefined` where the tools of the asking agent are not known. */
+export type EditCheck = (request: HitlRequest, tool: string, args: unknown) => ValidatedArgs | undefined;
+
+/**
+ * Answers by interrupt id, from what a caller resumes with: such a record, or a bare answer when exactly
+ * one interrupt is open. LangGraph alone would hand a bare answer to every open interrupt.
+ *
+ * @throws ConfigurationError for an answer that fits no open interrupt; nothing was run then, and every
+ *   interrupt stays open.
+ */
+export function answersById(
+  resume: unknown,
+  open: readonly OpenInterrupt[],
+  checkEdit: EditCheck,
+): Record<string, unknown> {
+  const answers = isRecordOfAnswers(resume, open) ? resume : { [theOnly(open)]: resume };
+  for (const [id, answer] of Object.entries(answers)) {
+    const interrupt = open.find((candidate) => candidate.id === id);
+    if (!interrupt) throw new ConfigurationError("INTERRUPT_NOT_PENDING", `Interrupt ${id} is not pending.`);
+    const problem = answerProblem(interrupt, answer, checkEdit);
+    if (problem !== undefined) {
+      throw new ConfigurationError(
+        "INVALID_ANSWER",
+        `${problem} Interrupt ${id} stays open; answer it again.`,
+      );
+    }
+  }
+  return answers;
+}
+
+/** What is wrong with the answer to an open interrupt; anything goes where no approval was asked for. */
+export function answerProblem(
+  { value }: OpenInterrupt,
+  answer: unknown,
+  checkEdit: EditCheck,
+): string | undefined {
+  if (!isRequest(value)) return undefined;
+  const problem = responseProblem(value, answer);
+  if (problem !== undefined) return problem;
+  for (const decision of (answer as HitlResponse).decisions) {
+    if (decision.type !== "edit") continue;
+    const checked = checkEdit(value, decision.editedAction.name, decision.editedAction.args);
+    if (checked?.ok === false) return checked.message.replace(/\.?$/, ".");
+  }
+  return undefined;
+}
+
+function isRequest(value: unknown): value is HitlRequest {
+  return typeof value === "object" && value !== null && "actionRequests" in value;
+}
+
+function isRecordOfAnswers(
+  resume: unknown,
+  open: readonly OpenInterrupt[],
+): resume is Record<string, unknown> {
+  if (typeof resume !== "object" || resume === null || Array.isArray(resume)) return false;
+  const keys = Object.keys(resume);
+  return keys.some((key) => open.some(({ id }) => id === key)) || keys.some((key) => INTERRUPT_ID.test(key));
+}
+
+function theOnly(open: readonly OpenInterrupt[]): string {
+  const [first, ...others] = open;
+  if (!first) {
+    throw new ConfigurationError("NOTHING_PENDING", "Nothing waits for an answer in this thread.");
+  }
+  if (others.length > 0) {
+    throw new ConfigurationError(
+      "SEVERAL_APPROVALS_PENDING",
+      `Several approvals are pending; answer by interrupt id: ${open.map(({ id }) => id).join(", ")}`,
+    );
+  }
+  return first.id;
+}
