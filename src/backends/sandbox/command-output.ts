@@ -96,7 +96,7 @@ function grown(bytes: Buffer, length: number): Buffer {
 
 /** The last position at or before `at` that is not inside a UTF-8 character. */
 function characterBoundary(bytes: Buffer, at: number): number {
-  for (let back = 0; back < 4 && at - back > 0; back += 1) {
+  for (let back = 0; back < 4 && at >= back; back += 1) {
     if (((bytes[at - back] ?? 0) & 0xc0) !== 0x80) return at - back;
   }
   return at;

@@ -15,7 +15,7 @@ export interface ProcessRequest {
   cwd?: string;
   /** Bytes of output that are kept. */
   maxOutputBytes: number;
-  onOutput?(chunk: string): void;
+  onOutput?: (chunk: string) => void;
 }
 
 export interface ProcessLimits {
@@ -107,7 +107,7 @@ export class ProcessRunner {
   }
 
   #forget(group: ProcessGroup): void {
-    this.#groups.delete(group);
+    if (!this.#groups.delete(group)) return;
     if (group.id !== undefined) this.#guard?.remove(group.id);
     if (this.#groups.size === 0) process.off("exit", this.#onExit);
   }
@@ -118,20 +118,19 @@ class ProcessGroup implements RunningProcess {
   readonly output: CommandOutput;
   readonly ended: Promise<ProcessEnd>;
   /** Undefined when the program could not be started. */
-  readonly id: number | undefined;
+  readonly id: number | undefined = undefined;
   readonly #forget: (group: ProcessGroup) => void;
   #leaderEnded = false;
   #killTimer: NodeJS.Timeout | undefined;
 
   constructor(request: ProcessRequest, forget: (group: ProcessGroup) => void) {
-    this.output = new CommandOutput(request.maxOutputBytes, request.onOutput?.bind(request));
+    this.output = new CommandOutput(request.maxOutputBytes, request.onOutput);
     this.#forget = forget;
-    const child = spawn(request.file, request.args, {
-      env: request.env,
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-      ...(request.cwd === undefined ? {} : { cwd: request.cwd }),
-    });
+    const child = spawnGroup(request);
+    if (typeof child === "string") {
+      this.ended = Promise.resolve({ exitCode: null, failure: child });
+      return;
+    }
     this.id = child.pid;
     child.stdout?.on("data", (bytes: Buffer) => this.output.add("stdout", bytes));
     child.stderr?.on("data", (bytes: Buffer) => this.output.add("stderr", bytes));
@@ -179,6 +178,20 @@ class ProcessGroup implements RunningProcess {
   /** The number of a group is not given away while it has members; a leader that is back is another's. */
   #isReused(): boolean {
     return this.#leaderEnded && this.id !== undefined && tryKill(this.id, 0);
+  }
+}
+
+/** The child, or why there is none: some failures are thrown at once, such as that of a command too long. */
+function spawnGroup({ file, args, env, cwd }: ProcessRequest): ChildProcess | string {
+  try {
+    return spawn(file, args, {
+      env,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+      ...(cwd === undefined ? {} : { cwd }),
+    });
+  } catch (error) {
+    return errorMessage(error);
   }
 }
 

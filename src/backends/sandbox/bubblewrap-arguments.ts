@@ -1,0 +1,125 @@
+import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { SHELL } from "./shell-executor.ts";
+
+/** A folder of this machine at a path inside the sandbox. */
+export interface SandboxMount {
+  folder: string;
+  at: string;
+}
+
+/** What a command in the sandbox sees and may use. */
+export interface SandboxShape {
+  /** The one place that commands may change. */
+  writable: SandboxMount;
+  readOnly: readonly SandboxMount[];
+  env: Readonly<Record<string, string>>;
+  /** Bytes of memory of one process. */
+  memory: number;
+  /** Processes and threads at one time. The kernel does not count those of a server that runs as root. */
+  processes: number;
+  /** Bytes that fit into `/tmp`, and into `/dev/shm`. */
+  scratch: number;
+  /** Whether this Bubblewrap limits scratch space and forbids nested user namespaces (0.8 and later). */
+  hasSizeLimits: boolean;
+}
+
+/** Folders of programs and libraries; some systems have them as links into `/usr`. */
+const SYSTEM_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"];
+
+/** What programs need of `/etc`. The rest stays outside: it names users, hosts and secrets. */
+const SYSTEM_FILES = [
+  "alternatives",
+  "ca-certificates",
+  "fonts",
+  "group",
+  "java-11-openjdk",
+  "java-17-openjdk",
+  "java-21-openjdk",
+  "ld.so.cache",
+  "ld.so.conf",
+  "ld.so.conf.d",
+  "localtime",
+  "magic",
+  "mime.types",
+  "nsswitch.conf",
+  "passwd",
+  "perl",
+  "protocols",
+  "python3",
+  "services",
+  "ssl/certs",
+  "ssl/openssl.cnf",
+  "terminfo",
+  "timezone",
+].map((name) => `/etc/${name}`);
+
+/** Who a server that runs as root is in the sandbox: programs expect more of root than it can do there. */
+const PLAIN_USER = "1000";
+
+/** Address space reserved is not memory used: several runtimes reserve far more than they touch. */
+const ADDRESS_SPACE_FACTOR = 16;
+const KIB = 1024;
+
+const ISOLATION =
+  "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv".split(
+    " ",
+  );
+
+/** Sets the limits, goes to the directory, and becomes the command. */
+const START = [
+  "ulimit -c 0",
+  'ulimit -d "$1"',
+  'ulimit -v "$2"',
+  '{ ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null',
+  'cd -- "$4" || exit 1',
+  'exec "$5" -c "$6"',
+].join("\n");
+
+/**
+ * The arguments of `bwrap` for one command: a file system of its own in which only the programs of this
+ * machine and the given folders exist, no network, no capabilities, no processes but its own, and an end
+ * together with its parent.
+ */
+export function bubblewrapArguments(shape: SandboxShape, command: string, cwd: string): string[] {
+  const { writable, readOnly, env, memory, processes } = shape;
+  return [
+    ISOLATION,
+    shape.hasSizeLimits ? ["--disable-userns"] : [],
+    process.getuid?.() === 0 ? ["--uid", PLAIN_USER, "--gid", PLAIN_USER] : [],
+    SYSTEM_FOLDERS.flatMap((path) => systemFolder(path)),
+    SYSTEM_FILES.flatMap((path) => ["--ro-bind-try", path, path]),
+    ["--proc", "/proc", "--dev", "/dev"],
+    scratch("/tmp", shape),
+    scratch("/dev/shm", shape),
+    readOnly.flatMap(({ folder, at }) => ["--ro-bind", folder, at]),
+    ["--bind", writable.folder, writable.at],
+    // For a server that runs as root the files of the kernel's settings would be its own, and writable.
+    ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"],
+    Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
+    ["--chdir", "/", "--", "/bin/sh", "-c", START, "sh"],
+    [kibibytes(memory), kibibytes(memory * ADDRESS_SPACE_FACTOR), String(processes), cwd, SHELL, command],
+  ].flat();
+}
+
+const kibibytes = (bytes: number): string => String(Math.floor(bytes / KIB));
+
+function systemFolder(path: string): string[] {
+  if (!existsSync(path)) return [];
+  return lstatSync(path).isSymbolicLink()
+    ? ["--symlink", readlinkSync(path), path]
+    : ["--ro-bind", path, path];
+}
+
+const scratch = (path: string, { hasSizeLimits, scratch }: SandboxShape): string[] => [
+  ...(hasSizeLimits ? ["--size", String(scratch)] : []),
+  "--tmpfs",
+  path,
+];
+
+/** Folders in which programs of the sandbox are found: those of `path` that it can see. */
+export function visiblePath(path: string, readOnly: readonly SandboxMount[]): string {
+  const seen = [...SYSTEM_FOLDERS, ...readOnly.filter(({ folder, at }) => folder === at).map(({ at }) => at)];
+  const isSeen = (entry: string): boolean =>
+    seen.some((folder) => entry === folder || entry.startsWith(`${folder}/`));
+  return [...new Set(path.split(":").filter((entry) => isSeen(entry)))].join(":");
+}

@@ -1,0 +1,169 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { realpathSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { promisify } from "node:util";
+import { errorMessage } from "../../core/errors.ts";
+import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import { type BackendFailure, directoryNotFound } from "../errors.ts";
+import { FilesystemBackend } from "../filesystem.ts";
+import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
+import {
+  bubblewrapArguments,
+  type SandboxMount,
+  type SandboxShape,
+  visiblePath,
+} from "./bubblewrap-arguments.ts";
+import { SYSTEM_PATH } from "./shell-environment.ts";
+import { type Launch, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
+
+export interface BubblewrapOptions extends ShellLimits {
+  /** The folder that commands may change. It must exist. */
+  rootDir: string;
+  /** Where commands see that folder; the same path they have in the agent's tree. Default `/workspace`. */
+  mountPath?: string;
+  /** More folders that commands may read. */
+  readOnly?: readonly SandboxMount[];
+  /** Environment of commands besides search path, home, language and terminal. */
+  env?: Readonly<Record<string, string>>;
+  /** MiB of memory of one process. Default 2048. */
+  memoryMb?: number;
+  /** Processes and threads of one command. Default 512. */
+  maxProcesses?: number;
+  /** MiB that fit into `/tmp`. Default 512. */
+  scratchMb?: number;
+  /** Larger files are not searched and not edited by the file tools. Default 10. */
+  maxFileSizeMb?: number;
+  /** Name or path of the program. Default `bwrap`. */
+  bwrap?: string;
+}
+
+const MIB = 1024 * 1024;
+const PROBE_TIMEOUT_MS = 10_000;
+const SIZE_LIMITS_SINCE = [0, 8] as const;
+
+/**
+ * A folder, and a shell that sees that folder and the programs of this machine and nothing else: no
+ * network, no other files, processes or environment. Linux only.
+ *
+ * Files are reached by virtual paths, `/x` being `x` in the folder; commands see the folder at
+ * `mountPath`. Made by `openBubblewrap`, which finds out first whether this machine can do that.
+ */
+export class BubblewrapBackend extends FilesystemBackend implements SandboxBackend {
+  readonly id: string;
+  readonly #executor: ShellExecutor;
+
+  constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
+    const { rootDir, maxFileSizeMb } = options;
+    super({ rootDir, virtualMode: true, ...(maxFileSizeMb === undefined ? {} : { maxFileSizeMb }) });
+    Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
+    this.id = `bubblewrap-${randomBytes(8).toString("hex")}`;
+    const shape = shapeOf(options, hasSizeLimits);
+    this.#executor = new ShellExecutor({
+      ...options,
+      guarded: false,
+      launch: (command, call) => launch(options.bwrap ?? "bwrap", shape, command, call),
+    });
+  }
+
+  execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {
+    return this.#executor.execute(command, options);
+  }
+
+  close(): Promise<void> {
+    return this.#executor.close();
+  }
+}
+
+export type OpenedBubblewrap =
+  | { ok: true; backend: BubblewrapBackend }
+  /** Why commands cannot be isolated here, and what to do about it. */
+  | { ok: false; reason: string };
+
+/** Tries the sandbox out, because an installed program says little: containers and kernels forbid it often. */
+export async function openBubblewrap(options: BubblewrapOptions): Promise<OpenedBubblewrap> {
+  const found = await probeBubblewrap(options);
+  if (!found.ok) return found;
+  return { ok: true, backend: new BubblewrapBackend(options, found.hasSizeLimits) };
+}
+
+export type BubblewrapProbe =
+  | { ok: true; version: string; hasSizeLimits: boolean }
+  | { ok: false; reason: string };
+
+/** Runs one command that does nothing, in the very sandbox that others would run in. */
+export async function probeBubblewrap(options: BubblewrapOptions): Promise<BubblewrapProbe> {
+  const program = options.bwrap ?? "bwrap";
+  if (process.platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
+  const run = (args: readonly string[]) =>
+    promisify(execFile)(program, args, { timeout: PROBE_TIMEOUT_MS, cwd: "/" });
+  let version: string;
+  try {
+    version = (await run(["--version"])).stdout.trim().replace(/^bubblewrap /, "");
+  } catch {
+    return { ok: false, reason: `${INSTALL} (the program ${program} was not found)` };
+  }
+  const hasSizeLimits = isAtLeast(version, SIZE_LIMITS_SINCE);
+  try {
+    const shape = shapeOf(options, hasSizeLimits);
+    await run(bubblewrapArguments(shape, "exit 0", shape.writable.at));
+    return { ok: true, version, hasSizeLimits };
+  } catch (error) {
+    const said = /bwrap: .*/.exec(errorMessage(error))?.[0] ?? "it ended with an error";
+    return {
+      ok: false,
+      reason: `Bubblewrap ${version} is installed but this system does not let it work (${said}). ${ALLOW}`,
+    };
+  }
+}
+
+const INSTALL =
+  "Bubblewrap is missing; install it with the system's package manager, such as apt-get install bubblewrap";
+const ALLOW = "It needs unprivileged user namespaces, which the kernel's settings or a container can forbid.";
+
+function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [ownMajor = 0, ownMinor = 0] = version.split(".").map(Number);
+  return ownMajor > major || (ownMajor === major && ownMinor >= minor);
+}
+
+function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxShape {
+  const { readOnly = [], memoryMb = 2048, maxProcesses = 512, scratchMb = 512 } = options;
+  const { LANG = "C.UTF-8" } = process.env;
+  return {
+    writable: {
+      folder: realpathSync.native(resolve(options.rootDir)),
+      at: withoutSlash(options.mountPath ?? "/workspace"),
+    },
+    readOnly,
+    env: {
+      PATH: visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, readOnly),
+      HOME: "/tmp",
+      TMPDIR: "/tmp",
+      LANG,
+      TERM: "dumb",
+      ...options.env,
+    },
+    memory: memoryMb * MIB,
+    processes: maxProcesses,
+    scratch: scratchMb * MIB,
+    hasSizeLimits,
+  };
+}
+
+function launch(
+  program: string,
+  shape: SandboxShape,
+  command: string,
+  { cwd, env }: Pick<ExecuteOptions, "cwd" | "env">,
+): Launch | BackendFailure {
+  const { folder, at } = shape.writable;
+  const valid = validatePath(cwd ?? "/");
+  if (!valid.ok) return { error: valid.error, code: valid.code };
+  if (statSync(folder, { throwIfNoEntry: false }) === undefined) return directoryNotFound("/");
+  const args = bubblewrapArguments(
+    { ...shape, env: { ...shape.env, ...env } },
+    command,
+    addPrefix(at, valid.path),
+  );
+  return { file: program, args, env: { PATH: process.env["PATH"] ?? SYSTEM_PATH }, cwd: "/" };
+}

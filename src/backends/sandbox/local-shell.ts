@@ -1,0 +1,64 @@
+import { randomBytes } from "node:crypto";
+import { realpathSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
+import { FilesystemBackend, type FilesystemOptions } from "../filesystem.ts";
+import { validatePath } from "../paths.ts";
+import { commandEnvironment, type EnvironmentOptions } from "./shell-environment.ts";
+import { SHELL, type ShellLimits, ShellExecutor } from "./shell-executor.ts";
+
+export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions, ShellLimits {}
+
+/**
+ * A directory, and the shell of this machine started in it. **No isolation**: `rootDir` holds the file
+ * tools only, commands reach whatever this user can. Close it when it is no longer needed: what commands
+ * left running ends then.
+ */
+export class LocalShellBackend extends FilesystemBackend implements SandboxBackend {
+  readonly id: string;
+  readonly #executor: ShellExecutor;
+
+  /** Throws `ConfigurationError` when `rootDir` is no directory. */
+  constructor(options: LocalShellOptions = {}) {
+    super(options);
+    Object.assign(this.capabilities, { executeOptions: true, isolation: "none" });
+    this.id = `local-${randomBytes(8).toString("hex")}`;
+    const rootDir = realpathSync.native(resolve(options.rootDir ?? "."));
+    const env = commandEnvironment(options);
+    this.#executor = new ShellExecutor({
+      ...options,
+      guarded: true,
+      launch: (command, { cwd, env: added }) => {
+        const directory = workingDirectory(rootDir, cwd, options.virtualMode === true);
+        if (typeof directory !== "string") return directory;
+        return { file: SHELL, args: ["-c", command], cwd: directory, env: { ...env, ...added } };
+      },
+    });
+  }
+
+  execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {
+    return this.#executor.execute(command, options);
+  }
+
+  close(): Promise<void> {
+    return this.#executor.close();
+  }
+}
+
+/** The directory a command starts in, as a path of this machine. */
+function workingDirectory(
+  rootDir: string,
+  cwd: string | undefined,
+  isVirtual: boolean,
+): string | BackendFailure {
+  if (cwd === undefined) return rootDir;
+  const valid = validatePath(cwd, { form: isVirtual ? "virtual" : "real" });
+  if (!valid.ok) return { error: valid.error, code: valid.code };
+  const directory = isVirtual ? join(rootDir, valid.path) : resolve(rootDir, valid.path);
+  try {
+    return statSync(directory).isDirectory() ? directory : notDirectory(valid.path);
+  } catch {
+    return directoryNotFound(valid.path);
+  }
+}

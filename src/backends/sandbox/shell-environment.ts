@@ -1,0 +1,47 @@
+/** Where programs are looked for when nothing else is said. */
+export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** What a command gets of the server's environment when it does not inherit it. */
+const PLAIN_NAMES = ["PATH", "HOME", "LANG", "TERM"] as const;
+
+/** Variables that commands do not get, as names in which `*` stands for anything. */
+const SECRET_NAMES: readonly string[] = [
+  "*API_KEY*",
+  "*ACCESS_KEY*",
+  "*PRIVATE_KEY*",
+  "*TOKEN*",
+  "*SECRET*",
+  "*PASSWORD*",
+  "*PASSWD*",
+  "*CREDENTIAL*",
+];
+
+export interface EnvironmentOptions {
+  /** Added to what a command gets; wins over what is inherited. */
+  env?: Readonly<Record<string, string>>;
+  /** `true`: everything the server has but `secretNames`. `false` (default): search path, home, language, terminal. */
+  inheritEnv?: boolean;
+  /** Names that are never inherited; `*` stands for anything. Default: those of keys, tokens and passwords. */
+  secretNames?: readonly string[];
+}
+
+/** The environment of a command that runs on this machine. */
+export function commandEnvironment(
+  { env = {}, inheritEnv = false, secretNames = SECRET_NAMES }: EnvironmentOptions,
+  own: NodeJS.ProcessEnv = process.env,
+): Record<string, string> {
+  const secrets = secretNames.map(nameMatcher);
+  const isInherited = inheritEnv
+    ? (name: string): boolean => !secrets.some((matches) => matches(name))
+    : (name: string): boolean => PLAIN_NAMES.some((plain) => plain === name);
+  const inherited = Object.entries(own).flatMap(([name, value]): [string, string][] =>
+    value !== undefined && isInherited(name) ? [[name, value]] : [],
+  );
+  return { PATH: SYSTEM_PATH, ...Object.fromEntries(inherited), ...env };
+}
+
+function nameMatcher(name: string): (candidate: string) => boolean {
+  const parts = name.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  const expression = new RegExp(`^${parts.join(".*")}$`, "i");
+  return (candidate) => expression.test(candidate);
+}

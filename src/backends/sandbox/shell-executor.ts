@@ -1,0 +1,67 @@
+import { existsSync } from "node:fs";
+import type { ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import type { BackendFailure } from "../errors.ts";
+import { type ProcessRequest, ProcessRunner } from "./process-runner.ts";
+
+/** Limits of every command; a call may ask for another time limit. */
+export interface ShellLimits {
+  /** Seconds. Default 120. */
+  timeout?: number;
+  /** Bytes of output that are kept. Default 100000. */
+  maxOutputBytes?: number;
+}
+
+/** The process that a command becomes. */
+export type Launch = Pick<ProcessRequest, "file" | "args" | "env" | "cwd">;
+
+export interface ShellExecutorOptions extends ShellLimits {
+  launch(command: string, options: Pick<ExecuteOptions, "cwd" | "env">): Launch | BackendFailure;
+  /** See `ProcessRunner`. */
+  guarded: boolean;
+}
+
+const DEFAULT_TIMEOUT = 120;
+const DEFAULT_OUTPUT_BYTES = 100_000;
+const MAX_TIMEOUT = 86_400;
+
+/** The shell that runs command lines: bash where there is one, because models write for it. */
+export const SHELL: string = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh";
+
+/** Runs command lines as processes of this machine, in whatever way `launch` makes them one. */
+export class ShellExecutor {
+  readonly #options: ShellExecutorOptions;
+  readonly #runner: ProcessRunner;
+
+  constructor(options: ShellExecutorOptions) {
+    this.#options = options;
+    this.#runner = new ProcessRunner({ guarded: options.guarded });
+  }
+
+  async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
+    const launch = this.#launch(command, options);
+    if ("error" in launch) return { output: `Error: ${launch.error}`, exitCode: 1, truncated: false };
+    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = this.#options;
+    const { signal } = options;
+    const onOutput = (chunk: string): void => options.onOutput?.(chunk);
+    return this.#runner.run(
+      { ...launch, maxOutputBytes, onOutput },
+      { timeout: this.#timeout(options.timeout), ...(signal === undefined ? {} : { signal }) },
+    );
+  }
+
+  /** Ends every command that runs, and what commands left behind. */
+  close(): Promise<void> {
+    return this.#runner.close();
+  }
+
+  #launch(command: string, options: ExecuteOptions): Launch | BackendFailure {
+    if (command.trim() === "") return { code: "unsupported", error: "Command must be a non-empty string." };
+    if (command.includes("\0")) return { code: "unsupported", error: "Command contains a NUL character." };
+    return this.#options.launch(command, options);
+  }
+
+  #timeout(asked: number | undefined): number {
+    const own = this.#options.timeout ?? DEFAULT_TIMEOUT;
+    return Math.min(asked !== undefined && asked > 0 ? asked : own, MAX_TIMEOUT);
+  }
+}

@@ -1,0 +1,234 @@
+import { linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { visiblePath } from "../../../src/backends/sandbox/bubblewrap-arguments.ts";
+import {
+  type BubblewrapBackend,
+  type BubblewrapOptions,
+  openBubblewrap,
+  probeBubblewrap,
+} from "../../../src/backends/sandbox/bubblewrap.ts";
+import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
+
+const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
+const whyNot = probe.ok ? "" : ` (${probe.reason})`;
+
+async function open(options: Partial<BubblewrapOptions> = {}): Promise<BubblewrapBackend & { root: string }> {
+  const root = folder();
+  const opened = await openBubblewrap({ rootDir: root, ...options });
+  if (!opened.ok) throw new Error(opened.reason);
+  onTestFinished(() => opened.backend.close());
+  return Object.assign(opened.backend, { root });
+}
+
+describe.skipIf(!probe.ok)(`BubblewrapBackend${whyNot}`, () => {
+  it("runs commands at the path under which the agent knows the folder", async () => {
+    const sandbox = await open();
+    await sandbox.write("/src/a.txt", "text\n");
+    expect(await sandbox.execute("pwd; cat src/a.txt")).toEqual({
+      output: "/workspace\ntext\n",
+      exitCode: 0,
+      truncated: false,
+    });
+    expect((await sandbox.execute("pwd", { cwd: "/src" })).output).toBe("/workspace/src\n");
+    await sandbox.execute("echo made > /workspace/b.txt");
+    expect((await sandbox.read("/b.txt")).content).toBe("made\n");
+    expect(sandbox.capabilities).toMatchObject({ isolation: "process", executeOptions: true });
+  });
+
+  it("says when the directory does not exist, and runs nothing", async () => {
+    const sandbox = await open();
+    const result = await sandbox.execute("touch /workspace/made", { cwd: "/none" });
+    expect(result.exitCode).toBe(1);
+    expect(result.output).toMatch(/\/workspace\/none/);
+    expect((await sandbox.ls("/")).files).toEqual([]);
+  });
+
+  it("lets nothing be changed but the folder and scratch space", async () => {
+    const sandbox = await open();
+    const outside = folder();
+    writeFileSync(join(outside, "secret"), "secret");
+    const paths = [
+      `${outside}/x`,
+      "/x",
+      "/usr/x",
+      "/etc/x",
+      "/dev/x",
+      "/proc/sys/kernel/domainname",
+      "/root/x",
+    ];
+    for (const path of paths) {
+      expect((await sandbox.execute(`echo x > ${path}`)).exitCode, path).not.toBe(0);
+    }
+    expect((await sandbox.execute(`cat ${outside}/secret`)).exitCode).not.toBe(0);
+    expect(await sandbox.execute("echo x > /tmp/x && cat /tmp/x")).toMatchObject({ output: "x\n" });
+    expect((await sandbox.execute("ls /tmp")).output).toBe("");
+  });
+
+  it("shows no files of users and of the system's secrets", async () => {
+    const sandbox = await open();
+    const { output } = await sandbox.execute(
+      "ls -d /home/* /root /var /run /etc/shadow /etc/ssh /sys 2>/dev/null",
+    );
+    expect(output).toBe("");
+  });
+
+  it("is not left through links that lead out of the folder", async () => {
+    const sandbox = await open();
+    const outside = folder();
+    writeFileSync(join(outside, "secret"), "secret");
+    symlinkSync(outside, join(sandbox.root, "out"));
+    expect((await sandbox.execute("cat out/secret")).exitCode).not.toBe(0);
+    expect((await sandbox.execute("echo x > out/made")).exitCode).not.toBe(0);
+    expect((await sandbox.execute("ln /usr/bin/env hard")).exitCode).not.toBe(0);
+    await sandbox.execute(`ln -s ${outside}/secret soft`);
+    expect((await sandbox.read("/soft")).code).toBe("outside_root");
+    writeFileSync(join(sandbox.root, "own"), "own");
+    linkSync(join(sandbox.root, "own"), join(sandbox.root, "own-too"));
+    expect((await sandbox.execute("cat own-too")).output).toBe("own");
+  });
+
+  it("has no network, not even to this machine", async () => {
+    const server = createServer((_request, response) => response.end("reached"));
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo; // it listens on TCP
+    const sandbox = await open();
+    const connect = `exec 3<>/dev/tcp/127.0.0.1/${port} && echo reached`;
+    const result = await sandbox.execute(connect);
+    expect(result.exitCode).not.toBe(0);
+    expect(result.output).not.toContain("reached\n");
+    expect((await sandbox.execute("tail -n +3 /proc/net/dev | grep -v lo: | wc -l")).output).toBe("0\n");
+  });
+
+  it("has no privileges, and gets none in a namespace of its own", async () => {
+    const sandbox = await open();
+    const { output } = await sandbox.execute("grep -h Cap /proc/self/status | cut -f2 | sort -u; id -u");
+    expect(output.split("\n")[0]).toBe("0000000000000000");
+    expect(output.split("\n")[1]).not.toBe("0");
+    if (probe.ok && probe.hasSizeLimits) {
+      expect((await sandbox.execute("unshare --user --map-root-user true")).exitCode).not.toBe(0);
+    }
+  });
+
+  it("has an environment without the server's variables", async () => {
+    process.env["SANDBOX_TEST_SECRET"] = "secret";
+    onTestFinished(() => void delete process.env["SANDBOX_TEST_SECRET"]);
+    const sandbox = await open({ env: { ADDED: "yes" } });
+    const { output } = await sandbox.execute("env | cut -d= -f1 | sort", { env: { CALL: "yes" } });
+    const expected = [
+      "ADDED",
+      "CALL",
+      "HOME",
+      "LANG",
+      "OLDPWD",
+      "PATH",
+      "PWD",
+      "SHLVL",
+      "TERM",
+      "TMPDIR",
+      "_",
+    ];
+    expect(
+      output
+        .trim()
+        .split("\n")
+        .filter((name) => !expected.includes(name)),
+    ).toEqual([]);
+    expect(output).toContain("ADDED");
+    expect(output).toContain("CALL");
+  });
+
+  it("sees no processes but its own, and ends all of them with the command", async () => {
+    const sandbox = await open();
+    const seconds = uniqueSleep();
+    expect((await sandbox.execute(`kill -0 ${process.pid} 2>/dev/null && echo seen`)).output).toBe("");
+    const result = await sandbox.execute(`setsid sleep ${seconds} & echo done`);
+    expect(result.output).toBe("done\n");
+    await until(() => !isAsleep(seconds));
+  });
+
+  it("ends everything at the time limit, and answers at once", async () => {
+    const sandbox = await open();
+    const seconds = uniqueSleep();
+    const command = `trap '' TERM; echo begun; setsid sleep ${seconds} & sleep ${seconds}`;
+    expect(await sandbox.execute(command, { timeout: 0.5 })).toEqual({
+      output: "begun\nError: Command timed out after 0.5 seconds.",
+      exitCode: 124,
+      truncated: false,
+      timedOut: true,
+    });
+    await until(() => !isAsleep(seconds));
+  });
+
+  it("limits memory, scratch space and files of dying programs", async () => {
+    const sandbox = await open({ memoryMb: 64, scratchMb: 8 });
+    const large = await sandbox.execute("head -c 200M /dev/zero | tail -c 200M | wc -c");
+    expect(large.output).not.toContain("209715200\n");
+    expect((await sandbox.execute("ulimit -d; ulimit -c")).output).toBe(`${64 * 1024}\n0\n`);
+    if (probe.ok && probe.hasSizeLimits) {
+      expect((await sandbox.execute("head -c 20M /dev/zero > /tmp/x")).exitCode).not.toBe(0);
+      expect((await sandbox.execute("head -c 20M /dev/zero > /dev/shm/x")).exitCode).not.toBe(0);
+    }
+  });
+
+  it("limits the number of processes", async () => {
+    const sandbox = await open({ maxProcesses: 30 });
+    expect((await sandbox.execute("ulimit -u")).output).toBe("30\n");
+  });
+
+  it("shows further folders, read-only", async () => {
+    const tools = folder();
+    mkdirSync(join(tools, "bin"));
+    writeFileSync(join(tools, "bin", "hello"), "#!/bin/sh\necho hello\n", { mode: 0o755 });
+    const sandbox = await open({ readOnly: [{ folder: tools, at: "/tools" }] });
+    expect((await sandbox.execute("/tools/bin/hello; echo x > /tools/x")).output).toMatch(/^hello\n/);
+    expect((await sandbox.execute("echo x > /tools/x")).exitCode).not.toBe(0);
+  });
+
+  it("holds a bounded part of endless output", async () => {
+    const sandbox = await open({ maxOutputBytes: 1000 });
+    const result = await sandbox.execute("yes | head -c 10000000");
+    expect(result).toMatchObject({ exitCode: 0, truncated: true });
+    expect(result.output).toMatch(/\n\.\.\. Output truncated at 1000 bytes\.$/);
+  });
+
+  it("runs commands side by side", async () => {
+    const sandbox = await open();
+    const numbers = Array.from({ length: 10 }, (_, index) => index);
+    await Promise.all(numbers.map((number) => sandbox.execute(`echo ${number} > ${number}.txt`)));
+    for (const number of numbers)
+      expect(readFileSync(join(sandbox.root, `${number}.txt`), "utf8")).toBe(`${number}\n`);
+  });
+});
+
+describe("openBubblewrap", () => {
+  it("says what to install when the program is missing", async () => {
+    const opened = await openBubblewrap({ rootDir: folder(), bwrap: "no-such-bwrap" });
+    expect(opened).toMatchObject({ ok: false, reason: expect.stringContaining("install") });
+  });
+
+  it("says when the program is there and does not work", async () => {
+    const root = folder();
+    const fake = join(root, "bwrap");
+    const script =
+      '#!/bin/sh\n[ "$1" = --version ] && echo bubblewrap 0.9.0 && exit 0\necho "bwrap: No permissions" >&2; exit 1\n';
+    writeFileSync(fake, script, { mode: 0o755 });
+    const opened = await openBubblewrap({ rootDir: root, bwrap: fake });
+    expect(opened).toMatchObject({ ok: false, reason: expect.stringContaining("bwrap: No permissions") });
+  });
+});
+
+describe("visiblePath", () => {
+  it("keeps what the sandbox can see, once", () => {
+    const mounts = [
+      { folder: "/home/a/node", at: "/home/a/node" },
+      { folder: "/home/a/x", at: "/skills/x" },
+    ];
+    expect(visiblePath("/home/a/node/bin:/home/a/bin:/usr/bin:/usr/bin:/usrx:/home/a/x:", mounts)).toBe(
+      "/home/a/node/bin:/usr/bin",
+    );
+  });
+});
