@@ -9,7 +9,8 @@
 export function toRustRegex(expression: string): string | undefined {
   const reader: Reader = { characters: Array.from(expression), at: 0 };
   const output: string[] = [];
-  for (let part = nextPart(reader); part !== ""; part = nextPart(reader)) {
+  while (reader.at < reader.characters.length) {
+    const part = nextPart(reader);
     if (part === undefined) return undefined;
     output.push(part);
   }
@@ -23,12 +24,12 @@ interface Reader {
 
 const take = (reader: Reader): string | undefined => reader.characters[reader.at++];
 
-/** The translation of the next construct; empty at the end. */
+/** The translation of the next construct. Empty for one that says nothing, such as flags that make no difference. */
 function nextPart(reader: Reader): string | undefined {
   const character = take(reader);
   switch (character) {
     case undefined:
-      return "";
+      return undefined;
     case "\\":
       return escapeOutside(reader);
     case "[":
@@ -44,9 +45,6 @@ function nextPart(reader: Reader): string | undefined {
 
 /** A line as ripgrep sees it may still have the carriage return of its line end. */
 const LINE_END = "(?:\\r?$)";
-
-/** Matches the empty text; an empty translation would mean the end. */
-const NOTHING = "(?:)";
 
 const ASCII_SETS: Readonly<Record<string, string>> = {
   d: "0-9",
@@ -111,7 +109,7 @@ function unicodeClass(reader: Reader, kind: string): string | undefined {
   return `\\${isNegated ? "P" : "p"}{${name[1] ?? name[3] ?? ""}}`;
 }
 
-function quotedText(reader: Reader): string {
+function quotedText(reader: Reader): string | undefined {
   const output: string[] = [];
   for (let character = take(reader); character !== undefined; character = take(reader)) {
     if (character === "\\" && reader.characters[reader.at] === "E") {
@@ -120,8 +118,11 @@ function quotedText(reader: Reader): string {
     }
     output.push(literal(character));
   }
-  return output.join("") || NOTHING;
+  return output.length === 0 && isRepeated(reader) ? undefined : output.join("");
 }
+
+/** Whether a repetition comes next; behind nothing it is about what stands before, but not always in the same way. */
+const isRepeated = (reader: Reader): boolean => /[*+?{]/.test(reader.characters[reader.at] ?? "");
 
 /** Flags: `m` would let anchors leave the line in ripgrep; with one line at a time it changes nothing. */
 function group(reader: Reader): string | undefined {
@@ -138,7 +139,7 @@ function group(reader: Reader): string | undefined {
   const [, on = "", off = "", end = ":"] = flags;
   const kept = (letters: string): string => letters.replaceAll("m", "");
   const setting = kept(on) + (kept(off) === "" ? "" : `-${kept(off)}`);
-  if (end === ")") return setting === "" ? NOTHING : `(?${setting})`;
+  if (end === ")") return isRepeated(reader) ? undefined : setting === "" ? "" : `(?${setting})`;
   return `(?${setting}:`;
 }
 

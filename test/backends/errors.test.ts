@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import * as errors from "../../src/backends/errors.ts";
+
+const SOURCES = join(import.meta.dirname, "../../src/backends");
+
+describe("failure texts", () => {
+  it.each([
+    [errors.fileNotFound("/a"), "not_found", "File '/a' not found"],
+    [errors.directoryNotFound("/a"), "not_found", "Directory '/a' not found"],
+    [errors.isDirectory("/a"), "is_directory", "'/a' is a directory"],
+    [
+      errors.alreadyExists("/a"),
+      "exists",
+      "Cannot write to /a because it already exists. Read it and change it with edit_file, or choose a new path.",
+    ],
+    [
+      errors.writeToSymlink("/a"),
+      "symlink",
+      "Cannot write to /a because it is a symlink. Symlinks are not allowed.",
+    ],
+    [errors.symlinkNotAllowed("/a", "outside_root"), "outside_root", "Symlinks are not allowed: /a"],
+    [errors.notUtf8("/a"), "encoding", "File '/a' is not valid UTF-8 text"],
+    [errors.binaryEdit("/a"), "binary", "File '/a' is binary and cannot be edited as text"],
+    [
+      errors.binaryTooLarge(11 * 1024 * 1024),
+      "too_large",
+      "file too large to read (11MB exceeds 10MB limit for binary files)",
+    ],
+    [
+      errors.tooLargeToEdit("/a", 12.34 * 1024 * 1024, 10 * 1024 * 1024),
+      "too_large",
+      "File '/a' is too large to edit (12.3 MB, limit 10 MB)",
+    ],
+    [errors.offsetPastEnd(9, 3), "out_of_range", "Line offset 9 exceeds file length (3 lines)"],
+    [errors.stringNotFound("x"), "no_match", "String not found in file: 'x'"],
+    [
+      errors.stringAmbiguous("x", 2),
+      "ambiguous",
+      "String 'x' appears 2 times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.",
+    ],
+    [errors.emptyOldString(), "no_match", "oldString cannot be empty when file has content"],
+    [errors.identicalStrings(), "no_match", "old_string and new_string are identical; nothing to change."],
+    [
+      errors.changedSinceRead("/a"),
+      "conflict",
+      "File '/a' changed since it was read; read it again and retry.",
+    ],
+    [errors.sensitivePath(), "permission_denied", "Access to sensitive paths is forbidden"],
+    [errors.storeMissing(), "unsupported", "Store is required but not available in runtime"],
+    [errors.refusedToDelete("/a"), "permission_denied", "Refusing to delete '/a'"],
+    [errors.deletionUnavailable("/a"), "unsupported", "deletion is not available for '/a'."],
+  ])("%j", (failure, code, error) => {
+    expect(failure).toEqual({ code, error });
+  });
+
+  it("stand in one place: no other file of the backends makes a failure", () => {
+    const files = readdirSync(SOURCES).filter((file) => file.endsWith(".ts") && file !== "errors.ts");
+    const making = files.filter((file) =>
+      /\bcode: "[a-z]|\berror: ["'`]/.test(readFileSync(join(SOURCES, file), "utf8")),
+    );
+    // Uploads answer with one of four coarse words instead of a text.
+    expect(making.sort()).toEqual(["composite-transfer.ts", "policy.ts"]);
+  });
+});
