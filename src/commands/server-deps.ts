@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
+import { createPageLinks } from "../server/page/page-links.ts";
 import { lazyRuns } from "../server/deps.ts";
 import type { ServerDeps } from "../server/deps.ts";
 import { createResourceChanges } from "../server/resources/bus.ts";
@@ -13,6 +14,8 @@ export interface ServerSettings {
   env: Readonly<Record<string, string | undefined>>;
   version: string;
   logger: Logger;
+  /** Whether results link to the local page where the configuration does not say. Default: they do not. */
+  page?: boolean;
 }
 
 export interface ServerParts {
@@ -22,26 +25,34 @@ export interface ServerParts {
 }
 
 /** What the MCP server needs. Agent and storage are loaded when runs are first asked for. */
-export function serverParts({ config, env, version, logger }: ServerSettings): ServerParts {
+export function serverParts({ config, env, version, logger, page = false }: ServerSettings): ServerParts {
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./compose.ts");
     return openRuns({ config, env, logger });
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
+  const stateKey = async (): Promise<Uint8Array> =>
+    (await import("../server/state-key.ts")).loadStateKey(config.dataDir);
+  const links = createPageLinks(async () => {
+    const { openPageServer } = await import("../server/page/page-server.ts");
+    return openPageServer({ runs, stateKey: await stateKey(), clock: systemClock, logger });
+  });
   const deps: ServerDeps = {
     version,
     config,
     logger,
     clock: systemClock,
     runs,
-    stateKey: async () => (await import("../server/state-key.ts")).loadStateKey(config.dataDir),
+    stateKey,
     principalOf: () => LOCAL,
     changes,
+    ...((config.page ?? page) ? { page: links } : {}),
   };
   return {
     deps,
     close: async () => {
+      await links.close();
       await changes.close();
       await lazy.close();
     },

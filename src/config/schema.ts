@@ -44,6 +44,12 @@ export const ConfigSchema = z.strictObject({
       heartbeat: seconds.min(1).default(15).describe("Longest silence between two progress notifications."),
     })
     .prefault({}),
+  page: z
+    .boolean()
+    .optional()
+    .describe(
+      "Links results to a page on this machine that shows the run. Default: on over stdio, off over HTTP.",
+    ),
   limits: z
     .strictObject({
       concurrentRuns: z

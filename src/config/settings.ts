@@ -21,6 +21,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "delivery.windowWithoutProgress", kind: "number" },
   { path: "delivery.windowWithProgress", kind: "number" },
   { path: "delivery.heartbeat", kind: "number" },
+  { path: "page", kind: "boolean" },
   { path: "limits.concurrentRuns", kind: "number" },
   { path: "limits.parallelSubagents", kind: "number" },
   { path: "limits.parallelTools", kind: "number" },

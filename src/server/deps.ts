@@ -5,6 +5,7 @@ import { DeepAgentError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
+import type { PageLinks } from "./page/page-links.ts";
 import type { ResourceChanges } from "./resources/bus.ts";
 
 /** `legacy`: protocol revisions up to 2025-11-25; `modern`: 2026-07-28. */
@@ -26,6 +27,8 @@ export interface ServerDeps {
    */
   principalOf: (auth: AuthInfo | undefined) => Principal;
   changes: ResourceChanges;
+  /** Absent: the configuration wants no local page. */
+  page?: PageLinks;
 }
 
 /** `RunService` that is opened on first use. */

@@ -41,6 +41,7 @@ export const RunReport = z.object({
     }),
   ),
   files_changed: z.array(z.string()),
+  page: z.string().optional(),
   usage: z.object({ input_tokens: z.int(), output_tokens: z.int(), cached_input_tokens: z.int() }),
   next: z.object({ tool: z.string(), after_seconds: z.number() }).optional(),
   truncated: z.array(z.string()).optional(),
@@ -56,6 +57,8 @@ export interface AnswerWays {
   forms: boolean;
   /** `answer_deep_agent` is allowed. */
   model: boolean;
+  /** Link to the local page of this run, where people see it; it decides nothing. */
+  page?: string | undefined;
 }
 
 export function runReport(view: RunView, ways: AnswerWays): RunReport {
@@ -105,6 +108,7 @@ export function runReport(view: RunView, ways: AnswerWays): RunReport {
       output_tokens: run.usage.outputTokens,
       cached_input_tokens: run.usage.cachedInputTokens,
     },
+    ...(ways.page === undefined ? {} : { page: ways.page }),
     ...nextStep(view, ways),
   };
   return truncated.length === 0 ? report : { ...report, truncated };
@@ -129,6 +133,9 @@ export function reportText(report: RunReport): string {
       files.map((file) => `- ${line(file)}`),
     ),
     report.structured === undefined ? "" : `Structured answer: ${JSON.stringify(report.structured)}`,
+    report.page === undefined
+      ? ""
+      : `For the user, to watch the run in a browser on this machine: ${report.page}`,
     truncated.length === 0
       ? ""
       : `Cut short here: ${truncated.join(", ")}. The resource ${runUri(report.run_id)} has all of it.`,
@@ -160,7 +167,7 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
     case "working":
       return `Run ${run.id} is working: ${line(view.activity)}. Call check_deep_agent with this run_id to wait for it.`;
     case "input_required":
-      return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(ways)}`;
+      return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(run.id, ways)}`;
     case "completed":
       return `Run ${run.id} completed${run.stopReason === undefined ? "" : ` early: ${run.stopReason}`}.`;
     case "failed":
@@ -170,13 +177,14 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
   }
 }
 
-function howToAnswer({ forms, model }: AnswerWays): string {
+function howToAnswer(runId: string, { forms, model }: AnswerWays): string {
   if (model) return "Ask the user, then call answer_deep_agent with their decision.";
   if (forms) return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
   return (
-    "This client cannot show an approval form. Tell the user that they can decide in a client that can " +
-    "(by check_deep_agent with this run_id there), or set approvals.allowModelAnswers to true, which lets " +
-    "you pass on their decision with answer_deep_agent."
+    "This client cannot show an approval form. Tell the user that they can decide in a terminal with " +
+    `deepagent-mcp runs open ${runId}, in a client that shows forms (by check_deep_agent with this run_id ` +
+    "there), or set approvals.allowModelAnswers to true, which lets you pass on their decision with " +
+    "answer_deep_agent."
   );
 }
 

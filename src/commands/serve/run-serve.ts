@@ -17,7 +17,7 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
   const logger = createLogger(config.logLevel);
   for (const message of warnings) logger.warn("config.warning", { message });
   const version = packageVersion();
-  const parts = serverParts({ config, env: host.env, version, logger });
+  const parts = serverParts({ config, env: host.env, version, logger, page: flags["http"] !== true });
   const facts = { version, pid: process.pid, workspace: config.workspace ?? null };
   if (flags["http"] === true) {
     const { serveOverHttp } = await import("./over-http.ts");

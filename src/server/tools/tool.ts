@@ -7,7 +7,7 @@ import type {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { DeepAgentError } from "../../core/errors.ts";
-import type { Principal } from "../../runs/run.ts";
+import { isFinal, type Principal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
 import type { Era, ServerDeps } from "../deps.ts";
@@ -69,9 +69,21 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
     });
     return toResult(outcome, {
       forms: client.forms,
+      page: client.forms ? undefined : await pageOf(outcome, deps),
       model: deps.config.approvals.allowModelAnswers,
       links: era === "modern" || (mcp.server.getNegotiatedProtocolVersion() ?? "") >= FIRST_WITH_LINKS,
     });
+  });
+}
+
+/** Where people can look at a run that is not over; what the link is for is no reason to lose the answer. */
+async function pageOf(outcome: Outcome, { page, logger }: ServerDeps): Promise<string | undefined> {
+  if (page === undefined || (outcome.kind !== "run" && outcome.kind !== "task")) return undefined;
+  const { id, principal, status } = outcome.view.run;
+  if (isFinal(status)) return undefined;
+  return page.watch(principal, id).catch((error: unknown) => {
+    logger.warn("page.not_opened", { error });
+    return undefined;
   });
 }
 

@@ -1,0 +1,29 @@
+import { stripControl } from "../../core/text.ts";
+
+/** Text that is HTML already. Everything else is escaped when it is put into a template. */
+export class Html {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Part = Html | string | number | undefined | readonly Part[];
+
+/** HTML with every interpolated text escaped, for element content and double-quoted attributes. */
+export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  return new Html(strings.map((fixed, index) => fixed + textOf(parts[index])).join(""));
+}
+
+function textOf(part: Part): string {
+  if (part === undefined) return "";
+  if (part instanceof Html) return part.text;
+  if (typeof part === "object") return part.map(textOf).join("");
+  return escapeHtml(String(part));
+}
+
+/** Control characters and overrides of the writing direction, with which text can pretend, are left out. */
+function escapeHtml(text: string): string {
+  return stripControl(text).replace(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,27 @@
+import type { Principal } from "../../runs/run.ts";
+import type { PageServer } from "./page-server.ts";
+
+/** Gives links to the page of a run, and serves it from the first link on. */
+export interface PageLinks {
+  /** For a model to pass on: it opens a view that cannot decide. */
+  watch(principal: Principal, runId: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Opens the page server with the first link; a failed opening is tried again by the next one. */
+export function createPageLinks(open: () => Promise<PageServer>): PageLinks {
+  let opened: Promise<PageServer> | undefined;
+  return {
+    watch: async (principal, run) => {
+      opened ??= open().catch((error: unknown) => {
+        opened = undefined;
+        throw error;
+      });
+      return (await opened).link({ run, principal, purpose: "watch" });
+    },
+    close: async () => {
+      const server = await opened?.catch(() => undefined);
+      await server?.close();
+    },
+  };
+}

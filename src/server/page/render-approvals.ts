@@ -1,0 +1,123 @@
+import { oneLine } from "../../core/text.ts";
+import type { Approval, RunView } from "../../runs/run.ts";
+import { agentLabel } from "../approval-form.ts";
+import { pendingApprovals } from "../run-report.ts";
+import { html, type Html } from "./html.ts";
+import { editableArguments } from "./page-decision.ts";
+import { runPath, type PageSession } from "./page-sessions.ts";
+
+/** What a person sent that could not be carried out; shown again with their text. */
+export interface Complaint {
+  approvalId: string;
+  problem: string;
+  form: URLSearchParams;
+}
+
+/** The open approvals. The script keeps the form of one that is still open, with what was typed into it. */
+export function renderApprovals(view: RunView, session: PageSession, complaint?: Complaint): Html {
+  const pending = pendingApprovals(view);
+  const gone =
+    complaint !== undefined && !pending.some(({ id }) => id === complaint.approvalId)
+      ? html`<p class="problem" role="alert">${complaint.problem}</p>`
+      : undefined;
+  const items = pending.map((approval, index) => {
+    const own = complaint?.approvalId === approval.id ? complaint : undefined;
+    return renderApproval(approval, { index, total: pending.length, session, complaint: own });
+  });
+  return html`${gone}${items}`;
+}
+
+interface Place {
+  index: number;
+  total: number;
+  session: PageSession;
+  complaint: Complaint | undefined;
+}
+
+function renderApproval(approval: Approval, { index, total, session, complaint }: Place): Html {
+  const heading = `approval-${index}-${Buffer.from(approval.id).toString("base64url")}`;
+  return html`<section class="approval" data-approval="${approval.id}" aria-labelledby="${heading}">
+    <h2 id="${heading}">
+      ${agentLabel(approval.agent)} wants to ${EFFECTS[approval.preview.kind]}
+      <small>${total > 1 ? `${index + 1} of ${total}` : undefined}</small>
+    </h2>
+    <p><code>${approval.tool}</code> ${oneLine(approval.preview.summary, 300)}</p>
+    ${detail(approval)}
+    ${session.purpose === "decide" ? decisionForm(approval, session, complaint) : howToDecide(approval.runId)}
+  </section>`;
+}
+
+const EFFECTS: Record<Approval["preview"]["kind"], string> = {
+  diff: "change a file",
+  command: "run a command",
+  arguments: "call a tool",
+};
+
+function detail({ preview }: Approval): Html {
+  const lines = preview.detail.split("\n");
+  const shown = preview.kind === "diff" ? lines.map(diffLine) : [html`${preview.detail}`];
+  return html`<pre class="detail" tabindex="0" aria-label="What would happen">${shown}</pre>`;
+}
+
+function diffLine(line: string): Html {
+  const kind = line.startsWith("+")
+    ? "add"
+    : line.startsWith("-")
+      ? "del"
+      : line.startsWith("@@")
+        ? "hunk"
+        : "";
+  return html`<span class="${kind}">${line} </span>`;
+}
+
+/** A session that came from a tool result only looks on: the model that read the link could have opened it. */
+function howToDecide(runId: string): Html {
+  return html`<p class="how">
+    This page was opened from a link that the calling model knows, so it only shows the run. To decide, run
+    <code>deepagent-mcp runs open ${runId}</code> in a terminal, with the server’s <code>--data-dir</code> if
+    it has one.
+  </p>`;
+}
+
+function decisionForm(approval: Approval, session: PageSession, complaint: Complaint | undefined): Html {
+  const { allowedDecisions } = approval;
+  const may = (decision: Approval["allowedDecisions"][number]) => allowedDecisions.includes(decision);
+  return html`<form method="post" action="${runPath(approval.runId)}/decide" autocomplete="off">
+    <input type="hidden" name="csrf" value="${session.csrf}" />
+    <input type="hidden" name="approval" value="${approval.id}" />
+    ${complaint === undefined ? undefined : html`<p class="problem" role="alert">${complaint.problem}</p>`}
+    ${may("edit") ? editor(approval, complaint) : undefined} ${may("reject") ? reason(complaint) : undefined}
+    <p class="buttons">
+      ${may("approve") ? button("approve", "Approve") : undefined}
+      ${may("edit") ? button("edit", "Approve with changes") : undefined}
+      ${may("reject") ? button("reject", "Reject") : undefined}
+    </p>
+  </form>`;
+}
+
+const button = (decision: string, label: string): Html =>
+  html`<button name="decision" value="${decision}" class="${decision}">${label}</button>`;
+
+function editor(approval: Approval, complaint: Complaint | undefined): Html {
+  const typed = complaint?.form.get("edited_args") ?? undefined;
+  const text = typed ?? editableArguments(approval);
+  const label = html`<span>Arguments (JSON)</span>`;
+  const area = html`<textarea name="edited_args" rows="8" spellcheck="false">${text}</textarea>`;
+  return typed === undefined
+    ? html`<details>
+        <summary>Change the arguments</summary>
+        <label>${label}${area}</label>
+      </details>`
+    : html`<details open>
+        <summary>Change the arguments</summary>
+        <label>${label}${area}</label>
+      </details>`;
+}
+
+function reason(complaint: Complaint | undefined): Html {
+  const typed = complaint?.form.get("message") ?? "";
+  return html`<label class="message"
+    ><span>Message to the agent, when you reject</span>
+    <input name="message" maxlength="2000" value="${typed}"
+  /></label>`;
+}

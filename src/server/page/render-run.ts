@@ -1,0 +1,175 @@
+import { isoTime } from "../../core/clock.ts";
+import { cutMiddle, oneLine } from "../../core/text.ts";
+import { activityOf } from "../../runs/run-view.ts";
+import type { RunEvent, RunView, SubagentView } from "../../runs/run.ts";
+import { agentLabel } from "../approval-form.ts";
+import { html, type Html } from "./html.ts";
+
+const MAX = { answer: 100_000, line: 300, agents: 300, files: 500, todos: 200 };
+
+/** How many events of the journal the page shows, newest first. */
+export const SHOWN_EVENTS = 100;
+
+const STATUS: Record<RunView["run"]["status"], string> = {
+  working: "Working",
+  input_required: "Waits for a decision",
+  completed: "Completed",
+  failed: "Failed",
+  cancelled: "Cancelled",
+};
+
+/** The part of the page that is replaced as a whole whenever the run changes. */
+export function renderRun(view: RunView, events: readonly RunEvent[]): Html {
+  return html`${summary(view)} ${outcome(view)}
+    <div class="columns">
+      <div>${todos(view)} ${agents(view)}</div>
+      <div>${files(view)} ${journal(events)}</div>
+    </div>`;
+}
+
+function summary({ run, activity }: RunView): Html {
+  const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
+  const tokens = `${count(inputTokens)} in (${count(cachedInputTokens)} cached), ${count(outputTokens)} out`;
+  return html`<div class="summary">
+    <p role="status">
+      <strong class="badge ${run.status}">${STATUS[run.status]}</strong>
+      <span>${oneLine(activity, MAX.line)}</span>
+    </p>
+    <dl>
+      <div>
+        <dt>Started</dt>
+        <dd>${time(run.createdAt)}</dd>
+      </div>
+      <div>
+        <dt>${run.endedAt === undefined ? "Last change" : "Ended"}</dt>
+        <dd>${time(run.endedAt ?? run.updatedAt)}</dd>
+      </div>
+      <div>
+        <dt>Tokens</dt>
+        <dd>${tokens}</dd>
+      </div>
+    </dl>
+  </div>`;
+}
+
+function outcome({ run }: RunView): Html | undefined {
+  if (run.failure !== undefined) {
+    return html`<section>
+      <h2>Why it failed</h2>
+      <pre>${run.failure.reason}: ${run.failure.message}</pre>
+    </section>`;
+  }
+  if (run.cancelReason !== undefined) {
+    return html`<section>
+      <h2>Why it was cancelled</h2>
+      <pre>${run.cancelReason}</pre>
+    </section>`;
+  }
+  if (run.answer === undefined || run.status !== "completed") return undefined;
+  return html`<section>
+    <h2>Answer</h2>
+    <pre class="answer">${cutMiddle(run.answer, MAX.answer)}</pre>
+  </section>`;
+}
+
+function todos({ run }: RunView): Html {
+  const items = run.todos.slice(0, MAX.todos).map(({ content, status }) => {
+    const label = status.replace("_", " ");
+    return html`<li class="${status}">
+      <span class="mark" aria-label="${label}"></span>${oneLine(content, MAX.line)}
+    </li>`;
+  });
+  return section(
+    "Todos",
+    items.length,
+    html`<ul class="todos">
+      ${items}
+    </ul>`,
+  );
+}
+
+/** Agents nest by their path; each stands before those it started. */
+function agents({ subagents }: RunView): Html {
+  const shown = subagents.slice(0, MAX.agents);
+  return section(
+    "Agents",
+    shown.length,
+    html`<ul class="tree">
+      ${branches(shown, "", 1)}
+    </ul>`,
+  );
+}
+
+const MAX_DEPTH = 16;
+
+function branches(all: readonly SubagentView[], parent: string, depth: number): Html[] {
+  return all
+    .filter(({ agent }) => agent.length === depth && keyOf(agent.slice(0, -1)) === parent)
+    .map((subagent) => {
+      const inner = depth < MAX_DEPTH ? branches(all, keyOf(subagent.agent), depth + 1) : [];
+      const calls = `${subagent.toolCalls} ${subagent.toolCalls === 1 ? "call" : "calls"}`;
+      return html`<li>
+        <p>
+          <span class="mark ${subagent.status}" aria-label="${subagent.status}"></span>
+          <strong>${oneLine(subagent.name, 64)}</strong> ${oneLine(subagent.description, MAX.line)}
+          <small>${calls}</small>
+        </p>
+        <p class="step">${oneLine(subagent.step, MAX.line)}</p>
+        ${
+          inner.length === 0
+            ? undefined
+            : html`<ul>
+                ${inner}
+              </ul>`
+        }
+      </li>`;
+    });
+}
+
+const keyOf = (agent: SubagentView["agent"]): string =>
+  agent.length === 0 ? "" : JSON.stringify(agent.map(({ callId }) => callId));
+
+function files({ filesChanged }: RunView): Html {
+  const items = filesChanged.slice(0, MAX.files).map((path) => html`<li><code>${path}</code></li>`);
+  return section(
+    "Files changed",
+    filesChanged.length,
+    html`<ul class="files">
+      ${items}
+    </ul>`,
+  );
+}
+
+function journal(events: readonly RunEvent[]): Html {
+  const rows = events.flatMap((event) => {
+    const line = activityOf(event);
+    return line === undefined ? [] : [eventRow(event, line)];
+  });
+  const list = html`<ol class="events" tabindex="0" aria-label="Events, newest first">
+    ${rows.toReversed()}
+  </ol>`;
+  return section("Events", rows.length, list);
+}
+
+function eventRow(event: RunEvent, line: string): Html {
+  const label = agentLabel(event.agent);
+  return html`<li>
+    <time datetime="${isoTime(event.time)}" title="${label}">${clockTime(event.time)}</time> ${line}
+  </li>`;
+}
+
+function section(title: string, size: number, body: Html): Html {
+  const content = size === 0 ? html`<p class="none">None so far.</p>` : body;
+  const total = size === 0 ? undefined : html` <small>${size}</small>`;
+  return html`<section>
+    <h2>${title}${total}</h2>
+    ${content}
+  </section>`;
+}
+
+const count = (value: number): string => value.toLocaleString("en-US");
+const clockTime = (milliseconds: number): string => isoTime(milliseconds).slice(11, 19);
+const time = (milliseconds: number): Html => {
+  const iso = isoTime(milliseconds);
+  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${clockTime(milliseconds)} UTC</time>`;
+};

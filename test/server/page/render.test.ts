@@ -1,0 +1,91 @@
+import { expect, test } from "vitest";
+import type { RunEvent, SubagentView } from "../../../src/runs/run.ts";
+import { renderRunPage } from "../../../src/server/page/render-page.ts";
+import type { PageSession } from "../../../src/server/page/page-sessions.ts";
+import { ME } from "../../runs/support.ts";
+import { anApproval, aView } from "../support.ts";
+
+const SESSION: PageSession = { run: "run_1", principal: ME, purpose: "decide", csrf: "secret", expires: 0 };
+const EVIL = `"><script src="https://evil.example"></script><img src=x onerror=alert(1)>`;
+
+const agent = (path: string[], name = "researcher"): SubagentView => ({
+  agent: path.map((callId) => ({ callId, name })),
+  name,
+  description: `does ${path.join(" ")}`,
+  status: "working",
+  step: `step of ${path.join(" ")}`,
+  toolCalls: 1,
+});
+
+test("text of models, files, tools and people is shown as it is and is never markup", () => {
+  const event: RunEvent = {
+    runId: "run_1",
+    seq: 1,
+    time: 0,
+    agent: [{ callId: "c", name: EVIL }],
+    kind: "tool_started",
+    data: { summary: EVIL },
+  };
+  const view = aView({
+    run: { task: EVIL, answer: EVIL, todos: [{ content: EVIL, status: "pending" }], status: "completed" },
+    activity: EVIL,
+    filesChanged: [EVIL],
+    subagents: [{ ...agent(["c"], EVIL), description: EVIL, step: EVIL }],
+    approvals: [
+      anApproval({
+        id: EVIL,
+        tool: EVIL,
+        agent: [{ callId: "c", name: EVIL }],
+        args: { text: EVIL },
+        preview: { kind: "diff", summary: EVIL, detail: `+${EVIL}\n-</pre>${EVIL}` },
+      }),
+    ],
+  });
+  const complaint = { approvalId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
+  const { text } = renderRunPage({ view, events: [event], session: SESSION, complaint });
+  expect(text).not.toMatch(/<img|<script src="https|onerror=(?!alert\(1\)&#62;)/);
+  expect(text.match(/<script/g)).toHaveLength(1);
+  expect(text.match(/<\/textarea>/g)).toHaveLength(1);
+  const failed = renderRunPage({
+    view: aView({ run: { status: "failed", failure: { reason: "internal", message: EVIL } } }),
+    events: [],
+    session: SESSION,
+  });
+  expect(failed.text).toContain("&#60;script");
+  expect(failed.text.match(/<script/g)).toHaveLength(1);
+});
+
+test("agents stand below those that started them", () => {
+  const view = aView({ subagents: [agent(["a"]), agent(["a", "x"]), agent(["b"]), agent(["a", "x", "y"])] });
+  const { text } = renderRunPage({ view, events: [], session: SESSION });
+  const order = ["does a<", "does a x<", "does a x y", "does b"].map((part) =>
+    text.replace(/\s*<small>/g, "<").indexOf(part),
+  );
+  expect(order).toEqual(order.toSorted((a, b) => a - b));
+  expect(order).not.toContain(-1);
+});
+
+test("a long run is shown in bounds", () => {
+  const many = Array.from({ length: 2000 }, (_, index) => index);
+  const view = aView({
+    run: { todos: many.map((index) => ({ content: `t${index}`, status: "pending" })) },
+    subagents: many.map((index) => agent([`c${index}`])),
+    filesChanged: many.map((index) => `/workspace/${index}`),
+  });
+  const { text } = renderRunPage({ view, events: [], session: SESSION });
+  expect(text).toContain("2000");
+  expect(text.length).toBeLessThan(400_000);
+});
+
+test.each([
+  [["approve", "reject"] as const, ["approve", "reject"]],
+  [["approve", "edit", "reject"] as const, ["approve", "edit", "reject"]],
+  [["reject"] as const, ["reject"]],
+])("of %j the buttons are %j", (allowed, buttons) => {
+  const view = aView({
+    run: { status: "input_required" },
+    approvals: [anApproval({ allowedDecisions: [...allowed] })],
+  });
+  const { text } = renderRunPage({ view, events: [], session: SESSION });
+  expect([...text.matchAll(/name="decision" value="(\w+)"/g)].map(([, value]) => value)).toEqual(buttons);
+});
