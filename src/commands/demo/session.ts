@@ -2,9 +2,9 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { z } from "zod";
 import { tailOf } from "../../core/text.ts";
-import { ApprovalForm } from "./approval.ts";
-import type { ApprovalAnswer } from "./approval.ts";
-import { RunPicture } from "./picture.ts";
+import { ApprovalForm } from "../terminal/approval.ts";
+import type { ApprovalAnswer } from "../terminal/approval.ts";
+import { RunPicture } from "../terminal/picture.ts";
 
 export interface SessionOptions {
   /** Program and arguments of the server. */

@@ -7,7 +7,7 @@ test("no text becomes markup, in content or in an attribute", () => {
     fc.property(fc.string({ unit: "binary" }), (text) => {
       const { text: page } = html`<p title="${text}">${[text, html`<b>${text}</b>`]}</p>`;
       const skeleton = page.replace(/&#\d+;|[^<>"&]/g, "");
-      expect(skeleton).toBe('<""><></></>');
+      expect(skeleton).toBe('<""><><><>');
     }),
   );
 });

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
-import type { RunPicture } from "../../../src/commands/demo/picture.ts";
-import { displayWidth, fit, wrapText } from "../../../src/commands/demo/text-width.ts";
-import { newLines, renderTree } from "../../../src/commands/demo/tree.ts";
+import type { RunPicture } from "../../../src/commands/terminal/picture.ts";
+import { displayWidth, fit, wrapText } from "../../../src/commands/terminal/text-width.ts";
+import { newLines, renderTree } from "../../../src/commands/terminal/tree.ts";
 
 const plain = picocolors.createColors(false);
 

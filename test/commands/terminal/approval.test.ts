@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { approvalTitle, askApproval } from "../../../src/commands/demo/approval.ts";
-import type { ApprovalForm, Asker } from "../../../src/commands/demo/approval.ts";
+import { approvalTitle, askApproval } from "../../../src/commands/terminal/approval.ts";
+import type { ApprovalForm, Asker } from "../../../src/commands/terminal/approval.ts";
 import { colorsFor } from "../../../src/commands/colors.ts";
 
 function form(
