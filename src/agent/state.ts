@@ -1,5 +1,11 @@
 import type { BaseMessage } from "@langchain/core/messages";
-import { type BaseChannel, DeltaValue, MessagesDeltaValue, StateSchema } from "@langchain/langgraph";
+import {
+  type BaseChannel,
+  DeltaChannel,
+  DeltaValue,
+  MessagesDeltaValue,
+  StateSchema,
+} from "@langchain/langgraph";
 import { z } from "zod";
 import type { FileData, FilesUpdate } from "../backends/backend.ts";
 import type { Todo } from "../tools/tool.ts";
@@ -62,18 +68,16 @@ export function latest<Value extends object>(initial: Value): DeltaValue<Value, 
  * that the cost of a step does not grow with the length of the thread.
  */
 export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
-  return new StateSchema({
+  const channels = new StateSchema({
     messages: MessagesDeltaValue,
-    files: new DeltaValue(
-      z.custom<FilesState>().default(() => ({})),
-      {
-        inputSchema: z.custom<FilesUpdate>(),
-        reducer: filesReducer(nested),
-      },
-    ),
     todos: latest<Todo[]>([]),
     structuredResponse: z.unknown().optional(),
   }).getChannels();
+  // A schema's default is made once and shared by all threads; files are told apart by this very object.
+  const files = new DeltaChannel<FilesState, FilesUpdate>(filesReducer(nested), {
+    initialValueFactory: () => ({}),
+  });
+  return { ...channels, files };
 }
 
 /** State keys that do not cross between an agent and its subagents; neither do keys starting with `_`. */
