@@ -19,10 +19,12 @@ import { codeOf } from "./jail.ts";
 const writeAt = promisify(writeWithCallback);
 const flush = promisify(fdatasync);
 
+const TEMPORARY_PREFIX = ".deepagent-";
 const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
 
 /** Whether a name is that of an unfinished write, which nobody is shown. */
-export const isTemporaryName = (name: string): boolean => TEMPORARY.test(name);
+export const isTemporaryName = (name: string): boolean =>
+  name.startsWith(TEMPORARY_PREFIX) && TEMPORARY.test(name);
 
 /** Changes whenever a file is replaced or written to. */
 export const statVersion = (stats: BigIntStats): string =>
@@ -57,7 +59,7 @@ export async function putFile(
   name: string,
   content: NewContent,
 ): Promise<string | undefined> {
-  const temporary = `.deepagent-${randomBytes(12).toString("hex")}.tmp`;
+  const temporary = `${TEMPORARY_PREFIX}${randomBytes(12).toString("hex")}.tmp`;
   await writeTemporary(directory, temporary, content);
   try {
     if (content.mayProceed?.() === false) return undefined;

@@ -9,7 +9,7 @@ import { isTemporaryName } from "./file-writer.ts";
 import { compileGlob, type Glob } from "./glob.ts";
 import type { Jail } from "./jail.ts";
 import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "./mime.ts";
-import { baseName, comparePaths, joinPath } from "./paths.ts";
+import { baseName, comparePaths, joinPath, withSlash } from "./paths.ts";
 import { type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
 import { toRustRegex } from "./rust-regex.ts";
 import {
@@ -23,8 +23,8 @@ import { isExpressible, walkFiles } from "./tree-walker.ts";
 
 /** Most files one `glob` returns; beyond it the result is marked `truncated`. */
 const MAX_GLOB_RESULTS = 100_000;
-/** Longest time between two turns of the event loop. */
-const SLICE_MS = 10;
+/** Files walked between two turns of the event loop: a few milliseconds. */
+const SLICE = 2000;
 
 /** Where a search starts: an open directory, and the path its results are shown below. */
 export interface SearchRoot {
@@ -46,19 +46,19 @@ export async function globDirectory(
   const files: FileInfo[] = [];
   let skipped = 0;
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
-  let sliceEnd = performance.now() + SLICE_MS;
   const request = { glob: compiled.glob, onUnreadable: () => (skipped += 1) };
+  const base = withSlash(root.shownAs);
+  let walked = 0;
   for (const path of walkFiles(root.directory, request)) {
     if (compiled.glob.matches(path)) {
       if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
-      files.push({ path: joinPath(root.shownAs, path), is_dir: false });
+      files.push({ path: base + path, is_dir: false });
     }
-    const now = performance.now();
-    if (now < sliceEnd) continue;
-    if (now > deadline) return { files, skipped, truncated: true };
+    walked += 1;
+    if (walked % SLICE !== 0) continue;
+    if (performance.now() > deadline) return { files, skipped, truncated: true };
     await nextTurn();
     if (options?.signal?.aborted === true) return operationAborted(root.shownAs);
-    sliceEnd = performance.now() + SLICE_MS;
   }
   return { files, skipped, truncated: false };
 }

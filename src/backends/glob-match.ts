@@ -54,6 +54,13 @@ export function matchSegments(segments: readonly Segment[], names: readonly stri
   return at === segments.length;
 }
 
+/** For `**` and one more segment, which is about the file name alone: what decides it. */
+export function nameMatcher(segments: readonly Segment[]): ((name: string) => boolean) | undefined {
+  const [first, second] = segments;
+  const isAboutName = segments.length === 2 && first?.globstar === true && second?.globstar === false;
+  return isAboutName ? (name) => matchName(second, name) : undefined;
+}
+
 /**
  * What is left of a pattern below a directory: each result, matched against the rest of a path, decides
  * like the whole pattern against the whole path. None: nothing below can match.

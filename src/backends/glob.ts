@@ -1,5 +1,12 @@
 import { type BackendFailure, climbingGlob, invalidGlob } from "./errors.ts";
-import { matchSegments, type Segment, segmentsBelow, toPattern, toSegments } from "./glob-match.ts";
+import {
+  matchSegments,
+  nameMatcher,
+  type Segment,
+  segmentsBelow,
+  toPattern,
+  toSegments,
+} from "./glob-match.ts";
 import { GlobSyntaxError, parseGlob } from "./glob-parser.ts";
 
 /**
@@ -54,7 +61,7 @@ export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCom
   }
   const anyDepth = options.nameAtAnyDepth === true;
   const prepared = alternatives.map((segments): Segment[] =>
-    anyDepth && segments.length === 1 ? [{ globstar: true }, ...segments] : normalize(segments),
+    normalize(anyDepth && segments.length === 1 ? [{ globstar: true }, ...segments] : segments),
   );
   return { ok: true, glob: negated ? complementOf(unionOf(prepared)) : unionOf(prepared) };
 }
@@ -74,16 +81,19 @@ function normalize(segments: readonly Segment[]): Segment[] {
 }
 
 function unionOf(alternatives: readonly Segment[][]): Glob {
+  const [only] = alternatives;
+  const byName = alternatives.length === 1 && only !== undefined ? nameMatcher(only) : undefined;
   const restsBelow = (directory: string): Segment[][] => {
     const names = directory === "" ? [] : directory.split("/");
     return alternatives.flatMap((segments) => segmentsBelow(segments, names));
   };
   return {
     matches: (path) => {
+      if (byName !== undefined) return byName(path.slice(path.lastIndexOf("/") + 1));
       const names = path.split("/");
       return alternatives.some((segments) => matchSegments(segments, names));
     },
-    reaches: (directory) => restsBelow(directory).length > 0,
+    reaches: (directory) => byName !== undefined || restsBelow(directory).length > 0,
     below: (directory) => {
       // With `./` in front a single name keeps meaning "directly here" when names match at any depth.
       const rests = restsBelow(directory).map((rest) => (rest.length === 1 ? "./" : "") + toPattern(rest));

@@ -1,8 +1,6 @@
-import type { Dirent } from "node:fs";
 import type { DirectoryHandle } from "./directory-handles.ts";
 import { isTemporaryName } from "./file-writer.ts";
 import type { Glob } from "./glob.ts";
-import { comparePaths } from "./paths.ts";
 
 export interface WalkRequest {
   /** Directories it does not reach are not read. */
@@ -11,48 +9,72 @@ export interface WalkRequest {
   onUnreadable(directory: string): void;
 }
 
+/** A directory being walked, and how far that is. */
+interface Level {
+  directory: DirectoryHandle;
+  /** Path of its entries up to their names. */
+  prefix: string;
+  names: readonly string[];
+  next: number;
+}
+
 /**
  * Regular files below a directory, as relative paths in path order. Links are not followed, hidden files
  * are included; names that no path can express are passed over. Never holds more than one directory a
- * level, and stops when it is left early.
+ * level open, and closes them when it is left early. `directory` itself stays open.
  */
-export function* walkFiles(directory: DirectoryHandle, request: WalkRequest, prefix = ""): Generator<string> {
-  let entries: Dirent[];
+export function* walkFiles(directory: DirectoryHandle, request: WalkRequest): Generator<string> {
+  const levels: Level[] = [];
+  descend(levels, directory, "", request);
   try {
-    entries = directory.entries();
-  } catch {
-    request.onUnreadable(prefix.slice(0, -1));
-    return;
-  }
-  for (const entry of inPathOrder(entries)) {
-    const path = prefix + entry.name;
-    if (entry.isFile()) {
-      if (!isTemporaryName(entry.name)) yield path;
-      continue;
+    for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+      const name = level.names[level.next++];
+      if (name === undefined) {
+        levels.pop();
+        if (level.directory !== directory) level.directory.close();
+      } else if (name.endsWith("/")) {
+        enter(levels, level, name.slice(0, -1), request);
+      } else {
+        yield level.prefix + name;
+      }
     }
-    if (!request.glob.reaches(path)) continue;
-    let child: DirectoryHandle;
-    try {
-      child = directory.openDirectory(entry.name);
-    } catch {
-      request.onUnreadable(path);
-      continue;
-    }
-    try {
-      yield* walkFiles(child, request, `${path}/`);
-    } finally {
-      child.close();
-    }
+  } finally {
+    for (const level of levels) if (level.directory !== directory) level.directory.close();
   }
 }
 
-/** As `directory/` a directory sorts where its files do among the whole paths. */
-function inPathOrder(entries: readonly Dirent[]): Dirent[] {
-  return entries
-    .filter((entry) => (entry.isFile() || entry.isDirectory()) && isExpressible(entry.name))
-    .map((entry) => ({ entry, key: entry.isDirectory() ? `${entry.name}/` : entry.name }))
-    .sort((left, right) => comparePaths(left.key, right.key))
-    .map(({ entry }) => entry);
+function enter(levels: Level[], { directory, prefix }: Level, name: string, request: WalkRequest): void {
+  const path = prefix + name;
+  if (!request.glob.reaches(path)) return;
+  let child: DirectoryHandle;
+  try {
+    child = directory.openDirectory(name);
+  } catch {
+    request.onUnreadable(path);
+    return;
+  }
+  if (!descend(levels, child, `${path}/`, request)) child.close();
+}
+
+function descend(levels: Level[], directory: DirectoryHandle, prefix: string, request: WalkRequest): boolean {
+  try {
+    levels.push({ directory, prefix, names: namesOf(directory), next: 0 });
+    return true;
+  } catch {
+    request.onUnreadable(prefix.slice(0, -1));
+    return false;
+  }
+}
+
+/** Names in path order. With its slash a directory sorts where its files do among whole paths. */
+function namesOf(directory: DirectoryHandle): string[] {
+  const names: string[] = [];
+  for (const entry of directory.entries()) {
+    if (!isExpressible(entry.name)) continue;
+    if (entry.isDirectory()) names.push(`${entry.name}/`);
+    else if (entry.isFile() && !isTemporaryName(entry.name)) names.push(entry.name);
+  }
+  return names.sort();
 }
 
 /** A name with a backslash would be read as two segments; one that is not UTF-8 has lost its bytes. */
