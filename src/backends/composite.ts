@@ -16,10 +16,18 @@ import type {
   LsResult,
   ReadRawResult,
   ReadResult,
+  SandboxBackend,
   WriteOptions,
   WriteResult,
 } from "./backend.ts";
 import { deleteTree } from "./composite-delete.ts";
+import {
+  type CompositeOptions,
+  type Executor,
+  executeIn,
+  executorCapabilities,
+  executorOf,
+} from "./composite-execute.ts";
 import { globTree, grepTree, listTree } from "./composite-search.ts";
 import { downloadTree, uploadTree } from "./composite-transfer.ts";
 import type { BackendFailure } from "./errors.ts";
@@ -30,22 +38,32 @@ import { bindRuntime } from "./runtime.ts";
 
 /** The operations of a tree of mounts. */
 class TreeBackend implements Backend {
-  readonly capabilities: Partial<BackendCapabilities> = {
-    writeMode: true,
-    regexGrep: true,
-    versions: true,
-    abort: true,
-    rawRead: true,
-    paths: "virtual",
-  };
+  readonly capabilities: Partial<BackendCapabilities>;
+  /** There when the tree has an executor, and absent otherwise. */
+  declare readonly id?: string;
+  declare readonly execute?: SandboxBackend["execute"];
   readonly #tree: MountTree;
+  readonly #executor: Executor | undefined;
 
-  constructor(tree: MountTree) {
+  constructor(tree: MountTree, executor: Executor | undefined) {
     this.#tree = tree;
+    this.#executor = executor;
+    this.capabilities = {
+      writeMode: true,
+      regexGrep: true,
+      versions: true,
+      abort: true,
+      rawRead: true,
+      paths: "virtual",
+      ...executorCapabilities(executor),
+    };
+    if (executor === undefined) return;
+    this.id = executor.backend.id;
+    this.execute = (command, options) => executeIn(this, executor, command, options);
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {
-    return new TreeBackend(this.#tree.bind(runtime));
+    return new TreeBackend(this.#tree.bind(runtime), this.#executor);
   }
 
   async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
@@ -144,7 +162,12 @@ class TreeBackend implements Backend {
  */
 export class CompositeBackend extends TreeBackend {
   /** Routes are absolute paths such as `/memories/`; a missing trailing slash makes no difference. */
-  constructor(defaultBackend: BackendSource, routes: Readonly<Record<string, BackendSource>> = {}) {
-    super(new MountTree(readMounts(defaultBackend, routes)));
+  constructor(
+    defaultBackend: BackendSource,
+    routes: Readonly<Record<string, BackendSource>> = {},
+    options: CompositeOptions = {},
+  ) {
+    const mounts = readMounts(defaultBackend, routes);
+    super(new MountTree(mounts), executorOf(mounts, options));
   }
 }

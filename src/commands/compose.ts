@@ -7,6 +7,7 @@ import type { ModelChoice } from "../agent/models/choose.ts";
 import { folderProblem, realPath } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
+import type { Principal, Run } from "../runs/run.ts";
 import { RUN_MIGRATIONS } from "../runs/schema.ts";
 import type { RunService, StartRefusal } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
@@ -17,6 +18,7 @@ import type { Database } from "../storage/database.ts";
 import { migrate } from "../storage/migrations.ts";
 import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
+import { RunExecutors, chooseExecutor } from "./compose/executors.ts";
 import { FileTree, memoryNamespace } from "./compose/file-tree.ts";
 import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
 import { approvalGates } from "./compose/write-gates.ts";
@@ -35,30 +37,48 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
   const { config, env } = settings;
   const storage = openStorage(config.dataDir);
   try {
-    const service = assemble(settings, storage, modelChoice({ model: config.model, env }));
+    const choice = await chooseExecutor(config);
+    const executors = new RunExecutors(choice);
+    const parts = { storage, executors, isSandboxed: choice.kind === "sandbox" };
+    const service = assemble(settings, parts, modelChoice({ model: config.model, env }));
     const park = service.close.bind(service);
-    return Object.assign(service, { close: () => park().finally(() => storage.close()) });
+    const close = async (): Promise<void> => {
+      try {
+        await park();
+        await executors.close();
+      } finally {
+        storage.close();
+      }
+    };
+    return Object.assign(service, { close });
   } catch (error) {
     storage.close();
     throw error;
   }
 }
 
-function assemble({ config, env, logger }: RunSettings, storage: Storage, choice: ModelChoice): RunService {
-  const { store, checkpointer, database } = storage;
+interface Parts {
+  storage: Storage;
+  executors: RunExecutors;
+  isSandboxed: boolean;
+}
+
+function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: ModelChoice): RunService {
+  const { store, checkpointer, database } = parts.storage;
   const tree = new FileTree(config, store);
   const model = lazyModel(config, env, logger);
   const canWork = config.workspace !== undefined && choice.ok;
-  return createRunService({
+  const executorFor = ({ id, principal }: Run) => parts.executors.of(id, () => endOf(service, principal, id));
+  const service: RunService = createRunService({
     database,
-    agentFor: async ({ principal }) =>
+    agentFor: async (run) =>
       buildAgent({
         model: choice.ok ? await model() : UNUSED_MODEL,
-        backend: tree.withThread(principal),
+        backend: tree.withThread(run.principal, executorFor(run)),
         store,
         checkpointer,
         filesystem: { delete: true },
-        interruptOn: approvalGates(config.approvals.write),
+        interruptOn: approvalGates(config.approvals, parts.isSandboxed),
         memory: MEMORY_FILES,
         skills: tree.skillSources(),
         subagents: config.subagents,
@@ -77,6 +97,15 @@ function assemble({ config, env, logger }: RunSettings, storage: Storage, choice
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
     log: logger,
   });
+  return service;
+}
+
+/** Resolved when a run has ended, or this process is done with all of them. */
+async function endOf(runs: RunService, principal: Principal, runId: string): Promise<void> {
+  const { signal } = new AbortController();
+  // No event comes after the last possible one: only the end of the events does.
+  const events = runs.watch(principal, runId, { after: Number.MAX_SAFE_INTEGER, signal });
+  await events[Symbol.asyncIterator]().next();
 }
 
 /** What the agent reads at the start of every run: notes of the project, then its own. */

@@ -27,10 +27,37 @@ export const ConfigSchema = z.strictObject({
         .enum(["workspace", "all", "none"])
         .default("workspace")
         .describe("Which file changes a person approves: those in /workspace/, all, or none."),
+      execute: z
+        .enum(["all", "unsandboxed"])
+        .default("all")
+        .describe("Which commands a person approves: all, or only those that run outside a sandbox."),
       allowModelAnswers: z
         .boolean()
         .default(false)
         .describe("Lets the calling model answer approvals through answer_deep_agent."),
+    })
+    .prefault({}),
+  execute: z
+    .strictObject({
+      mode: z
+        .enum(["auto", "sandbox", "off"])
+        .default("auto")
+        .describe(
+          "Whether the agent runs commands: auto, in a sandbox or, where there is none, as the user with each command approved; sandbox, only in one; off, not at all.",
+        ),
+      timeout: seconds.min(1).default(120).describe("How long a command may run when the call does not say."),
+      maxOutputBytes: z
+        .int()
+        .min(1000)
+        .max(100_000_000)
+        .default(100_000)
+        .describe("Bytes of a command's output that are kept."),
+      memoryMb: z.int().min(64).default(2048).describe("MiB of memory for each process in the sandbox."),
+      processes: z.int().min(8).default(512).describe("Processes a command may have in the sandbox."),
+      readOnly: z
+        .array(absolutePath)
+        .default([])
+        .describe("More folders that commands in the sandbox may read, such as a toolchain."),
     })
     .prefault({}),
   delivery: z

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Backend, ExecuteResponse, SandboxBackend } from "../backends/backend.ts";
+import type { Backend, BackendCapabilities, ExecuteResponse, SandboxBackend } from "../backends/backend.ts";
 import { backendError, cancellable, checkPath } from "./call.ts";
 import { displayName, displayText, wellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -29,11 +29,18 @@ export function executeTool(settings: FileToolSettings): ToolSpec<typeof schema>
     schema,
     handle: (args, context) =>
       cancellable("execute", context.signal, () => run(args, context, settings.allowedPrefixes)),
-    async preview({ command, cwd }) {
+    async preview({ command, cwd }, { backend }) {
       const where = cwd === undefined ? "" : ` in ${displayName(cwd)}`;
-      return { kind: "command", summary: `Run a command${where}`, detail: displayText(command) };
+      const summary = `Run a command${where}${confinement(backend.capabilities?.isolation)}`;
+      return { kind: "command", summary, detail: displayText(command) };
     },
   });
+}
+
+/** What keeps a command from the rest of the machine; nothing is said when that is not known. */
+function confinement(isolation: BackendCapabilities["isolation"] | undefined): string {
+  if (isolation === undefined) return "";
+  return isolation === "none" ? " on this machine, outside any sandbox" : " in a sandbox";
 }
 
 async function run(

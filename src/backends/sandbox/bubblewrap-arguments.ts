@@ -91,7 +91,7 @@ export function bubblewrapArguments(shape: SandboxShape, command: string, cwd: s
     ["--proc", "/proc", "--dev", "/dev"],
     scratch("/tmp", shape),
     scratch("/dev/shm", shape),
-    readOnly.flatMap(({ folder, at }) => ["--ro-bind", folder, at]),
+    readOnly.flatMap(({ folder, at }) => ["--ro-bind-try", folder, at]),
     ["--bind", writable.folder, writable.at],
     // For a server that runs as root the files of the kernel's settings would be its own, and writable.
     ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"],

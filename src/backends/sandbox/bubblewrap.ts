@@ -22,7 +22,7 @@ export interface BubblewrapOptions extends ShellLimits {
   rootDir: string;
   /** Where commands see that folder; the same path they have in the agent's tree. Default `/workspace`. */
   mountPath?: string;
-  /** More folders that commands may read. */
+  /** More folders that commands may read; one that does not exist is left out. */
   readOnly?: readonly SandboxMount[];
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;

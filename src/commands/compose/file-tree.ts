@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { BaseStore } from "@langchain/langgraph-checkpoint";
-import type { Backend } from "../../backends/backend.ts";
+import type { Backend, SandboxBackend } from "../../backends/backend.ts";
 import { CompositeBackend } from "../../backends/composite.ts";
 import { FilesystemBackend } from "../../backends/filesystem.ts";
 import { PolicyBackend } from "../../backends/policy.ts";
@@ -31,9 +31,15 @@ export class FileTree {
     return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(principal));
   }
 
-  /** With the files of the running thread everywhere else. */
-  withThread(principal: Principal): Backend {
-    return new CompositeBackend(new StateBackend(), this.#routes(principal));
+  /** With the files of the running thread everywhere else; with `executor` as a workspace that runs commands. */
+  withThread(principal: Principal, executor?: SandboxBackend): Backend {
+    const routes = this.#routes(principal);
+    if (executor === undefined) return new CompositeBackend(new StateBackend(), routes);
+    return new CompositeBackend(
+      new StateBackend(),
+      { ...routes, [WORKSPACE_MOUNT]: executor },
+      { executor: WORKSPACE_MOUNT },
+    );
   }
 
   /** Where skills are, lowest priority first: bundled ones, then the configured folders. */

@@ -5,14 +5,21 @@ import { WORKSPACE_MOUNT } from "./mounts.ts";
 
 const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
 
-/** Which tool calls a person approves: file changes as configured, commands always. */
-export function approvalGates(write: Config["approvals"]["write"]): InterruptOn {
+/**
+ * Which tool calls a person approves: file changes as configured, and commands, unless they are sandboxed
+ * and the configuration lets those run.
+ */
+export function approvalGates(
+  { write, execute }: Pick<Config["approvals"], "write" | "execute">,
+  isSandboxed: boolean,
+): InterruptOn {
   const gate = {
     all: true,
     none: false,
     workspace: { when: ({ args }: { args: Record<string, unknown> }) => touchesWorkspace(args) },
   }[write];
-  return { ...Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, gate])), execute: true };
+  const asksForCommands = execute === "all" || !isSandboxed;
+  return { ...Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, gate])), execute: asksForCommands };
 }
 
 /**

@@ -6,6 +6,7 @@ import { modelChoice } from "../../agent/models/choose.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { errorMessage } from "../../core/errors.ts";
+import { chooseExecutor } from "../compose/executors.ts";
 
 /** One thing a run needs. */
 export interface Check {
@@ -70,6 +71,22 @@ export async function checkStorage(): Promise<Check> {
       ok: false,
       text: `SQLite cannot be loaded: ${errorMessage(error)}\nRun npm rebuild better-sqlite3 with this version of Node.`,
     };
+  }
+}
+
+/** Runs a command that does nothing in the sandbox. Without one a run still works, with less comfort. */
+export async function checkCommands(config: Config): Promise<Check> {
+  const name = "Commands";
+  const choice = await chooseExecutor(config);
+  const asked = (always: boolean): string =>
+    always || config.approvals.execute === "all" ? "each approved by a person" : "without approval";
+  switch (choice.kind) {
+    case "sandbox":
+      return { name, ok: true, text: `run in a sandbox (${choice.name}), ${asked(false)}` };
+    case "host":
+      return { name, ok: true, text: `run without a sandbox, ${asked(true)}\n${choice.reason}` };
+    case "none":
+      return { name, ok: config.execute.mode !== "sandbox", text: `are not run: ${choice.reason}` };
   }
 }
 

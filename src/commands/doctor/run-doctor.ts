@@ -2,7 +2,15 @@ import { loadConfig } from "../../config/load.ts";
 import { packageVersion } from "../../config/package-info.ts";
 import { colorsFor } from "../colors.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
-import { checkDataDir, checkModel, checkNode, checkSearch, checkStorage, checkWorkspace } from "./checks.ts";
+import {
+  checkCommands,
+  checkDataDir,
+  checkModel,
+  checkNode,
+  checkSearch,
+  checkStorage,
+  checkWorkspace,
+} from "./checks.ts";
 import type { Check } from "./checks.ts";
 
 /** Prints one line for each check; exit code 1 when one of them failed. */
@@ -13,7 +21,7 @@ export async function runDoctor({ flags, host }: CommandArguments): Promise<Exit
     const { config, warnings } = loaded;
     checks.push({ name: "Configuration", ok: true, text: "valid" });
     checks.push(checkWorkspace(config, warnings), await checkDataDir(config));
-    checks.push(await checkModel(config, host.env));
+    checks.push(await checkModel(config, host.env), await checkCommands(config));
   } else {
     checks.push(...loaded.problems.map((text) => ({ name: "Configuration", ok: false, text })));
   }

@@ -49,16 +49,28 @@ describe("touchesWorkspace", () => {
 });
 
 describe("approvalGates", () => {
-  it("always asks for commands", () => {
-    for (const write of ["workspace", "all", "none"] as const)
-      expect(approvalGates(write)["execute"]).toBe(true);
+  const writes = ["workspace", "all", "none"] as const;
+
+  it("asks for every command unless the configuration lets sandboxed ones run", () => {
+    for (const write of writes) {
+      expect(approvalGates({ write, execute: "all" }, true)["execute"]).toBe(true);
+      expect(approvalGates({ write, execute: "all" }, false)["execute"]).toBe(true);
+      expect(approvalGates({ write, execute: "unsandboxed" }, true)["execute"]).toBe(false);
+    }
+  });
+
+  it("asks for every command that has no sandbox, whatever is configured", () => {
+    for (const write of writes) {
+      expect(approvalGates({ write, execute: "unsandboxed" }, false)["execute"]).toBe(true);
+    }
   });
 
   it("asks for every change, or for none, when that is configured", () => {
+    const gates = (write: (typeof writes)[number]) => approvalGates({ write, execute: "all" }, true);
     for (const tool of ["write_file", "edit_file", "delete"]) {
-      expect(approvalGates("all")[tool]).toBe(true);
-      expect(approvalGates("none")[tool]).toBe(false);
-      expect(approvalGates("workspace")[tool]).toHaveProperty("when");
+      expect(gates("all")[tool]).toBe(true);
+      expect(gates("none")[tool]).toBe(false);
+      expect(gates("workspace")[tool]).toHaveProperty("when");
     }
   });
 });

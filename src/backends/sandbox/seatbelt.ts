@@ -1,0 +1,118 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { realpathSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import { FilesystemBackend } from "../filesystem.ts";
+import { validatePath } from "../paths.ts";
+import { SYSTEM_PATH } from "./shell-environment.ts";
+import { SHELL, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
+
+export interface SeatbeltOptions extends ShellLimits {
+  /** The folder that commands may change. It must exist. */
+  rootDir: string;
+  /** More folders that commands may read. */
+  readOnly?: readonly string[];
+  /** Environment of commands besides search path, home, language and terminal. */
+  env?: Readonly<Record<string, string>>;
+}
+
+const PROGRAM = "/usr/bin/sandbox-exec";
+const PROBE_TIMEOUT_MS = 10_000;
+
+/** What programs of the system need to start. Homes, mail and keychains are not among it. */
+const SYSTEM_FOLDERS = [
+  "/System",
+  "/Library/Apple",
+  "/Library/Developer",
+  "/bin",
+  "/dev",
+  "/opt",
+  "/private/etc",
+  "/private/var/db/timezone",
+  "/private/var/select",
+  "/sbin",
+  "/usr",
+];
+
+/**
+ * The rules of macOS's sandbox for commands: everything is forbidden but to start programs of the system,
+ * to read `readable` and to change `writable`. There is no network.
+ */
+export function seatbeltProfile(writable: readonly string[], readable: readonly string[]): string {
+  const subpaths = (paths: readonly string[]): string =>
+    paths.map((path) => `(subpath ${literal(path)})`).join(" ");
+  return [
+    "(version 1)",
+    "(deny default)",
+    "(allow process-exec process-fork)",
+    "(allow signal (target same-sandbox))",
+    "(allow sysctl-read)",
+    "(allow file-read-metadata)",
+    '(allow file-read* (literal "/"))',
+    `(allow file-read* ${subpaths([...SYSTEM_FOLDERS, ...readable, ...writable])})`,
+    `(allow file-write* ${subpaths(writable)})`,
+    '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))',
+    "(deny network*)",
+  ].join("\n");
+}
+
+const literal = (path: string): string => `"${path.replace(/["\\]/g, "\\$&")}"`;
+
+/**
+ * A folder, and a shell that may change that folder and read the programs of this machine, without
+ * network. macOS only; see `seatbeltProblem`. The system cannot show the folder at another path: commands see its real one.
+ */
+export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend {
+  readonly id: string;
+  readonly #executor: ShellExecutor;
+
+  /** Throws `ConfigurationError` when `rootDir` is no directory. */
+  constructor(options: SeatbeltOptions) {
+    super({ rootDir: options.rootDir, virtualMode: true });
+    Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
+    this.id = `seatbelt-${randomBytes(8).toString("hex")}`;
+    const rootDir = realpathSync.native(resolve(options.rootDir));
+    const profile = seatbeltProfile([rootDir], options.readOnly ?? []);
+    const { LANG = "en_US.UTF-8" } = process.env;
+    const env = { PATH: SYSTEM_PATH, HOME: rootDir, LANG, TERM: "dumb", ...options.env };
+    this.#executor = new ShellExecutor({
+      ...options,
+      guarded: true,
+      launch: (command, call) => {
+        const valid = validatePath(call.cwd ?? "/");
+        if (!valid.ok) return { error: valid.error, code: valid.code };
+        const args = seatbeltArguments(profile, command, join(rootDir, valid.path));
+        return { file: PROGRAM, args, cwd: rootDir, env: { ...env, ...call.env } };
+      },
+    });
+  }
+
+  execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {
+    return this.#executor.execute(command, options);
+  }
+
+  close(): Promise<void> {
+    return this.#executor.close();
+  }
+}
+
+/** The arguments of `sandbox-exec` for one command. */
+export function seatbeltArguments(profile: string, command: string, directory: string): string[] {
+  const start = 'ulimit -c 0; cd -- "$1" && exec "$2" -c "$3"';
+  return ["-p", profile, "/bin/sh", "-c", start, "sh", directory, SHELL, command];
+}
+
+/** Why commands cannot be isolated here; undefined when a command that does nothing ran in the sandbox. */
+export async function seatbeltProblem(options: SeatbeltOptions): Promise<string | undefined> {
+  if (process.platform !== "darwin") return "Seatbelt exists on macOS only.";
+  const profile = seatbeltProfile([realpathSync.native(resolve(options.rootDir))], options.readOnly ?? []);
+  const args = ["-p", profile, "/bin/sh", "-c", "exit 0"];
+  try {
+    await promisify(execFile)(PROGRAM, args, { timeout: PROBE_TIMEOUT_MS });
+    return undefined;
+  } catch {
+    return "macOS did not start a command in its sandbox (sandbox-exec).";
+  }
+}

@@ -1,0 +1,112 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { SandboxBackend } from "../../backends/backend.ts";
+import type { SandboxMount } from "../../backends/sandbox/bubblewrap-arguments.ts";
+import {
+  BubblewrapBackend,
+  type BubblewrapOptions,
+  probeBubblewrap,
+} from "../../backends/sandbox/bubblewrap.ts";
+import { LocalShellBackend } from "../../backends/sandbox/local-shell.ts";
+import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../../backends/sandbox/seatbelt.ts";
+import { folderProblem } from "../../config/paths.ts";
+import type { Config } from "../../config/schema.ts";
+import { skillFolders } from "./file-tree.ts";
+import { WORKSPACE_MOUNT } from "./mounts.ts";
+
+export type ExecutorConfig = Pick<Config, "workspace" | "execute" | "skills">;
+
+/** A workspace in which commands run, and that ends them when it is closed. */
+export type WorkspaceExecutor = SandboxBackend & { close(): Promise<void> };
+
+/** How commands of this server run. */
+export type ExecutorChoice =
+  | { kind: "sandbox"; name: string; open(): WorkspaceExecutor }
+  /** As any program of this user; `reason`: why there is no sandbox. */
+  | { kind: "host"; reason: string; open(): WorkspaceExecutor }
+  /** Not at all. */
+  | { kind: "none"; reason: string };
+
+/** Finds out how commands can run here. Starts one that does nothing, to know that the sandbox works. */
+export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorChoice> {
+  const { workspace: rootDir, execute } = config;
+  if (execute.mode === "off") return { kind: "none", reason: "switched off by execute.mode" };
+  if (rootDir === undefined || folderProblem(rootDir) !== undefined)
+    return { kind: "none", reason: "there is no workspace to run them in" };
+  const { timeout, maxOutputBytes, memoryMb, processes: maxProcesses } = execute;
+  const limits = { rootDir, timeout, maxOutputBytes };
+  const sandbox =
+    process.platform === "darwin"
+      ? await seatbelt({ ...limits, readOnly: execute.readOnly })
+      : await bubblewrap({
+          ...limits,
+          mountPath: WORKSPACE_MOUNT,
+          readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config.skills)],
+          memoryMb,
+          maxProcesses,
+        });
+  if (sandbox.kind === "sandbox" || execute.mode === "sandbox") return sandbox;
+  const open = () => new LocalShellBackend({ ...limits, virtualMode: true });
+  return { kind: "host", reason: sandbox.reason, open };
+}
+
+type SandboxChoice = Extract<ExecutorChoice, { kind: "sandbox" | "none" }>;
+
+async function bubblewrap(options: BubblewrapOptions): Promise<SandboxChoice> {
+  const found = await probeBubblewrap(options);
+  if (!found.ok) return { kind: "none", reason: found.reason };
+  const open = () => new BubblewrapBackend(options, found.hasSizeLimits);
+  return { kind: "sandbox", name: `Bubblewrap ${found.version}`, open };
+}
+
+async function seatbelt(options: SeatbeltOptions): Promise<SandboxChoice> {
+  const reason = await seatbeltProblem(options);
+  if (reason !== undefined) return { kind: "none", reason };
+  return { kind: "sandbox", name: "Seatbelt", open: () => new SeatbeltBackend(options) };
+}
+
+const sameFolders = (folders: readonly string[]): SandboxMount[] =>
+  folders.map((folder) => ({ folder, at: folder }));
+
+/** Skills at the paths the agent knows; one by one, because folders of several sources lie side by side. */
+function skillMounts(configured: readonly string[]): SandboxMount[] {
+  return skillFolders(configured)
+    .filter(([, folder]) => existsSync(folder))
+    .flatMap(([at, folder]) =>
+      readdirSync(folder, { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => ({ folder: join(folder, name), at: `${at}/${name}` })),
+    );
+}
+
+/** The executors of runs at work: one each, so that what its commands started ends with the run. */
+export class RunExecutors {
+  readonly #choice: ExecutorChoice;
+  readonly #open = new Map<string, WorkspaceExecutor>();
+
+  constructor(choice: ExecutorChoice) {
+    this.#choice = choice;
+  }
+
+  /** The run's executor; undefined when commands cannot run. `ended` tells when the run is over. */
+  of(runId: string, ended: () => Promise<void>): WorkspaceExecutor | undefined {
+    const known = this.#open.get(runId);
+    if (known !== undefined || this.#choice.kind === "none") return known;
+    const executor = this.#choice.open();
+    this.#open.set(runId, executor);
+    const release = (): Promise<void> => this.#release(runId);
+    // Later, because the first run is taken up while the service is being made.
+    void Promise.resolve().then(ended).then(release, release);
+    return executor;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#open.keys()].map((runId) => this.#release(runId)));
+  }
+
+  async #release(runId: string): Promise<void> {
+    const executor = this.#open.get(runId);
+    this.#open.delete(runId);
+    await executor?.close();
+  }
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from "vitest";
+import {
+  seatbeltArguments,
+  seatbeltProfile,
+  seatbeltProblem,
+} from "../../../src/backends/sandbox/seatbelt.ts";
+import { SHELL } from "../../../src/backends/sandbox/shell-executor.ts";
+
+describe("seatbeltProfile", () => {
+  const profile = seatbeltProfile(["/Users/a/project"], ["/Users/a/.nvm"]);
+  const rules = profile.split("\n");
+
+  it("forbids everything that no rule allows, network above all", () => {
+    expect(rules.slice(0, 2)).toEqual(["(version 1)", "(deny default)"]);
+    expect(rules.at(-1)).toBe("(deny network*)");
+    expect(profile).not.toMatch(/\(allow (default|network|mach|file-write\*\))/);
+  });
+
+  it("lets commands change the folder and nothing else", () => {
+    const writes = rules.filter((rule) => rule.includes("file-write*"));
+    expect(writes).toEqual(['(allow file-write* (subpath "/Users/a/project"))']);
+  });
+
+  it("lets commands read programs, the folder and what is given, and no homes", () => {
+    const reads = rules.filter((rule) => rule.includes("file-read*")).join("\n");
+    for (const path of ["/usr", "/Users/a/project", "/Users/a/.nvm"])
+      expect(reads).toContain(`(subpath "${path}")`);
+    for (const path of ["/Users", "/Users/a", "/private", "/private/var", "/Library"])
+      expect(reads).not.toContain(`(subpath "${path}")`);
+  });
+
+  it("quotes paths so that none becomes a rule", () => {
+    const path = '/a") (allow default) ("\\';
+    const [rule] = seatbeltProfile([path], [])
+      .split("\n")
+      .filter((line) => line.includes("file-write*"));
+    expect(rule).toBe('(allow file-write* (subpath "/a\\") (allow default) (\\"\\\\"))');
+  });
+});
+
+describe("seatbeltArguments", () => {
+  it("passes command and directory as arguments of their own", () => {
+    const args = seatbeltArguments("(profile)", "echo '$1'; ls", "/a b");
+    expect(args.slice(0, 2)).toEqual(["-p", "(profile)"]);
+    expect(args.slice(-3)).toEqual(["/a b", SHELL, "echo '$1'; ls"]);
+  });
+});
+
+describe.skipIf(process.platform === "darwin")("seatbeltProblem", () => {
+  it("says where the sandbox exists", async () => {
+    expect(await seatbeltProblem({ rootDir: "/" })).toBe("Seatbelt exists on macOS only.");
+  });
+});
