@@ -4,6 +4,7 @@ import type { BackendSource } from "../backends/backend.ts";
 import type { Logger } from "../core/logger.ts";
 import type { AgentTool } from "./agent-tool.ts";
 import type { Middleware } from "./middleware/middleware.ts";
+import type { StructuredResponse } from "./structured.ts";
 import type { SubagentRunner } from "./subagents.ts";
 
 /** Ends a run in order, with what it has. */
@@ -28,6 +29,8 @@ export interface AgentParts {
   readonly middleware: readonly Middleware[];
   readonly backend: BackendSource;
   readonly subagents: SubagentRunner | undefined;
+  /** The form of the final answer, where one is asked for. */
+  readonly structured: StructuredResponse | undefined;
   readonly limits: AgentLimits;
   readonly log: Logger;
   /** Names of all state channels. */

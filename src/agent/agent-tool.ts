@@ -10,6 +10,7 @@ import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { z } from "zod";
 import { ConfigurationError, isAbortError } from "../core/errors.ts";
 import { parametersOf, parseArguments } from "../tools/arguments.ts";
+import type { AgentState } from "./state.ts";
 import type { CallPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
 
 /** A plain function with the facts a model needs to call it. */
@@ -23,7 +24,7 @@ export interface ToolFunction {
 }
 
 /** What `tools` parameters accept. */
-export type ToolInput = StructuredToolInterface | ToolSpec | ToolFunction;
+export type ToolInput = StructuredToolInterface | ToolSpec | ToolFunction | AgentTool;
 
 export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
 
@@ -31,6 +32,8 @@ export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: 
 export interface CallScope {
   readonly context: ToolContext;
   readonly config: RunnableConfig;
+  /** The state the call's step began with. */
+  readonly state: AgentState;
 }
 
 /** A tool as the graph runs it, whatever it was made from. */
@@ -48,6 +51,7 @@ export interface AgentTool {
 
 /** Makes an `AgentTool` of any accepted form. */
 export function toAgentTool(input: ToolInput): AgentTool {
+  if ("offered" in input) return input;
   if ("handle" in input) return fromSpec(input);
   if ("lc_namespace" in input) return fromStructuredTool(input, "execute");
   if (typeof input.invoke !== "function" || !input.name) {
@@ -119,8 +123,10 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
     kind,
     offered,
     validate: (args) => validateAgainst(offered, args),
-    run: async (call, { config }) => {
-      const output: unknown = await offered.invoke({ ...call, type: "tool_call" }, config);
+    run: async (call, { config, state }) => {
+      // LangChain's tools are told of the run through their configuration.
+      const runtime = { ...config, config, state, toolCallId: call.id };
+      const output: unknown = await offered.invoke({ ...call, type: "tool_call" }, runtime);
       if (ToolMessage.isInstance(output) || isCommand(output)) return output;
       return toolOutcome(call, {
         content: typeof output === "string" ? output : JSON.stringify(output ?? null),

@@ -1,3 +1,4 @@
+import { isZodSchemaV3 } from "@langchain/core/utils/types";
 import { type BaseChannel, StateSchema } from "@langchain/langgraph";
 import { schemaMetaRegistry } from "@langchain/langgraph/zod";
 import { z } from "zod";
@@ -7,6 +8,8 @@ import { ConfigurationError } from "../core/errors.ts";
 export function channelsOf(schema: unknown, owner: string): Record<string, BaseChannel> {
   if (StateSchema.isInstance(schema)) return schema.getChannels();
   if (schema instanceof z.ZodObject) return fromZod(schema);
+  // Middleware of LangChain still states some schemas with zod 3.
+  if (isZodSchemaV3(schema) && "shape" in schema) return fromZodV3(schema.shape);
   if (isAnnotation(schema)) return fromDefinition(schema.spec);
   throw new ConfigurationError(
     "INVALID_STATE_SCHEMA",
@@ -19,6 +22,11 @@ function fromZod(schema: z.ZodObject): Record<string, BaseChannel> {
   const registered: Record<string, BaseChannel> = schemaMetaRegistry.getChannelsForSchema(schema);
   const reduced = Object.entries(registered).filter(([, channel]) => channel.lc_graph_name !== "LastValue");
   return { ...new StateSchema(schema.shape).getChannels(), ...Object.fromEntries(reduced) };
+}
+
+function fromZodV3(shape: unknown): Record<string, BaseChannel> {
+  // Fields of zod 3 follow the same standard interface as those of zod 4, which is what StateSchema reads.
+  return new StateSchema(shape as ConstructorParameters<typeof StateSchema>[0]).getChannels();
 }
 
 /** Of `Annotation.Root(…)`, whose class LangGraph does not export. */

@@ -1,5 +1,6 @@
 import { SystemMessage } from "@langchain/core/messages";
 import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
+import type { z } from "zod";
 import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { silentLogger } from "../core/logger.ts";
@@ -15,7 +16,9 @@ import type { EditCheck } from "./pending.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 import { BASE_PROMPT, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
 import { builtInChannels } from "./state.ts";
+import { type ResponseFormat, StructuredResponse } from "./structured.ts";
 import { type BuiltSubagent, SubagentRunner } from "./subagents.ts";
+import type { TypedDeepAgent } from "./typed.ts";
 
 const DEFAULT_RECURSION_LIMIT = 1000;
 const DEFAULT_PARALLEL = 8;
@@ -34,8 +37,13 @@ export interface DeepAgent {
  *
  * @throws ConfigurationError for parameters that contradict each other.
  */
-export function createDeepAgent(params: DeepAgentParams = {}): DeepAgentGraph {
-  return assembleDeepAgent(params).graph;
+export function createDeepAgent<
+  Format extends ResponseFormat | undefined = undefined,
+  Schema = unknown,
+  Context extends z.ZodObject = z.ZodObject,
+>(params: DeepAgentParams<Format, Schema, Context> = {}): TypedDeepAgent<Format, Schema, Context> {
+  // The same graph: its channels are made of these parameters at run time, which its own type cannot state.
+  return assembleDeepAgent(params).graph as unknown as TypedDeepAgent<Format, Schema, Context>;
 }
 
 /** `createDeepAgent`, keeping hold of the tools. */
@@ -74,6 +82,7 @@ function assemble(
     middleware,
     backend: params.backend ?? StateBackend,
     subagents,
+    structured: params.responseFormat && new StructuredResponse(params.responseFormat),
     limits: params.limits ?? {},
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
@@ -83,6 +92,7 @@ function assemble(
     channels,
     ...(checkpointer === undefined ? {} : { checkpointer }),
     ...(params.store ? { store: params.store } : {}),
+    ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
   });
   const configured = graph.withConfig({
     recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
@@ -188,8 +198,10 @@ function buildSubagent(
   const { name, description } = spec;
   if ("runnable" in spec) return { name, description, runnable: spec.runnable, layered: false };
   const interruptOn = spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn);
+  const { responseFormat: _ofTheMain, ...inherited } = params;
   const own: DeepAgentParams = {
-    ...params,
+    ...inherited,
+    ...(spec.responseFormat ? { responseFormat: spec.responseFormat } : {}),
     name,
     model: spec.model ?? params.model,
     tools: spec.tools ?? params.tools,

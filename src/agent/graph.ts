@@ -12,9 +12,10 @@ import {
   START,
   StateGraph,
 } from "@langchain/langgraph";
+import type { z } from "zod";
 import type { AgentParts } from "./agent-parts.ts";
 import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
-import { type AfterReply, createModelNode, nextTasks } from "./model-node.ts";
+import { type AfterReply, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
 import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
 import { agentRuntime } from "./step.ts";
 import { createToolNode } from "./tool-node.ts";
@@ -30,6 +31,8 @@ export interface CompileOptions {
   channels: Record<string, BaseChannel>;
   checkpointer?: BaseCheckpointSaver | boolean;
   store?: BaseStore;
+  /** Checked against each run's context before it starts. */
+  contextSchema?: z.ZodObject;
 }
 
 /**
@@ -42,17 +45,25 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
   const has = (hook: HookName): boolean => parts.middleware.some((layer) => layer[hook]);
   const loopStart = has("beforeModel") ? BEFORE_MODEL : MODEL;
   const end = has("afterAgent") ? AFTER_AGENT : END;
-  const after: AfterReply = { tools: TOOLS, end, ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}) };
+  const after: AfterReply = {
+    tools: TOOLS,
+    end,
+    again: loopStart,
+    ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}),
+  };
   const hookNode = (hook: HookName, next: (state: AgentState) => Send[] | string) =>
-    createHookNode(parts, hook, next, (target, messages) => {
-      if (target === "model") return loopStart;
-      if (target === "tools") return nextTasks(messages.at(-1), after);
-      return hook === "afterAgent" ? END : end;
-    });
+    createHookNode(parts, hook, next, (target, messages) =>
+      hook === "afterAgent" && target === "end" ? END : jumpFrom(target, messages, after),
+    );
 
   // LangGraph tracks node names in the type of the builder, which a graph of optional nodes cannot state.
-  const graph = new StateGraph(Annotation.Root(options.channels)) as unknown as GraphBuilder;
-  graph.addNode(MODEL, createModelNode(parts, after), { ends: [after.hooks ?? TOOLS, end] });
+  const graph = new StateGraph(
+    Annotation.Root(options.channels),
+    options.contextSchema,
+  ) as unknown as GraphBuilder;
+  graph.addNode(MODEL, createModelNode(parts, after), {
+    ends: [...new Set([after.hooks ?? TOOLS, TOOLS, loopStart, end])],
+  });
   graph.addNode(TOOLS, createToolNode(parts));
   graph.addEdge(TOOLS, loopStart);
   const ends = [MODEL, BEFORE_MODEL, TOOLS, end].filter(
@@ -73,7 +84,7 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
   if (has("afterModel")) {
     graph.addNode(
       AFTER_MODEL,
-      hookNode("afterModel", ({ messages }) => nextTasks(messages.at(-1), after)),
+      hookNode("afterModel", ({ messages }) => nextTasks(messages, after)),
       { ends },
     );
   }

@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isGraphBubbleUp, Send } from "@langchain/langgraph";
 import { DeepAgentError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import type { AgentParts } from "./agent-parts.ts";
+import { ToolBinder } from "./bind-tools.ts";
 import type { TokenUsage } from "./events.ts";
 import {
   composeModelCall,
@@ -17,8 +18,9 @@ import {
 } from "./middleware/middleware.ts";
 import { modelFailure } from "./models/failure.ts";
 import { withoutRequest } from "./models/reply.ts";
-import type { AgentState } from "./state.ts";
+import type { AgentState, JumpTarget } from "./state.ts";
 import { agentPath, agentRuntime, emit } from "./step.ts";
+import { bindingOf, type Strategy } from "./structured.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
 export interface AfterReply {
@@ -26,6 +28,8 @@ export interface AfterReply {
   hooks?: string;
   tools: string;
   end: string;
+  /** Where the next turn begins. */
+  again: string;
 }
 
 /** Calls the model once and decides where to go. */
@@ -39,7 +43,11 @@ export function createModelNode(
     await nextTurn();
     const stop = limitReached(parts, state.messages);
     if (stop) return new Command({ update: { messages: [stop] }, goto: after.end });
-    const call = composeModelCall(parts.middleware, (request) => callModel(request, binder, config));
+    let strategy: Strategy | undefined;
+    const call = composeModelCall(parts.middleware, async (request) => {
+      strategy = await parts.structured?.strategyFor(request.model);
+      return callModel(request, strategy, binder, config);
+    });
     const updates: StateUpdate[] = [];
     const answer = await answered(async () => {
       const request = firstRequest(parts, await parts.model(), state, config);
@@ -47,11 +55,20 @@ export function createModelNode(
     }, config.signal);
     const reply = withoutRequest(withSafeIds(answer, state.messages));
     emitModelCalled(reply, config);
-    return new Command({
-      update: { ...mergeUpdates(updates), messages: [reply] },
-      goto: after.hooks ?? nextTasks(reply, after),
-    });
+    if (strategy) updates.push(await settled(parts, reply, strategy));
+    const { jumpTo, messages = [], ...update } = mergeUpdates(updates);
+    const added = [reply, ...messages];
+    const next = jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after));
+    return new Command({ update: { ...update, messages: added }, goto: next });
   };
+}
+
+async function settled(
+  { structured }: AgentParts,
+  reply: AIMessage,
+  strategy: Strategy,
+): Promise<StateUpdate> {
+  return (await structured?.settle(reply, strategy)) ?? {};
 }
 
 /**
@@ -67,10 +84,30 @@ async function answered(call: () => Promise<AIMessage>, signal?: AbortSignal): P
   }
 }
 
-/** One task per tool call of a reply, or the end. */
-export function nextTasks(reply: BaseMessage | undefined, after: AfterReply): Send[] | string {
+/**
+ * After the newest reply: one task for each of its calls that has no result yet; the next turn when all
+ * have one; the end when it made none.
+ */
+export function nextTasks(messages: readonly BaseMessage[], after: AfterReply): Send[] | string {
+  const at = messages.findLastIndex((message) => AIMessage.isInstance(message));
+  const reply = messages[at];
   const calls = AIMessage.isInstance(reply) ? (reply.tool_calls ?? []) : [];
-  return calls.length === 0 ? after.end : calls.map(({ id }) => new Send(after.tools, { callId: id }));
+  if (calls.length === 0) return after.end;
+  const done = new Set(
+    messages.slice(at).map((m) => (ToolMessage.isInstance(m) ? m.tool_call_id : undefined)),
+  );
+  const open = calls.filter(({ id }) => !done.has(id));
+  return open.length === 0 ? after.again : open.map(({ id }) => new Send(after.tools, { callId: id }));
+}
+
+/** Where a hook or wrapper sends the agent. */
+export function jumpFrom(
+  target: JumpTarget,
+  messages: readonly BaseMessage[],
+  after: AfterReply,
+): Send[] | string {
+  if (target === "model") return after.again;
+  return target === "tools" ? nextTasks(messages, after) : after.end;
 }
 
 function firstRequest(
@@ -92,37 +129,22 @@ function firstRequest(
 
 async function callModel(
   request: ModelRequest,
+  strategy: Strategy | undefined,
   binder: ToolBinder,
   config: RunnableConfig,
 ): ReturnType<ModelHandler> {
-  const { systemMessage, messages } = request;
+  const { systemMessage, messages, model } = request;
   const input = systemMessage.text === "" ? messages : [systemMessage, ...messages];
-  const bound = binder.bind(request);
+  const { tools = [], toolChoice, options } = strategy ? bindingOf(strategy) : {};
+  const bound = binder.bind({
+    model,
+    tools: [...request.tools, ...tools],
+    toolChoice: request.toolChoice ?? toolChoice,
+    ...(options ? { options } : {}),
+  });
   const reply: unknown = await bound.invoke(input, { ...config, ...request.modelSettings });
   if (AIMessage.isInstance(reply)) return reply;
   throw new Error("The model answered with something that is not an assistant message.");
-}
-
-/** Binds tools to a model once per set of tools: turning schemas into a provider's form is not free. */
-class ToolBinder {
-  #last:
-    | { model: BaseChatModel; key: string; bound: ReturnType<NonNullable<BaseChatModel["bindTools"]>> }
-    | undefined;
-
-  bind(request: ModelRequest): Pick<BaseChatModel, "invoke"> {
-    const { model, tools, toolChoice } = request;
-    if (tools.length === 0) return model;
-    if (!model.bindTools) {
-      throw new Error("This model cannot call tools; choose one that can.");
-    }
-    const key = JSON.stringify([tools.map(({ name }) => name), toolChoice ?? null]);
-    if (this.#last?.model !== model || this.#last.key !== key) {
-      // The choice is the provider's own type; middleware that sets it knows its model.
-      const options = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
-      this.#last = { model, key, bound: model.bindTools(tools, options) };
-    }
-    return this.#last.bound;
-  }
 }
 
 /**

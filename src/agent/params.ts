@@ -1,6 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { SystemMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph";
+import type { z } from "zod";
 import type { BackendSource } from "../backends/backend.ts";
 import type { Logger } from "../core/logger.ts";
 import type { AgentLimits } from "./agent-parts.ts";
@@ -9,6 +10,7 @@ import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 import type { SummarizationOptions } from "./middleware/summarization.ts";
 import type { AgentMiddleware } from "./middleware/middleware.ts";
+import type { ResponseFormat } from "./structured.ts";
 import type { SubagentRunnable } from "./subagents.ts";
 
 /** A subagent described by data; what is left out comes from the agent it belongs to. */
@@ -26,6 +28,8 @@ export interface SubAgent {
   skills?: readonly string[];
   /** Default: the agent's gates. `{}` or `false`: none. */
   interruptOn?: InterruptOn | false;
+  /** The form of its report, which reaches the delegating agent as JSON. */
+  responseFormat?: ResponseFormat;
 }
 
 /** A subagent that exists already, used as it is; it inherits nothing. */
@@ -35,8 +39,12 @@ export interface CompiledSubAgent {
   runnable: SubagentRunnable;
 }
 
-/** Parameters of `createDeepAgent`. */
-export interface DeepAgentParams {
+/** Parameters of `createDeepAgent`; what it returns is typed by the three that are generic here. */
+export interface DeepAgentParams<
+  Format extends ResponseFormat | undefined = ResponseFormat | undefined,
+  Schema = unknown,
+  Context extends z.ZodObject = z.ZodObject,
+> {
   /** `provider:model` or an instance. Default: the first of `DEFAULT_MODELS`. */
   model?: string | BaseChatModel;
   /** `AGENTS.md` files shown in the system prompt, as paths of the backend. */
@@ -63,7 +71,11 @@ export interface DeepAgentParams {
   /** Which tools need a person's approval. */
   interruptOn?: InterruptOn;
   /** State channels of your own: a LangGraph state schema, zod object or annotation. */
-  stateSchema?: unknown;
+  stateSchema?: Schema;
+  /** What each run is given besides its input; tools, middleware and backend factories read it. */
+  contextSchema?: Context;
+  /** The form of the final answer, kept in `structuredResponse`. */
+  responseFormat?: Format;
   /** Graph name, also in traces and drawings. */
   name?: string;
   /** Planning with `write_todos`. Default true. */

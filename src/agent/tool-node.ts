@@ -20,6 +20,7 @@ import {
   readState,
   threadFiles,
 } from "./step.ts";
+import type { AgentState } from "./state.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
 /** What is sent to one tool task: the call is looked up in the reply, so that a checkpoint holds it once. */
@@ -45,7 +46,7 @@ export function createToolNode(
     const { made, messageId } = findCall(state.messages, callId);
     const checked = checkCall(parts, made);
     if ("invalid" in checked) return finish(parts, made, toolOutcome(made, checked.invalid), config);
-    const scope = await callScope(parts, callId, config);
+    const scope = await callScope(parts, callId, state, config);
     const { toolCall, tool } = checked;
     const request: ToolCallRequest = { toolCall, tool: tool.offered, state, runtime: agentRuntime(config) };
     const verdict = await authorize(request, gates, parts.tools, scope);
@@ -81,18 +82,23 @@ function findCall(messages: readonly BaseMessage[], callId: string): { made: Too
   throw new Error(`tool call ${callId} is not in the thread`);
 }
 
-async function callScope(parts: AgentParts, callId: string, config: RunnableConfig): Promise<CallScope> {
+async function callScope(
+  parts: AgentParts,
+  callId: string,
+  state: AgentState,
+  config: RunnableConfig,
+): Promise<CallScope> {
   const files = threadFiles(config);
   const signal = config.signal ?? new AbortController().signal;
   expectFanOut(signal);
   const { subagents } = parts;
   const spawn = subagents && {
     spawn: (task: { subagentType: string; description: string }) =>
-      subagents.spawn(task, { callId, config, files, readState: () => readState(config, parts.channels) }),
+      subagents.spawn(task, { callId, config, files, readState: () => state }),
   };
   const backend = await resolveBackend(parts.backend, backendRuntime(config, files));
   const context: ToolContext = { callId, signal, backend, ...spawn };
-  return { context, config };
+  return { context, config, state };
 }
 
 type CheckedCall = { toolCall: ToolCall; tool: AgentTool } | { invalid: ToolResult };

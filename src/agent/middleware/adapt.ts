@@ -1,23 +1,40 @@
 import { AIMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
+import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
+import { type Command, isCommand } from "@langchain/langgraph";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { JumpTarget } from "../state.ts";
 import { type AgentTool, toAgentTool } from "../agent-tool.ts";
-import type { AgentMiddleware, HookName, Middleware } from "./middleware.ts";
+import type {
+  AgentMiddleware,
+  AgentRuntime,
+  HookName,
+  Middleware,
+  ModelRequest,
+  StateUpdate,
+} from "./middleware.ts";
 
 type AnyHook = NonNullable<Middleware[HookName]>;
 
-type Source = Omit<Middleware, HookName> & Partial<Record<HookName, AnyHook | { hook: AnyHook }>>;
+type Source = Omit<Middleware, HookName> &
+  Partial<Record<HookName, AnyHook | { hook: AnyHook }>> & { contextSchema?: unknown };
 
 const HOOKS: readonly HookName[] = ["beforeAgent", "beforeModel", "afterModel", "afterAgent"];
 
-/** Middleware in our form: LangChain's may wrap hooks in objects and carries LangChain tools. */
+/**
+ * Middleware in our form: LangChain's may wrap hooks in objects, carries LangChain tools, states what it
+ * needs of the run's context, and may answer a model call with a command.
+ */
 export function adaptMiddleware(input: AgentMiddleware): Middleware {
   // Both forms agree on names and calling conventions; what differs is handled field by field here.
   const source = input as Source;
   const hooks = Object.fromEntries(
     HOOKS.flatMap((name) => {
-      const hook = source[name];
-      if (!hook) return [];
-      return [[name, typeof hook === "function" ? hook.bind(source) : hook.hook]];
+      const found = source[name];
+      if (!found) return [];
+      const hook: AnyHook = typeof found === "function" ? found.bind(source) : found.hook;
+      const own: AnyHook = (state, runtime) => hook(state, withOwnContext(source, runtime));
+      return [[name, own]];
     }),
   );
   return {
@@ -35,18 +52,84 @@ function adaptTool(tool: AgentTool | StructuredToolInterface): AgentTool {
 }
 
 function adaptWrappers(source: Source): Pick<Middleware, "wrapModelCall" | "wrapToolCall"> {
-  const wrapModelCall = source.wrapModelCall?.bind(source);
-  const wrapToolCall = source.wrapToolCall?.bind(source);
+  const { wrapModelCall, wrapToolCall } = source;
   return {
     ...(wrapModelCall
       ? {
           wrapModelCall: async (request, next) => {
-            const reply: unknown = await wrapModelCall(request, next);
+            let last: AIMessage | undefined;
+            const own = { ...request, runtime: withOwnContext(source, request.runtime) };
+            const reply: unknown = await wrapModelCall.call(
+              source,
+              own,
+              async (changed) => (last = await next(changed)),
+            );
             if (AIMessage.isInstance(reply)) return reply;
+            if (isCommand(reply)) return applyCommand(source.name, reply, request, last);
             throw new Error(`Middleware ${source.name} must answer a model call with an assistant message.`);
           },
         }
       : {}),
-    ...(wrapToolCall ? { wrapToolCall: async (request, next) => wrapToolCall(request, next) } : {}),
+    ...(wrapToolCall
+      ? {
+          wrapToolCall: async (request, next) =>
+            wrapToolCall.call(source, { ...request, runtime: withOwnContext(source, request.runtime) }, next),
+        }
+      : {}),
   };
+}
+
+/** The run's context as the middleware's own schema reads it, defaults included. */
+function withOwnContext({ name, contextSchema }: Source, runtime: AgentRuntime): AgentRuntime {
+  const context = runtime.context ?? {};
+  if (!isInteropZodSchema(contextSchema)) return { ...runtime, context };
+  const parsed = interopSafeParse(contextSchema, context);
+  if (parsed.success) return { ...runtime, context: parsed.data };
+  const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  throw new ConfigurationError(
+    "INVALID_CONTEXT",
+    `The context of this run does not fit middleware ${name}: ${problems.join("; ")}`,
+  );
+}
+
+/** Names that LangChain middleware uses for places in the loop. */
+const PLACES: Readonly<Record<string, JumpTarget>> = {
+  __end__: "end",
+  end: "end",
+  model: "model",
+  model_request: "model",
+  tools: "tools",
+};
+
+/** Takes the command's update along with the reply: the one of the model, or the last in the update. */
+function applyCommand(
+  name: string,
+  { update, goto }: Command,
+  request: ModelRequest,
+  answered: AIMessage | undefined,
+): AIMessage {
+  const { messages = [], ...rest } = updateOf(update);
+  const reply = answered ?? messages.findLast((message) => AIMessage.isInstance(message));
+  if (!AIMessage.isInstance(reply)) {
+    throw new Error(`Middleware ${name} must call the model or answer with an assistant message.`);
+  }
+  const others = messages.filter((message) => message !== reply);
+  request.updateState({
+    ...rest,
+    ...(others.length > 0 ? { messages: others } : {}),
+    ...jump(name, goto),
+  });
+  return reply;
+}
+
+function updateOf(update: Command["update"]): StateUpdate {
+  return Array.isArray(update) ? Object.fromEntries(update) : (update ?? {});
+}
+
+function jump(name: string, goto: Command["goto"]): { jumpTo?: JumpTarget } {
+  const [place, ...others] = [goto ?? []].flat();
+  if (place === undefined) return {};
+  const target = typeof place === "string" && others.length === 0 ? PLACES[place] : undefined;
+  if (target) return { jumpTo: target };
+  throw new Error(`Middleware ${name} may go to the model, the tools or the end only.`);
 }

@@ -1,0 +1,154 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { InteropZodObject } from "@langchain/core/utils/types";
+import type { ProviderStrategy, ToolStrategy, TypedToolStrategy } from "langchain";
+import { ConfigurationError, RunFailure } from "../core/errors.ts";
+
+/** A JSON schema of an object. */
+export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unknown> } & Record<
+  string,
+  unknown
+>;
+
+/** The form of an agent's final answer: a schema, or how LangChain is to ask for it. */
+export type ResponseFormat =
+  | InteropZodObject
+  | JsonSchemaFormat
+  | TypedToolStrategy
+  | ToolStrategy
+  | ProviderStrategy;
+
+/** How a model is asked for the structured answer. */
+export type Strategy =
+  | { kind: "tool"; tools: ReadonlyMap<string, ToolStrategy> }
+  | { kind: "provider"; strategy: ProviderStrategy };
+
+/** What a reply means for the structured answer. */
+export type Settled = {
+  /** Follow the reply: results of calls that were answers, and the closing message. */
+  messages: BaseMessage[];
+  structuredResponse?: unknown;
+};
+
+const DEFAULT_NAME = "structured_response";
+
+/** Asks for the final answer in a given form, and takes it out of the model's replies. */
+export class StructuredResponse {
+  readonly #format: ResponseFormat;
+  readonly #byModel = new WeakMap<BaseChatModel, Promise<Strategy>>();
+
+  constructor(format: ResponseFormat) {
+    this.#format = format;
+  }
+
+  /** A schema alone is asked for natively where the model's profile says that it can, else as a tool call. */
+  async strategyFor(model: BaseChatModel): Promise<Strategy> {
+    let strategy = this.#byModel.get(model);
+    if (!strategy) this.#byModel.set(model, (strategy = chooseStrategy(this.#format, model)));
+    return strategy;
+  }
+
+  /** Checks the reply of a model that was asked with `strategy`. */
+  async settle(reply: AIMessage, strategy: Strategy): Promise<Settled> {
+    return strategy.kind === "tool"
+      ? settleCalls(reply, strategy.tools)
+      : settleText(reply, strategy.strategy);
+  }
+}
+
+/** What is bound to the model besides the agent's tools. */
+export function bindingOf(strategy: Strategy): {
+  tools: Array<ToolStrategy["tool"]>;
+  toolChoice?: "any";
+  options?: Record<string, unknown>;
+} {
+  if (strategy.kind === "tool") {
+    return { tools: [...strategy.tools.values()].map(({ tool }) => tool), toolChoice: "any" };
+  }
+  const { schema, strict } = strategy.strategy;
+  const name = typeof schema["title"] === "string" ? schema["title"] : DEFAULT_NAME;
+  return {
+    tools: [],
+    // Each provider reads its own key and leaves the others alone.
+    options: {
+      response_format: { type: "json_schema", json_schema: { name, schema, strict } },
+      outputConfig: { format: { type: "json_schema", schema } },
+      responseSchema: schema,
+    },
+  };
+}
+
+async function chooseStrategy(format: ResponseFormat, model: BaseChatModel): Promise<Strategy> {
+  const { ProviderStrategy: Provider, ToolStrategy: Tool } = await import("langchain");
+  if (format instanceof Provider) return { kind: "provider", strategy: format };
+  const given = Array.isArray(format) ? format : [format];
+  if (given.length > 0 && given.every((item) => item instanceof Tool)) return toolStrategies(given);
+  if (Array.isArray(format) || format instanceof Tool) {
+    throw new ConfigurationError(
+      "INVALID_RESPONSE_FORMAT",
+      "A list of response formats holds tool strategies only.",
+    );
+  }
+  const schema = await titled(format);
+  return model.profile.structuredOutput === true
+    ? { kind: "provider", strategy: Provider.fromSchema(schema) }
+    : toolStrategies([Tool.fromSchema(schema)]);
+}
+
+/** The JSON schema with a title, which becomes the tool's name: the same in every process. */
+async function titled(format: InteropZodObject | JsonSchemaFormat): Promise<Record<string, unknown>> {
+  const { toJsonSchema } = await import("@langchain/core/utils/json_schema");
+  return { title: DEFAULT_NAME, ...toJsonSchema(format) };
+}
+
+const toolStrategies = (strategies: readonly ToolStrategy[]): Strategy => ({
+  kind: "tool",
+  tools: new Map(strategies.map((strategy) => [strategy.name, strategy])),
+});
+
+function settleText(reply: AIMessage, strategy: ProviderStrategy): Settled {
+  if ((reply.tool_calls ?? []).length > 0) return { messages: [] };
+  const structuredResponse: unknown = strategy.parse(reply);
+  if (structuredResponse !== undefined) return { messages: [], structuredResponse };
+  throw new RunFailure(
+    "model_error",
+    "The model's final answer does not have the form that responseFormat asks for.",
+  );
+}
+
+async function settleCalls(reply: AIMessage, tools: ReadonlyMap<string, ToolStrategy>): Promise<Settled> {
+  const calls = reply.tool_calls ?? [];
+  const answers = calls.filter(({ name }) => tools.has(name));
+  const [answer] = answers;
+  const strategy = tools.get(answer?.name ?? "");
+  if (!answer || !strategy) return { messages: [] };
+  if (calls.length > 1) {
+    const text = "The final answer was not taken: give it once, alone, when all other calls are done.";
+    return { messages: answers.map((call) => resultOf(call, text, "error")) };
+  }
+  try {
+    const structuredResponse = strategy.parse(answer.args);
+    const text = JSON.stringify(structuredResponse);
+    const closing = strategy.options?.toolMessageContent ?? text;
+    return { messages: [resultOf(answer, text, "success"), new AIMessage(closing)], structuredResponse };
+  } catch (error) {
+    return { messages: [resultOf(answer, await retryText(error, strategy), "error")] };
+  }
+}
+
+/** What the model is told about an answer that does not fit, as the strategy's options say. */
+async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {
+  const handle = options?.handleError ?? true;
+  if (handle === false || !(error instanceof Error)) {
+    throw new RunFailure("model_error", `The model's ${name} does not have the form asked for.`, {
+      cause: error,
+    });
+  }
+  if (handle === true) return error.message;
+  // Parsing throws LangChain's parsing error, which such a function takes.
+  return typeof handle === "string" ? handle : handle(error as Parameters<typeof handle>[0]);
+}
+
+const resultOf = ({ id = "", name }: ToolCall, content: string, status: "success" | "error"): ToolMessage =>
+  new ToolMessage({ content, name, tool_call_id: id, status });

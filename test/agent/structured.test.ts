@@ -1,0 +1,126 @@
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { Annotation, MemorySaver } from "@langchain/langgraph";
+import { providerStrategy, toolStrategy } from "langchain";
+import { describe, expect, expectTypeOf, it } from "vitest";
+import { z } from "zod";
+import { buildAgent } from "../../src/agent/agent-core.ts";
+import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+import { RunFailure } from "../../src/core/errors.ts";
+import { collect, toolMessages } from "../support/run-agent.ts";
+import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
+
+const weather = z.object({ city: z.string(), degrees: z.number() });
+const jsonSchema = {
+  type: "object",
+  title: "weather",
+  properties: { city: { type: "string" }, degrees: { type: "number" } },
+  required: ["city", "degrees"],
+} as const;
+const answer = { city: "Riga", degrees: -3 };
+const input = { messages: [new HumanMessage("go")] };
+
+/** Calls whatever tool is offered last, which is the one for the answer, with these arguments in turn. */
+const answering = (...tries: Array<Record<string, unknown>>): ScriptedReplyFunction => {
+  let next = 0;
+  return ({ tools }) => ({ toolCalls: [{ name: tools.at(-1) ?? "", args: tries[next++] ?? {} }] });
+};
+
+describe("a structured response", () => {
+  it.each([
+    ["a zod schema", weather, "structured_response"],
+    ["a JSON schema", jsonSchema, "weather"],
+    ["a tool strategy", toolStrategy(weather.meta({ title: "forecast" })), "forecast"],
+  ])("asked for with %s is a tool call that ends the run", async (_form, responseFormat, name) => {
+    const model = scriptedModel(answering(answer));
+    const state = await createDeepAgent({ model, responseFormat }).invoke(input);
+    expect(state.structuredResponse).toEqual(answer);
+    expect(model.requests).toHaveLength(1);
+    expect(model.requests[0]?.tools.at(-1)).toBe(name);
+    expect(state.messages.map((message) => message.type)).toEqual(["human", "ai", "tool", "ai"]);
+    expect(state.messages.at(-1)?.text).toBe(JSON.stringify(answer));
+  });
+
+  it("is given by the provider where the strategy says so", async () => {
+    const model = scriptedModel(() => ({ text: JSON.stringify(answer) }));
+    const state = await createDeepAgent({ model, responseFormat: providerStrategy(weather) }).invoke(input);
+    expect(state.structuredResponse).toEqual(answer);
+    expect(model.requests[0]?.tools).not.toContain("structured_response");
+  });
+
+  it("from the provider that does not fit fails the run", async () => {
+    const model = scriptedModel(() => ({ text: "about -3" }));
+    const agent = buildAgent({
+      model,
+      responseFormat: providerStrategy(weather),
+      checkpointer: new MemorySaver(),
+    });
+    await expect(collect(agent, { kind: "task", task: "go" })).rejects.toThrow(RunFailure);
+  });
+
+  it("that does not fit is asked for again", async () => {
+    const model = scriptedModel(answering({ city: "Riga" }, answer));
+    const state = await createDeepAgent({ model, responseFormat: weather }).invoke(input);
+    expect(state.structuredResponse).toEqual(answer);
+    const [refused] = state.messages.filter((message) => ToolMessage.isInstance(message));
+    expect(refused?.status).toBe("error");
+    expect(refused?.text).toContain("degrees");
+  });
+
+  it("beside other calls is not taken; those run", async () => {
+    const model = scriptedModel(({ call }) => ({
+      toolCalls: [
+        ...(call === 0 ? [{ id: "ls", name: "ls", args: {} }] : []),
+        { id: `answer${call}`, name: "structured_response", args: answer },
+      ],
+    }));
+    const agent = buildAgent({ model, responseFormat: weather, checkpointer: new MemorySaver() });
+    const events = await collect(agent, { kind: "task", task: "go" });
+    expect(events.at(-1)).toMatchObject({ kind: "finished", structured: answer });
+    expect((await toolMessages(agent)).map(({ tool_call_id, status }) => [tool_call_id, status])).toEqual([
+      ["ls", "success"],
+      ["answer0", "error"],
+      ["answer1", "success"],
+    ]);
+  });
+
+  it("of a subagent reaches the agent as JSON, and is not asked of the agent", async () => {
+    const model = scriptedModel(({ tools, messages }) => {
+      if (!tools.includes("task")) return { toolCalls: [{ name: "structured_response", args: answer }] };
+      const report = messages.find((message) => ToolMessage.isInstance(message));
+      if (report) return { text: report.text };
+      return { toolCalls: [{ name: "task", args: { description: "d", subagent_type: "forecaster" } }] };
+    });
+    const subagents = [{ name: "forecaster", description: "d", systemPrompt: "p", responseFormat: weather }];
+    const state = await createDeepAgent({ model, subagents }).invoke(input);
+    expect(state.messages.at(-1)?.text).toBe(JSON.stringify(answer));
+    expect(state.structuredResponse).toBeUndefined();
+  });
+});
+
+describe("the type of an agent", () => {
+  it("states messages, files, todos, the structured response and the caller's own channels", async () => {
+    const model = scriptedModel(answering(answer));
+    const typed = createDeepAgent({
+      model,
+      responseFormat: weather,
+      stateSchema: z.object({ visits: z.number().default(0) }),
+      contextSchema: z.object({ user: z.string() }),
+    });
+    const state = await typed.invoke({ ...input, visits: 2 }, { context: { user: "jane" } });
+    expectTypeOf(state.structuredResponse).toEqualTypeOf<{ city: string; degrees: number } | undefined>();
+    expectTypeOf(state.visits).toEqualTypeOf<number>();
+    expectTypeOf(state.todos[0]?.status).toEqualTypeOf<"pending" | "in_progress" | "completed" | undefined>();
+    expect(state.visits).toBe(2);
+    expect(AIMessage.isInstance(state.messages.at(-1))).toBe(true);
+  });
+
+  it("states channels of an annotation too", async () => {
+    const stateSchema = Annotation.Root({
+      seen: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }),
+    });
+    const agent = createDeepAgent({ model: scriptedModel(() => ({ text: "end" })), stateSchema });
+    const state = await agent.invoke({ ...input, seen: ["a"] });
+    expectTypeOf(state.seen).toEqualTypeOf<string[]>();
+    expect(state.seen).toEqual(["a"]);
+  });
+});
