@@ -15,6 +15,7 @@ import {
 import { promisify } from "node:util";
 import type { DirectoryHandle } from "./directory-handles.ts";
 import { codeOf } from "./jail.ts";
+import { inProcessLock } from "./process-lock.ts";
 
 const writeAt = promisify(writeWithCallback);
 const flush = promisify(fdatasync);
@@ -50,9 +51,14 @@ export interface NewContent {
   mayProceed?(): boolean;
 }
 
+/** The same for every path to an entry, in every process of this machine. */
+export const entryKey = (directory: DirectoryHandle, name: string): string =>
+  `file ${directory.identity()} ${name}`;
+
 /**
  * Puts a file into a directory in one step: readers see nothing, the old content or the new. Gives the
- * version of the new file, or undefined when it was not to proceed.
+ * version of the new file, or undefined when it was not to proceed. From `mayProceed` to the version no
+ * other process of this user replaces the file.
  */
 export async function putFile(
   directory: DirectoryHandle,
@@ -62,15 +68,17 @@ export async function putFile(
   const temporary = `${TEMPORARY_PREFIX}${randomBytes(12).toString("hex")}.tmp`;
   await writeTemporary(directory, temporary, content);
   try {
-    if (content.mayProceed?.() === false) return undefined;
-    if (content.mode === "overwrite") renameSync(directory.at(temporary), directory.at(name));
-    else linkExclusively(directory, temporary, name);
+    return await inProcessLock(entryKey(directory, name), () => {
+      if (content.mayProceed?.() === false) return undefined;
+      if (content.mode === "overwrite") renameSync(directory.at(temporary), directory.at(name));
+      else linkExclusively(directory, temporary, name);
+      // A second name is removed first: that changes the status of the file, and so its version.
+      removeIfThere(directory, temporary);
+      return statVersion(lstatSync(directory.at(name), { bigint: true }));
+    });
   } finally {
     removeIfThere(directory, temporary);
   }
-  // Only now: removing the second name of the file has changed its status.
-  const stats = statEntry(directory, name);
-  return stats === undefined ? "" : statVersion(stats);
 }
 
 async function writeTemporary(

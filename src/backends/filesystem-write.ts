@@ -3,7 +3,7 @@ import type { EditResult, WriteOptions, WriteResult } from "./backend.ts";
 import * as errors from "./errors.ts";
 import { classifyBytes, type ContentEdit, editContent } from "./file-data.ts";
 import { readBytes } from "./file-pages.ts";
-import { putFile, statEntry, statVersion } from "./file-writer.ts";
+import { entryKey, putFile, statEntry, statVersion } from "./file-writer.ts";
 import type { FilesystemPath } from "./filesystem-paths.ts";
 import { whyNotFile, withOpenFile } from "./filesystem-read.ts";
 import { codeOf, type Jail, type Located, type WalkOptions } from "./jail.ts";
@@ -43,35 +43,48 @@ export interface PathEdit extends ContentEdit {
   signal?: AbortSignal | undefined;
 }
 
-/** Replaces text in a file. Of a link inside the root the file it leads to is changed, not the link. */
+/** How often an edit is made again on the content another process has put there meanwhile. */
+const MAX_ATTEMPTS = 5;
+
+/**
+ * Replaces text in a file. Of a link inside the root the file it leads to is changed, not the link. An edit
+ * bound to a version fails when that is gone; another is made on the newest content.
+ */
 export function editPath(jail: Jail, path: FilesystemPath, edit: PathEdit): Promise<EditResult> {
-  const { shownAs } = path;
-  const { maxFileSize, signal, expectedVersion } = edit;
-  return exclusively(jail, path, {}, async ({ directory, name }): Promise<EditResult> => {
-    const loaded = await withOpenFile(directory, name, shownAs, async ({ descriptor, stats }) => ({
-      stats,
-      bytes: await readBytes(descriptor, Number(stats.size), maxFileSize),
-    }));
-    if ("error" in loaded) return loaded;
-    const { stats, bytes } = loaded;
-    if (bytes.length > maxFileSize) {
-      return errors.tooLargeToEdit(shownAs, Math.max(Number(stats.size), bytes.length), maxFileSize);
+  return exclusively(jail, path, {}, async (located): Promise<EditResult> => {
+    for (let attempt = 1; ; attempt += 1) {
+      const result = await editOnce(located, path.shownAs, edit);
+      const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
+      if (isFinal || attempt === MAX_ATTEMPTS) return result;
     }
-    if (expectedVersion !== undefined && expectedVersion !== statVersion(stats)) {
-      return errors.changedSinceRead(shownAs);
-    }
-    const edited = editContent(shownAs, classifyBytes(shownAs, bytes), edit);
-    if (!edited.ok) return { error: edited.error, code: edited.code };
-    signal?.throwIfAborted();
-    const version = await putFile(directory, name, {
-      bytes: edited.bytes,
-      mode: "overwrite",
-      replaces: stats,
-      mayProceed: () => isSame(statEntry(directory, name), stats),
-    });
-    if (version === undefined) return errors.changedSinceRead(shownAs);
-    return { path: shownAs, filesUpdate: null, version, occurrences: edited.occurrences };
   });
+}
+
+async function editOnce({ directory, name }: Located, shownAs: string, edit: PathEdit): Promise<EditResult> {
+  const { maxFileSize, signal, expectedVersion } = edit;
+  const loaded = await withOpenFile(directory, name, shownAs, async ({ descriptor, stats }) => ({
+    stats,
+    bytes: await readBytes(descriptor, Number(stats.size), maxFileSize),
+  }));
+  if ("error" in loaded) return loaded;
+  const { stats, bytes } = loaded;
+  if (bytes.length > maxFileSize) {
+    return errors.tooLargeToEdit(shownAs, Math.max(Number(stats.size), bytes.length), maxFileSize);
+  }
+  if (expectedVersion !== undefined && expectedVersion !== statVersion(stats)) {
+    return errors.changedSinceRead(shownAs);
+  }
+  const edited = editContent(shownAs, classifyBytes(shownAs, bytes), edit);
+  if (!edited.ok) return { error: edited.error, code: edited.code };
+  signal?.throwIfAborted();
+  const version = await putFile(directory, name, {
+    bytes: edited.bytes,
+    mode: "overwrite",
+    replaces: stats,
+    mayProceed: () => isSame(statEntry(directory, name), stats),
+  });
+  if (version === undefined) return errors.changedSinceRead(shownAs);
+  return { path: shownAs, filesUpdate: null, version, occurrences: edited.occurrences };
 }
 
 /** One change of an entry at a time, in this process. Waiting holds nothing open. */
@@ -82,11 +95,7 @@ async function exclusively<Result>(
   run: (located: Located) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   if (segments.length === 0) return errors.isDirectory(shownAs);
-  const key = await jail.atEntry(
-    segments,
-    walk,
-    ({ directory, name }) => `file ${directory.identity()} ${name}`,
-  );
+  const key = await jail.atEntry(segments, walk, ({ directory, name }) => entryKey(directory, name));
   return fileLocks.run(key, () => jail.atEntry(segments, walk, run));
 }
 
