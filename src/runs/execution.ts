@@ -57,11 +57,17 @@ async function converse(execution: Execution, context: ExecutionContext): Promis
   const { lease, run } = execution;
   const { work, clock } = context;
   const agent = await context.agentFor(run);
+  /** Interrupts whose answers were offered before. */
+  const offered = new Set<string>();
   for (;;) {
     const input = work.nextInput(lease);
     const end = await stream(agent, input, execution, context);
     if (end.kind === "finished") return work.complete(lease, end, clock());
-    const delivered = input.kind === "resume" ? Object.keys(input.answers) : [];
+    const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({
+      interruptId,
+      again: offered.has(interruptId),
+    }));
+    for (const { interruptId } of delivered) offered.add(interruptId);
     const outcome = work.pause(lease, end.interrupts, delivered, clock());
     if (outcome === "waiting") return;
     if (outcome === "stuck") throw new Error("The agent paused without an approval that is still open.");

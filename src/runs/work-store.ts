@@ -2,7 +2,14 @@ import type { Statement } from "better-sqlite3";
 import type { AgentInput, AgentPath, EffectLog, HitlRequest, PendingInterrupt } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
 import { effectLog } from "./effects.ts";
-import { type JournalEntry, answerExcerpt, approvalsOf, decidedEntry, requestedEntry } from "./journal.ts";
+import {
+  type JournalEntry,
+  answerExcerpt,
+  approvalId,
+  approvalsOf,
+  decidedEntry,
+  requestedEntry,
+} from "./journal.ts";
 import type { Claim, ClaimRequest, Lease, OpenRunRow } from "./lease-store.ts";
 import { type FailureReason, breakOff } from "./run.ts";
 import { type Json, toJson } from "./json.ts";
@@ -15,6 +22,12 @@ import { inTransaction } from "./transaction.ts";
  * meanwhile; resume at once. `stuck`: the agent waits for nothing that a person could still answer.
  */
 export type PauseOutcome = "waiting" | "answered" | "stuck";
+
+/** An interrupt whose answer the agent was resumed with; `again`: not for the first time. */
+export interface Delivered {
+  interruptId: string;
+  again: boolean;
+}
 
 export interface RunResult {
   answer: string;
@@ -124,12 +137,19 @@ export class WorkStore {
   pause(
     lease: Lease,
     open: readonly PendingInterrupt[],
-    delivered: readonly string[],
+    delivered: readonly Delivered[],
     now: number,
   ): PauseOutcome {
     return this.#write(lease, (row): PauseOutcome => {
       const { approvals, events, leases, status } = this.#store;
-      approvals.markDelivered(row.id, delivered);
+      // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
+      // same again, and has not taken the answer in.
+      const untaken = new Set(open.filter((asked) => this.#isRepeated(row.id, asked)).map(({ id }) => id));
+      const taken = delivered.filter(({ interruptId, again }) => again || !untaken.has(interruptId));
+      approvals.markDelivered(
+        row.id,
+        taken.map(({ interruptId }) => interruptId),
+      );
       for (const { id, request } of open) this.#addApprovals(row.id, request.agent ?? [], id, request, now);
       const ids = open.map(({ id }) => id);
       for (const approval of approvals.withdraw(row.id, now, ids)) {
@@ -182,6 +202,14 @@ export class WorkStore {
       this.#store.events.append(row.id, { kind: "run_parked", agent: [], data: {} }, now);
       if (stopped) this.#store.leases.release(lease);
       else this.#store.leases.fenceOff(lease);
+    });
+  }
+
+  /** Whether these are the very questions that are stored under this interrupt. */
+  #isRepeated(runId: string, { id, request }: PendingInterrupt): boolean {
+    return request.actionRequests.every(({ name, args }, index) => {
+      const known = this.#store.approvals.get(runId, approvalId(id, index));
+      return known?.tool === name && toJson(known.args) === toJson(args);
     });
   }
 

@@ -101,7 +101,8 @@ export class SqliteCheckpointer extends SqliteSaver {
     ]);
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
     const before = keyOf(threadId, namespace, parent);
-    await Promise.all([...(this.underWay.get(before)?.values() ?? [])]);
+    const results = [...(this.underWay.get(before)?.values() ?? [])];
+    await Promise.all(results);
     this.underWay.delete(before);
     if (type !== metadataType) throw new Error("A checkpoint and its metadata must have the same encoding.");
     this.sql.putCheckpoint.run(threadId, namespace, checkpoint.id, parent ?? null, type, state, facts);

@@ -103,7 +103,7 @@ class World {
       }
       case "pause": {
         const open = operation.open.map((id) => ({ id, request: requestOf(1) }));
-        const outcome = work.pause(lease, open, operation.delivered, now);
+        const outcome = work.pause(lease, open, operation.delivered.map(first), now);
         if (outcome === "stuck") work.fail(lease, { reason: "internal", message: "stuck" }, now);
         return;
       }
@@ -120,6 +120,8 @@ class World {
     }
   }
 }
+
+const first = (interruptId: string) => ({ interruptId, again: false });
 
 function requestOf(calls: number): HitlRequest {
   const names = Array.from({ length: calls }, () => "note");
@@ -216,13 +218,37 @@ test("an interrupt with two calls is answered when both are decided, in the orde
   const answers = { i1: { decisions: [{ type: "approve" }, { type: "reject" }] } };
   expect(world.work.nextInput(world.lease)).toEqual({ kind: "resume", answers });
   const open = [{ id: "i2", request: requestOf(1) }];
-  expect(world.work.pause(world.lease, open, ["i1"], 1)).toBe("waiting");
+  expect(world.work.pause(world.lease, open, [first("i1")], 1)).toBe("waiting");
   expect(world.row()).toMatchObject({
     status: "input_required",
     runnable: 0,
     lease_owner: null,
     in_flight: 0,
   });
+  world.database.close();
+});
+
+test("an answer the agent did not take in, because it asks the same again, is offered once more", () => {
+  const world = new World();
+  world.apply({ do: "claim", owner: "a" });
+  world.apply({ do: "request", interrupt: "i1", calls: 1 });
+  world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  const open = [{ id: "i1", request: requestOf(1) }];
+  expect(world.work.pause(world.lease, open, [first("i1")], 1)).toBe("answered");
+  expect(world.work.nextInput(world.lease).kind).toBe("resume");
+  expect(world.work.pause(world.lease, open, [{ interruptId: "i1", again: true }], 1)).toBe("stuck");
+  world.database.close();
+});
+
+test("an answer is never offered for another question under the same interrupt", () => {
+  const world = new World();
+  world.apply({ do: "claim", owner: "a" });
+  world.apply({ do: "request", interrupt: "i1", calls: 1 });
+  world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  const request = requestOf(1);
+  const changed = request.actionRequests.map((action) => ({ ...action, args: { other: true } }));
+  const open = [{ id: "i1", request: { ...request, actionRequests: changed } }];
+  expect(world.work.pause(world.lease, open, [first("i1")], 1)).toBe("stuck");
   world.database.close();
 });
 

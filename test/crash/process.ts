@@ -1,0 +1,80 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import type { Request } from "./server.ts";
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
+
+/** The server of this folder as one file, where it finds the installed packages. */
+export async function bundleServer(): Promise<{ script: string; remove: () => void }> {
+  const cache = join(ROOT, "node_modules/.cache/deepagent-crash");
+  if (!existsSync(cache)) mkdirSync(cache, { recursive: true });
+  const outdir = mkdtempSync(join(cache, "server-"));
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: { server: "test/crash/server.ts" },
+    outdir,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    logLevel: "warning",
+    external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
+    banner: {
+      js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
+    },
+  });
+  return {
+    script: join(outdir, "server.mjs"),
+    remove: () => rmSync(outdir, { recursive: true, force: true }),
+  };
+}
+
+/** A server process. Requests to one that was killed are never answered. */
+export class ServerProcess {
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #waiting = new Map<number, (result: unknown) => void>();
+  readonly #gone: Promise<unknown>;
+  readonly ready: Promise<void>;
+  #requests = 0;
+
+  /** Loads its code, then waits for `open`. */
+  constructor(script: string) {
+    const child = spawn(process.execPath, [script], { stdio: ["pipe", "pipe", "inherit"] });
+    this.#child = child;
+    this.#gone = once(child, "close");
+    child.stdin.on("error", () => undefined);
+    let isReady = (): void => undefined;
+    this.ready = new Promise((resolve) => (isReady = resolve));
+    createInterface({ input: child.stdout }).on("line", (line) => {
+      const message = JSON.parse(line) as { ready: true } | { id: number; result: unknown };
+      if ("ready" in message) isReady();
+      else this.#waiting.get(message.id)?.(message.result);
+    });
+  }
+
+  /** What the server answered; `undefined` also when it is gone. */
+  async ask(request: Request): Promise<unknown> {
+    const id = (this.#requests += 1);
+    const answered = new Promise((resolve) => this.#waiting.set(id, resolve));
+    this.#child.stdin.write(`${JSON.stringify({ id, ...request })}\n`);
+    return Promise.race([answered, this.#gone.then(() => undefined)]);
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#gone;
+  }
+
+  /** Whether it has ended by itself. */
+  get ended(): boolean {
+    return this.#child.exitCode !== null;
+  }
+}

@@ -1,0 +1,102 @@
+// A server process that is killed at random: runs over the databases of a folder, spoken to in lines.
+import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import { tool } from "@langchain/core/tools";
+import { z } from "zod";
+import { buildAgent, type Decision } from "../../src/agent/agent-core.ts";
+import { CompositeBackend } from "../../src/backends/composite.ts";
+import { FilesystemBackend } from "../../src/backends/filesystem.ts";
+import { StateBackend } from "../../src/backends/state.ts";
+import { silentLogger } from "../../src/core/logger.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import { createRunService } from "../../src/runs/supervisor.ts";
+import type { RunService } from "../../src/runs/service.ts";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import { migrate } from "../../src/storage/migrations.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { nextReply } from "./script.ts";
+
+export type Request =
+  | { method: "open"; folder: string }
+  | { method: "start"; key: string }
+  | { method: "decide"; runId: string; approvalId: string; decision: Decision }
+  | { method: "view"; runId: string };
+
+const OWNER = "local";
+const TIMING = { pollMs: 20, heartbeatMs: 25, leaseMs: 120 };
+
+function openService(folder: string): RunService {
+  const workspace = join(folder, "workspace");
+  const log = join(folder, "lines.txt");
+  const database = openDatabase(join(folder, "deepagent.db"));
+  migrate(database, "runs", RUN_MIGRATIONS);
+  const checkpointer = createCheckpointer(openDatabase(join(folder, "checkpoints.db")));
+  const backend = new CompositeBackend(new StateBackend(), {
+    "/workspace/": new FilesystemBackend({ rootDir: workspace, virtualMode: true }),
+  });
+  const append = tool(
+    async ({ line }) => {
+      await delay(Math.random() * 5);
+      appendFileSync(log, `${line}\n`);
+      await delay(Math.random() * 5);
+      return "appended";
+    },
+    { name: "append", description: "Appends a line.", schema: z.object({ line: z.string() }) },
+  );
+  const lines = {
+    name: "lines",
+    description: "All lines.",
+    schema: z.object({}),
+    kind: "read" as const,
+    invoke: () => (existsSync(log) ? readFileSync(log, "utf8") : ""),
+  };
+  const needsPerson = ({ args }: { args: Record<string, unknown> }) =>
+    /(ask|deny|change)/.test(String(args["line"]));
+  const agent = buildAgent({
+    model: scriptedModel(({ messages }) => nextReply(messages)),
+    tools: [append, lines],
+    interruptOn: { append: { when: needsPerson } },
+    backend,
+    checkpointer,
+  });
+  return createRunService({
+    database,
+    agentFor: () => Promise.resolve(agent),
+    tree: () => Promise.resolve(backend),
+    treeWithThread: () => Promise.resolve(backend),
+    searchMemories: () => Promise.resolve([]),
+    preflight: () => Promise.resolve(undefined),
+    environment: "crash",
+    concurrentRuns: 8,
+    log: { ...silentLogger, error: (event, fields) => console.error(event, fields) },
+    timing: TIMING,
+  });
+}
+
+let service: RunService | undefined;
+
+async function answer(request: Request): Promise<unknown> {
+  if (request.method === "open") {
+    service = openService(request.folder);
+    return {};
+  }
+  if (service === undefined) throw new Error("not open");
+  switch (request.method) {
+    case "start":
+      return service.start(OWNER, { task: `main ${request.key}`, idempotencyKey: request.key });
+    case "decide":
+      return service.decide(OWNER, request.runId, request.approvalId, request.decision, "test");
+    case "view":
+      return service.view(OWNER, request.runId);
+  }
+}
+
+process.stdout.write(`${JSON.stringify({ ready: true })}\n`);
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, ...request } = JSON.parse(line) as Request & { id: number };
+  void answer(request).then((result) => process.stdout.write(`${JSON.stringify({ id, result })}\n`));
+}
+process.exit(0);
