@@ -78,7 +78,7 @@ export function expectFanOut(signal: AbortSignal): void {
 }
 
 /** Tells an event to whoever streams the graph in mode `custom`. */
-export function emit(config: RunnableConfig, event: AgentEvent): void {
+export function emit(config: Scope, event: AgentEvent): void {
   (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
 }
 

@@ -1,0 +1,190 @@
+import type { CallToolResult, Client, Tool } from "@modelcontextprotocol/client";
+import type { Logger } from "../../core/logger.ts";
+import type { Environment } from "../models/providers.ts";
+import {
+  expandServer,
+  type ExpandedServer,
+  type McpServerConfig,
+  McpUnavailableError,
+  reasonOf,
+} from "./server-config.ts";
+import { createTransport, killProcess } from "./transport.ts";
+
+/** How long an agent waits for a server that is starting. */
+const PATIENCE_MS = 15_000;
+/** How long a server may take to start in all: the first `npx` of a package downloads it. */
+const START_MS = 120_000;
+/** How long a server's process may take to end by itself. */
+const CLOSE_MS = 500;
+
+export interface ConnectionOptions {
+  env: Environment;
+  /** Version this client tells servers. */
+  version: string;
+  log: Logger;
+  /** Milliseconds an agent waits for a server that is starting. Default 15 s. */
+  patienceMs?: number;
+}
+
+interface Attempt {
+  client: Promise<Client>;
+  /** Rejects when an agent has waited long enough; the attempt itself goes on. */
+  patience: Promise<never>;
+  /** Of the server's process, if there is one. */
+  pid: () => number | null;
+}
+
+/** One MCP server: connected on first use, and again after its connection was lost. */
+export class McpConnection {
+  readonly name: string;
+  readonly config: McpServerConfig;
+  readonly #options: ConnectionOptions;
+  #attempt: Attempt | undefined;
+  #secrets: readonly string[] = [];
+  #closed = false;
+
+  constructor(name: string, config: McpServerConfig, options: ConnectionOptions) {
+    this.name = name;
+    this.config = config;
+    this.#options = options;
+  }
+
+  /** What the server offers now. @throws McpUnavailableError */
+  async listTools(): Promise<Tool[]> {
+    return this.#guarded(async (client) => {
+      const timeout = this.#options.patienceMs ?? PATIENCE_MS;
+      const { tools } = await client.listTools(undefined, { cacheMode: "refresh", timeout });
+      return tools;
+    });
+  }
+
+  /** Makes one call. @throws what the server answered in place of a result, or McpUnavailableError. */
+  async call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
+    return this.#guarded((client) =>
+      client.callTool(
+        { name: tool, arguments: args },
+        {
+          signal,
+          timeout: this.config.timeout * 1000,
+          resetTimeoutOnProgress: true,
+          onprogress: () => {},
+        },
+      ),
+    );
+  }
+
+  /** Why something with this server failed, without its secrets. */
+  reason(error: unknown): string {
+    return reasonOf(error, this.#secrets);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const attempt = this.#attempt;
+    this.#attempt = undefined;
+    if (!attempt) return;
+    const pid = attempt.pid();
+    const late = setTimeout(() => killProcess(pid), CLOSE_MS);
+    try {
+      const client = await Promise.race([attempt.client, Promise.resolve(undefined)]);
+      await client?.close();
+    } catch {
+      // It was never connected.
+    } finally {
+      clearTimeout(late);
+      killProcess(attempt.pid());
+    }
+  }
+
+  /** Ends the server's process at once, for when this process is about to end. */
+  kill(): void {
+    killProcess(this.#attempt?.pid() ?? null);
+  }
+
+  async #guarded<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const attempt = this.#connect();
+    const client = await Promise.race([attempt.client, attempt.patience]);
+    try {
+      return await work(client);
+    } catch (error) {
+      // An error that is not the server's answer to the request leaves the connection in doubt.
+      if (!isAnswer(error)) this.#drop(attempt, client);
+      throw error;
+    }
+  }
+
+  #connect(): Attempt {
+    if (this.#closed) throw new McpUnavailableError("this server is shutting down");
+    if (this.#attempt) return this.#attempt;
+    const attempt: Attempt = {
+      pid: () => null,
+      client: Promise.resolve().then(() => this.#open(attempt)),
+      patience: this.#patience(),
+    };
+    attempt.client.catch(() => {
+      if (this.#attempt === attempt) this.#attempt = undefined;
+    });
+    attempt.patience.catch(() => {});
+    this.#attempt = attempt;
+    return attempt;
+  }
+
+  #patience(): Promise<never> {
+    const { patienceMs = PATIENCE_MS } = this.#options;
+    return new Promise((_resolve, reject) => {
+      setTimeout(() => {
+        reject(new McpUnavailableError("it is still starting; later runs may find it ready"));
+      }, patienceMs).unref();
+    });
+  }
+
+  async #open(attempt: Attempt): Promise<Client> {
+    const { env, version, log } = this.#options;
+    const expanded: ExpandedServer = expandServer(this.config, env);
+    this.#secrets = expanded.secrets;
+    const { Client } = await import("@modelcontextprotocol/client");
+    const opened = await createTransport(this.name, expanded, log);
+    attempt.pid = () => opened.pid();
+    const client = new Client(
+      { name: "deepagent-mcp", version },
+      {
+        // Asking a process which era it speaks would start it twice; servers of the newer era know both.
+        versionNegotiation: { mode: "url" in this.config ? "auto" : "legacy" },
+        inputRequired: { autoFulfill: false },
+      },
+    );
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no event listeners
+    client.onclose = () => {
+      if (this.#attempt === attempt) this.#attempt = undefined;
+    };
+    try {
+      await client.connect(opened.transport, { timeout: START_MS });
+      if (this.#closed) throw new McpUnavailableError("this server is shutting down");
+      log.info("mcp_server_connected", { server: this.name });
+      return client;
+    } catch (error) {
+      await client.close().catch(() => {});
+      killProcess(opened.pid());
+      throw new McpUnavailableError(this.reason(error), { cause: error });
+    }
+  }
+
+  #drop(attempt: Attempt, client: Client): void {
+    if (this.#attempt === attempt) this.#attempt = undefined;
+    client.close().catch(() => {}); // it is given up; how its end goes does not matter
+  }
+}
+
+/** Answers of the server and cancelled or late calls: the connection itself is fine. */
+function isAnswer(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code: unknown = Reflect.get(error, "code");
+  return (
+    typeof code === "number" ||
+    error.name === "AbortError" ||
+    code === "REQUEST_TIMEOUT" ||
+    code === "INVALID_RESULT" ||
+    code === "UNSUPPORTED_RESULT_TYPE" ||
+    code === "METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION"
+  );
+}

@@ -1,0 +1,121 @@
+import type { jsonSchemaValidator, Tool } from "@modelcontextprotocol/client";
+import type { AgentTool } from "../agent-tool.ts";
+import { type ConnectionOptions, McpConnection } from "./connection.ts";
+import { offeredName } from "./names.ts";
+import type { McpServerConfig } from "./server-config.ts";
+import { isReadOnly, mcpAgentTool } from "./tool.ts";
+
+/** Tools of one server beyond which the rest is left out: each costs tokens in every request. */
+const MAX_TOOLS = 128;
+
+/** What the servers offer one agent. */
+export interface McpToolSet {
+  tools: readonly AgentTool[];
+  /** Names of the tools whose calls a person approves. */
+  gated: readonly string[];
+  /** Servers whose tools are missing, and why. */
+  problems: ReadonlyArray<{ server: string; reason: string }>;
+}
+
+export interface McpTools {
+  /** Connects where needed, and asks every server what it offers now. Never rejects. */
+  forAgent(acceptsMedia: (mimeType: string) => boolean): Promise<McpToolSet>;
+  /** Ends every connection and every process behind one. */
+  close(): Promise<void>;
+}
+
+/** Other MCP servers as tools. Nothing is started before an agent is built. */
+export function openMcpTools(
+  servers: Readonly<Record<string, McpServerConfig>>,
+  options: ConnectionOptions,
+): McpTools {
+  const connections = Object.entries(servers).map(
+    ([name, config]) => new McpConnection(name, config, options),
+  );
+  // A process that exits without closing would leave those behind that do not watch their input.
+  const killAll = (): void => connections.forEach((connection) => connection.kill());
+  if (connections.length > 0) process.once("exit", killAll);
+  return {
+    forAgent: async (acceptsMedia) => {
+      const sets = await Promise.all(
+        connections.map((connection) => toolsOf(connection, acceptsMedia, options)),
+      );
+      return {
+        tools: sets.flatMap(({ tools }) => tools),
+        gated: sets.flatMap(({ gated }) => gated),
+        problems: sets.flatMap(({ problems }) => problems),
+      };
+    },
+    close: async () => {
+      await Promise.all(connections.map((connection) => connection.close()));
+      process.removeListener("exit", killAll);
+    },
+  };
+}
+
+async function toolsOf(
+  connection: McpConnection,
+  acceptsMedia: (mimeType: string) => boolean,
+  { log }: ConnectionOptions,
+): Promise<McpToolSet> {
+  const { name: server, config } = connection;
+  let listed: Tool[];
+  try {
+    listed = await connection.listTools();
+  } catch (error) {
+    const reason = connection.reason(error);
+    log.warn("mcp_server_unavailable", { server, reason });
+    return { tools: [], gated: [], problems: [{ server, reason }] };
+  }
+  const chosen = uniqueTools(listed).filter(({ name }) => config.tools?.includes(name) ?? true);
+  const kept = chosen.slice(0, MAX_TOOLS);
+  const absent = (config.tools ?? []).filter((name) => !listed.some((tool) => tool.name === name));
+  if (absent.length > 0) log.warn("mcp_tools_unknown", { server, tools: absent });
+  if (kept.length < listed.length)
+    log.info("mcp_tools_left_out", { server, count: listed.length - kept.length });
+  const problemOf = await argumentChecks();
+  const tools = kept.map((tool) =>
+    mcpAgentTool({
+      name: offeredName(server, tool.name),
+      connection,
+      tool,
+      problem: problemOf(tool),
+      acceptsMedia,
+    }),
+  );
+  const gated = tools.flatMap(({ name }, index) => (isGated(config, kept[index]) ? [name] : []));
+  return { tools, gated, problems: [] };
+}
+
+/** What says that it only reads runs unasked by default; what says nothing does not. */
+function isGated({ approve }: McpServerConfig, tool: Tool | undefined): boolean {
+  if (approve === "none") return false;
+  return approve === "all" || tool === undefined || !isReadOnly(tool);
+}
+
+/** Of two tools with one name the first counts. */
+function uniqueTools(tools: readonly Tool[]): Tool[] {
+  return [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()].toReversed();
+}
+
+/** Checks arguments by a tool's JSON schema; a schema that cannot be read is left to its server. */
+type ArgumentCheck = (args: Record<string, unknown>) => string | undefined;
+
+async function argumentChecks(): Promise<(tool: Tool) => ArgumentCheck> {
+  const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
+  const schemas = new AjvJsonSchemaValidator();
+  return ({ inputSchema }) => {
+    let check: ArgumentCheck | undefined;
+    return (args) => (check ??= compile(schemas, inputSchema))(args);
+  };
+}
+
+function compile(schemas: jsonSchemaValidator, schema: Tool["inputSchema"]): ArgumentCheck {
+  try {
+    // What came as JSON is JSON; the two types say it differently.
+    const check = schemas.getValidator(schema as Parameters<typeof schemas.getValidator>[0]);
+    return (args) => check(args).errorMessage;
+  } catch {
+    return () => undefined;
+  }
+}

@@ -1,0 +1,120 @@
+import { errorMessage } from "../../core/errors.ts";
+import { oneLine } from "../../core/text.ts";
+import { withoutSecrets } from "../models/failure.ts";
+import type { Environment } from "../models/providers.ts";
+
+/** Which calls of a server's tools a person approves. */
+export type McpApproval = "writes" | "all" | "none";
+
+interface ToolPolicy {
+  /** `writes`: all calls but those of tools the server declares read-only. */
+  approve: McpApproval;
+  /** Only these tools, by the server's own names. Default: all. */
+  tools?: readonly string[] | undefined;
+  /** Longest silence during a call, in seconds. */
+  timeout: number;
+}
+
+/** Started as a process that speaks MCP on its standard input and output. */
+export interface LocalMcpServer extends ToolPolicy {
+  command: string;
+  args: readonly string[];
+  /** Added to the few harmless variables every child gets, such as PATH and HOME. */
+  env: Readonly<Record<string, string>>;
+  cwd?: string | undefined;
+}
+
+/** Reached over Streamable HTTP. */
+export interface RemoteMcpServer extends ToolPolicy {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+}
+
+export type McpServerConfig = LocalMcpServer | RemoteMcpServer;
+
+/** A server with its variables filled in, and what must not be shown of it. */
+export interface ExpandedServer {
+  server: McpServerConfig;
+  secrets: readonly string[];
+}
+
+/** A server cannot be used now; the message is for logs, people and models. */
+export class McpUnavailableError extends Error {
+  override readonly name: string = "McpUnavailableError";
+}
+
+/**
+ * Fills in `${NAME}` and `${NAME:-default}` from the environment of this process. Everything that came
+ * from there, and every value of `env` and `headers`, counts as a secret.
+ *
+ * @throws McpUnavailableError naming the variables that are not set.
+ */
+export function expandServer(config: McpServerConfig, env: Environment): ExpandedServer {
+  const secrets = new Set<string>();
+  const missing = new Set<string>();
+  const text = (template: string): string =>
+    template.replace(VARIABLE, (_whole, name: string, fallback: string | undefined) => {
+      const value = env[name] || fallback;
+      if (value === undefined) missing.add(name);
+      else secrets.add(value);
+      return value ?? "";
+    });
+  const secretRecord = (record: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(record).map(([name, template]) => {
+        const value = text(template);
+        secrets.add(value);
+        return [name, value];
+      }),
+    );
+  const server: McpServerConfig =
+    "url" in config
+      ? { ...config, url: text(config.url), headers: secretRecord(config.headers) }
+      : {
+          ...config,
+          command: text(config.command),
+          args: config.args.map(text),
+          env: secretRecord(config.env),
+        };
+  if (missing.size > 0) {
+    const names = [...missing].join(", ");
+    throw new McpUnavailableError(`it needs the environment variable ${names}, which is not set`);
+  }
+  return { server, secrets: [...secrets].filter((secret) => secret.length >= SHORTEST_SECRET) };
+}
+
+const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+/** Shorter values are words such as `1` or `true`, which mean nothing on their own. */
+const SHORTEST_SECRET = 6;
+const REASON_LIMIT = 300;
+
+/** `text` on one line and bounded, without the secrets of a server and what else looks like one. */
+export function redacted(text: string, secrets: readonly string[]): string {
+  const longestFirst = secrets.toSorted((left, right) => right.length - left.length);
+  const hidden = longestFirst.reduce((shown, secret) => shown.replaceAll(secret, () => "[hidden]"), text);
+  return oneLine(withoutSecrets(hidden), REASON_LIMIT);
+}
+
+/** What errors of processes, connections and the protocol mean for a server. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "its command was not found",
+  EACCES: "its command may not be executed",
+  ECONNREFUSED: "nothing answers at its address",
+  ENOTFOUND: "its address was not found",
+  CONNECTION_CLOSED: "it closed the connection",
+  REQUEST_TIMEOUT: "it did not answer in time",
+};
+
+/** Why a server could not be used, in words for people and models. */
+export function reasonOf(error: unknown, secrets: readonly string[]): string {
+  let link = error;
+  for (let depth = 0; depth < 8 && link instanceof Error; depth += 1) {
+    if (link instanceof McpUnavailableError) return link.message;
+    const status: unknown = Reflect.get(link, "status");
+    if (status === 401 || status === 403) return `it refused access (HTTP ${status}); check its headers`;
+    const known = REASONS[String(Reflect.get(link, "code"))];
+    if (known !== undefined) return known;
+    link = link.cause;
+  }
+  return redacted(errorMessage(error), secrets);
+}

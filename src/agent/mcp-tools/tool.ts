@@ -1,0 +1,77 @@
+import type { Tool } from "@modelcontextprotocol/client";
+import { DynamicStructuredTool } from "@langchain/core/tools";
+import { oneLine, headOf } from "../../core/text.ts";
+import { type ToolResult, toolError } from "../../tools/tool.ts";
+import { type AgentTool, toolOutcome, type ValidatedArgs } from "../agent-tool.ts";
+import type { McpConnection } from "./connection.ts";
+import { resultOf } from "./result.ts";
+
+const MAX_DESCRIPTION = 4000;
+
+export interface McpToolOptions {
+  name: string;
+  connection: McpConnection;
+  tool: Tool;
+  /** What is wrong with arguments; `undefined`: nothing. */
+  problem: (args: Record<string, unknown>) => string | undefined;
+  /** Whether the model takes media of this type. */
+  acceptsMedia: (mimeType: string) => boolean;
+}
+
+/** Whether the server says that a call changes nothing. */
+export const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint === true;
+
+/** One tool of an MCP server as a tool of the agent. */
+export function mcpAgentTool(options: McpToolOptions): AgentTool {
+  const { name, tool, connection } = options;
+  const offered = new DynamicStructuredTool({
+    name,
+    description: headOf(tool.description ?? tool.title ?? tool.name, MAX_DESCRIPTION),
+    // OpenAI refuses an object schema that leaves its properties out.
+    schema: { ...tool.inputSchema, properties: tool.inputSchema.properties ?? {} },
+    func: () => Promise.reject(new Error(`${name} runs inside a deep agent only`)),
+  });
+  return {
+    name,
+    kind: isReadOnly(tool) ? "read" : "execute",
+    offered,
+    validate: (args) => validate(options, args),
+    run: async (call, { context }) => toolOutcome(call, await run(options, call.args, context.signal)),
+    preview: async (args) => ({
+      kind: "arguments",
+      summary: oneLine(`${tool.title ?? tool.name}, a tool of the MCP server ${connection.name}`, 160),
+      detail: JSON.stringify(args, null, 2),
+    }),
+    pathOf: () => undefined,
+  };
+}
+
+function validate({ name, problem }: McpToolOptions, args: unknown): ValidatedArgs {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) {
+    return { ok: false, message: `Invalid arguments for ${name}: expected an object` };
+  }
+  const given = { ...args };
+  const found = problem(given);
+  return found === undefined
+    ? { ok: true, args: given }
+    : { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found, 1000)}` };
+}
+
+async function run(
+  { connection, tool, acceptsMedia }: McpToolOptions,
+  args: Record<string, unknown>,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  try {
+    return resultOf(await connection.call(tool.name, args, signal), acceptsMedia);
+  } catch (error) {
+    signal.throwIfAborted();
+    const reason = connection.reason(error);
+    const answered = error instanceof Error && typeof Reflect.get(error, "code") === "number";
+    if (answered) return toolError(`The MCP server ${connection.name} refused the call: ${reason}`);
+    const doubt = isReadOnly(tool)
+      ? "Try again, or do without it."
+      : "Whether the call took effect is unknown: check before you make it again.";
+    return toolError(`The MCP server ${connection.name} failed: ${reason}. ${doubt}`);
+  }
+}
