@@ -1,13 +1,11 @@
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
+import { principalOf } from "../server/auth.ts";
 import { createPageLinks } from "../server/page/page-links.ts";
 import { lazyRuns } from "../server/deps.ts";
 import type { ServerDeps } from "../server/deps.ts";
 import { createResourceChanges } from "../server/resources/bus.ts";
-
-/** Everyone who reaches the server over stdio, or over HTTP on this machine. */
-const LOCAL = "local";
 
 export interface ServerSettings {
   config: Config;
@@ -45,7 +43,7 @@ export function serverParts({ config, env, version, logger, page = false }: Serv
     clock: systemClock,
     runs,
     stateKey,
-    principalOf: () => LOCAL,
+    principalOf,
     changes,
     ...((config.page ?? page) ? { page: links } : {}),
   };

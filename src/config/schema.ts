@@ -1,6 +1,7 @@
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
+import { httpSchema } from "./http-schema.ts";
 
 const absolutePath = z.string().min(1).refine(isAbsolute, { error: "must be an absolute path" });
 const seconds = z.number().min(0).max(86_400);
@@ -101,25 +102,7 @@ export const ConfigSchema = z.strictObject({
     .prefault({}),
   subagents: z.array(subagent).default([]),
   skills: z.array(absolutePath).default([]).describe("Folders of skills, mounted read-only below /skills/."),
-  http: z
-    .strictObject({
-      host: z.string().default("127.0.0.1").describe("Address that `serve --http` listens on."),
-      port: z
-        .int()
-        .min(0)
-        .max(65_535)
-        .default(8808)
-        .describe("Port that `serve --http` listens on; 0 takes a free one."),
-      allowedHosts: z
-        .array(z.string())
-        .default([])
-        .describe("Host names that requests may name, besides the loopback ones."),
-      allowedOrigins: z
-        .array(z.string())
-        .default([])
-        .describe("Hosts of web pages that may send requests, besides the loopback ones."),
-    })
-    .prefault({}),
+  http: httpSchema.prefault({}),
   logLevel: z.enum(LOG_LEVELS).default("info").describe("Lowest severity that is written to standard error."),
 });
 

@@ -10,7 +10,7 @@ export interface Setting {
   readonly flag?: string;
 }
 
-/** Every setting but `subagents`, which needs structure and so a file. */
+/** Every setting but those that need structure and so a file: `subagents` and `http.tokens`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
   { path: "model", kind: "text" },

@@ -1,4 +1,5 @@
 import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server";
+import { readableRuns, scopedRuns } from "./auth-scopes.ts";
 import type { ServerDeps } from "./deps.ts";
 import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources/index.ts";
@@ -27,6 +28,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
   const codec = createStateCodec(deps);
   const questions = new TaskQuestions(deps.clock);
   return ({ era, authInfo }) => {
+    const own: ServerDeps = { ...deps, runs: async () => scopedRuns(await deps.runs(), authInfo) };
     const mcp = new McpServer(
       { name: "deepagent-mcp", title: "Deep agent", version: deps.version },
       {
@@ -42,10 +44,15 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
-    for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps, codec, era });
-    if (era === "modern") registerTasks(mcp, { deps, questions });
+    for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps: own, codec, era });
+    if (era === "modern") registerTasks(mcp, { deps: own, questions });
     registerPrompts(mcp);
-    registerResources(mcp, { ...deps, era, principal: deps.principalOf(authInfo) });
+    registerResources(mcp, {
+      ...deps,
+      runs: async () => readableRuns(await deps.runs(), authInfo),
+      era,
+      principal: deps.principalOf(authInfo),
+    });
     return mcp;
   };
 }

@@ -22,13 +22,13 @@ export function isLoopback(host: string): boolean {
   return bare === "localhost" || bare === "::1" || (isIPv4(bare) && bare.startsWith("127."));
 }
 
-/** Throws unless `host` is a loopback address: whoever reaches the port may use the agent. */
+/** Throws unless `host` is a loopback address: without authentication whoever reaches it may use the agent. */
 export function requireLoopback(host: string): void {
   if (isLoopback(host)) return;
   throw new ConfigurationError(
     "http_host_not_loopback",
     `http.host is "${host}", which other machines can reach, and requests are not authenticated. ` +
-      "Use 127.0.0.1, ::1 or localhost.",
+      "Use 127.0.0.1, ::1 or localhost, or configure http.tokens.",
   );
 }
 

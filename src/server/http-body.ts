@@ -40,6 +40,12 @@ export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BY
   }
 }
 
+/** Answers with a small response that was made for the web's own interface. */
+export async function sendResponse(response: ServerResponse, answer: Response): Promise<void> {
+  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  response.end(await answer.text());
+}
+
 /** Answers with a JSON-RPC error that belongs to no request. */
 export function sendError(response: ServerResponse, status: number, code: number, message: string): void {
   if (response.headersSent) {

@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { NodeStreamableHTTPServerTransport } from "@modelcontextprotocol/node";
-import type { McpServerFactory } from "@modelcontextprotocol/server";
+import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
+import { ownerOf } from "./auth.ts";
 import { createEventStore } from "./http-event-store.ts";
 import { sendError } from "./http-body.ts";
+import type { AuthenticatedRequest } from "./http-modern.ts";
 
 export interface SessionOptions {
   factory: McpServerFactory;
@@ -13,6 +15,8 @@ export interface SessionOptions {
   clock: Clock;
   /** Sessions at one time; when it is reached, the one idle for longest makes room. */
   limit: number;
+  /** The same for the sessions of one owner. */
+  limitPerOwner: number;
   /** Milliseconds without a request or an open stream after which a session ends. */
   idleMs: number;
   /** Milliseconds between keep-alive comments on open streams. */
@@ -20,6 +24,8 @@ export interface SessionOptions {
 }
 
 interface Session {
+  /** Principal and scopes of the token that opened it; no other may use it. */
+  owner: string;
   transport: NodeStreamableHTTPServerTransport;
   close(): Promise<void>;
   /** Requests and streams open now. */
@@ -31,7 +37,8 @@ interface Session {
 export class Sessions {
   readonly #options: SessionOptions;
   readonly #sessions = new Map<string, Session>();
-  #opening = 0;
+  /** Owners of the sessions that are being opened. */
+  readonly #opening: string[] = [];
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -41,10 +48,18 @@ export class Sessions {
     return this.#sessions.size;
   }
 
-  /** Serves a request that carries a session id; 404 tells the client to initialise again. */
-  async serve(id: string, request: IncomingMessage, response: ServerResponse, body: unknown): Promise<void> {
+  /**
+   * Serves a request that carries a session id; 404 tells the client to initialise again. A session of
+   * someone else is answered as one that does not exist.
+   */
+  async serve(
+    id: string,
+    request: AuthenticatedRequest,
+    response: ServerResponse,
+    body: unknown,
+  ): Promise<void> {
     const session = this.#sessions.get(id);
-    if (session === undefined) {
+    if (session === undefined || session.owner !== ownerOf(request.auth)) {
       sendError(response, 404, -32001, "Session not found");
       return;
     }
@@ -53,19 +68,20 @@ export class Sessions {
   }
 
   /** Serves `initialize`: opens a session, unless the request turns out to be malformed. */
-  async open(request: IncomingMessage, response: ServerResponse, body: unknown): Promise<void> {
-    if (!(await this.#makeRoom())) {
+  async open(request: AuthenticatedRequest, response: ServerResponse, body: unknown): Promise<void> {
+    const owner = ownerOf(request.auth);
+    if (!(await this.#makeRoom(owner))) {
       sendError(response, 503, -32000, "Too many sessions: close one or try again later");
       return;
     }
-    this.#opening += 1;
+    this.#opening.push(owner);
     try {
-      const session = await this.#create();
+      const session = await this.#create(request.auth);
       this.#track(session, response);
       await session.transport.handleRequest(request, response, body);
       if (session.transport.sessionId === undefined) await session.close();
     } finally {
-      this.#opening -= 1;
+      this.#opening.splice(this.#opening.indexOf(owner), 1);
     }
   }
 
@@ -82,9 +98,9 @@ export class Sessions {
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
   }
 
-  async #create(): Promise<Session> {
+  async #create(auth: AuthInfo | undefined): Promise<Session> {
     const { factory, keepAliveMs, clock } = this.#options;
-    const mcp = await factory({ era: "legacy" });
+    const mcp = await factory({ era: "legacy", ...(auth === undefined ? {} : { authInfo: auth }) });
     const transport = new NodeStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       keepAliveMs,
@@ -92,7 +108,13 @@ export class Sessions {
       eventStore: createEventStore(),
       onsessioninitialized: (id) => void this.#sessions.set(id, session),
     });
-    const session: Session = { transport, close: () => mcp.close(), open: 0, lastUsed: clock() };
+    const session: Session = {
+      owner: ownerOf(auth),
+      transport,
+      close: () => mcp.close(),
+      open: 0,
+      lastUsed: clock(),
+    };
     await mcp.connect(transport);
     // connect() installed its own hook; it must still run.
     const closed = transport.onclose;
@@ -112,9 +134,20 @@ export class Sessions {
     });
   }
 
-  async #makeRoom(): Promise<boolean> {
-    if (this.#sessions.size + this.#opening < this.#options.limit) return true;
-    const idle = [...this.#sessions.values()].filter((session) => session.open === 0);
+  /** First among the sessions of the owner itself, so that nobody loses one because another opens many. */
+  async #makeRoom(owner: string): Promise<boolean> {
+    const { limit, limitPerOwner } = this.#options;
+    return (
+      (await this.#evict(limitPerOwner, (candidate) => candidate === owner)) &&
+      (await this.#evict(limit, () => true))
+    );
+  }
+
+  /** Whether there is room for one more among the sessions whose owner `counts`. */
+  async #evict(limit: number, counts: (owner: string) => boolean): Promise<boolean> {
+    const sessions = [...this.#sessions.values()].filter((session) => counts(session.owner));
+    if (sessions.length + this.#opening.filter(counts).length < limit) return true;
+    const idle = sessions.filter((session) => session.open === 0);
     const [oldest] = idle.sort((a, b) => a.lastUsed - b.lastUsed);
     if (oldest === undefined) return false;
     this.#options.logger.warn("http.session_evicted", { sessions: this.#sessions.size });

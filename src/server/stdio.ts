@@ -95,7 +95,7 @@ function connectionFactory(deps: ServerDeps): McpServerFactory {
   const create = createServerFactory(deps);
   return (context) => {
     const mcp = create(context);
-    if (context.era === "modern") forwardChanges(mcp, deps);
+    if (context.era === "modern") forwardChanges(mcp, { ...deps, principal: deps.principalOf(undefined) });
     return mcp;
   };
 }

@@ -20,6 +20,7 @@ test("a session expires when it was idle for long enough, not while a stream is 
     logger: silentLogger,
     clock: () => now,
     limit: 10,
+    limitPerOwner: 10,
     idleMs: 1000,
     keepAliveMs: 0,
   });

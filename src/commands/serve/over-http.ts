@@ -1,4 +1,6 @@
 import type { Config } from "../../config/schema.ts";
+import { tokenVerifier } from "../../server/auth-tokens.ts";
+import { createAuthenticator, type Authenticator } from "../../server/auth.ts";
 import { createServerFactory } from "../../server/create-server.ts";
 import { serveHttp } from "../../server/http.ts";
 import type { ServerParts } from "../server-deps.ts";
@@ -16,7 +18,14 @@ export async function serveOverHttp(
   const { deps } = parts;
   const { changes, logger } = deps;
   const signal = untilSignal();
-  const server = await serveHttp({ ...http, factory: createServerFactory(deps), changes, logger });
+  const authenticator = authenticatorOf(http);
+  const server = await serveHttp({
+    ...http,
+    authenticator,
+    factory: createServerFactory(deps),
+    changes,
+    logger,
+  });
   process.stderr.write(`Serving MCP at ${server.url}\n`);
   listening(server.url);
   // A run that an earlier process left is taken up again, whether or not a client comes.
@@ -26,4 +35,10 @@ export async function serveOverHttp(
     CLOSE_MS,
     server.close().then(() => parts.close()),
   );
+}
+
+/** Whoever configures tokens wants every request to carry one, on loopback as well. */
+function authenticatorOf({ tokens }: Config["http"]): Authenticator | undefined {
+  if (tokens.length === 0) return undefined;
+  return createAuthenticator({ verifiers: [tokenVerifier(tokens)] });
 }

@@ -4,6 +4,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { allows } from "../auth-scopes.ts";
 import type { Era } from "../deps.ts";
 import { elicitDelivery } from "./elicit.ts";
 import { handleDelivery } from "./handle.ts";
@@ -15,7 +16,7 @@ import { taskDelivery } from "./task.ts";
 /** What a client declared about itself, as far as deliveries differ by it. */
 export interface ClientFacts {
   era: Era;
-  /** It can show a form to a person. */
+  /** It can show a form to a person, and its token may decide on approvals. */
   forms: boolean;
   /** It knows the Tasks extension of 2026-07-28. */
   tasks: boolean;
@@ -45,7 +46,8 @@ export function clientFacts(mcp: McpServer, context: ServerContext, era: Era): C
   const envelope: Record<string, unknown> | undefined = context.mcpReq.envelope;
   const declared =
     era === "modern" ? envelope?.[CLIENT_CAPABILITIES_META_KEY] : mcp.server.getClientCapabilities();
-  return { era, forms: declaresForms(declared), tasks: era === "modern" && declaresTasks(declared) };
+  const forms = declaresForms(declared) && allows(context.http?.authInfo, "approve");
+  return { era, forms, tasks: era === "modern" && declaresTasks(declared) };
 }
 
 /** An empty `elicitation` means forms, as in the revisions that knew nothing else. */

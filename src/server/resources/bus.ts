@@ -15,8 +15,8 @@ export interface ChangeSink {
  * every 2025-era session; each drops what its client has not asked for.
  */
 export interface ResourceChanges {
-  /** Adds a receiver; call the result to remove it. */
-  attach(sink: ChangeSink): () => void;
+  /** Adds a receiver of the principal's changes, and of nobody else's; call the result to remove it. */
+  attach(principal: Principal, sink: ChangeSink): () => void;
   /** Announces the changes of the principal's run that `uri` belongs to until it ends; other URIs are ignored. */
   follow(principal: Principal, uri: string): void;
   /** A run was started: the list of resources has grown, and its changes are announced from now on. */
@@ -33,12 +33,14 @@ export interface ResourceChangesOptions {
 
 export function createResourceChanges(options: ResourceChangesOptions): ResourceChanges {
   const { runs, logger, delayMs = 200 } = options;
-  const sinks = new Set<ChangeSink>();
+  const sinks = new Map<ChangeSink, Principal>();
   const followed = new Map<string, Promise<void>>();
   const stop = new AbortController();
 
-  const announce = (uris: Iterable<string>): void => {
-    for (const uri of uris) for (const sink of sinks) sink.resourceUpdated(uri);
+  const sinksOf = (principal: Principal): ChangeSink[] =>
+    [...sinks].filter(([, owner]) => owner === principal).map(([sink]) => sink);
+  const announce = (principal: Principal, uris: Iterable<string>): void => {
+    for (const uri of uris) for (const sink of sinksOf(principal)) sink.resourceUpdated(uri);
   };
 
   const followRun = async (principal: Principal, runId: string): Promise<void> => {
@@ -47,7 +49,7 @@ export function createResourceChanges(options: ResourceChangesOptions): Resource
     if (view === undefined || isFinal(view.run.status)) return;
     const changed = new Set<string>();
     const flush = (): void => {
-      announce(changed);
+      announce(principal, changed);
       changed.clear();
     };
     let timer: NodeJS.Timeout | undefined;
@@ -64,16 +66,17 @@ export function createResourceChanges(options: ResourceChangesOptions): Resource
   };
 
   const startFollowing = (principal: Principal, runId: string): void => {
-    if (followed.has(runId) || stop.signal.aborted) return;
+    const key = JSON.stringify([principal, runId]);
+    if (followed.has(key) || stop.signal.aborted) return;
     const following = followRun(principal, runId)
       .catch((error: unknown) => logger.warn("resources.follow_failed", { runId, error }))
-      .finally(() => followed.delete(runId));
-    followed.set(runId, following);
+      .finally(() => followed.delete(key));
+    followed.set(key, following);
   };
 
   return {
-    attach: (sink) => {
-      sinks.add(sink);
+    attach: (principal, sink) => {
+      sinks.set(sink, principal);
       return () => void sinks.delete(sink);
     },
     follow: (principal, uri) => {
@@ -81,7 +84,7 @@ export function createResourceChanges(options: ResourceChangesOptions): Resource
       if (runId !== undefined) startFollowing(principal, runId);
     },
     runStarted: (principal, runId) => {
-      for (const sink of sinks) sink.resourcesChanged();
+      for (const sink of sinksOf(principal)) sink.resourcesChanged();
       startFollowing(principal, runId);
     },
     close: async () => {

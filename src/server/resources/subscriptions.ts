@@ -42,9 +42,9 @@ export function serveSubscriptions(mcp: McpServer, scope: ResourceScope): void {
 /** Whether `uri` is anything but a run that the principal does not have. */
 async function mayExist(uri: string, scope: ResourceScope): Promise<boolean> {
   const runId = runIdOf(uri);
-  if (runId === undefined) return true;
   return guarded("resources/subscribe", scope, async () => {
-    return (await (await scope.runs()).view(scope.principal, runId)) !== undefined;
+    const runs = await scope.runs();
+    return runId === undefined || (await runs.view(scope.principal, runId)) !== undefined;
   });
 }
 
@@ -54,11 +54,11 @@ async function mayExist(uri: string, scope: ResourceScope): Promise<boolean> {
  */
 export function forwardChanges(
   mcp: McpServer,
-  { changes, logger }: Pick<ResourceScope, "changes" | "logger">,
+  { changes, logger, principal }: Pick<ResourceScope, "changes" | "logger" | "principal">,
   wanted: (uri: string) => boolean = () => true,
 ): void {
   const undelivered = (error: unknown): void => logger.debug("resources.notification_undelivered", { error });
-  const detach = changes.attach({
+  const detach = changes.attach(principal, {
     resourceUpdated: (uri) => {
       if (wanted(uri)) mcp.server.sendResourceUpdated({ uri }).catch(undelivered);
     },

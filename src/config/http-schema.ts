@@ -1,0 +1,48 @@
+import { z } from "zod";
+
+/** What a token may do: start and cancel runs, decide on approvals, read resources, files and memories. */
+export const SCOPES = ["run", "approve", "read"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+const token = z.strictObject({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the token in lowercase hex" }),
+  principal: z
+    .string()
+    .regex(/^[A-Za-z0-9._@+-]{1,128}$/, { error: "use letters, digits and . _ @ + - only, at most 128" }),
+  scopes: z
+    .array(z.enum(SCOPES))
+    .min(1)
+    .default([...SCOPES]),
+});
+export type TokenConfig = z.output<typeof token>;
+
+/** The part of the configuration that `serve --http` alone reads. */
+export const httpSchema = z.strictObject({
+  host: z
+    .string()
+    .default("127.0.0.1")
+    .describe("Address that `serve --http` listens on; beyond this machine only with `http.tokens`."),
+  port: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(8808)
+    .describe("Port that `serve --http` listens on; 0 takes a free one."),
+  allowedHosts: z
+    .array(z.string())
+    .default([])
+    .describe("Host names that requests may name, besides the loopback ones."),
+  allowedOrigins: z
+    .array(z.string())
+    .default([])
+    .describe("Hosts of web pages that may send requests, besides the loopback ones."),
+  tokens: z
+    .array(token)
+    .refine((tokens) => new Set(tokens.map(({ sha256 }) => sha256)).size === tokens.length, {
+      error: "two entries have the same sha256",
+    })
+    .default([])
+    .describe(
+      "Bearer tokens: SHA-256 of the token, whose runs they reach, and scopes. With any, every request needs one.",
+    ),
+});

@@ -1,0 +1,85 @@
+import { expect, test } from "vitest";
+import { SCOPES, type Scope } from "../../../src/config/http-schema.ts";
+import { scopedRuns } from "../../../src/server/auth-scopes.ts";
+import { authInfoOf } from "../../../src/server/auth.ts";
+import { APPROVE, person, runIdOf, untilStatus, writeFile } from "../../e2e/support.ts";
+import { plainRuns } from "../support.ts";
+import { CLIENT_KINDS } from "../../support/clients.ts";
+import { play } from "../../support/harness-brain.ts";
+import { entry, openGuarded, withTokens } from "./support.ts";
+
+const think = play({
+  "Change a file": [{ toolCalls: [writeFile("/workspace/new.md", "new\n")] }, { text: "changed" }],
+});
+const authenticator = withTokens(
+  entry("all", "alice"),
+  ...SCOPES.map((scope) => entry(scope, "alice", [scope])),
+);
+const approving = () => person({ "new.md": APPROVE }).answer;
+
+test.each(CLIENT_KINDS)("%s: a token can do what its scopes say, and no more", async (kind) => {
+  const server = await openGuarded(think, { authenticator });
+  const runs = await server.connect("run", kind, approving());
+  const approves = await server.connect("approve", kind, approving());
+  const reads = await server.connect("read", kind, approving());
+
+  for (const client of [approves, reads]) {
+    const refused = await client.call("run_deep_agent", { task: "Change a file" });
+    expect(refused).toMatchObject({ isError: true });
+    expect(refused.text).toContain("does not have the scope run");
+  }
+  // The person at this client would approve, but its token may not: nobody is asked.
+  const runId = runIdOf(await runs.call("run_deep_agent", { task: "Change a file" }));
+  await untilStatus(runs, runId, "input_required");
+  expect(await untilStatus(reads, runId, "input_required")).toMatchObject({ run_id: runId });
+
+  for (const client of [runs, approves]) {
+    await expect(client.readResource(`deepagent://runs/${runId}`)).rejects.toThrow(/scope read/);
+    await expect(client.listResources()).rejects.toThrow(/scope read/);
+    expect((await client.call("search_memories", { query: "x" })).text).toContain("scope read");
+    expect((await client.call("read_agent_file", { path: "/workspace/" })).text).toContain("scope read");
+  }
+  expect((await reads.listResources()).map(({ name }) => name)).toContain(runId);
+  for (const client of [approves, reads]) {
+    expect((await client.call("cancel_deep_agent", { run_id: runId })).text).toContain("scope run");
+  }
+  expect(await untilStatus(approves, runId, "completed")).toMatchObject({ answer: "changed" });
+});
+
+test("every method of the run service demands a scope", async () => {
+  const service = plainRuns();
+  const holder = (...scopes: Scope[]) => scopedRuns(service, authInfoOf({ principal: "p", scopes }));
+  const signal = new AbortController().signal;
+  const calls: Record<string, (runs: typeof service) => unknown> = {
+    start: (runs) => runs.start("p", { task: "x" }),
+    cancel: (runs) => runs.cancel("p", "r", "x"),
+    decide: (runs) => runs.decide("p", "r", "a", { type: "approve" }, "test"),
+    view: (runs) => runs.view("p", "r"),
+    watch: (runs) => runs.watch("p", "r", { signal }),
+    list: (runs) => runs.list("p", { limit: 1 }),
+    events: (runs) => runs.events("p", "r"),
+    runFiles: (runs) => runs.runFiles("p", "r"),
+    files: (runs) => runs.files("p"),
+    searchMemories: (runs) => runs.searchMemories("p", "x", 1),
+  };
+  const refusedBy = async (runs: typeof service): Promise<string[]> => {
+    const names: string[] = [];
+    for (const [name, call] of Object.entries(calls)) {
+      try {
+        await call(runs);
+      } catch (error) {
+        expect(error).toMatchObject({ code: "insufficient_scope" });
+        names.push(name);
+      }
+    }
+    return names;
+  };
+  const reading = ["list", "events", "runFiles", "files", "searchMemories"];
+  expect(await refusedBy(holder())).toEqual(Object.keys(calls));
+  expect(await refusedBy(holder("run"))).toEqual(["decide", ...reading]);
+  expect(await refusedBy(holder("approve"))).toEqual(["start", "cancel", ...reading]);
+  expect(await refusedBy(holder("read"))).toEqual(["start", "cancel", "decide"]);
+  expect(await refusedBy(holder("run", "approve", "read"))).toEqual([]);
+  expect(await refusedBy(scopedRuns(service, undefined))).toEqual([]);
+  await expect(holder("run").close()).rejects.toThrow();
+});

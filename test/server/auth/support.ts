@@ -1,0 +1,67 @@
+import { createHash } from "node:crypto";
+import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
+import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { onTestFinished } from "vitest";
+import { serverParts } from "../../../src/commands/server-deps.ts";
+import type { TokenConfig } from "../../../src/config/http-schema.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { silentLogger } from "../../../src/core/logger.ts";
+import { tokenVerifier } from "../../../src/server/auth-tokens.ts";
+import { createAuthenticator } from "../../../src/server/auth.ts";
+import { createServerFactory } from "../../../src/server/create-server.ts";
+import { serveHttp, type HttpOptions, type HttpServer } from "../../../src/server/http.ts";
+import type { ClientKind, Person, TestClient } from "../../support/clients.ts";
+import { connect, openHome } from "../../support/harness.ts";
+import type { Think } from "../../support/harness-brain.ts";
+
+export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+
+export const entry = (
+  token: string,
+  principal: string,
+  scopes: TokenConfig["scopes"] = ["run", "approve", "read"],
+): TokenConfig => ({ sha256: sha256(token), principal, scopes });
+
+export const withTokens = (...tokens: TokenConfig[]) =>
+  createAuthenticator({ verifiers: [tokenVerifier(tokens)] });
+
+export interface Guarded extends HttpServer {
+  connect(token: string, kind: ClientKind, person?: Person): Promise<TestClient>;
+}
+
+/** The product over HTTP with authentication, with a data directory and a model of its own. */
+export async function openGuarded(
+  think: Think,
+  options: Pick<HttpOptions, "authenticator"> & Partial<HttpOptions>,
+): Promise<Guarded> {
+  const home = await openHome({ think });
+  const loaded = loadConfig({ flags: {}, cwd: "/", home: "/", platform: "linux", env: home.env });
+  if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
+  const { deps, close } = serverParts({
+    config: loaded.config,
+    env: home.env,
+    version: "0.0.0-test",
+    logger: silentLogger,
+  });
+  onTestFinished(close);
+  const server = await serveHttp({
+    host: "127.0.0.1",
+    port: 0,
+    allowedHosts: [],
+    allowedOrigins: [],
+    factory: createServerFactory(deps),
+    changes: deps.changes,
+    logger: silentLogger,
+    ...options,
+  });
+  onTestFinished(() => server.close());
+  const url = new URL(server.url);
+  return {
+    ...server,
+    connect: (token, kind, person) => {
+      const init = { requestInit: { headers: { authorization: `Bearer ${token}` } } };
+      const connector = { first: () => new FirstHttp(url, init), modern: () => new ModernHttp(url, init) };
+      return connect(connector, kind, person);
+    },
+  };
+}
