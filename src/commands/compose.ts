@@ -2,8 +2,10 @@ import { join } from "node:path";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { buildAgent, buildLlm } from "../agent/agent-core.ts";
 import type { AgentLimits } from "../agent/agent-parts.ts";
+import { type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import type { ModelChoice } from "../agent/models/choose.ts";
+import { packageVersion } from "../config/package-info.ts";
 import { folderProblem, realPath } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
@@ -20,6 +22,7 @@ import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
 import { RunExecutors, chooseExecutor } from "./compose/executors.ts";
 import { FileTree, memoryNamespace } from "./compose/file-tree.ts";
+import { withForeignTools } from "./compose/foreign-tools.ts";
 import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
 import { approvalGates } from "./compose/write-gates.ts";
 
@@ -39,13 +42,15 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
   try {
     const choice = await chooseExecutor(config);
     const executors = new RunExecutors(choice);
-    const parts = { storage, executors, isSandboxed: choice.kind === "sandbox" };
+    const version = packageVersion();
+    const mcp = openMcpTools(config.mcpServers, { env, version, log: settings.logger });
+    const parts = { storage, executors, mcp, isSandboxed: choice.kind === "sandbox" };
     const service = assemble(settings, parts, modelChoice({ model: config.model, env }));
     const park = service.close.bind(service);
     const close = async (): Promise<void> => {
       try {
         await park();
-        await executors.close();
+        await Promise.all([executors.close(), mcp.close()]);
       } finally {
         storage.close();
       }
@@ -60,6 +65,7 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
 interface Parts {
   storage: Storage;
   executors: RunExecutors;
+  mcp: McpTools;
   isSandboxed: boolean;
 }
 
@@ -71,20 +77,23 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
   const executorFor = ({ id, principal }: Run) => parts.executors.of(id, () => endOf(service, principal, id));
   const service: RunService = createRunService({
     database,
-    agentFor: async (run) =>
-      buildAgent({
-        model: choice.ok ? await model() : UNUSED_MODEL,
+    agentFor: async (run) => {
+      const chat = choice.ok ? await model() : UNUSED_MODEL;
+      const interruptOn = approvalGates(config.approvals, parts.isSandboxed);
+      const { subagents } = config;
+      return buildAgent({
+        ...(await withForeignTools(parts.mcp, chat, { interruptOn, subagents })),
+        model: chat,
         backend: tree.withThread(run.principal, executorFor(run)),
         store,
         checkpointer,
         filesystem: { delete: true },
-        interruptOn: approvalGates(config.approvals, parts.isSandboxed),
         memory: MEMORY_FILES,
         skills: tree.skillSources(),
-        subagents: config.subagents,
         limits: limitsOf(config),
         log: logger,
-      }),
+      });
+    },
     tree: async (principal) => tree.mounts(principal),
     treeWithThread: async (principal) => tree.withThread(principal),
     searchMemories: async (principal, query, limit) => {

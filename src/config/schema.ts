@@ -1,6 +1,7 @@
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
+import { mcpServersSchema } from "./mcp-schema.ts";
 import { httpSchema } from "./http-schema.ts";
 
 const absolutePath = z.string().min(1).refine(isAbsolute, { error: "must be an absolute path" });
@@ -11,6 +12,10 @@ const subagent = z.strictObject({
   description: z.string().min(1).max(1024),
   systemPrompt: z.string().min(1),
   model: z.string().min(1).optional(),
+  tools: z
+    .array(z.string().min(1))
+    .optional()
+    .describe("MCP servers, or single tools as server__tool, that it may use. Default: all."),
 });
 
 /** Everything that can be configured, with its default. Times are seconds. */
@@ -101,6 +106,9 @@ export const ConfigSchema = z.strictObject({
     })
     .prefault({}),
   subagents: z.array(subagent).default([]),
+  mcpServers: mcpServersSchema
+    .default({})
+    .describe("Other MCP servers whose tools the agent may use, in the form clients use."),
   skills: z.array(absolutePath).default([]).describe("Folders of skills, mounted read-only below /skills/."),
   http: httpSchema.prefault({}),
   logLevel: z.enum(LOG_LEVELS).default("info").describe("Lowest severity that is written to standard error."),

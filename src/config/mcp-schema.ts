@@ -1,0 +1,53 @@
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+
+const texts = z.record(z.string(), z.string());
+
+const server = z
+  .strictObject({
+    type: z.enum(["stdio", "http", "streamable-http"]).optional(),
+    command: z.string().min(1).optional(),
+    args: z.array(z.string()).optional(),
+    env: texts.optional(),
+    cwd: z.string().refine(isAbsolute, { error: "must be an absolute path" }).optional(),
+    url: z.string().min(1).optional(),
+    headers: texts.optional(),
+    approve: z
+      .enum(["writes", "all", "none"])
+      .default("writes")
+      .describe("Which calls a person approves: those of tools not marked read-only, all, or none."),
+    tools: z.array(z.string().min(1)).optional().describe("Only these of its tools. Default: all."),
+    timeout: z.number().min(1).max(86_400).default(120).describe("Longest silence during a call."),
+  })
+  .superRefine(({ type, command, args, env, cwd, url, headers }, context) => {
+    const problem = (message: string): void => context.addIssue({ code: "custom", message });
+    if ((command === undefined) === (url === undefined)) problem("needs either a command or a url");
+    else if (url !== undefined && (args ?? env ?? cwd) !== undefined) {
+      problem("has a url; args, env and cwd are for a command");
+    } else if (command !== undefined && headers !== undefined) {
+      problem("has a command; headers are for a url");
+    } else if (type !== undefined && (type === "stdio") !== (command !== undefined)) {
+      problem(`has type ${type}; stdio goes with a command, the others with a url`);
+    }
+  })
+  .transform(({ command, args = [], env = {}, cwd, url, headers = {}, approve, tools, timeout }) => {
+    const policy = { approve, tools, timeout };
+    return url === undefined
+      ? { command: command ?? "", args, env, cwd, ...policy }
+      : { url, headers, ...policy };
+  });
+
+/** Other MCP servers, in the form clients use. */
+export const mcpServersSchema = z.record(z.string(), server).superRefine((servers, context) => {
+  for (const name of Object.keys(servers)) {
+    if (SERVER_NAME.test(name) && !name.includes("__")) continue;
+    context.addIssue({
+      code: "custom",
+      path: [name],
+      message: "name a server with up to 32 letters, digits, single underscores and hyphens",
+    });
+  }
+});
+
+/** The names of its tools begin with it, and must tell where it ends. */
+const SERVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
