@@ -9,6 +9,8 @@ import { ConfigurationError, errorMessage } from "./core/errors.ts";
 /** Loaded on demand: `serve` must answer the handshake before anything it does not need is read. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import("./commands/serve.ts")).serveCommand,
+  run: async () => (await import("./commands/run.ts")).runCommand,
+  runs: async () => (await import("./commands/runs.ts")).runsCommand,
   demo: async () => (await import("./commands/demo.ts")).demoCommand,
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
 };

@@ -13,6 +13,8 @@ body { margin: 0; background: var(--back); color: var(--text); font: 15px/1.5 sy
 main { max-width: 1180px; margin: 0 auto; padding: 20px; }
 h1 { font-size: 21px; line-height: 1.3; margin: 4px 0 16px; overflow-wrap: anywhere; }
 h2 { font-size: 15px; margin: 0 0 8px; }
+.approval h2::first-letter { text-transform: uppercase; }
+details { margin: 0 0 10px; }
 h2 small, li small { color: var(--dim); font-weight: normal; margin-left: 4px; }
 p { margin: 0 0 8px; overflow-wrap: anywhere; }
 code, pre, textarea { font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; }

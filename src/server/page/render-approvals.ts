@@ -85,15 +85,18 @@ function decisionForm(approval: Approval, session: PageSession, complaint: Compl
   return html`<form method="post" action="${runPath(approval.runId)}/decide" autocomplete="off">
     <input type="hidden" name="csrf" value="${session.csrf}" />
     <input type="hidden" name="approval" value="${approval.id}" />
+    ${NO_DEFAULT}
     ${complaint === undefined ? undefined : html`<p class="problem" role="alert">${complaint.problem}</p>`}
     ${may("edit") ? editor(approval, complaint) : undefined} ${may("reject") ? reason(complaint) : undefined}
     <p class="buttons">
       ${may("approve") ? button("approve", "Approve") : undefined}
-      ${may("edit") ? button("edit", "Approve with changes") : undefined}
       ${may("reject") ? button("reject", "Reject") : undefined}
     </p>
   </form>`;
 }
+
+/** The return key in a field presses a form's first button: this one, which does nothing. */
+const NO_DEFAULT = html`<button disabled hidden></button>`;
 
 const button = (decision: string, label: string): Html =>
   html`<button name="decision" value="${decision}" class="${decision}">${label}</button>`;
@@ -103,15 +106,10 @@ function editor(approval: Approval, complaint: Complaint | undefined): Html {
   const text = typed ?? editableArguments(approval);
   const label = html`<span>Arguments (JSON)</span>`;
   const area = html`<textarea name="edited_args" rows="8" spellcheck="false">${text}</textarea>`;
-  return typed === undefined
-    ? html`<details>
-        <summary>Change the arguments</summary>
-        <label>${label}${area}</label>
-      </details>`
-    : html`<details open>
-        <summary>Change the arguments</summary>
-        <label>${label}${area}</label>
-      </details>`;
+  const fields = html`<summary>Change the arguments</summary>
+    <label>${label}${area}</label>
+    <p class="buttons">${button("edit", "Approve with changes")}</p>`;
+  return typed === undefined ? html`<details>${fields}</details>` : html`<details open>${fields}</details>`;
 }
 
 function reason(complaint: Complaint | undefined): Html {

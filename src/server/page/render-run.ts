@@ -5,7 +5,7 @@ import type { RunEvent, RunView, SubagentView } from "../../runs/run.ts";
 import { agentLabel } from "../approval-form.ts";
 import { html, type Html } from "./html.ts";
 
-const MAX = { answer: 100_000, line: 300, agents: 300, files: 500, todos: 200 };
+const MAX = { answer: 100_000, line: 300, tip: 1000, agents: 300, files: 500, todos: 200 };
 
 /** How many events of the journal the page shows, newest first. */
 export const SHOWN_EVENTS = 100;
@@ -111,7 +111,8 @@ function branches(all: readonly SubagentView[], parent: string, depth: number): 
       return html`<li>
         <p>
           <span class="mark ${subagent.status}" aria-label="${subagent.status}"></span>
-          <strong>${oneLine(subagent.name, 64)}</strong> ${oneLine(subagent.description, MAX.line)}
+          <strong>${oneLine(subagent.name, 64)}</strong>
+          <span title="${oneLine(subagent.description, MAX.tip)}">${titleOf(subagent)}</span>
           <small>${calls}</small>
         </p>
         <p class="step">${oneLine(subagent.step, MAX.line)}</p>
@@ -125,6 +126,10 @@ function branches(all: readonly SubagentView[], parent: string, depth: number): 
       </li>`;
     });
 }
+
+/** The first sentence of what it was told to do. */
+const titleOf = ({ description }: SubagentView): string =>
+  oneLine(description, MAX.line).split(/(?<=[.!?])\s/)[0] ?? "";
 
 const keyOf = (agent: SubagentView["agent"]): string =>
   agent.length === 0 ? "" : JSON.stringify(agent.map(({ callId }) => callId));

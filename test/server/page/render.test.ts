@@ -79,7 +79,7 @@ test("a long run is shown in bounds", () => {
 
 test.each([
   [["approve", "reject"] as const, ["approve", "reject"]],
-  [["approve", "edit", "reject"] as const, ["approve", "edit", "reject"]],
+  [["approve", "edit", "reject"] as const, ["edit", "approve", "reject"]],
   [["reject"] as const, ["reject"]],
 ])("of %j the buttons are %j", (allowed, buttons) => {
   const view = aView({

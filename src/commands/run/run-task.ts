@@ -1,0 +1,46 @@
+import { isFinal } from "../../runs/run.ts";
+import type { CommandArguments, ExitCode } from "../command.ts";
+import { showLive, type LiveOptions } from "../terminal/live-run.ts";
+import { complain, LOCAL, unknownRun, withLocalRuns, type LocalRuns } from "../terminal/local-runs.ts";
+
+/**
+ * Starts a run, or takes up one that was left, and works on it in this process. Interrupted, it is parked: a
+ * later call, or any server of the same workspace, goes on with it.
+ */
+export async function runTask(args: CommandArguments): Promise<ExitCode> {
+  const { flags, positionals } = args;
+  const resume = textOf(flags["resume"]);
+  const [task] = positionals;
+  if ((task === undefined || task.trim() === "") === (resume === undefined)) {
+    return complain('Say what to do: deepagent-mcp run "TASK", or deepagent-mcp run --resume RUN.', 2);
+  }
+  return withLocalRuns(args, true, async (local) => {
+    const runId = resume ?? (await start(local, task ?? "", textOf(flags["thread"])));
+    if (runId === undefined) return 1;
+    const view = await local.runs.view(LOCAL, runId);
+    if (view === undefined) return unknownRun(runId);
+    if (local.config.workspace === undefined && !isFinal(view.run.status)) {
+      return complain("This folder is too wide to work in. Choose one with --workspace DIR.");
+    }
+    if (resume !== undefined) process.stderr.write(FOLLOWING);
+    return showLive(local, runId, { json: flags["json"] === true, approvals: approvalsOf(args) });
+  });
+}
+
+const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
+
+async function start({ runs }: LocalRuns, task: string, threadId?: string): Promise<string | undefined> {
+  const started = await runs.start(LOCAL, { task, ...(threadId === undefined ? {} : { threadId }) });
+  if (started.ok) return started.run.id;
+  complain(started.message);
+  return undefined;
+}
+
+/** Without a terminal nobody can be asked: the run stops for a decision, and can be taken up again. */
+function approvalsOf({ flags }: CommandArguments): LiveOptions["approvals"] {
+  if (flags["yes"] === true) return "approve";
+  const canAsk = process.stdin.isTTY && process.stdout.isTTY && flags["json"] !== true;
+  return canAsk ? "ask" : "stop";
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);

@@ -1,0 +1,82 @@
+import type { FlagValues } from "../../config/load.ts";
+import type { Approval, Decision } from "../../runs/run.ts";
+import { pendingApprovals } from "../../server/run-report.ts";
+import { colorsFor } from "../colors.ts";
+import type { ExitCode } from "../command.ts";
+import { askOpenApprovals } from "../terminal/ask-run.ts";
+import { complain, LOCAL, unknownRun, type LocalRuns } from "../terminal/local-runs.ts";
+import { terminalAsker } from "../terminal/terminal.ts";
+
+/** Decides on open approvals, by flags or by asking; a server that has the run's workspace goes on with it. */
+export async function answerRun(
+  local: LocalRuns,
+  runId: string,
+  approvalId: string | undefined,
+  flags: FlagValues,
+): Promise<ExitCode> {
+  const { runs, interrupt } = local;
+  const view = await runs.view(LOCAL, runId);
+  if (view === undefined) return unknownRun(runId);
+  const pending = pendingApprovals(view);
+  const chosen = approvalId === undefined ? pending : pending.filter(({ id }) => id === approvalId);
+  if (chosen.length === 0) return complain(nothingOpen(runId, approvalId, view.approvals));
+  const given = ["approve", "reject", "edit"].filter((name) => flags[name] !== undefined);
+  if (given.length > 1) return complain("Choose one of --approve, --reject and --edit.", 2);
+  if (given.length === 1) return decideAll(local, chosen, flags);
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    return complain("There is no terminal to ask in: use --approve, --reject or --edit JSON.", 2);
+  }
+  const asker = terminalAsker(colorsFor(process.stdout, process.env), () => interrupt.abort());
+  try {
+    await askOpenApprovals({ ...view, approvals: chosen }, { runs, principal: LOCAL, asker });
+    return 0;
+  } catch (error) {
+    if (interrupt.signal.aborted) return 1;
+    throw error;
+  }
+}
+
+async function decideAll(
+  { runs }: LocalRuns,
+  approvals: readonly Approval[],
+  flags: FlagValues,
+): Promise<ExitCode> {
+  if (flags["edit"] !== undefined && approvals.length > 1) {
+    return complain(`--edit is for one approval: ${approvals.map(({ id }) => id).join(", ")}.`, 2);
+  }
+  for (const approval of approvals) {
+    const decision = decisionFrom(approval, flags);
+    if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
+    const outcome = await runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
+    if (!outcome.ok) return complain(outcome.message);
+    process.stdout.write(`${approval.id} ${outcome.approval.status}: ${approval.preview.summary}\n`);
+  }
+  return 0;
+}
+
+function decisionFrom(
+  { tool }: Approval,
+  { approve, reject, edit, message }: FlagValues,
+): Decision | undefined {
+  if (approve === true) return { type: "approve" };
+  if (reject === true) return { type: "reject", ...(typeof message === "string" ? { message } : {}) };
+  const args = parsed(typeof edit === "string" ? edit : "");
+  return args === undefined ? undefined : { type: "edit", editedAction: { name: tool, args } };
+}
+
+function parsed(json: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function nothingOpen(runId: string, approvalId: string | undefined, all: readonly Approval[]): string {
+  if (approvalId === undefined) return `Run ${runId} waits for no decision.`;
+  const known = all.find(({ id }) => id === approvalId);
+  return known === undefined
+    ? `Run ${runId} has no approval ${approvalId}. deepagent-mcp runs show ${runId} lists those that are open.`
+    : `Approval ${approvalId} was decided already: ${known.status}.`;
+}

@@ -1,0 +1,37 @@
+import type { FlagValues } from "../../config/load.ts";
+import { oneLine, stripControl } from "../../core/text.ts";
+import { agentLabel } from "../../server/approval-form.ts";
+import { runDocument } from "../../server/resources/run-document.ts";
+import { pendingApprovals } from "../../server/run-report.ts";
+import { colorsFor } from "../colors.ts";
+import type { ExitCode } from "../command.ts";
+import { LOCAL, unknownRun, type LocalRuns } from "../terminal/local-runs.ts";
+import { pictureOf, runEnd } from "../terminal/run-end.ts";
+import { renderTree } from "../terminal/tree.ts";
+
+/** A run as it stands: task, todos, agents, open approvals with what they would do, answer. */
+export async function showRun({ runs }: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const view = await runs.view(LOCAL, runId);
+  if (view === undefined) return unknownRun(runId);
+  if (flags["json"] === true) {
+    process.stdout.write(`${JSON.stringify(runDocument(view), null, 2)}\n`);
+    return 0;
+  }
+  const colors = colorsFor(process.stdout, process.env);
+  const lines = [
+    colors.cyan(stripControl(view.run.task.trim())),
+    colors.dim(`thread ${view.run.threadId}`),
+    "",
+    ...renderTree(pictureOf(view), { colors, width: process.stdout.columns ?? 120, frame: 0 }),
+  ];
+  for (const approval of pendingApprovals(view)) {
+    lines.push(
+      "",
+      colors.yellow(`? Approval ${approval.id}`),
+      `${agentLabel(approval.agent)} wants to run ${oneLine(approval.tool, 64)}: ${oneLine(stripControl(approval.preview.summary), 300)}`,
+      stripControl(approval.preview.detail).replace(/^/gm, "    "),
+    );
+  }
+  process.stdout.write(`${lines.join("\n")}\n${runEnd(view, colors)}`);
+  return 0;
+}

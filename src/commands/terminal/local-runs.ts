@@ -1,0 +1,60 @@
+import { loadConfig } from "../../config/load.ts";
+import type { Config } from "../../config/schema.ts";
+import { createLogger, type Logger } from "../../core/logger.ts";
+import type { Principal } from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import type { CommandArguments, ExitCode } from "../command.ts";
+
+/** Whose runs the terminal shows: those of everyone who reaches the server without a token. */
+export const LOCAL: Principal = "local";
+
+export interface LocalRuns {
+  runs: RunService;
+  config: Config;
+  logger: Logger;
+  /** Aborts at Ctrl-C and when the process is told to end. */
+  interrupt: AbortController;
+}
+
+/**
+ * Opens the runs of the data directory for `work`, and closes them after it, which parks what ran here.
+ * `worksOn`: whether this process may work on runs; otherwise it only looks on and decides.
+ */
+export async function withLocalRuns(
+  { flags, host }: CommandArguments,
+  worksOn: boolean,
+  work: (local: LocalRuns) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) {
+    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
+    return 2;
+  }
+  const { workspace, ...rest } = loaded.config;
+  // Without a workspace the runs are left to others.
+  const config: Config = worksOn && workspace !== undefined ? { ...rest, workspace } : rest;
+  // What a server notes of its course is not for the person at the terminal.
+  const logger = createLogger(config.logLevel === "info" ? "warn" : config.logLevel);
+  const interrupt = new AbortController();
+  const stop = (): void => interrupt.abort();
+  process.once("SIGINT", stop);
+  process.once("SIGTERM", stop);
+  const { openRuns } = await import("../compose.ts");
+  const runs = await openRuns({ config, env: host.env, logger });
+  try {
+    return await work({ runs, config, logger, interrupt });
+  } finally {
+    process.off("SIGINT", stop);
+    process.off("SIGTERM", stop);
+    await runs.close();
+  }
+}
+
+/** Writes why a command cannot do what was asked. */
+export function complain(message: string, code: 1 | 2 = 1): ExitCode {
+  process.stderr.write(`deepagent-mcp: ${message}\n`);
+  return code;
+}
+
+export const unknownRun = (runId: string): ExitCode =>
+  complain(`No run has the id ${JSON.stringify(runId.slice(0, 80))}. deepagent-mcp runs list shows them.`);

@@ -1,0 +1,189 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { cleanUpWith, ME, reach, startRun } from "../../runs/support.ts";
+import { plainRuns } from "../support.ts";
+import { linkTo, openPages, waitingRun } from "./support.ts";
+
+/** Patience is for slow machines: what is waited for comes at once. */
+const eventually = <Value>(read: () => Value) => expect.poll(read, { timeout: 15_000 });
+
+const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+  existsSync,
+);
+
+/** What a browser did for one test. */
+interface Tab {
+  page: Page;
+  /** Everything it asked for, with the referrer it told. */
+  requests: { url: string; referer: string }[];
+  /** Messages of the console: refusals of the policy and errors of scripts among them. */
+  messages: string[];
+}
+
+// Without a browser there is nothing to test here; what does not need one is tested beside this file.
+describe.skipIf(CHROMIUM === undefined)("in Chromium", () => {
+  let context: BrowserContext;
+  let profile: string;
+
+  beforeAll(async () => {
+    profile = mkdtempSync(join(tmpdir(), "deepagent-browser-"));
+    context = await chromium.launchPersistentContext(profile, {
+      executablePath: CHROMIUM ?? "",
+      args: ["--no-sandbox", "--disable-background-networking"],
+    });
+  });
+  afterAll(async () => {
+    await context.close();
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  });
+
+  async function open(link: string): Promise<Tab> {
+    const page = await context.newPage();
+    cleanUpWith(() => page.close());
+    const tab: Tab = { page, requests: [], messages: [] };
+    page.on("request", (request) =>
+      tab.requests.push({ url: request.url(), referer: request.headers()["referer"] ?? "" }),
+    );
+    page.on("console", (message) => tab.messages.push(message.text()));
+    page.on("pageerror", (error) => tab.messages.push(error.message));
+    await page.goto(link);
+    await page.waitForURL(/\/runs\//);
+    return tab;
+  }
+
+  test("a person follows the link, reads what would happen, approves by keyboard and sees the end", async () => {
+    const { service, runId, notes } = await waitingRun("a");
+    const pages = await openPages(service);
+    const { page, requests, messages } = await open(linkTo(pages, runId, "decide"));
+    expect(page.url()).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:\\d+/runs/${runId}$`));
+    await expect
+      .poll(() => page.getByRole("heading", { level: 2 }).first().textContent())
+      .toContain("call a tool");
+    await page.getByRole("button", { name: "Approve", exact: true }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("Completed", { exact: true }).waitFor();
+    expect(notes).toEqual(["a"]);
+    await eventually(() => page.locator("[data-approval]").count()).toBe(0);
+    expect(await page.locator("#connection").textContent()).toBe("");
+    const { origin } = new URL(page.url());
+    expect(requests.filter(({ url }) => new URL(url).origin !== origin)).toEqual([]);
+    expect(requests.filter(({ referer }) => referer.includes("token"))).toEqual([]);
+    expect(messages).toEqual([]);
+  });
+
+  test("what a person is typing outlasts changes of the run, and other approvals come and go", async () => {
+    const { service, runId } = await waitingRun("a", "b");
+    const { page, messages } = await open(linkTo(await openPages(service), runId, "decide"));
+    await eventually(() => page.locator("[data-approval]").count()).toBe(2);
+    const [first, second] = (await service.view(ME, runId))?.approvals ?? [];
+    const own = page.locator(`[data-approval="${first?.id ?? ""}"]`);
+    await own.getByLabel("Message to the agent").fill("wait for me");
+    await service.decide(ME, runId, second?.id ?? "", { type: "approve" }, "test");
+    await eventually(() => page.locator("[data-approval]").count()).toBe(1);
+    expect(await own.getByLabel("Message to the agent").inputValue()).toBe("wait for me");
+    expect(messages).toEqual([]);
+  });
+
+  test("the return key in a field decides nothing", async () => {
+    const { service, runId } = await waitingRun("a");
+    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
+    await page.getByLabel("Message to the agent").fill("no, because");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Reject" }).click();
+    const view = await reach(service, runId, "completed");
+    expect(view.approvals).toMatchObject([
+      { status: "rejected", decision: { type: "reject", message: "no, because" } },
+    ]);
+    await page.getByText("Completed", { exact: true }).waitFor();
+  });
+
+  test("arguments are changed in place, and a mistake is told with the text kept", async () => {
+    const { service, runId, notes } = await waitingRun("a");
+    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
+    await page.getByText("Change the arguments").click();
+    await page.getByLabel("Arguments (JSON)").fill("{oops");
+    await page.getByRole("button", { name: "Approve with changes" }).click();
+    await page.getByRole("alert").getByText("not a JSON object").waitFor();
+    expect(await page.getByLabel("Arguments (JSON)").inputValue()).toBe("{oops");
+    await page.getByLabel("Arguments (JSON)").fill('{"text": "b"}');
+    await page.getByRole("button", { name: "Approve with changes" }).click();
+    await page.getByText("Completed", { exact: true }).waitFor();
+    expect(notes).toEqual(["b"]);
+  });
+
+  test("a page from a tool result has nothing to press, and says where to decide", async () => {
+    const { service, runId } = await waitingRun("a");
+    const { page } = await open(linkTo(await openPages(service), runId, "watch"));
+    await page.getByText(`deepagent-mcp runs open ${runId}`).waitFor();
+    expect(await page.getByRole("button").count()).toBe(0);
+    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+  });
+
+  test("another site can neither frame the page nor decide from its own forms", async () => {
+    const { service, runId, view } = await waitingRun("a");
+    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
+    const address = page.url();
+    const attacker = await context.newPage();
+    cleanUpWith(() => attacker.close());
+    await attacker.route("http://attacker.example/**", (route) =>
+      route.fulfill({
+        contentType: "text/html",
+        body: `<iframe src="${address}"></iframe>
+          <form method="post" action="${address}/decide"><input name="approval" value="${view.approvals[0]?.id ?? ""}">
+          <button name="decision" value="approve">win</button></form>`,
+      }),
+    );
+    await attacker.goto("http://attacker.example/");
+    await eventually(() => attacker.frames()[1]?.url()).toMatch(/^chrome-error:/);
+    const answer = attacker.waitForResponse(/\/decide$/);
+    await attacker.getByRole("button", { name: "win" }).click();
+    expect((await answer).status()).toBe(403);
+    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+  });
+
+  test("text of a model is not run, whatever it is", async () => {
+    const evil = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
+    const service = plainRuns(evil);
+    const { id } = await startRun(service, evil);
+    await reach(service, id, "completed");
+    const { page, messages } = await open(linkTo(await openPages(service), id, "watch"));
+    await page.locator("pre.answer").getByText(evil).waitFor();
+    expect(await page.title()).toContain("Run: <img");
+    expect(await page.locator("img").count()).toBe(0);
+    expect(messages).toEqual([]);
+  });
+
+  test.each(["light", "dark"] as const)("text stands out from its background in %s", async (colorScheme) => {
+    const { service, runId } = await waitingRun("a");
+    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
+    await page.emulateMedia({ colorScheme });
+    const faint = await page.evaluate(FAINT_TEXT);
+    expect(faint).toEqual([]);
+  });
+});
+
+/** Texts whose contrast is below that which WCAG 2 AA asks of small text; runs in the browser. */
+const FAINT_TEXT = `(() => {
+  const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+  const luminance = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const background = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = parts(getComputedStyle(at).backgroundColor);
+      if (color.length < 4 || color[3] > 0) return color;
+    }
+    return [255, 255, 255];
+  };
+  return [...document.querySelectorAll("main *")]
+    .filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== ""))
+    .filter((element) => {
+      const [a, b] = [luminance(parts(getComputedStyle(element).color)), luminance(background(element))];
+      return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
+    })
+    .map((element) => element.outerHTML.slice(0, 120));
+})()`;
