@@ -16,12 +16,36 @@ const token = z.strictObject({
 });
 export type TokenConfig = z.output<typeof token>;
 
+/** Keys and tokens fetched in the clear could be anybody's, except on this machine. */
+const secureUrl = z.string().refine(
+  (text) => {
+    if (!URL.canParse(text)) return false;
+    const { protocol, hostname, hash } = new URL(text);
+    return hash === "" && (protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname)));
+  },
+  { error: "must be an https address without fragment" },
+);
+const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+const oauth = z.strictObject({
+  /** As it stands in the tokens, character by character. */
+  issuer: secureUrl,
+  jwksUrl: secureUrl,
+  /** Where clients reach this server, such as `https://agent.example.org/mcp`. */
+  resource: secureUrl,
+  /** Expected in the tokens; default: `resource`. */
+  audience: z.string().min(1).optional(),
+});
+export type OAuthConfig = z.output<typeof oauth>;
+
 /** The part of the configuration that `serve --http` alone reads. */
 export const httpSchema = z.strictObject({
   host: z
     .string()
     .default("127.0.0.1")
-    .describe("Address that `serve --http` listens on; beyond this machine only with `http.tokens`."),
+    .describe(
+      "Address that `serve --http` listens on; beyond this machine only with `http.tokens` or `http.oauth`.",
+    ),
   port: z
     .int()
     .min(0)
@@ -44,5 +68,10 @@ export const httpSchema = z.strictObject({
     .default([])
     .describe(
       "Bearer tokens: SHA-256 of the token, whose runs they reach, and scopes. With any, every request needs one.",
+    ),
+  oauth: oauth
+    .optional()
+    .describe(
+      "Accepts access tokens of an OAuth 2.1 authorization server: issuer, jwksUrl, resource (the public address of this server) and audience.",
     ),
 });

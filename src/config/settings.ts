@@ -10,7 +10,7 @@ export interface Setting {
   readonly flag?: string;
 }
 
-/** Every setting but those that need structure and so a file: `subagents` and `http.tokens`. */
+/** Every setting but those that need structure and so a file: `subagents`, `http.tokens`, `http.oauth`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
   { path: "model", kind: "text" },

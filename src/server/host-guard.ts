@@ -28,7 +28,7 @@ export function requireLoopback(host: string): void {
   throw new ConfigurationError(
     "http_host_not_loopback",
     `http.host is "${host}", which other machines can reach, and requests are not authenticated. ` +
-      "Use 127.0.0.1, ::1 or localhost, or configure http.tokens.",
+      "Use 127.0.0.1, ::1 or localhost, or configure http.tokens or http.oauth.",
   );
 }
 

@@ -15,22 +15,33 @@ export interface Route {
   sessions: Sessions;
   /** Absent: nobody is authenticated. */
   authenticator: Authenticator | undefined;
+  documents: ReadonlyMap<string, unknown>;
 }
 
 export type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
 
-/** Who it is comes first; only then is anything of the request read. */
+/** Public documents aside, who it is comes first; only then is anything of the request read. */
 export function createRoute(route: Route): RequestListener {
   return async (request, response) => {
+    const path = request.url?.split("?", 1)[0] ?? "";
+    if (route.documents.has(path)) return sendDocument(request, response, route.documents.get(path));
     if (route.authenticator !== undefined) {
       const outcome = await route.authenticator.authenticate(request.headers.authorization);
       if (!outcome.ok) return sendResponse(response, outcome.response);
       request.auth = outcome.auth;
     }
-    const path = request.url?.split("?", 1)[0];
     if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
     return serveMcp(route, request, response);
   };
+}
+
+function sendDocument(request: AuthenticatedRequest, response: ServerResponse, document: unknown): void {
+  if (request.method !== "GET") {
+    response.setHeader("allow", "GET");
+    return sendError(response, 405, -32000, "Method not allowed");
+  }
+  response.writeHead(200, { "content-type": "application/json", "cache-control": "max-age=300" });
+  response.end(JSON.stringify(document));
 }
 
 async function serveMcp(

@@ -20,6 +20,8 @@ export interface HttpOptions {
   allowedOrigins: readonly string[];
   /** Decides who may use the server, and as whom. Absent: everyone who reaches it, as the same user. */
   authenticator?: Authenticator | undefined;
+  /** JSON documents that anyone may read, by path. */
+  documents?: ReadonlyMap<string, unknown>;
   factory: McpServerFactory;
   changes: ResourceChanges;
   logger: Logger;
@@ -62,7 +64,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     idleMs: options.sessionIdleMs ?? 30 * 60_000,
     keepAliveMs: KEEP_ALIVE_MS,
   });
-  const route = createRoute({ modern, sessions, authenticator });
+  const route = createRoute({ modern, sessions, authenticator, documents: options.documents ?? new Map() });
   const guard = createRequestGuard(options);
   const server = createServer((request, response) => {
     if (!guard(request, response)) return;

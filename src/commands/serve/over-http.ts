@@ -1,8 +1,9 @@
 import type { Config } from "../../config/schema.ts";
+import type { Logger } from "../../core/logger.ts";
 import { tokenVerifier } from "../../server/auth-tokens.ts";
-import { createAuthenticator, type Authenticator } from "../../server/auth.ts";
+import { createAuthenticator } from "../../server/auth.ts";
 import { createServerFactory } from "../../server/create-server.ts";
-import { serveHttp } from "../../server/http.ts";
+import { serveHttp, type HttpOptions } from "../../server/http.ts";
 import type { ServerParts } from "../server-deps.ts";
 import { atMost, untilSignal } from "./process.ts";
 
@@ -18,10 +19,9 @@ export async function serveOverHttp(
   const { deps } = parts;
   const { changes, logger } = deps;
   const signal = untilSignal();
-  const authenticator = authenticatorOf(http);
   const server = await serveHttp({
     ...http,
-    authenticator,
+    ...(await authenticationOf(http, logger)),
     factory: createServerFactory(deps),
     changes,
     logger,
@@ -37,8 +37,25 @@ export async function serveOverHttp(
   );
 }
 
-/** Whoever configures tokens wants every request to carry one, on loopback as well. */
-function authenticatorOf({ tokens }: Config["http"]): Authenticator | undefined {
-  if (tokens.length === 0) return undefined;
-  return createAuthenticator({ verifiers: [tokenVerifier(tokens)] });
+/** Whoever configures tokens or OAuth wants every request to carry a token, on loopback as well. */
+export async function authenticationOf(
+  { tokens, oauth, allowedHosts }: Config["http"],
+  logger: Logger,
+): Promise<Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts">> {
+  const known = tokens.length === 0 ? [] : [tokenVerifier(tokens)];
+  if (oauth === undefined) {
+    return {
+      allowedHosts,
+      ...(tokens.length === 0 ? {} : { authenticator: createAuthenticator({ verifiers: known }) }),
+    };
+  }
+  const { oauthVerifier, resourceMetadata, resourceMetadataUrl } = await import("../../server/auth-oauth.ts");
+  return {
+    allowedHosts: [...allowedHosts, new URL(oauth.resource).hostname],
+    documents: resourceMetadata(oauth),
+    authenticator: createAuthenticator({
+      verifiers: [...known, oauthVerifier(oauth, logger)],
+      resourceMetadataUrl: resourceMetadataUrl(oauth),
+    }),
+  };
 }
