@@ -16,7 +16,7 @@ import { createRunService } from "../runs/supervisor.ts";
 import { createCheckpointer } from "../storage/checkpointer.ts";
 import type { SqliteCheckpointer } from "../storage/checkpointer.ts";
 import { openDatabase } from "../storage/database.ts";
-import type { Database } from "../storage/database.ts";
+import type { Database, DatabaseOptions } from "../storage/database.ts";
 import { migrate } from "../storage/migrations.ts";
 import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
@@ -87,13 +87,14 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
         backend: tree.withThread(run.principal, executorFor(run)),
         store,
         checkpointer,
-        filesystem: { delete: true },
+        filesystem: { delete: true, jobs: true },
         memory: MEMORY_FILES,
         skills: tree.skillSources(),
         limits: limitsOf(config),
         log: logger,
       });
     },
+    syncCheckpoints: () => checkpointer.sync(),
     tree: async (principal) => tree.mounts(principal),
     treeWithThread: async (principal) => tree.withThread(principal),
     searchMemories: async (principal, query, limit) => {
@@ -133,8 +134,8 @@ interface Storage {
 
 function openStorage(dataDir: string): Storage {
   const opened: Database[] = [];
-  const open = (file: string): Database => {
-    const database = openDatabase(join(dataDir, file));
+  const open = (file: string, options?: DatabaseOptions): Database => {
+    const database = openDatabase(join(dataDir, file), options);
     opened.push(database);
     return database;
   };
@@ -145,7 +146,7 @@ function openStorage(dataDir: string): Storage {
     const database = open("deepagent.db");
     migrate(database, "runs", RUN_MIGRATIONS);
     const store = createStore(database);
-    const checkpointer = createCheckpointer(open("checkpoints.db"));
+    const checkpointer = createCheckpointer(open("checkpoints.db", { synchronous: "NORMAL" }));
     return { database, store, checkpointer, close };
   } catch (error) {
     close();

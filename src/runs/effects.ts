@@ -2,6 +2,7 @@ import type { Statement } from "better-sqlite3";
 import type { CallIdentity, EffectLog, StoredOutcome } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../storage/database.ts";
+import { withoutWaiting } from "../storage/durability.ts";
 import { toJson } from "./json.ts";
 import type { Lease, LeaseStore } from "./lease-store.ts";
 import { inTransaction } from "./transaction.ts";
@@ -62,6 +63,8 @@ export interface EffectContext {
   database: Database;
   effects: EffectStore;
   leases: LeaseStore;
+  /** Makes the checkpoint that holds the call durable: without it, another call would be made instead. */
+  syncCheckpoints: () => void;
   clock: Clock;
   /** The effects of this run can no longer be kept track of: all work on it must stop. */
   onFailure(error: unknown): void;
@@ -72,7 +75,7 @@ export interface EffectContext {
  * server which lost the run changes nothing any more; how a call ended is welcome from anyone.
  */
 export function effectLog(lease: Lease, context: EffectContext): EffectLog {
-  const { database, effects, leases, clock } = context;
+  const { database, effects, leases, syncCheckpoints, clock } = context;
   const attempt = <T>(work: () => T): T => {
     try {
       return work();
@@ -84,13 +87,16 @@ export function effectLog(lease: Lease, context: EffectContext): EffectLog {
   return {
     find: (call) => attempt(() => effects.find(rowOf(lease, call))),
     begin: (call, tool) =>
-      attempt(() =>
+      attempt(() => {
+        syncCheckpoints();
         inTransaction(database, () => {
           leases.held(lease);
           effects.begin(rowOf(lease, call), tool, clock());
-        }),
-      ),
-    finish: (call, outcome) => attempt(() => effects.finish(rowOf(lease, call), outcome, clock())),
+        });
+      }),
+    // Lost in a power cut, the outcome is unknown, which is safe.
+    finish: (call, outcome) =>
+      attempt(() => withoutWaiting(database, () => effects.finish(rowOf(lease, call), outcome, clock()))),
     withdraw: (call) => attempt(() => effects.withdraw(rowOf(lease, call))),
   };
 }

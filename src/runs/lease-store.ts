@@ -1,5 +1,6 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "../storage/database.ts";
+import { withoutWaiting } from "../storage/durability.ts";
 import { type Waiting, fairest } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import type { OpenStatus } from "./run.ts";
@@ -63,6 +64,7 @@ interface LeaseRow {
  * live lease (cancelled, but not yet stopped) waits for that one.
  */
 export class LeaseStore {
+  readonly #database: Database;
   readonly #waiting: Statement<[string], Waiting>;
   readonly #expired: Statement<[number], ExpiredLease>;
   readonly #revoke: Statement<ExpiredLease>;
@@ -75,6 +77,7 @@ export class LeaseStore {
   readonly #fence: Statement<LeaseRow>;
 
   constructor(database: Database) {
+    this.#database = database;
     this.#waiting = database.prepare(
       `SELECT id, principal, min(runnable_since) AS since FROM runs
        WHERE environment = ? AND runnable = 1
@@ -144,7 +147,8 @@ export class LeaseStore {
   }
 
   renew(owner: string, runIds: readonly string[], now: number, expiresAt: number): void {
-    this.#renew.run({ owner, ids: JSON.stringify(runIds), expires: expiresAt, now });
+    const renewed = { owner, ids: JSON.stringify(runIds), expires: expiresAt, now };
+    withoutWaiting(this.#database, () => this.#renew.run(renewed));
   }
 
   owned(owner: string): OwnedRun[] {
@@ -153,7 +157,7 @@ export class LeaseStore {
 
   /** Does nothing when the lease is not held any more. */
   release(lease: Lease): void {
-    this.#release.run(toRow(lease));
+    withoutWaiting(this.#database, () => this.#release.run(toRow(lease)));
   }
 
   /** Makes later writes under this lease fail, while others still wait until it has expired. */

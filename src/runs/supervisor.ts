@@ -39,6 +39,11 @@ export interface RunServiceOptions {
   database: Database;
   /** The agent to work on this run with; called once for each stretch of work. */
   agentFor(run: Run): Promise<Agent>;
+  /**
+   * Makes the checkpoints of its agents durable, before anything that relies on them is acknowledged.
+   * Default: nothing, for a checkpointer that does so with every write.
+   */
+  syncCheckpoints?(): void;
   /** The mounts alone. */
   tree(principal: Principal): Promise<Backend>;
   /** The mounts and, everywhere else, the thread's files: the tree the agent has. */
@@ -90,7 +95,7 @@ class Supervisor implements RunService {
     this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
     this.#worker = new Worker({
       store: this.#store,
-      work: new WorkStore(this.#store, changed),
+      work: new WorkStore(this.#store, changed, () => options.syncCheckpoints?.()),
       agentFor: (run) => options.agentFor(run),
       clock: this.#clock,
       newId: this.#newId,

@@ -15,7 +15,7 @@ import { type FailureReason, breakOff } from "./run.ts";
 import { type Json, toJson } from "./json.ts";
 import type { RunStore } from "./run-store.ts";
 import type { Todo } from "../tools/tool.ts";
-import { inTransaction } from "./transaction.ts";
+import { inQuickTransaction, inTransaction } from "./transaction.ts";
 
 /**
  * What follows a pause. `waiting`: for people; the lease is given back. `answered`: an answer came in
@@ -52,13 +52,16 @@ interface EffectRow {
 export class WorkStore {
   readonly #store: RunStore;
   readonly #changed: (runId: string) => void;
+  readonly #syncCheckpoints: () => void;
   readonly #effect: Statement<EffectRow>;
   readonly #handOver: Statement<[string]>;
   readonly #wait: Statement<[string]>;
 
-  constructor(store: RunStore, changed: (runId: string) => void) {
+  /** `syncCheckpoints` makes checkpoints durable, before anything that relies on them is. */
+  constructor(store: RunStore, changed: (runId: string) => void, syncCheckpoints: () => void) {
     this.#store = store;
     this.#changed = changed;
+    this.#syncCheckpoints = syncCheckpoints;
     this.#effect = store.database.prepare(
       `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
          input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
@@ -71,7 +74,7 @@ export class WorkStore {
   /** Claims the run whose turn it is; journals when it was broken off before. */
   claimNext(request: ClaimRequest): Claim | undefined {
     if (!this.#store.leases.anyWaiting(request.environment)) return undefined;
-    const claim = inTransaction(this.#store.database, () => {
+    const claim = inQuickTransaction(this.#store.database, () => {
       const next = this.#store.leases.claimNext(request);
       if (next?.before.in_flight === 1) {
         this.#store.events.append(next.before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
@@ -84,7 +87,7 @@ export class WorkStore {
 
   /** Journals one event with its effect on the row; a repeat changes nothing. */
   record(lease: Lease, entry: JournalEntry, now: number): void {
-    this.#write(lease, () => {
+    this.#note(lease, () => {
       if (this.#store.events.has(lease.runId, entry)) return;
       this.#store.events.append(lease.runId, entry, now);
       const { effect } = entry;
@@ -117,7 +120,8 @@ export class WorkStore {
   /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
     const { database, effects, leases } = this.#store;
-    return effectLog(lease, { database, effects, leases, clock, onFailure });
+    const syncCheckpoints = this.#syncCheckpoints;
+    return effectLog(lease, { database, effects, leases, syncCheckpoints, clock, onFailure });
   }
 
   /** What to give the agent next. */
@@ -130,7 +134,7 @@ export class WorkStore {
 
   /** The agent has the task in its state: from here on it continues. */
   markHandedOver(lease: Lease): void {
-    this.#write(lease, () => this.#handOver.run(lease.runId));
+    this.#note(lease, () => this.#handOver.run(lease.runId));
   }
 
   /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
@@ -198,7 +202,7 @@ export class WorkStore {
 
   /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
   park(lease: Lease, stopped: boolean, now: number): void {
-    this.#write(lease, (row) => {
+    this.#note(lease, (row) => {
       this.#store.events.append(row.id, { kind: "run_parked", agent: [], data: {} }, now);
       if (stopped) this.#store.leases.release(lease);
       else this.#store.leases.fenceOff(lease);
@@ -226,9 +230,17 @@ export class WorkStore {
     }
   }
 
+  /** For what someone is told or acts on afterwards. */
   #write<T>(lease: Lease, work: (row: OpenRunRow) => T): T {
+    this.#syncCheckpoints();
     const result = inTransaction(this.#store.database, () => work(this.#store.leases.held(lease)));
     this.#changed(lease.runId);
     return result;
+  }
+
+  /** For progress, which a run that goes on after a power cut tells again. */
+  #note(lease: Lease, work: (row: OpenRunRow) => unknown): void {
+    inQuickTransaction(this.#store.database, () => work(this.#store.leases.held(lease)));
+    this.#changed(lease.runId);
   }
 }

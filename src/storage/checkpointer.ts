@@ -19,6 +19,7 @@ import type {
   WriteRow,
 } from "./checkpoint-sql.ts";
 import type { Database } from "./database.ts";
+import { syncNow } from "./durability.ts";
 import { migrate } from "./migrations.ts";
 
 /** The checkpointer over `database`, which stays the caller's to close. Makes its tables when they are missing. */
@@ -39,6 +40,7 @@ const VALUES_PER_TURN = 64;
 export class SqliteCheckpointer extends SqliteSaver {
   /** Results that are being stored or could not be, by checkpoint and task. */
   private readonly underWay = new Map<string, Map<string, Promise<void>>>();
+  private isSynced = true;
   private readonly sql: CheckpointStatements;
   private readonly readOne: Transaction<ReadCheckpoint>;
   private readonly putAll: Transaction<(put: PutWrite, writes: readonly WriteFields[]) => void>;
@@ -105,6 +107,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     await Promise.all(results);
     this.underWay.delete(before);
     if (type !== metadataType) throw new Error("A checkpoint and its metadata must have the same encoding.");
+    this.isSynced = false;
     this.sql.putCheckpoint.run(threadId, namespace, checkpoint.id, parent ?? null, type, state, facts);
     return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
   }
@@ -133,10 +136,21 @@ export class SqliteCheckpointer extends SqliteSaver {
         return { position: WRITES_IDX_MAP[channel] ?? index, channel, type, data };
       }),
     );
+    this.isSynced = false;
     this.putAll.immediate(
       put,
       rows.map(({ position, channel, type, data }) => [...address, position, channel, type, data]),
     );
+  }
+
+  /**
+   * Makes what was stored outlive a power cut, if the connection does not see to it with every commit. To
+   * be called before anything is told that relies on it.
+   */
+  sync(): void {
+    if (this.isSynced) return;
+    syncNow(this.db);
+    this.isSynced = true;
   }
 
   override async deleteThread(threadId: string): Promise<void> {

@@ -33,7 +33,9 @@ function openService(folder: string): RunService {
   const log = join(folder, "lines.txt");
   const database = openDatabase(join(folder, "deepagent.db"));
   migrate(database, "runs", RUN_MIGRATIONS);
-  const checkpointer = createCheckpointer(openDatabase(join(folder, "checkpoints.db")));
+  const checkpointer = createCheckpointer(
+    openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" }),
+  );
   const backend = new CompositeBackend(new StateBackend(), {
     "/workspace/": new FilesystemBackend({ rootDir: workspace, virtualMode: true }),
   });
@@ -65,6 +67,7 @@ function openService(folder: string): RunService {
   return createRunService({
     database,
     agentFor: () => Promise.resolve(agent),
+    syncCheckpoints: () => checkpointer.sync(),
     tree: () => Promise.resolve(backend),
     treeWithThread: () => Promise.resolve(backend),
     searchMemories: () => Promise.resolve([]),

@@ -53,7 +53,11 @@ class World {
   constructor() {
     migrate(this.database, "runs", RUN_MIGRATIONS);
     this.store = new RunStore(this.database, () => {});
-    this.work = new WorkStore(this.store, () => {});
+    this.work = new WorkStore(
+      this.store,
+      () => {},
+      () => {},
+    );
     const fresh = { runId: RUN, newThreadId: "thr_1", environment: "e", now: this.now };
     this.store.create(ME, { task: "t" }, fresh);
   }

@@ -1,0 +1,120 @@
+import { expect, test } from "vitest";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import { withoutWaiting } from "../../src/storage/durability.ts";
+import { migrate } from "../../src/storage/migrations.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import {
+  approve,
+  calling,
+  cleanUpWith,
+  databaseFile,
+  note,
+  noteTool,
+  openServer,
+  reach,
+  startRun,
+} from "./support.ts";
+
+const LEVELS = ["OFF", "NORMAL", "FULL"];
+
+/** Everything written through this connection, each with what its commit waits for. */
+function recording(file: string): { database: Database; writes: string[] } {
+  const database = openDatabase(file);
+  cleanUpWith(() => database.close());
+  migrate(database, "runs", RUN_MIGRATIONS);
+  const writes: string[] = [];
+  database.function("record", (what: string, level: number) => void writes.push(`${what} ${LEVELS[level]}`));
+  const watch = (change: string, what: string, when = "1") =>
+    database.exec(`CREATE TEMP TRIGGER "${change} ${what}" AFTER ${change} WHEN ${when}
+      BEGIN SELECT record(${what}, (SELECT synchronous FROM pragma_synchronous)); END`);
+  watch("INSERT ON main.run_events", "NEW.kind");
+  watch("INSERT ON main.effects", "'effect begun'");
+  watch("UPDATE ON main.effects", "'effect ended'");
+  watch("UPDATE OF heartbeat_at ON main.runs", "'heartbeat'", "NEW.lease_epoch = OLD.lease_epoch");
+  return { database, writes };
+}
+
+test("what is acknowledged is on the disk before; progress and heartbeats wait for nothing", async () => {
+  const file = databaseFile();
+  const { database, writes } = recording(file);
+  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
+  cleanUpWith(() => checkpoints.close());
+  const checkpointer = createCheckpointer(checkpoints);
+  const agent = {
+    model: calling(note("a")),
+    tools: [noteTool([])],
+    interruptOn: { note: true },
+    checkpointer,
+  };
+  const server = openServer(file, agent, {
+    database,
+    syncCheckpoints: () => {
+      checkpointer.sync();
+      writes.push("checkpoints");
+    },
+  });
+  const run = await startRun(server.service, "go");
+  await reach(server.service, run.id, "input_required");
+  await approve(server.service, run.id, "a");
+  await reach(server.service, run.id, "completed");
+  // A short run may end between two heartbeats.
+  expect(new Set([...writes, "heartbeat NORMAL"])).toEqual(
+    new Set([
+      "run_started FULL",
+      "heartbeat NORMAL",
+      "model_called NORMAL",
+      "checkpoints",
+      "approval_requested FULL",
+      "approval_decided FULL",
+      "tool_started NORMAL",
+      "effect begun FULL",
+      "effect ended NORMAL",
+      "tool_finished NORMAL",
+      "run_completed FULL",
+    ]),
+  );
+  for (const write of ["approval_requested FULL", "effect begun FULL", "run_completed FULL"]) {
+    expect(writes[writes.indexOf(write) - 1]).toBe("checkpoints");
+  }
+  expect(database.pragma("synchronous", { simple: true })).toBe(2);
+});
+
+test("checkpoints are synced by a commit of their own, and only when there is something new", async () => {
+  const file = databaseFile();
+  const database = openDatabase(file, { synchronous: "NORMAL" });
+  const other = openDatabase(file);
+  cleanUpWith(() => [database, other].forEach((open) => open.close()));
+  const checkpointer = createCheckpointer(database);
+  const version = () => other.pragma("data_version", { simple: true });
+  const before = version();
+  checkpointer.sync();
+  expect(version()).toBe(before);
+  const write = { configurable: { thread_id: "t", checkpoint_ns: "", checkpoint_id: "c" } };
+  await checkpointer.putWrites(write, [["messages", "x"]], "task");
+  const written = version();
+  checkpointer.sync();
+  const synced = version();
+  expect(synced).not.toBe(written);
+  checkpointer.sync();
+  expect(version()).toBe(synced);
+  expect(database.pragma("synchronous", { simple: true })).toBe(1);
+});
+
+test("a connection is given back as it was, also by work that throws", () => {
+  const file = databaseFile();
+  const level = (database: Database) => database.pragma("synchronous", { simple: true });
+  for (const synchronous of ["FULL", "NORMAL"] as const) {
+    const database = openDatabase(file, { synchronous });
+    const own = level(database);
+    expect(withoutWaiting(database, () => level(database))).toBe(1);
+    expect(() =>
+      withoutWaiting(database, () => {
+        throw new Error("broken");
+      }),
+    ).toThrow("broken");
+    expect(level(database)).toBe(own);
+    database.close();
+  }
+});
