@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command, isGraphBubbleUp, Send } from "@langchain/langgraph";
+import { Command, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
 import { DeepAgentError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -18,7 +18,7 @@ import {
 } from "./middleware/middleware.ts";
 import { modelFailure } from "./models/failure.ts";
 import { withoutRequest } from "./models/reply.ts";
-import type { AgentState, JumpTarget } from "./state.ts";
+import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
 import { agentPath, agentRuntime, emit } from "./step.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
 
@@ -38,9 +38,13 @@ export function createModelNode(
   after: AfterReply,
 ): (state: AgentState, config: RunnableConfig) => Promise<Command> {
   const binder = new ToolBinder();
-  return async (state, config) => {
+  return async (before, config) => {
     // A model that answers at once would otherwise never let the event loop turn.
     await nextTurn();
+    const annotated = annotatedReports(before);
+    const messages =
+      annotated.length > 0 ? messagesDeltaReducer(before.messages, [annotated]) : before.messages;
+    const state = { ...before, messages };
     const stop = limitReached(parts, state.messages);
     if (stop) return new Command({ update: { messages: [stop] }, goto: after.end });
     let strategy: Strategy | undefined;
@@ -56,10 +60,10 @@ export function createModelNode(
     const reply = withoutRequest(withSafeIds(answer, state.messages));
     emitModelCalled(reply, config);
     if (strategy) updates.push(await settled(parts, reply, strategy));
-    const { jumpTo, messages = [], ...update } = mergeUpdates(updates);
-    const added = [reply, ...messages];
+    const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
+    const added = [reply, ...others];
     const next = jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after));
-    return new Command({ update: { ...update, messages: added }, goto: next });
+    return new Command({ update: { ...update, messages: [...annotated, ...added] }, goto: next });
   };
 }
 

@@ -1,4 +1,4 @@
-import type { BaseMessage } from "@langchain/core/messages";
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import {
   type BaseChannel,
   DeltaChannel,
@@ -8,6 +8,7 @@ import {
 } from "@langchain/langgraph";
 import { z } from "zod";
 import type { FileData, FilesUpdate } from "../backends/backend.ts";
+import { isOlder } from "./thread-files.ts";
 import type { Todo } from "../tools/tool.ts";
 
 /**
@@ -18,6 +19,9 @@ export type FilesState = Readonly<Record<string, FileData | null>>;
 
 /** Name of the graph node that runs tool calls, one task each. */
 export const TOOLS = "tools";
+
+/** Channel of what the report of a call is to say besides, by tool call id: told by calls that ended later. */
+export const FILE_NOTES = "_fileNotes";
 
 /** Where a hook may send the agent instead of the usual next step. */
 export type JumpTarget = "model" | "tools" | "end";
@@ -32,7 +36,8 @@ export interface AgentState {
 }
 
 /**
- * Folds changes of files, oldest first; `null` deletes, or stays as a mark where deletions are kept.
+ * Folds changes of files, in the order of the calls that made them, where numbered content says itself
+ * which is newer; `null` deletes, or stays as a mark where deletions are kept.
  *
  * Folding batch by batch equals folding all at once, which delta channels rely on when they replay.
  */
@@ -42,6 +47,7 @@ export const filesReducer =
     const next = new Map(Object.entries(state));
     for (const write of writes) {
       for (const [path, data] of Object.entries(write ?? {})) {
+        if (isOlder(data, next.get(path))) continue;
         if (data === null && !keepDeletions) next.delete(path);
         else next.set(path, data);
       }
@@ -61,6 +67,22 @@ export function latest<Value extends object>(initial: Value): DeltaValue<Value, 
   });
 }
 
+type FileNotes = Readonly<Record<string, string>>;
+
+/** Reports that are to say more than they do so far, with it; each replaces the one with its id. */
+export function annotatedReports(state: AgentState): ToolMessage[] {
+  const notes = Object.entries((state[FILE_NOTES] as FileNotes | undefined) ?? {}); // our channel
+  return notes.flatMap(([callId, note]) => {
+    const report = state.messages.findLast(
+      (message) => ToolMessage.isInstance(message) && message.tool_call_id === callId,
+    );
+    if (!ToolMessage.isInstance(report) || report.text.includes(note)) return [];
+    const { id, name = "", status = "success" } = report;
+    const content = `${report.text}\n\n${note}`;
+    return [new ToolMessage({ ...(id ? { id } : {}), name, status, tool_call_id: callId, content })];
+  });
+}
+
 /**
  * The built-in channels of a main agent, or of a subagent (`nested`).
  *
@@ -71,6 +93,13 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
   const channels = new StateSchema({
     messages: MessagesDeltaValue,
     todos: latest<Todo[]>([]),
+    [FILE_NOTES]: new DeltaValue(
+      z.custom<FileNotes>().default(() => ({})),
+      {
+        inputSchema: z.custom<FileNotes>(),
+        reducer: (notes: FileNotes, writes: FileNotes[]) => Object.assign({}, notes, ...writes),
+      },
+    ),
     structuredResponse: z.unknown().optional(),
   }).getChannels();
   // A schema's default is made once and shared by all threads; files are told apart by this very object.

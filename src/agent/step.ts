@@ -1,7 +1,8 @@
 import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { LangGraphRunnableConfig } from "@langchain/langgraph";
-import type { BackendRuntime, ThreadFiles } from "../backends/backend.ts";
+import { ToolMessage } from "@langchain/core/messages";
+import type { BaseCheckpointSaver, CheckpointTuple, LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { BackendRuntime, FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import type { EffectLog } from "./effects.ts";
 import type { AgentEvent, AgentPath } from "./events.ts";
 import type { AgentRuntime } from "./middleware/middleware.ts";
@@ -14,6 +15,10 @@ const FILES_KEY = "__deepagent_files";
 const EFFECTS_KEY = "__deepagent_effects";
 /** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
 const SIGNALS_KEY = "__pregel_abort_signals";
+/** LangGraph's mark of a run that goes on from a checkpoint, its checkpointer, and the id of no task. */
+const RESUMING_KEY = "__pregel_resuming";
+const CHECKPOINTER_KEY = "__pregel_checkpointer";
+const NO_TASK = "00000000-0000-0000-0000-000000000000";
 /** LangGraph's reader of channel values for the running task. */
 const READ_KEY = "__pregel_read";
 
@@ -42,10 +47,46 @@ export function readState(config: Scope, channels: string[]): AgentState {
   return read(channels);
 }
 
-/** The files as the running task sees them. */
-export function threadFiles(config: Scope): StepFiles {
+/** The files as the running task sees them; `callId`: the call that changes them. */
+export function threadFiles(config: Scope, callId?: string): StepFiles {
   const base: FilesState = readState(config, ["files"]).files ?? {};
-  return StepFiles.of(base, config.configurable?.[FILES_KEY] as ThreadFiles | undefined);
+  return StepFiles.of(base, config.configurable?.[FILES_KEY] as ThreadFiles | undefined, callId);
+}
+
+/**
+ * Makes known what finished calls of this step changed before the process ended or the run paused: the
+ * state has it only when the step is over. To be called by each call of a step before it looks at files.
+ */
+export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
+  const { files: base } = readState(config, ["files"]);
+  if (config.configurable?.[RESUMING_KEY] !== true || StepFiles.knows(base)) return;
+  const writes = await stepWrites(config);
+  if (StepFiles.knows(base)) return; // another call of the step was faster
+  for (const [task, channel, update] of writes) {
+    if (channel !== "files" || task === NO_TASK) continue;
+    threadFiles(config, callOf(writes, task)).restore(update as FilesUpdate); // our channel's own updates
+  }
+}
+
+type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
+
+/** What finished tasks of the running step wrote. */
+async function stepWrites({ configurable = {} }: RunnableConfig): Promise<Writes> {
+  const checkpointer = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's key
+  if (typeof checkpointer !== "object") return [];
+  const task: unknown = configurable["checkpoint_ns"];
+  const checkpoint_ns = typeof task === "string" ? task.split("|").slice(0, -1).join("|") : "";
+  const at = { thread_id: configurable["thread_id"], checkpoint_ns };
+  return (await checkpointer.getTuple({ configurable: at }))?.pendingWrites ?? [];
+}
+
+function callOf(writes: Writes, task: string): string | undefined {
+  for (const [writer, channel, value] of writes) {
+    if (writer !== task || channel !== "messages") continue;
+    const message: unknown = [value].flat().find((candidate) => ToolMessage.isInstance(candidate));
+    if (ToolMessage.isInstance(message)) return message.tool_call_id;
+  }
+  return undefined;
 }
 
 /**

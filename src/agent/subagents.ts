@@ -1,12 +1,13 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isGraphBubbleUp } from "@langchain/langgraph";
-import type { FileData, FilesUpdate, ThreadFiles } from "../backends/backend.ts";
+import type { ThreadFiles } from "../backends/backend.ts";
 import { errorMessage } from "../core/errors.ts";
 import { Semaphore } from "../core/semaphore.ts";
 import { oneLine } from "../core/text.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
-import { type AgentState, type FilesState, sharedState } from "./state.ts";
+import { describeConflict, mergeFiles } from "./merge-files.ts";
+import { type AgentState, FILE_NOTES, type FilesState, sharedState } from "./state.ts";
 import { agentPath, emit, subagentConfig } from "./step.ts";
 import type { StepFiles } from "./thread-files.ts";
 
@@ -60,7 +61,7 @@ export class SubagentRunner {
     const segment = { callId, name: subagent.name };
     const agent = [...agentPath(config), segment];
     emit(config, { kind: "subagent_started", agent, ...segment, description: oneLine(description, 300) });
-    const started = scope.files.snapshot();
+    const started = scope.files.atStart();
     const nested = subagentConfig(config, segment, started);
     const result = await this.#invoke(subagent, description, scope, started, nested);
     const status = result.status ?? "success";
@@ -99,13 +100,21 @@ function report(
 ): ToolResult {
   // Both kinds of runnable return the state of an agent; a foreign one may leave parts out.
   const state = output as Partial<AgentState>;
-  const { update, conflicts } = mergeFiles(
-    changedFiles(state.files ?? {}, subagent, started),
-    scope,
-    started,
+  const changed = changedFiles(state.files ?? {}, subagent, started);
+  const { update: files, conflicts } = mergeFiles(changed, started, scope.files, scope.callId);
+  scope.files.apply(files);
+  const notes = conflicts.map(describeConflict);
+  const fileNotes = Object.fromEntries(
+    conflicts.flatMap(({ first }, index) => (first ? [[first, notes[index] ?? ""]] : [])),
   );
-  const text = [answerOf(state), ...conflicts].join("\n\n");
-  return { content: text, update: { ...sharedState(state), ...(update ? { files: update } : {}) } };
+  return {
+    content: [answerOf(state), ...notes].join("\n\n"),
+    update: {
+      ...sharedState(state),
+      ...(Object.keys(files).length > 0 ? { files } : {}),
+      ...(Object.keys(fileNotes).length > 0 ? { [FILE_NOTES]: fileNotes } : {}),
+    },
+  };
 }
 
 /** Structured answer as JSON, else the last text of the assistant. */
@@ -126,43 +135,4 @@ export function lastAnswer(messages: readonly BaseMessage[]): string {
 function changedFiles(files: FilesState, subagent: BuiltSubagent, started: ThreadFiles): FilesState {
   if (subagent.layered) return files;
   return Object.fromEntries(Object.entries(files).filter(([path, data]) => started.get(path) !== data));
-}
-
-/**
- * Brings a subagent's files back without losing anything: a path that somebody else changed meanwhile
- * keeps their content, and the subagent's goes beside it under a name that both can find.
- */
-function mergeFiles(
-  changed: FilesState,
-  { files, callId }: SpawnScope,
-  started: ThreadFiles,
-): { update?: FilesUpdate; conflicts: string[] } {
-  const update: FilesUpdate = {};
-  const conflicts: string[] = [];
-  for (const [path, data] of Object.entries(changed)) {
-    const now = files.get(path);
-    if (sameContent(now, data ?? undefined)) continue;
-    if (sameContent(now, started.get(path))) {
-      update[path] = data;
-    } else if (data) {
-      const copy = `${path}.conflict-${callId.replace(/[^A-Za-z0-9_-]/g, "_")}`;
-      update[copy] = data;
-      conflicts.push(
-        `[${path} was changed by another agent meanwhile and kept; this agent's version is ${copy}]`,
-      );
-    }
-  }
-  if (Object.keys(update).length === 0) return { conflicts };
-  files.apply(update);
-  return { update, conflicts };
-}
-
-function sameContent(a: FileData | undefined, b: FileData | undefined): boolean {
-  if (a === b) return true;
-  if (!a || !b) return false;
-  const [left, right] = [a.content, b.content];
-  if (typeof left === "string" || typeof right === "string") return left === right;
-  if (left.length !== right.length) return false;
-  for (let i = 0; i < left.length; i += 1) if (left[i] !== right[i]) return false;
-  return true;
 }

@@ -1,7 +1,13 @@
 import type { FileData, FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import type { FilesState } from "./state.ts";
 
-type Changes = Map<string, FileData | null>;
+interface Change {
+  data: FileData | null;
+  /** The tool call that made it, where it is known. */
+  callId: string | undefined;
+}
+
+type Changes = Map<string, Change>;
 
 /**
  * Changes that calls of one step made, by the state value the step started from.
@@ -16,23 +22,35 @@ export class StepFiles implements ThreadFiles {
   readonly #base: FilesState;
   readonly #changes: Changes;
   readonly #parent: ThreadFiles | undefined;
+  readonly #callId: string | undefined;
 
-  private constructor(base: FilesState, changes: Changes, parent: ThreadFiles | undefined) {
+  private constructor(
+    base: FilesState,
+    changes: Changes,
+    parent: ThreadFiles | undefined,
+    callId: string | undefined,
+  ) {
     this.#base = base;
     this.#changes = changes;
     this.#parent = parent;
+    this.#callId = callId;
   }
 
   /** `parent`: files of the agent that delegated, below everything this agent changed. */
-  static of(base: FilesState, parent?: ThreadFiles): StepFiles {
+  static of(base: FilesState, parent?: ThreadFiles, callId?: string): StepFiles {
     let changes = stepChanges.get(base);
     if (!changes) stepChanges.set(base, (changes = new Map()));
-    return new StepFiles(base, changes, parent);
+    return new StepFiles(base, changes, parent, callId);
+  }
+
+  /** Whether this process knows the step that started from `base`. */
+  static knows(base: FilesState): boolean {
+    return stepChanges.has(base);
   }
 
   get(path: string): FileData | undefined {
     const changed = this.#changes.get(path);
-    if (changed !== undefined) return changed ?? undefined;
+    if (changed !== undefined) return changed.data ?? undefined;
     if (Object.hasOwn(this.#base, path)) return this.#base[path] ?? undefined;
     return this.#parent?.get(path);
   }
@@ -44,15 +62,41 @@ export class StepFiles implements ThreadFiles {
     for (const [path, data] of Object.entries(this.#base)) {
       if (data && !this.#changes.has(path)) yield [path, data];
     }
-    for (const [path, data] of this.#changes) if (data) yield [path, data];
+    for (const [path, { data }] of this.#changes) if (data) yield [path, data];
   }
 
+  /**
+   * Numbers each new content in place: the state takes the changes of a step in the order of its calls,
+   * which is not the order they were made in.
+   */
   apply(update: FilesUpdate): void {
-    for (const [path, data] of Object.entries(update)) this.#changes.set(path, data);
+    for (const [path, data] of Object.entries(update)) {
+      if (data) data.revision = (this.get(path)?.revision ?? 0) + 1;
+      this.#changes.set(path, { data, callId: this.#callId });
+    }
   }
 
-  /** The files as they are now; later changes of this step do not show in it. */
-  snapshot(): ThreadFiles {
-    return new StepFiles(this.#base, new Map(this.#changes), this.#parent);
+  /** Takes over what a call of this step changed before the process ended. */
+  restore(update: FilesUpdate): void {
+    for (const [path, data] of Object.entries(update)) {
+      const known = this.#changes.get(path)?.data;
+      if (isOlder(data, known)) continue;
+      this.#changes.set(path, { data, callId: this.#callId });
+    }
   }
+
+  /** The call of this step that changed `path` last. */
+  changedBy(path: string): string | undefined {
+    return this.#changes.get(path)?.callId;
+  }
+
+  /** The files as they were when the step started: the same at every restart of one of its calls. */
+  atStart(): ThreadFiles {
+    return new StepFiles(this.#base, new Map(), this.#parent, undefined);
+  }
+}
+
+/** Whether `data` was made before `known`; content without a number is taken as the newest. */
+export function isOlder(data: FileData | null, known: FileData | null | undefined): boolean {
+  return data?.revision !== undefined && known?.revision !== undefined && data.revision < known.revision;
 }

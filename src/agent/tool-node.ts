@@ -18,6 +18,7 @@ import {
   emit,
   expectFanOut,
   readState,
+  restoreStepFiles,
   threadFiles,
 } from "./step.ts";
 import type { AgentState } from "./state.ts";
@@ -42,6 +43,7 @@ export function createToolNode(
 ): (task: ToolTask, config: RunnableConfig) => Promise<Outcome> {
   const gates = parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []));
   return async ({ callId }, config) => {
+    await restoreStepFiles(config);
     const state = readState(config, parts.channels);
     const { made, messageId } = findCall(state.messages, callId);
     const checked = checkCall(parts, made);
@@ -53,7 +55,11 @@ export function createToolNode(
     if (!verdict.run) return finish(parts, toolCall, toolOutcome(toolCall, verdict.result), config);
     const approved = verdict.toolCall;
     const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
-    const known = await effects.recall(parts.tools.get(approved.name) ?? tool, approved, threadFiles(config));
+    const known = await effects.recall(
+      parts.tools.get(approved.name) ?? tool,
+      approved,
+      threadFiles(config, callId),
+    );
     emitStarted(approved, config, known !== undefined);
     if (known) return finish(parts, approved, known, config);
     const run = composeToolCall(parts.middleware, (inner) =>
@@ -88,7 +94,7 @@ async function callScope(
   state: AgentState,
   config: RunnableConfig,
 ): Promise<CallScope> {
-  const files = threadFiles(config);
+  const files = threadFiles(config, callId);
   const signal = config.signal ?? new AbortController().signal;
   expectFanOut(signal);
   const { subagents } = parts;

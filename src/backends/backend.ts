@@ -151,6 +151,8 @@ interface FileTimes {
   created_at: string;
   /** ISO 8601. */
   modified_at: string;
+  /** Counts the changes of a file in thread state: of two changes in one step the higher one is the later. */
+  revision?: number;
 }
 
 export interface FileDataV1 extends FileTimes {
