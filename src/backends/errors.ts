@@ -1,3 +1,4 @@
+import { errorMessage } from "../core/errors.ts";
 import { headOf } from "../core/text.ts";
 import type { BackendErrorCode, FileOperationError } from "./backend.ts";
 
@@ -176,5 +177,47 @@ export function operationError(code: BackendErrorCode | undefined): FileOperatio
       return "permission_denied";
     default:
       return "invalid_path";
+  }
+}
+
+/** What texts of other backends say, as a code. */
+const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
+  [/string not found|no match/i, "no_match"],
+  [/appears \d+ times|multiple (?:matches|occurrences)/i, "ambiguous"],
+  [/already exists/i, "exists"],
+  [/is a directory|EISDIR/i, "is_directory"],
+  [/not a directory|ENOTDIR/i, "not_directory"],
+  [/not found|no such file|does not exist|ENOENT/i, "not_found"],
+  [/permission|not allowed under|forbidden|EACCES|EPERM/i, "permission_denied"],
+  [/symlink/i, "symlink"],
+  [/traversal|outside/i, "outside_root"],
+  [/invalid (?:regex|glob|pattern)/i, "invalid_pattern"],
+  [/timed? ?out/i, "timeout"],
+];
+
+const spokenCode = (said: string): BackendErrorCode | undefined =>
+  SPOKEN_CODES.find(([pattern]) => pattern.test(said))?.[1];
+
+/**
+ * A failure of a backend that gives no codes. Its text is kept without the prefix that tools add; a file
+ * that is not there has the one text for that.
+ */
+export function foreignFailure(path: string, said: string): BackendFailure {
+  const text = said.replace(/^Error: /, "");
+  const code = spokenCode(text);
+  return code === "not_found" ? fileNotFound(path) : failure(code ?? "io", text || "the backend failed");
+}
+
+/** What a backend of others threw. Only its kind is told: such texts name host paths. */
+export function thrownFailure(path: string, thrown: unknown): BackendFailure {
+  switch (spokenCode(errorMessage(thrown))) {
+    case "not_found":
+      return fileNotFound(path);
+    case "is_directory":
+      return isDirectory(path);
+    case "permission_denied":
+      return permissionDenied(path);
+    default:
+      return ioFailure(path, "its backend failed");
   }
 }

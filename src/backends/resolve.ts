@@ -1,15 +1,17 @@
 import { ConfigurationError } from "../core/errors.ts";
+import { adaptBackend } from "./adapt.ts";
 import type { Backend, BackendClass, BackendRuntime, BackendSource } from "./backend.ts";
 import { bindRuntime, isBindable } from "./runtime.ts";
 
 /**
- * The backend to use for one call: calls a factory, makes an instance of a class, and ties backends that
- * depend on the run (also those mounted in a composite) to `runtime`. Cheap; opens and reads nothing.
+ * The backend to use for one call: calls a factory, makes an instance of a class, ties backends that depend
+ * on the run (also those mounted in a composite) to `runtime`, and adds to others what the port promises.
+ * Cheap; opens and reads nothing.
  */
 export async function resolveBackend(source: BackendSource, runtime: BackendRuntime): Promise<Backend> {
   const made =
     typeof source !== "function" ? source : isClass(source) ? new source(runtime) : await source(runtime);
-  return isBindable(made) ? made[bindRuntime](runtime) : made;
+  return isBindable(made) ? made[bindRuntime](runtime) : adaptBackend(made);
 }
 
 /** As `resolveBackend`; without a runtime only a ready backend will do. */
@@ -18,7 +20,7 @@ export async function obtainBackend(
   runtime: BackendRuntime | undefined,
 ): Promise<Backend> {
   if (runtime !== undefined) return resolveBackend(source, runtime);
-  if (typeof source !== "function") return source;
+  if (typeof source !== "function") return isBindable(source) ? source : adaptBackend(source);
   throw new ConfigurationError(
     "BACKEND_RUNTIME",
     "This backend is made for each call: get it through resolveBackend, or use it inside runWithRuntime",
