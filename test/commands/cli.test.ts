@@ -27,13 +27,15 @@ describe("deepagent-mcp", () => {
   it.each(["--help", "-h", "help"])("explains itself with %s", async (flag) => {
     const { code, stdout, stderr } = await runBin([flag]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    for (const command of ["serve", "demo", "doctor"])
+    for (const command of ["serve", "run", "runs", "demo", "doctor"])
       expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, "m"));
   });
 
   it.each([
     ["serve", "--http"],
     ["demo", "--yes"],
+    ["run", "--resume"],
+    ["runs", "--approve"],
     ["doctor", "--workspace"],
   ])("explains %s", async (command, flag) => {
     const asked = await runBin([command, "--help"]);

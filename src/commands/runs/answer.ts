@@ -1,5 +1,6 @@
 import type { FlagValues } from "../../config/load.ts";
 import type { Approval, Decision } from "../../runs/run.ts";
+import { stripControl } from "../../core/text.ts";
 import { pendingApprovals } from "../../server/run-report.ts";
 import { colorsFor } from "../colors.ts";
 import type { ExitCode } from "../command.ts";
@@ -49,7 +50,9 @@ async function decideAll(
     if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
     const outcome = await runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
     if (!outcome.ok) return complain(outcome.message);
-    process.stdout.write(`${approval.id} ${outcome.approval.status}: ${approval.preview.summary}\n`);
+    process.stdout.write(
+      `${approval.id} ${outcome.approval.status}: ${stripControl(approval.preview.summary)}\n`,
+    );
   }
   return 0;
 }

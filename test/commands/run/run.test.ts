@@ -1,0 +1,66 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { listed, terminalHome, waitingRun } from "../terminal-home.ts";
+
+test("--yes works to the end, and shows plan, approvals and answer", async () => {
+  const home = terminalHome();
+  const { code, stdout, stderr } = await home.bin("run", "list every TODO", "--yes");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(stdout).toMatch(/plan: \d todos/);
+  expect(stdout).toContain("✔ approved (--yes): Create /workspace/");
+  expect(stdout).toContain("TODO: buy tea");
+  expect(readdirSync(home.workspace)).toHaveLength(2);
+});
+
+test("where nobody can be asked, a run stops for a decision, and goes on when it is taken up again", async () => {
+  const home = terminalHome();
+  const { code, stderr } = await home.bin("run", "list every TODO");
+  const [row] = await listed(home);
+  const runId = row?.run_id ?? "";
+  expect([code, row?.status]).toEqual([1, "input_required"]);
+  expect(stderr).toContain(`deepagent-mcp runs answer ${runId}`);
+  expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
+  const resumed = await home.bin("run", "--resume", runId, "--yes");
+  expect(resumed.code).toBe(0);
+  expect(await listed(home)).toMatchObject([{ run_id: runId, status: "completed" }]);
+  expect(readdirSync(home.workspace)).toHaveLength(2);
+});
+
+test("--json writes every event once and the run last, and nothing else", async () => {
+  const home = terminalHome();
+  const { code, stdout } = await home.bin("run", "list every TODO", "--yes", "--json");
+  const lines = stdout.trimEnd().split("\n");
+  const values = lines.map((line) => JSON.parse(line) as { type: string; seq?: number; kind?: string });
+  const events = values.slice(0, -1);
+  expect(code).toBe(0);
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_event, index) => index + 1));
+  expect(events.at(-1)?.kind).toBe("run_completed");
+  expect(values.at(-1)).toMatchObject({ type: "run", status: "completed" });
+});
+
+test("a run that ended is shown as it ended, and is not worked on again", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  await home.bin("runs", "cancel", runId, "--message", "wrong \u001b[31mfolder");
+  const { code, stdout } = await home.bin("run", "--resume", runId, "--yes");
+  expect(code).toBe(1);
+  expect(stdout).toContain("wrong [31mfolder");
+  expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
+});
+
+test.each([
+  [["run"], 2, "Say what to do"],
+  [["run", " "], 2, "Say what to do"],
+  [["run", "a", "--resume", "b"], 2, "Say what to do"],
+  [["run", "two", "words"], 2, 'in "quotes"'],
+  [["run", "--resume", "run_x"], 1, 'No run has the id "run_x"'],
+  [["run", "a", "--thread", "thr_x"], 1, "thr_x"],
+])("%j ends with %i and says why", async (args, exit, message) => {
+  const home = terminalHome();
+  const { code, stdout, stderr } = await home.bin(...args);
+  expect({ code, stdout }).toEqual({ code: exit, stdout: "" });
+  expect(stderr).toContain(message);
+  expect(stderr).not.toMatch(/^\s+at /m);
+  if (exit === 2) expect(existsSync(join(home.env["DEEPAGENT_DATA_DIR"] ?? "", "deepagent.db"))).toBe(false);
+});

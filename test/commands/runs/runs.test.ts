@@ -1,0 +1,165 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { expect, onTestFinished, test } from "vitest";
+import { visit } from "../../server/page/support.ts";
+import { BIN, cleanEnv } from "../built-bin.ts";
+import { listed, terminalHome, waitingRun, type TerminalHome } from "../terminal-home.ts";
+
+test("an empty data directory has no runs", async () => {
+  const home = terminalHome();
+  expect(await home.bin("runs", "list")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("no runs"),
+  });
+  expect(await listed(home)).toEqual([]);
+});
+
+test("list has the newest first, and show tells what an open approval would do", async () => {
+  const home = terminalHome();
+  const first = await waitingRun(home);
+  const second = await waitingRun(home);
+  expect((await listed(home)).map(({ run_id }) => run_id)).toEqual([second, first]);
+  const short = await home.bin("runs", "list", "--limit", "1");
+  expect(short.stdout).toContain(second);
+  expect(short.stdout).not.toContain(first);
+  const { stdout } = await home.bin("runs", "show", second);
+  expect(stdout).toContain("list every TODO");
+  expect(stdout).toMatch(/\? Approval \S+:0\nmain agent wants to run write_file/);
+  expect(stdout).toContain("    +# Report");
+  const json = JSON.parse((await home.bin("runs", "show", second, "--json")).stdout) as object;
+  expect(json).toMatchObject({
+    run_id: second,
+    status: "input_required",
+    approvals: [{ status: "pending" }],
+  });
+});
+
+test("an answer is stored, and the run goes on with it", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  expect((await home.bin("runs", "answer", runId, "--approve")).stdout).toMatch(
+    / approved: Create \/workspace\//,
+  );
+  expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
+  expect((await home.bin("run", "--resume", runId)).code).toBe(0);
+  expect(readdirSync(home.workspace)).toHaveLength(2);
+});
+
+test("an edit is checked before it is stored, and is what is run", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  const bad = await home.bin("runs", "answer", runId, "--edit", '{"nonsense":1}');
+  expect([bad.code, bad.stderr]).toEqual([1, expect.stringContaining("Invalid arguments for write_file")]);
+  const args = { file_path: "/workspace/mine.md", content: "mine" };
+  const good = await home.bin("runs", "answer", runId, "--edit", JSON.stringify(args));
+  expect(good).toMatchObject({ code: 0, stdout: expect.stringContaining("edited") });
+  await home.bin("run", "--resume", runId);
+  expect(readFileSync(join(home.workspace, "mine.md"), "utf8")).toBe("mine");
+});
+
+test("a rejection passes the message on, and cannot be taken back", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  await home.bin("runs", "answer", runId, "--reject", "--message", "not here");
+  const again = await home.bin("runs", "answer", runId, "--approve");
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("waits for no decision")]);
+  await home.bin("run", "--resume", runId);
+  expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
+});
+
+test("watch shows a run that has ended, as lines or as JSON", async () => {
+  const home = terminalHome();
+  await home.bin("run", "list every TODO", "--yes");
+  const [row] = await listed(home);
+  const { code, stdout } = await home.bin("runs", "watch", row?.run_id ?? "");
+  expect([code, stdout]).toEqual([0, expect.stringContaining("completed")]);
+  const lines = (await home.bin("runs", "watch", row?.run_id ?? "", "--json")).stdout.trimEnd().split("\n");
+  expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({ type: "run", status: "completed" });
+});
+
+test.each([
+  [["runs"], "runs needs an action: list, show, watch, answer, cancel, open"],
+  [["runs", "lst"], "did you mean list?"],
+  [["runs", "toString"], 'no action "toString"'],
+  [["runs", "show"], "needs the id of a run"],
+  [["runs", "list", "extra"], 'Unexpected argument "extra"'],
+  [["runs", "list", "--limit", "many"], "--limit must be a whole number"],
+])("%j is refused with exit code 2", async (args, message) => {
+  const { code, stdout, stderr } = await terminalHome().bin(...args);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toContain(message);
+});
+
+test.each(["show", "watch", "answer", "cancel", "open"])(
+  "%s says so when there is no such run",
+  async (action) => {
+    const { code, stderr } = await terminalHome().bin("runs", action, "run_none");
+    expect([code, stderr]).toEqual([1, expect.stringContaining('No run has the id "run_none"')]);
+  },
+);
+
+test("an answer from the terminal lets a run of a server that is working go on", async () => {
+  const home = terminalHome();
+  const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "legacy" } });
+  await client.connect(serverOf(home));
+  onTestFinished(() => client.close());
+  const call = async (name: string, args: object) =>
+    (await client.callTool({ name, arguments: { ...args } })).structuredContent as {
+      run_id: string;
+      status: string;
+      page?: string;
+    };
+  const started = await call("run_deep_agent", { task: "list every TODO" });
+  expect(started).toMatchObject({ status: "input_required", page: expect.stringMatching(/^http:\/\/127/) });
+  // The link that the model has been given shows the run and nothing to decide with.
+  const visitor = await visit(started.page ?? "");
+  expect((await visitor.get(visitor.path)).body).toContain(`deepagent-mcp runs open ${started.run_id}`);
+  await home.bin("runs", "answer", started.run_id, "--approve");
+  const ended = await call("check_deep_agent", { run_id: started.run_id, wait_seconds: 20 });
+  expect(["working", "completed"]).toContain(ended.status);
+  const watched = await home.bin("runs", "watch", started.run_id);
+  expect(watched.code).toBe(0);
+});
+
+test("the page can be switched off", async () => {
+  const home = terminalHome();
+  const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "legacy" } });
+  await client.connect(serverOf(home, { DEEPAGENT_PAGE: "false" }));
+  onTestFinished(() => client.close());
+  const result = await client.callTool({ name: "run_deep_agent", arguments: { task: "list every TODO" } });
+  expect(result.structuredContent).toMatchObject({ status: "input_required" });
+  expect(result.structuredContent).not.toHaveProperty("page");
+});
+
+test("open serves a page that decides, until it is told to end", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  const child = spawn(process.execPath, [BIN, "runs", "open", runId, "--no-browser"], {
+    cwd: home.workspace,
+    env: { ...cleanEnv(), ...home.env },
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const exited = once(child, "exit");
+  const [link] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  const visitor = await visit(link);
+  const fields = { ...(await visitor.form()), decision: "approve" };
+  expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
+  child.kill("SIGTERM");
+  expect(await exited).toEqual([0, null]);
+  expect((await home.bin("runs", "answer", runId)).stderr).toContain("waits for no decision");
+});
+
+function serverOf({ workspace, env }: TerminalHome, more: Record<string, string> = {}): StdioClientTransport {
+  return new StdioClientTransport({
+    command: process.execPath,
+    args: [BIN],
+    cwd: workspace,
+    env: { ...env, ...more, DEEPAGENT_LOG_LEVEL: "silent" },
+    stderr: "ignore",
+  });
+}
