@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   run: async () => (await import("./commands/run.ts")).runCommand,
   runs: async () => (await import("./commands/runs.ts")).runsCommand,
   demo: async () => (await import("./commands/demo.ts")).demoCommand,
+  install: async () => (await import("./commands/install.ts")).installCommand,
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
 };
 
