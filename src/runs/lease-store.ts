@@ -35,6 +35,8 @@ export interface Claim {
   lease: Lease;
   /** The row as it was before the claim. */
   before: RunRow;
+  /** How often a server ended while it worked on the run, one time soon after the other. */
+  crashes: number;
 }
 
 export interface OwnedRun {
@@ -68,7 +70,7 @@ export class LeaseStore {
   readonly #waiting: Statement<[string], Waiting>;
   readonly #expired: Statement<[number], ExpiredLease>;
   readonly #revoke: Statement<ExpiredLease>;
-  readonly #claim: Statement<{ id: string; owner: string; expires: number; now: number }>;
+  readonly #claim: Statement<{ id: string; owner: string; expires: number; now: number; crashes: number }>;
   readonly #renew: Statement<{ owner: string; ids: string; expires: number; now: number }>;
   readonly #owned: Statement<[string], OwnedRun>;
   readonly #held: Statement<LeaseRow, OpenRunRow>;
@@ -95,7 +97,7 @@ export class LeaseStore {
     );
     this.#claim = database.prepare(
       `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
-         heartbeat_at = @now, in_flight = 1 WHERE id = @id`,
+         heartbeat_at = @now, claimed_at = @now, in_flight = 1, crashes = @crashes WHERE id = @id`,
     );
     this.#renew = database.prepare(
       `UPDATE runs SET lease_expires_at = @expires, heartbeat_at = @now
@@ -120,8 +122,9 @@ export class LeaseStore {
     const before = next === undefined ? undefined : this.#get.get(next.id);
     if (before === undefined) return undefined;
     const { owner, expiresAt: expires, now } = request;
-    this.#claim.run({ id: before.id, owner, expires, now });
-    return { lease: { runId: before.id, owner, epoch: before.lease_epoch + 1 }, before };
+    const crashes = crashesBy(before);
+    this.#claim.run({ id: before.id, owner, expires, now, crashes });
+    return { lease: { runId: before.id, owner, epoch: before.lease_epoch + 1 }, before, crashes };
   }
 
   /** Whether any run waits that this server could take. Only reads. */
@@ -164,6 +167,14 @@ export class LeaseStore {
   fenceOff(lease: Lease): void {
     this.#fence.run(toRow(lease));
   }
+}
+
+/** Work that went on for so long did not bring its server down. */
+const HARMLESS_MS = 600_000;
+
+function crashesBy({ in_flight, crashes, claimed_at, heartbeat_at }: RunRow): number {
+  if (in_flight !== 1) return crashes;
+  return (heartbeat_at ?? 0) - (claimed_at ?? 0) >= HARMLESS_MS ? 1 : crashes + 1;
 }
 
 const toRow = (lease: Lease): LeaseRow => ({ id: lease.runId, owner: lease.owner, epoch: lease.epoch });

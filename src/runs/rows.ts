@@ -38,11 +38,13 @@ export interface RunRow {
   input_handed_over: 0 | 1;
   runnable: 0 | 1;
   runnable_since: number;
-  in_flight: 0 | 1;
+  in_flight: 0 | 1 | 2;
   lease_owner: string | null;
   lease_epoch: number;
   lease_expires_at: number | null;
   heartbeat_at: number | null;
+  crashes: number;
+  claimed_at: number | null;
 }
 
 /** A row of `run_events`. */

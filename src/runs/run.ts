@@ -23,6 +23,7 @@ export const FAILURE_REASONS = [
   "context_overflow",
   "max_iterations",
   "recursion_limit",
+  "server_crashes",
   "configuration",
   "storage",
   "internal",

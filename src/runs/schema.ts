@@ -121,6 +121,15 @@ CREATE TABLE effects (
 ) STRICT;
 `;
 
+/**
+ * `runs.in_flight` is 2 after a shutdown in order, so that only crashes are counted. `runs.crashes` counts
+ * those that followed one another without a long stretch of work, which `runs.claimed_at` tells.
+ */
+const CRASHES = `
+ALTER TABLE runs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN claimed_at INTEGER;
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -135,6 +144,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "effects",
     up(database: Database) {
       database.exec(EFFECTS);
+    },
+  },
+  {
+    version: 3,
+    name: "crashes of a run",
+    up(database: Database) {
+      database.exec(CRASHES);
     },
   },
 ];

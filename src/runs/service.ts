@@ -1,6 +1,7 @@
 import type { Backend } from "../backends/backend.ts";
 import type { Decision } from "../agent/agent-core.ts";
 import type { Approval, Principal, Run, RunEvent, RunView } from "./run.ts";
+import type { RunStatistics } from "./statistics.ts";
 
 export interface StartRequest {
   task: string;
@@ -79,6 +80,8 @@ export interface RunService {
   /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
   files(principal: Principal): Promise<Backend>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
+  /** For whoever operates the server. */
+  statistics(): Promise<RunStatistics>;
   /** Parks what runs (it is found and continued later) and releases everything. */
   close(): Promise<void>;
 }

@@ -21,6 +21,7 @@ import type {
   StartRequest,
 } from "./service.ts";
 import { start } from "./start.ts";
+import { readStatistics, type RunStatistics } from "./statistics.ts";
 import { WorkStore } from "./work-store.ts";
 import { Worker } from "./worker.ts";
 
@@ -58,6 +59,11 @@ export interface RunServiceOptions {
   environment: string;
   /** How many runs to work on at once; the others wait. 0: only looks on, and leaves the work to others. */
   concurrentRuns: number;
+  /**
+   * How often a server may end while it works on one run, without ten minutes of work in between, before
+   * the run fails with `server_crashes`. Default 10.
+   */
+  crashLimit?: number;
   log: Logger;
   /** Default: the system's. */
   clock?: Clock;
@@ -103,6 +109,7 @@ class Supervisor implements RunService {
       environment,
       concurrentRuns,
       leaseMs,
+      crashLimit: options.crashLimit ?? 10,
     });
     this.#pulse = new Pulse({
       database,
@@ -193,6 +200,10 @@ class Supervisor implements RunService {
 
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]> {
     return this.#options.searchMemories(principal, query, limit);
+  }
+
+  async statistics(): Promise<RunStatistics> {
+    return readStatistics(this.#options.database);
   }
 
   close(): Promise<void> {

@@ -56,6 +56,7 @@ export class WorkStore {
   readonly #effect: Statement<EffectRow>;
   readonly #handOver: Statement<[string]>;
   readonly #wait: Statement<[string]>;
+  readonly #parked: Statement<[string]>;
 
   /** `syncCheckpoints` makes checkpoints durable, before anything that relies on them is. */
   constructor(store: RunStore, changed: (runId: string) => void, syncCheckpoints: () => void) {
@@ -68,21 +69,28 @@ export class WorkStore {
          cached_input_tokens = cached_input_tokens + @cached WHERE id = @id`,
     );
     this.#handOver = store.database.prepare("UPDATE runs SET input_handed_over = 1 WHERE id = ?");
+    this.#parked = store.database.prepare("UPDATE runs SET in_flight = 2 WHERE id = ?");
     this.#wait = store.database.prepare("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = ?");
   }
 
-  /** Claims the run whose turn it is; journals when it was broken off before. */
-  claimNext(request: ClaimRequest): Claim | undefined {
-    if (!this.#store.leases.anyWaiting(request.environment)) return undefined;
-    const claim = inQuickTransaction(this.#store.database, () => {
-      const next = this.#store.leases.claimNext(request);
-      if (next?.before.in_flight === 1) {
+  /**
+   * Claims the run whose turn it is; journals when it was broken off before. Runs that keep bringing
+   * their server down are ended on the way.
+   */
+  claimNext(request: ClaimRequest, crashLimit = Number.POSITIVE_INFINITY): Claim | undefined {
+    while (this.#store.leases.anyWaiting(request.environment)) {
+      const claim = inQuickTransaction(this.#store.database, () => {
+        const next = this.#store.leases.claimNext(request);
+        if (next === undefined || next.before.in_flight === 0) return next;
         this.#store.events.append(next.before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
-      }
-      return next;
-    });
-    if (claim?.before.in_flight === 1) this.#changed(claim.before.id);
-    return claim;
+        return next;
+      });
+      if (claim === undefined) return undefined;
+      if (claim.before.in_flight !== 0) this.#changed(claim.before.id);
+      if (claim.crashes < crashLimit) return claim;
+      this.fail(claim.lease, crashFailure(claim.crashes), request.now);
+    }
+    return undefined;
   }
 
   /** Journals one event with its effect on the row; a repeat changes nothing. */
@@ -203,6 +211,7 @@ export class WorkStore {
   /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
   park(lease: Lease, stopped: boolean, now: number): void {
     this.#note(lease, (row) => {
+      this.#parked.run(row.id);
       this.#store.events.append(row.id, { kind: "run_parked", agent: [], data: {} }, now);
       if (stopped) this.#store.leases.release(lease);
       else this.#store.leases.fenceOff(lease);
@@ -244,3 +253,8 @@ export class WorkStore {
     this.#changed(lease.runId);
   }
 }
+
+const crashFailure = (crashes: number): { reason: FailureReason; message: string } => ({
+  reason: "server_crashes",
+  message: `The server ended ${crashes} times while it worked on this run, so the run was stopped. Look at what it did last before you give the task again.`,
+});

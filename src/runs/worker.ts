@@ -11,6 +11,8 @@ export interface WorkerOptions extends ExecutionContext {
   concurrentRuns: number;
   /** How long a lease lives without a heartbeat. */
   leaseMs: number;
+  /** A run whose server ended so many times while it worked on it is not tried again. */
+  crashLimit: number;
 }
 
 interface Slot extends Execution {
@@ -39,19 +41,15 @@ export class Worker {
 
   /** Fills free slots with waiting runs. */
   pump(): void {
-    const { work, clock, environment, concurrentRuns, leaseMs, log } = this.#options;
+    const { work, clock, environment, concurrentRuns, leaseMs, crashLimit, log } = this.#options;
     try {
       while (!this.#closed && this.#slots.size < concurrentRuns) {
         const now = clock();
-        const claim = work.claimNext({
-          owner: this.#owner,
-          environment,
-          active: this.#activeByPrincipal(),
-          now,
-          expiresAt: now + leaseMs,
-        });
+        const active = this.#activeByPrincipal();
+        const request = { owner: this.#owner, environment, active, now, expiresAt: now + leaseMs };
+        const claim = work.claimNext(request, crashLimit);
         if (claim === undefined) return;
-        log.debug("run.claimed", { runId: claim.lease.runId, recovered: claim.before.in_flight === 1 });
+        log.debug("run.claimed", { runId: claim.lease.runId, recovered: claim.before.in_flight !== 0 });
         this.#begin({
           run: toRun(claim.before),
           lease: claim.lease,

@@ -74,6 +74,7 @@ function openService(folder: string): RunService {
     preflight: () => Promise.resolve(undefined),
     environment: "crash",
     concurrentRuns: 8,
+    crashLimit: Number.POSITIVE_INFINITY,
     log: { ...silentLogger, error: (event, fields) => console.error(event, fields) },
     timing: TIMING,
   });
