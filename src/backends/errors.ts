@@ -183,6 +183,7 @@ export function operationError(code: BackendErrorCode | undefined): FileOperatio
 /** What texts of other backends say, as a code. */
 const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/string not found|no match/i, "no_match"],
+  [/exceeds file length/i, "out_of_range"],
   [/appears \d+ times|multiple (?:matches|occurrences)/i, "ambiguous"],
   [/already exists/i, "exists"],
   [/is a directory|EISDIR/i, "is_directory"],
