@@ -9,6 +9,7 @@ import { z } from "zod";
 import { DeepAgentError } from "../../core/errors.ts";
 import { isFinal, type Principal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
+import { allows } from "../auth-scopes.ts";
 import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
 import type { Era, ServerDeps } from "../deps.ts";
 import { refused, type Outcome } from "../outcome.ts";
@@ -69,7 +70,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
     });
     return toResult(outcome, {
       forms: client.forms,
-      page: client.forms ? undefined : await pageOf(outcome, deps),
+      page: client.forms ? undefined : await pageOf(outcome, context, deps),
       model: deps.config.approvals.allowModelAnswers,
       links: era === "modern" || (mcp.server.getNegotiatedProtocolVersion() ?? "") >= FIRST_WITH_LINKS,
     });
@@ -77,7 +78,13 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
 }
 
 /** Where people can look at a run that is not over; what the link is for is no reason to lose the answer. */
-async function pageOf(outcome: Outcome, { page, logger }: ServerDeps): Promise<string | undefined> {
+async function pageOf(
+  outcome: Outcome,
+  { http }: ServerContext,
+  { page, logger }: ServerDeps,
+): Promise<string | undefined> {
+  // The page shows the journal too.
+  if (!allows(http?.authInfo, "read")) return undefined;
   if (page === undefined || (outcome.kind !== "run" && outcome.kind !== "task")) return undefined;
   const { id, principal, status } = outcome.view.run;
   if (isFinal(status)) return undefined;
