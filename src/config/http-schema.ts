@@ -60,6 +60,12 @@ export const httpSchema = z.strictObject({
     .array(z.string())
     .default([])
     .describe("Hosts of web pages that may send requests, besides the loopback ones."),
+  requestsPerMinute: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .default(1200)
+    .describe("Requests that one principal may make in a minute."),
   tokens: z
     .array(token)
     .refine((tokens) => new Set(tokens.map(({ sha256 }) => sha256)).size === tokens.length, {

@@ -37,6 +37,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "http.port", kind: "number", flag: "port" },
   { path: "http.allowedHosts", kind: "list", flag: "allowed-hosts" },
   { path: "http.allowedOrigins", kind: "list", flag: "allowed-origins" },
+  { path: "http.requestsPerMinute", kind: "number", flag: "requests-per-minute" },
   { path: "logLevel", kind: "text" },
 ];
 

@@ -30,6 +30,8 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
     runFiles: async (...args) => demand("read").runFiles(...args),
     files: async (...args) => demand("read").files(...args),
     searchMemories: async (...args) => demand("read").searchMemories(...args),
+    statistics: () =>
+      Promise.reject(new Error("the numbers of all principals are not for the holder of a token")),
     close: () => Promise.reject(new Error("the holder of a token does not own the run service")),
   };
 }

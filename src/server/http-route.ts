@@ -1,9 +1,11 @@
 import type { ServerResponse } from "node:http";
 import { toWebRequest } from "@modelcontextprotocol/node";
 import { isInitializeRequest, isJsonContentType, isLegacyRequest } from "@modelcontextprotocol/server";
-import type { Authenticator } from "./auth.ts";
+import { principalOf, type Authenticator } from "./auth.ts";
 import { readJsonBody, sendError, sendResponse } from "./http-body.ts";
 import type { AuthenticatedRequest, ModernHandlers } from "./http-modern.ts";
+import { METRICS_PATH, type Operations } from "./http-operations.ts";
+import type { RateLimit } from "./http-rate-limit.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** Path of the MCP endpoint. */
@@ -16,6 +18,8 @@ export interface Route {
   /** Absent: nobody is authenticated. */
   authenticator: Authenticator | undefined;
   documents: ReadonlyMap<string, unknown>;
+  operations: Operations;
+  rateLimit: RateLimit;
 }
 
 export type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
@@ -30,6 +34,12 @@ export function createRoute(route: Route): RequestListener {
       if (!outcome.ok) return sendResponse(response, outcome.response);
       request.auth = outcome.auth;
     }
+    const wait = route.rateLimit.take(principalOf(request.auth));
+    if (wait > 0) {
+      response.setHeader("retry-after", String(wait));
+      return sendError(response, 429, -32000, `Too many requests: try again in ${wait} s`);
+    }
+    if (path === METRICS_PATH) return route.operations.metrics(request, response);
     if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
     return serveMcp(route, request, response);
   };

@@ -3,10 +3,14 @@ import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
+import type { RunStatistics } from "../runs/statistics.ts";
 import type { Authenticator } from "./auth.ts";
 import { createRequestGuard, inUrl, isLoopback, requireLoopback, unbracket } from "./host-guard.ts";
 import { sendError } from "./http-body.ts";
+import { RequestCounter } from "./http-metrics.ts";
 import { ModernHandlers } from "./http-modern.ts";
+import { Operations } from "./http-operations.ts";
+import { RateLimit } from "./http-rate-limit.ts";
 import { createRoute, MCP_PATH } from "./http-route.ts";
 import type { ResourceChanges } from "./resources/bus.ts";
 import { Sessions } from "./sessions.ts";
@@ -26,6 +30,10 @@ export interface HttpOptions {
   changes: ResourceChanges;
   logger: Logger;
   clock?: Clock;
+  /** Numbers for `/metrics`; `/readyz` says whether they can be read. Absent: there are none. */
+  statistics?: () => Promise<RunStatistics>;
+  /** Requests that a principal may make in a minute; one more gets 429. Default 1200. */
+  requestsPerMinute?: number;
   /** Sessions of 2025-era clients at one time. Default 200. */
   maxSessions?: number;
   /** Those of one principal. Default 50. */
@@ -64,11 +72,20 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     idleMs: options.sessionIdleMs ?? 30 * 60_000,
     keepAliveMs: KEEP_ALIVE_MS,
   });
-  const route = createRoute({ modern, sessions, authenticator, documents: options.documents ?? new Map() });
+  const requests = new RequestCounter();
+  const { statistics, requestsPerMinute: perMinute = 1200, documents = new Map() } = options;
+  const operations = new Operations({ statistics, clock, requests, sessions: () => sessions.size, logger });
+  const rateLimit = new RateLimit({ perMinute, clock });
+  const route = createRoute({ modern, sessions, authenticator, documents, operations, rateLimit });
   const guard = createRequestGuard(options);
   const server = createServer((request, response) => {
-    if (!guard(request, response)) return;
-    route(request, response).catch((error: unknown) => {
+    response.once("close", () => requests.count(response.statusCode));
+    const serve = async (): Promise<void> => {
+      const path = request.url?.split("?", 1)[0] ?? "";
+      if (await operations.probe(request, response, path)) return;
+      if (guard(request, response)) await route(request, response);
+    };
+    serve().catch((error: unknown) => {
       if (response.destroyed) return;
       logger.error("http.request_failed", { error });
       sendError(response, 500, -32603, "Internal server error");
@@ -83,6 +100,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     url: `http://${inUrl(options.host)}:${port}${MCP_PATH}`,
     close: async () => {
       clearInterval(expiry);
+      operations.closing();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await Promise.all([modern.close(), sessions.close()]);
       // What was answered just now may still be on its way out; then its connection is idle.

@@ -6,6 +6,7 @@ import { silentLogger } from "../../src/core/logger.ts";
 import { serveHttp, type HttpOptions, type HttpServer } from "../../src/server/http.ts";
 import { createResourceChanges } from "../../src/server/resources/bus.ts";
 import { send, type RawRequest, type RawResponse } from "../support/clients-raw.ts";
+import { entry, withTokens } from "./auth/support.ts";
 import { deferred, type Deferred } from "../support/harness-deferred.ts";
 
 const servers: HttpServer[] = [];
@@ -196,6 +197,22 @@ describe("sessions", () => {
     expect((await send(url, { headers: second, body: call("echo") })).status).toBe(404);
     expect((await send(url, { headers: first, body: call("echo") })).status).toBe(200);
     expect((await send(url, { headers: third, body: call("echo") })).status).toBe(200);
+  });
+
+  test("those of one principal make room for each other only", async () => {
+    const authenticator = withTokens(entry("a", "alice"), entry("b", "bob"));
+    const { url } = await serve({ authenticator, maxSessionsPerPrincipal: 1 });
+    const open = async (token: string) => {
+      const authorization = `Bearer ${token}`;
+      const opened = await send(url, { body: JSON.stringify(INITIALIZE), headers: { authorization } });
+      return { ...sessionHeaders(opened), authorization };
+    };
+    const bob = await open("b");
+    const first = await open("a");
+    const second = await open("a");
+    expect((await send(url, { headers: first, body: call("echo") })).status).toBe(404);
+    expect((await send(url, { headers: second, body: call("echo") })).status).toBe(200);
+    expect((await send(url, { headers: bob, body: call("echo") })).status).toBe(200);
   });
 
   test("one with a request in it is not evicted", async () => {

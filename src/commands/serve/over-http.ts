@@ -25,6 +25,7 @@ export async function serveOverHttp(
     factory: createServerFactory(deps),
     changes,
     logger,
+    statistics: async () => (await deps.runs()).statistics(),
   });
   process.stderr.write(`Serving MCP at ${server.url}\n`);
   listening(server.url);

@@ -52,6 +52,7 @@ export async function openGuarded(
     factory: createServerFactory(deps),
     changes: deps.changes,
     logger: silentLogger,
+    statistics: async () => (await deps.runs()).statistics(),
     ...options,
   });
   onTestFinished(() => server.close());
