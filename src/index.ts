@@ -3,7 +3,7 @@
  */
 export { createDeepAgent } from "./agent/create-deep-agent.ts";
 export type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
-export type { AgentLimits } from "./agent/agent-parts.ts";
+export type { AgentLimits, ModelPrice, StopReason } from "./agent/limits/limits.ts";
 export type { JsonSchemaFormat, ResponseFormat } from "./agent/structured.ts";
 export type { TypedDeepAgent } from "./agent/typed.ts";
 export type { ToolFunction, ToolInput } from "./agent/agent-tool.ts";
@@ -34,9 +34,11 @@ export type {
   FileData,
   SandboxBackend,
 } from "./backends/backend.ts";
+export { adaptBackend } from "./backends/adapt.ts";
 export { CompositeBackend } from "./backends/composite.ts";
 export { FilesystemBackend } from "./backends/filesystem.ts";
 export { PolicyBackend } from "./backends/policy.ts";
+export { SENSITIVE_GLOBS } from "./backends/policy-rules.ts";
 export { StateBackend } from "./backends/state.ts";
 export { StoreBackend } from "./backends/store.ts";
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
