@@ -141,6 +141,11 @@ export const multilineSearch = (): BackendFailure =>
     "Search pattern contains a line break, but lines are searched one by one; search for one of the lines",
   );
 
+// Commands
+
+export const commandsRunIn = (directory: string, path: string): BackendFailure =>
+  failure("unsupported", `Commands run in ${directory} and below only, not in '${path}'`);
+
 // Policy
 
 export const writesNotAllowed = (path: string): BackendFailure =>
