@@ -2,22 +2,25 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { DEFAULT_MODELS } from "./models/providers.ts";
 import { resolveModel } from "./models/resolve.ts";
 
+/** `provider:model`, an instance, or how to get one. */
+export type ModelSource = string | BaseChatModel | (() => Promise<BaseChatModel>);
+
 /** A model that is resolved on its first use: construction loads no provider. */
 export class LazyModel {
-  readonly #given: string | BaseChatModel | undefined;
+  readonly #given: ModelSource | undefined;
   #resolving: Promise<BaseChatModel> | undefined;
   #resolved: BaseChatModel | undefined;
 
-  /** `given`: `provider:model` or an instance. Default: the first of `DEFAULT_MODELS`. */
-  constructor(given: string | BaseChatModel | undefined) {
+  /** Default: the first of `DEFAULT_MODELS`. */
+  constructor(given: ModelSource | undefined) {
     this.#given = given;
     if (typeof given === "object") this.#resolved = given;
   }
 
   async get(): Promise<BaseChatModel> {
     if (this.#resolved) return this.#resolved;
-    this.#resolving ??= resolveModel({ model: this.#spec(), env: process.env })
-      .then(({ model }) => (this.#resolved = model))
+    this.#resolving ??= this.#resolve()
+      .then((model) => (this.#resolved = model))
       .finally(() => (this.#resolving = undefined));
     return this.#resolving;
   }
@@ -31,8 +34,10 @@ export class LazyModel {
     return mimeType !== "application/pdf" || (profile?.pdfInputs ?? true);
   }
 
-  #spec(): string {
+  async #resolve(): Promise<BaseChatModel> {
+    if (typeof this.#given === "function") return this.#given();
     const [preferred] = DEFAULT_MODELS;
-    return typeof this.#given === "string" ? this.#given : `${preferred?.provider}:${preferred?.model}`;
+    const spec = typeof this.#given === "string" ? this.#given : `${preferred?.provider}:${preferred?.model}`;
+    return (await resolveModel({ model: spec, env: process.env })).model;
   }
 }

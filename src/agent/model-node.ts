@@ -17,7 +17,7 @@ import {
   type StateUpdate,
 } from "./middleware/middleware.ts";
 import { modelFailure } from "./models/failure.ts";
-import { withoutRequest } from "./models/reply.ts";
+import { answeredBy, withoutRequest } from "./models/reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
 import { agentPath, agentRuntime, emit } from "./step.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
@@ -147,7 +147,7 @@ async function callModel(
     ...(options ? { options } : {}),
   });
   const reply: unknown = await bound.invoke(input, { ...config, ...request.modelSettings });
-  if (AIMessage.isInstance(reply)) return reply;
+  if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
   throw new Error("The model answered with something that is not an assistant message.");
 }
 

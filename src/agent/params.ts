@@ -1,4 +1,3 @@
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { SystemMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph";
 import type { z } from "zod";
@@ -6,6 +5,7 @@ import type { BackendSource } from "../backends/backend.ts";
 import type { Logger } from "../core/logger.ts";
 import type { AgentLimits } from "./agent-parts.ts";
 import type { ToolInput } from "./agent-tool.ts";
+import type { ModelSource } from "./lazy-model.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 import type { SummarizationOptions } from "./middleware/summarization.ts";
@@ -22,7 +22,7 @@ export interface SubAgent {
   /** Default: the agent's own tools. `[]`: the built-in tools only. */
   tools?: readonly ToolInput[];
   /** Default: the agent's model. */
-  model?: string | BaseChatModel;
+  model?: ModelSource;
   middleware?: readonly AgentMiddleware[];
   /** Folders of skills of its own; the agent's are not inherited. */
   skills?: readonly string[];
@@ -45,8 +45,10 @@ export interface DeepAgentParams<
   Schema = unknown,
   Context extends z.ZodObject = z.ZodObject,
 > {
-  /** `provider:model` or an instance. Default: the first of `DEFAULT_MODELS`. */
-  model?: string | BaseChatModel;
+  /** `provider:model`, an instance, or how to get one. Default: the first of `DEFAULT_MODELS`. */
+  model?: ModelSource;
+  /** Called in this order when a model cannot answer; subagents fall back on them too. */
+  fallbackModels?: readonly ModelSource[];
   /** `AGENTS.md` files shown in the system prompt, as paths of the backend. */
   memory?: readonly string[];
   /** Folders of skills, as paths of the backend; of two skills with one name the later counts. */

@@ -12,6 +12,7 @@ import { skillsMiddleware } from "./middleware/skills.ts";
 import { subagentMiddleware } from "./middleware/subagents.ts";
 import { summarizationMiddleware } from "./middleware/summarization.ts";
 import { todoListMiddleware } from "./middleware/todo-list.ts";
+import { modelFallbackMiddleware } from "./models/fallback.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
 
 /** The layers of a main agent, outermost first: planning, memory, skills, files, delegation, context. */
@@ -63,8 +64,9 @@ function skills(
 
 /** What shapes the conversation on its way to the model. */
 function context(params: DeepAgentParams): Middleware[] {
-  const { backend = StateBackend, log = silentLogger, summarization = {} } = params;
+  const { backend = StateBackend, log = silentLogger, summarization = {}, fallbackModels = [] } = params;
   return [
+    ...(fallbackModels.length > 0 ? [modelFallbackMiddleware({ models: fallbackModels, log })] : []),
     ...(summarization === false ? [] : [summarizationMiddleware({ ...summarization, backend, log })]),
     ...(params.promptCaching === false ? [] : [promptCachingMiddleware()]),
     patchToolCallsMiddleware(),

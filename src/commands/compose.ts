@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { buildAgent, buildLlm } from "../agent/agent-core.ts";
+import { buildAgent } from "../agent/agent-core.ts";
 import type { AgentLimits } from "../agent/agent-parts.ts";
 import { type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
@@ -23,6 +22,7 @@ import type { SqliteStore } from "../storage/store.ts";
 import { RunExecutors, chooseExecutor } from "./compose/executors.ts";
 import { FileTree, memoryNamespace } from "./compose/file-tree.ts";
 import { withForeignTools } from "./compose/foreign-tools.ts";
+import { Models, subagentModelProblem, usableFallbacks, withModels } from "./compose/models.ts";
 import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
 import { approvalGates } from "./compose/write-gates.ts";
 
@@ -72,18 +72,20 @@ interface Parts {
 function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: ModelChoice): RunService {
   const { store, checkpointer, database } = parts.storage;
   const tree = new FileTree(config, store);
-  const model = lazyModel(config, env, logger);
+  const models = new Models(env, logger);
+  const fallbackModels = usableFallbacks(config, env, logger).map((model) => () => models.get(model));
   const canWork = config.workspace !== undefined && choice.ok;
   const executorFor = ({ id, principal }: Run) => parts.executors.of(id, () => endOf(service, principal, id));
   const service: RunService = createRunService({
     database,
     agentFor: async (run) => {
-      const chat = choice.ok ? await model() : UNUSED_MODEL;
+      const chat = choice.ok ? await models.get(config.model) : UNUSED_MODEL;
       const interruptOn = approvalGates(config.approvals, parts.isSandboxed);
-      const { subagents } = config;
+      const subagents = withModels(config.subagents, models);
       return buildAgent({
         ...(await withForeignTools(parts.mcp, chat, { interruptOn, subagents })),
         model: chat,
+        fallbackModels,
         backend: tree.withThread(run.principal, executorFor(run)),
         store,
         checkpointer,
@@ -101,7 +103,7 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
       const hits = await store.searchText(memoryNamespace(principal), query, limit);
       return hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score }));
     },
-    preflight: async () => obstacle(config, choice),
+    preflight: async () => obstacle(config, choice, env),
     environment: environmentOf(config, choice),
     // A server that cannot work still answers questions about runs, and leaves them to others.
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
@@ -154,18 +156,6 @@ function openStorage(dataDir: string): Storage {
   }
 }
 
-/** Resolved when the first agent is built; after a failure the next one tries again. */
-function lazyModel({ model }: Config, env: RunSettings["env"], log: Logger): () => Promise<BaseChatModel> {
-  let resolving: Promise<BaseChatModel> | undefined;
-  return () => {
-    resolving ??= buildLlm({ model, env, log }).catch((error: unknown) => {
-      resolving = undefined;
-      throw error;
-    });
-    return resolving;
-  };
-}
-
 function limitsOf({ limits }: Config): AgentLimits {
   const { parallelSubagents, parallelTools, modelCalls } = limits;
   return {
@@ -176,11 +166,16 @@ function limitsOf({ limits }: Config): AgentLimits {
 }
 
 /** Why no run can be started now. */
-function obstacle(config: Config, choice: ModelChoice): { code: StartRefusal; message: string } | undefined {
+function obstacle(
+  config: Config,
+  choice: ModelChoice,
+  env: RunSettings["env"],
+): { code: StartRefusal; message: string } | undefined {
   const { workspace } = config;
   if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };
   if (folderProblem(workspace) !== undefined) return { code: "workspace_missing", message: WORKSPACE_GONE };
-  return choice.ok ? undefined : { code: "model_not_configured", message: choice.message };
+  const message = choice.ok ? subagentModelProblem(config, env) : choice.message;
+  return message === undefined ? undefined : { code: "model_not_configured", message };
 }
 
 const SET_WORKSPACE =

@@ -27,6 +27,10 @@ export const ConfigSchema = z.strictObject({
     .min(1)
     .optional()
     .describe("`provider:model` or `offline`. Default: chosen from the provider keys in the environment."),
+  fallbackModels: z
+    .array(z.string().min(1))
+    .default([])
+    .describe("Models as `provider:model` that are called in this order when one before cannot answer."),
   approvals: z
     .strictObject({
       write: z

@@ -14,6 +14,7 @@ export interface Setting {
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
   { path: "model", kind: "text" },
+  { path: "fallbackModels", kind: "list" },
   { path: "dataDir", kind: "path" },
   { path: "skills", kind: "paths" },
   { path: "approvals.write", kind: "text" },

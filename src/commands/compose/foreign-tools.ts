@@ -6,7 +6,8 @@ import type { McpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingServers } from "../../agent/mcp-tools/report-missing.ts";
 import type { Config } from "../../config/schema.ts";
 
-type SubagentConfig = Config["subagents"][number];
+/** A subagent, with the servers and tools it may use by name. */
+type SubagentConfig = Omit<SubAgent, "tools"> & Pick<Config["subagents"][number], "tools">;
 
 /** What the other MCP servers add to an agent with these gates and subagents. */
 export async function withForeignTools(

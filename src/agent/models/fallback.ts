@@ -1,0 +1,119 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage } from "@langchain/core/messages";
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { DeepAgentError, errorMessage } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import { LazyModel, type ModelSource } from "../lazy-model.ts";
+import type { Middleware, ModelHandler, ModelRequest } from "../middleware/middleware.ts";
+import { agentPath, emit } from "../step.ts";
+import { failureFacts } from "./failure-facts.ts";
+import { modelName } from "./reply.ts";
+
+export interface FallbackOptions {
+  /** Tried in this order after the agent's model. */
+  models: readonly ModelSource[];
+  log: Logger;
+  clock?: Clock;
+}
+
+/** How long a model that failed is passed over, so that not every call waits for its attempts again. */
+const REST_MS = 60_000;
+/** Failures another model may not have, by what they do to the one that failed. */
+const REASONS: ReadonlySet<string> = new Set([
+  "model_unavailable",
+  "model_rate_limited",
+  "model_not_found",
+  "model_stream_broken",
+]);
+
+/**
+ * Calls the next model of a list when one cannot answer: it is not reachable, limited, unknown to its
+ * provider, or broke off in the middle of its answer. Other failures would meet every model, or are the
+ * person's to mend, and pass.
+ */
+export function modelFallbackMiddleware({ models, log, clock = systemClock }: FallbackOptions): Middleware {
+  const chain = new FallbackChain(models, log, clock);
+  return {
+    name: "ModelFallbackMiddleware",
+    wrapModelCall: (request, next) => chain.call(request, next),
+  };
+}
+
+class FallbackChain {
+  readonly #models: readonly LazyModel[];
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  /** Until when a model is passed over. */
+  readonly #resting = new WeakMap<BaseChatModel, number>();
+
+  constructor(models: readonly ModelSource[], log: Logger, clock: Clock) {
+    this.#models = models.map((model) => new LazyModel(model));
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  async call(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {
+    const first = request.model;
+    let failure: { of: BaseChatModel; error: unknown } | undefined;
+    if (!this.#rests(first)) {
+      try {
+        return await next(request);
+      } catch (error) {
+        failure = { of: first, error: this.#passable(error, request) };
+        this.#rest(first, error);
+      }
+    }
+    for (const lazy of this.#models) {
+      const model = await this.#resolve(lazy);
+      if (model === undefined || model === first || this.#rests(model)) continue;
+      if (failure) this.#tell(request, failure, model);
+      try {
+        return await next({ ...request, model });
+      } catch (error) {
+        failure = { of: model, error: this.#passable(error, request) };
+        this.#rest(model, error);
+      }
+    }
+    // None is left that has not just failed: the first one is asked, or has told why it cannot answer.
+    if (failure === undefined) return next(request);
+    throw failure.error;
+  }
+
+  /** The error, if another model may do better. @throws it otherwise. */
+  #passable(error: unknown, { runtime }: ModelRequest): unknown {
+    const reason = error instanceof DeepAgentError ? error.code : failureFacts(error).reason;
+    if (runtime.signal?.aborted || !REASONS.has(reason)) throw error;
+    return error;
+  }
+
+  #rest(model: BaseChatModel, error: unknown): void {
+    const { retryAfterMs = 0 } = failureFacts(error);
+    this.#resting.set(model, this.#clock() + Math.max(REST_MS, retryAfterMs));
+  }
+
+  #rests(model: BaseChatModel): boolean {
+    return (this.#resting.get(model) ?? 0) > this.#clock();
+  }
+
+  async #resolve(lazy: LazyModel): Promise<BaseChatModel | undefined> {
+    try {
+      return await lazy.get();
+    } catch (error) {
+      this.#log.warn("fallback_model_unusable", { reason: errorMessage(error) });
+      return undefined;
+    }
+  }
+
+  #tell(
+    { runtime }: ModelRequest,
+    { of, error }: { of: BaseChatModel; error: unknown },
+    to: BaseChatModel,
+  ): void {
+    const { reason, status } = failureFacts(error);
+    const why = error instanceof DeepAgentError ? error.code : reason;
+    const http = status === undefined ? "" : `, HTTP ${status}`;
+    const message = `The model ${modelName(of)} could not answer (${why}${http}). The agent goes on with ${modelName(to)}.`;
+    this.#log.warn("model_fallback", { from: modelName(of), to: modelName(to), reason: why });
+    emit(runtime, { kind: "warning", agent: agentPath(runtime), message });
+  }
+}

@@ -1,0 +1,61 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { buildLlm } from "../../agent/agent-core.ts";
+import type { ModelSource } from "../../agent/lazy-model.ts";
+import { modelChoice } from "../../agent/models/choose.ts";
+import type { Environment } from "../../agent/models/providers.ts";
+import type { Config } from "../../config/schema.ts";
+import type { Logger } from "../../core/logger.ts";
+
+/** The models of a server: each is resolved when it is first needed, and then shared. */
+export class Models {
+  readonly #env: Environment;
+  readonly #log: Logger;
+  readonly #resolved = new Map<string | undefined, Promise<BaseChatModel>>();
+
+  constructor(env: Environment, log: Logger) {
+    this.#env = env;
+    this.#log = log;
+  }
+
+  /** `undefined`: the one the environment chooses. After a failure the next call tries again. */
+  get(spec: string | undefined): Promise<BaseChatModel> {
+    const known = this.#resolved.get(spec);
+    if (known) return known;
+    const resolving = buildLlm({ model: spec, env: this.#env, log: this.#log }).catch((error: unknown) => {
+      this.#resolved.delete(spec);
+      throw error;
+    });
+    this.#resolved.set(spec, resolving);
+    return resolving;
+  }
+}
+
+type ModelConfig = Pick<Config, "fallbackModels" | "subagents">;
+
+/** Why the model of a subagent cannot be used; `undefined`: all can. */
+export function subagentModelProblem({ subagents }: ModelConfig, env: Environment): string | undefined {
+  for (const { name, model } of subagents) {
+    const choice = model === undefined ? undefined : modelChoice({ model, env });
+    if (choice?.ok === false) return `No run was started. Subagent '${name}': ${choice.message}`;
+  }
+  return undefined;
+}
+
+/** The fallback models that can be used. The others are logged: a spare part that is missing stops nothing. */
+export function usableFallbacks({ fallbackModels }: ModelConfig, env: Environment, log: Logger): string[] {
+  return fallbackModels.filter((model) => {
+    const choice = modelChoice({ model, env });
+    if (!choice.ok) log.warn("fallback_model_unusable", { model, reason: choice.message });
+    return choice.ok;
+  });
+}
+
+/** Subagents as configured, whose own models are resolved when they are first needed. */
+export function withModels<Subagent extends { model?: string | undefined }>(
+  subagents: readonly Subagent[],
+  models: Models,
+): Array<Omit<Subagent, "model"> & { model?: ModelSource }> {
+  return subagents.map(({ model, ...subagent }) =>
+    model === undefined ? subagent : { ...subagent, model: () => models.get(model) },
+  );
+}
