@@ -3,21 +3,10 @@ import type { SystemMessage } from "@langchain/core/messages";
 import type { BackendSource } from "../backends/backend.ts";
 import type { Logger } from "../core/logger.ts";
 import type { AgentTool } from "./agent-tool.ts";
+import type { AgentLimits } from "./limits/limits.ts";
 import type { Middleware } from "./middleware/middleware.ts";
 import type { StructuredResponse } from "./structured.ts";
 import type { SubagentRunner } from "./subagents.ts";
-
-/** Ends a run in order, with what it has. */
-export interface AgentLimits {
-  /** Model calls per run; default none. */
-  maxIterations?: number;
-  /** Tool calls of one reply that work at a time. Default 8. */
-  parallelTools?: number;
-  /** Subagents of one agent that work at a time. Default 8. */
-  parallelSubagents?: number;
-  /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
-  subagentDepth?: number;
-}
 
 /** Everything the nodes of one agent's graph share; put together by `createDeepAgent`. */
 export interface AgentParts {

@@ -98,7 +98,10 @@ function assemble(
     recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
     maxConcurrency: params.limits?.parallelTools ?? DEFAULT_PARALLEL,
   });
-  return { graph: DeepAgentGraph.from(configured, editCheck(tools)), tools };
+  return {
+    graph: DeepAgentGraph.from(configured, { checkEdit: editCheck(tools), limits: parts.limits }),
+    tools,
+  };
 }
 
 /** Arguments a person changed are checked against the tools of the agent itself; subagents check theirs. */

@@ -1,5 +1,7 @@
 import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
+import type { AgentLimits } from "./limits/limits.ts";
 import type { AgentState } from "./state.ts";
+import { withMeter } from "./step.ts";
 import { answerProblem, answersById, type EditCheck, openInterrupts } from "./pending.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
@@ -10,28 +12,35 @@ type Chunks = ReturnType<Base["_streamIterator"]>;
 type Fields = ConstructorParameters<
   typeof CompiledStateGraph<AgentState, Partial<AgentState>, "__start__">
 >[0] & {
-  checkEdit: EditCheck;
+  traits: AgentTraits;
 };
+
+/** What the graph of an agent knows besides LangGraph's. */
+export interface AgentTraits {
+  checkEdit: EditCheck;
+  limits: AgentLimits;
+}
 
 /** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt it was given to. */
 export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<AgentState>> {
-  readonly checkEdit: EditCheck;
+  readonly traits: AgentTraits;
 
   constructor(fields: Fields) {
     super(fields);
-    this.checkEdit = fields.checkEdit;
+    this.traits = fields.traits;
   }
 
   /** The same graph, with checked answers. */
-  static from(graph: Pick<Base, "builder">, checkEdit: EditCheck): DeepAgentGraph {
+  static from(graph: Pick<Base, "builder">, traits: AgentTraits): DeepAgentGraph {
     // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
-    return new DeepAgentGraph({ ...graph, checkEdit } as unknown as Fields);
+    return new DeepAgentGraph({ ...graph, traits } as unknown as Fields);
   }
 
   override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], options?: Options): Chunks {
     const checked =
       isCommand(input) && input.resume !== undefined ? await this.#checked(input, options) : input;
-    yield* super._streamIterator(checked, options);
+    const configurable = withMeter(options?.configurable, this.traits.limits);
+    yield* super._streamIterator(checked, { ...options, configurable });
   }
 
   /**
@@ -47,7 +56,7 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     const fitting = open.filter(
       (interrupt) =>
         interrupt.id in answers &&
-        answerProblem(interrupt, answers[interrupt.id], this.checkEdit) === undefined,
+        answerProblem(interrupt, answers[interrupt.id], this.traits.checkEdit) === undefined,
     );
     return Object.fromEntries(fitting.map(({ id }) => [id, answers[id]]));
   }
@@ -61,7 +70,7 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     const open = await openInterrupts(checkpointer, configurable);
     const { update, goto } = command;
     return new Command({
-      resume: answersById(command.resume, open, this.checkEdit),
+      resume: answersById(command.resume, open, this.traits.checkEdit),
       ...(update === undefined ? {} : { update }),
       ...(goto === undefined ? {} : { goto }),
     });

@@ -1,3 +1,4 @@
+import type { StopReason } from "./limits/limits.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 
 /** One subagent on the way from the main agent: the `task` call that started it, and its type. */
@@ -100,7 +101,7 @@ export type AgentEvent =
       answer: string;
       structured?: unknown;
       /** Why it ended early, with what it had. */
-      stopReason?: "max_iterations";
+      stopReason?: StopReason;
     };
 
 /** What an agent thread holds, as far as runs and clients care. */

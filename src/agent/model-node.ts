@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
 import { DeepAgentError } from "../core/errors.ts";
@@ -9,6 +9,8 @@ import { oneLine } from "../core/text.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { ToolBinder } from "./bind-tools.ts";
 import type { TokenUsage } from "./events.ts";
+import { stopMessage, type StopReason } from "./limits/limits.ts";
+import { type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
 import {
   composeModelCall,
   mergeUpdates,
@@ -19,7 +21,7 @@ import {
 import { modelFailure } from "./models/failure.ts";
 import { answeredBy, withoutRequest } from "./models/reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
-import { agentPath, agentRuntime, emit } from "./step.ts";
+import { agentPath, agentRuntime, emit, meterOf } from "./step.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
@@ -45,20 +47,33 @@ export function createModelNode(
     const messages =
       annotated.length > 0 ? messagesDeltaReducer(before.messages, [annotated]) : before.messages;
     const state = { ...before, messages };
-    const stop = limitReached(parts, state.messages);
-    if (stop) return new Command({ update: { messages: [stop] }, goto: after.end });
+    const meter = meterOf(config, parts.limits);
+    meter.load(state);
+    const stopFor = (reason: StopReason): Command =>
+      new Command({
+        update: { messages: [stopMessage(reason, parts.limits, randomUUID())] },
+        goto: after.end,
+      });
+    const reached = meter.reached(messages);
+    if (reached) return stopFor(reached);
+    const time = withDeadline(config.signal, meter.remainingMs);
+    const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
     let strategy: Strategy | undefined;
     const call = composeModelCall(parts.middleware, async (request) => {
       strategy = await parts.structured?.strategyFor(request.model);
-      return callModel(request, strategy, binder, config);
+      return callModel(request, strategy, binder, timed);
     });
     const updates: StateUpdate[] = [];
     const answer = await answered(async () => {
-      const request = firstRequest(parts, await parts.model(), state, config);
+      const request = firstRequest(parts, await parts.model(), state, timed);
       return call({ ...request, updateState: (update) => void updates.push(update) });
-    }, config.signal);
+    }, time);
+    if (answer === undefined) return stopFor("max_wall_time");
     const reply = withoutRequest(withSafeIds(answer, state.messages));
     emitModelCalled(reply, config);
+    meter.count(reply);
+    const carried = meter.carried(messages);
+    if (carried) updates.push({ [SPENT]: carried });
     if (strategy) updates.push(await settled(parts, reply, strategy));
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
@@ -77,13 +92,15 @@ async function settled(
 
 /**
  * Turns what a provider throws into a failure of the run, after all wrappers had their chance at it. Only
- * the signal tells a cancelled run: a provider's own timeout goes by the same name.
+ * the signal tells a cancelled run: a provider's own timeout goes by the same name. `undefined`: the time
+ * of the run is over.
  */
-async function answered(call: () => Promise<AIMessage>, signal?: AbortSignal): Promise<AIMessage> {
+async function answered(call: () => Promise<AIMessage>, time: Deadline): Promise<AIMessage | undefined> {
   try {
     return await call();
   } catch (error) {
-    if (isGraphBubbleUp(error) || signal?.aborted || error instanceof DeepAgentError) throw error;
+    if (time.isOver()) return undefined;
+    if (isGraphBubbleUp(error) || time.signal?.aborted || error instanceof DeepAgentError) throw error;
     throw modelFailure(error);
   }
 }
@@ -169,27 +186,6 @@ function withSafeIds(reply: AIMessage, messages: readonly BaseMessage[]): AIMess
   }
   return reply;
 }
-
-/** The message that ends the run when its model calls are used up. */
-function limitReached(parts: AgentParts, messages: readonly BaseMessage[]): AIMessage | undefined {
-  const { maxIterations } = parts.limits;
-  if (maxIterations === undefined) return undefined;
-  let calls = 0;
-  for (let i = messages.length - 1; i >= 0; i -= 1) {
-    const message = messages[i];
-    if (HumanMessage.isInstance(message)) break;
-    if (AIMessage.isInstance(message)) calls += 1;
-  }
-  if (calls < maxIterations) return undefined;
-  return new AIMessage({
-    id: randomUUID(),
-    content: `Stopped: the limit of ${maxIterations} model calls for one run is reached. Send a follow-up message to go on.`,
-    response_metadata: { stop_reason: STOP_MAX_ITERATIONS },
-  });
-}
-
-/** `stop_reason` of the message that ends a run at its limit of model calls. */
-export const STOP_MAX_ITERATIONS = "max_iterations";
 
 function emitModelCalled(reply: AIMessage, config: RunnableConfig): void {
   const usage = reply.usage_metadata;

@@ -3,7 +3,7 @@ import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph";
 import type { z } from "zod";
 import type { BackendSource } from "../backends/backend.ts";
 import type { Logger } from "../core/logger.ts";
-import type { AgentLimits } from "./agent-parts.ts";
+import type { AgentLimits } from "./limits/limits.ts";
 import type { ToolInput } from "./agent-tool.ts";
 import type { ModelSource } from "./lazy-model.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";

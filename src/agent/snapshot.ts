@@ -2,7 +2,7 @@ import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../backends/backend.ts";
 import type { AgentEvent, AgentSnapshot, HitlRequest, PendingInterrupt } from "./events.ts";
-import { STOP_MAX_ITERATIONS } from "./model-node.ts";
+import { stopReasonOf } from "./limits/limits.ts";
 import type { AgentState } from "./state.ts";
 
 /** A thread as LangGraph gives it. */
@@ -23,12 +23,12 @@ export function snapshotOf(state: ThreadState): AgentSnapshot {
 export function finishedEvent(state: ThreadState): AgentEvent {
   const { messages = [], structuredResponse } = valuesOf(state);
   const last = messages.at(-1);
-  const stopped = AIMessage.isInstance(last) && last.response_metadata["stop_reason"] === STOP_MAX_ITERATIONS;
+  const stopReason = stopReasonOf(last);
   return {
     kind: "finished",
     answer: finalText(messages),
     ...(structuredResponse === undefined ? {} : { structured: structuredResponse }),
-    ...(stopped ? { stopReason: STOP_MAX_ITERATIONS } : {}),
+    ...(stopReason ? { stopReason } : {}),
   };
 }
 

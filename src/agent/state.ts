@@ -9,6 +9,7 @@ import {
 import { z } from "zod";
 import type { FileData, FilesUpdate } from "../backends/backend.ts";
 import { isOlder } from "./thread-files.ts";
+import { addSpent, type Carried, SPENT } from "./limits/meter.ts";
 import type { Todo } from "../tools/tool.ts";
 
 /**
@@ -93,6 +94,10 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
   const channels = new StateSchema({
     messages: MessagesDeltaValue,
     todos: latest<Todo[]>([]),
+    [SPENT]: new DeltaValue(
+      z.custom<Partial<Carried>>().default(() => ({})),
+      { inputSchema: z.custom<Partial<Carried>>(), reducer: addSpent },
+    ),
     [FILE_NOTES]: new DeltaValue(
       z.custom<FileNotes>().default(() => ({})),
       {

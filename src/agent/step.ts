@@ -6,6 +6,8 @@ import type { BackendRuntime, FilesUpdate, ThreadFiles } from "../backends/backe
 import type { EffectLog } from "./effects.ts";
 import type { AgentEvent, AgentPath } from "./events.ts";
 import type { AgentRuntime } from "./middleware/middleware.ts";
+import type { AgentLimits } from "./limits/limits.ts";
+import { Meter } from "./limits/meter.ts";
 import type { AgentState, FilesState } from "./state.ts";
 import { StepFiles } from "./thread-files.ts";
 
@@ -13,6 +15,7 @@ import { StepFiles } from "./thread-files.ts";
 const PATH_KEY = "__deepagent_path";
 const FILES_KEY = "__deepagent_files";
 const EFFECTS_KEY = "__deepagent_effects";
+const METER_KEY = "__deepagent_meter";
 /** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
 const SIGNALS_KEY = "__pregel_abort_signals";
 /** LangGraph's mark of a run that goes on from a checkpoint, its checkpointer, and the id of no task. */
@@ -109,8 +112,22 @@ export function subagentConfig(
       ...configurable,
       [PATH_KEY]: [...agentPath(config), segment],
       [FILES_KEY]: files,
+      [METER_KEY]: meterOf(config, {}).account(),
     },
   };
+}
+
+/** Counts what the agent of this task uses; of a graph run by itself, for this task only. */
+export function meterOf(config: RunnableConfig, limits: AgentLimits): Meter {
+  return (config.configurable?.[METER_KEY] as Meter | undefined) ?? new Meter(limits); // set by `withMeter`
+}
+
+/** What goes into `configurable` for an agent's graph to count by its own limits. */
+export function withMeter(
+  configurable: Readonly<Record<string, unknown>> | undefined,
+  limits: AgentLimits,
+): Record<string, unknown> {
+  return { ...configurable, [METER_KEY]: new Meter(limits, configurable?.[METER_KEY] as Meter | undefined) };
 }
 
 /** Every call and nested graph listens on its signal while it works: many listeners are fan-out, not a leak. */

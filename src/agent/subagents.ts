@@ -6,9 +6,11 @@ import { errorMessage } from "../core/errors.ts";
 import { Semaphore } from "../core/semaphore.ts";
 import { oneLine } from "../core/text.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
+import { currentRun, stopReasonOf } from "./limits/limits.ts";
+import { type Meter, SPENT } from "./limits/meter.ts";
 import { describeConflict, mergeFiles } from "./merge-files.ts";
 import { type AgentState, FILE_NOTES, type FilesState, sharedState } from "./state.ts";
-import { agentPath, emit, subagentConfig } from "./step.ts";
+import { agentPath, emit, meterOf, subagentConfig } from "./step.ts";
 import type { StepFiles } from "./thread-files.ts";
 
 /** Anything that runs a task given as messages: our graphs and compiled runnables alike. */
@@ -84,7 +86,7 @@ export class SubagentRunner {
     };
     try {
       const output = await subagent.runnable.invoke(input, config);
-      return report(output, subagent, scope, started);
+      return report(output, subagent, scope, { started, account: meterOf(config, {}) });
     } catch (error) {
       if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
       return toolError(`subagent '${subagent.name}' failed: ${errorMessage(error)}`);
@@ -96,7 +98,7 @@ function report(
   output: unknown,
   subagent: BuiltSubagent,
   scope: SpawnScope,
-  started: ThreadFiles,
+  { started, account }: { started: ThreadFiles; account: Meter },
 ): ToolResult {
   // Both kinds of runnable return the state of an agent; a foreign one may leave parts out.
   const state = output as Partial<AgentState>;
@@ -107,14 +109,39 @@ function report(
   const fileNotes = Object.fromEntries(
     conflicts.flatMap(({ first }, index) => (first ? [[first, notes[index] ?? ""]] : [])),
   );
+  const stopped = state.messages && stopReasonOf(state.messages.at(-1));
   return {
-    content: [answerOf(state), ...notes].join("\n\n"),
+    content: [stopped ? stoppedReport(subagent, state.messages ?? []) : answerOf(state), ...notes].join(
+      "\n\n",
+    ),
+    ...(stopped ? { status: "error" } : {}),
     update: {
+      ...spentUpdate(state, scope, account),
       ...sharedState(state),
       ...(Object.keys(files).length > 0 ? { files } : {}),
       ...(Object.keys(fileNotes).length > 0 ? { [FILE_NOTES]: fileNotes } : {}),
     },
   };
+}
+
+/** What the delegating agent's state keeps of the subagent's use, where a limit needs it. */
+function spentUpdate(
+  { messages = [], ...state }: Partial<AgentState>,
+  scope: SpawnScope,
+  account: Meter,
+): Record<string, unknown> {
+  if (!meterOf(scope.config, {}).countsSubagents) return {};
+  // A subagent that ended in an earlier process, or is not ours, was not counted while it worked.
+  if (account.spent.tokens === 0) account.load({ ...state, messages });
+  return { [SPENT]: { run: currentRun(scope.readState().messages).id, ...account.spent } };
+}
+
+/** A subagent that reached a limit failed; what it said so far comes along. */
+function stoppedReport({ name }: BuiltSubagent, messages: readonly BaseMessage[]): string {
+  const reason = lastAnswer(messages.slice(-1));
+  const soFar = lastAnswer(messages.slice(0, -1));
+  const failed = `Error: subagent '${name}' failed: ${reason}`;
+  return soFar === "" ? failed : `${failed}\n\nWhat it said before:\n${soFar}`;
 }
 
 /** Structured answer as JSON, else the last text of the assistant. */

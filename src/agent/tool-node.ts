@@ -9,6 +9,8 @@ import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, type CallScope, toolOutcome } from "./agent-tool.ts";
 import { authorize } from "./approval.ts";
 import { EffectGuard } from "./effects.ts";
+import { isBeyondLimit } from "./limits/limits.ts";
+import { type Deadline, withDeadline } from "./limits/meter.ts";
 import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
 import {
   agentPath,
@@ -17,6 +19,7 @@ import {
   effectLog,
   emit,
   expectFanOut,
+  meterOf,
   readState,
   restoreStepFiles,
   threadFiles,
@@ -48,6 +51,10 @@ export function createToolNode(
     const { made, messageId } = findCall(state.messages, callId);
     const checked = checkCall(parts, made);
     if ("invalid" in checked) return finish(parts, made, toolOutcome(made, checked.invalid), config);
+    if (isBeyondLimit(state.messages, callId, parts.limits)) {
+      const refusal = toolError(`${made.name} was not run: the limit of tool calls for this run is reached.`);
+      return finish(parts, made, toolOutcome(made, refusal), config);
+    }
     const scope = await callScope(parts, callId, state, config);
     const { toolCall, tool } = checked;
     const request: ToolCallRequest = { toolCall, tool: tool.offered, state, runtime: agentRuntime(config) };
@@ -62,16 +69,12 @@ export function createToolNode(
     );
     emitStarted(approved, config, known !== undefined);
     if (known) return finish(parts, approved, known, config);
+    const time = withDeadline(config.signal, timeFor(tool, parts, config));
     const run = composeToolCall(parts.middleware, (inner) =>
-      runApproved(inner, { approved, scope, parts, gates, effects }),
+      runApproved(inner, { approved, scope: timed(scope, time), parts, gates, effects }),
     );
-    const ran = await guarded(
-      approved,
-      () => run({ ...request, toolCall: approved }),
-      effects,
-      parts,
-      config,
-    );
+    const work = () => time.race(run({ ...request, toolCall: approved }));
+    const ran = await guarded(approved, work, { effects, parts, config, time });
     const outcome = verdict.edited ? tellEdit(ran, approved) : ran;
     await effects.finish(outcome);
     return finish(parts, approved, outcome, config);
@@ -148,23 +151,44 @@ async function runApproved(
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
 
+/** Time for one call, in milliseconds; a subagent watches its time itself. */
+function timeFor(tool: AgentTool, { limits }: AgentParts, config: RunnableConfig): number | undefined {
+  if (tool.kind === "delegate") return undefined;
+  const least = Math.min(limits.toolTimeoutMs ?? Infinity, meterOf(config, limits).remainingMs ?? Infinity);
+  return least === Infinity ? undefined : least;
+}
+
+function timed({ context, config, state }: CallScope, { signal }: Deadline): CallScope {
+  if (!signal) return { context, config, state };
+  return { context: { ...context, signal }, config: { ...config, signal }, state };
+}
+
+interface Guarding {
+  effects: EffectGuard;
+  parts: AgentParts;
+  config: RunnableConfig;
+  time: Deadline;
+}
+
 /** Turns whatever a tool or wrapper throws into its tool message; interrupts and aborts pass. */
 async function guarded(
   toolCall: ToolCall,
   run: () => Promise<Outcome>,
-  effects: EffectGuard,
-  { log }: AgentParts,
-  config: RunnableConfig,
+  { effects, parts: { log }, config, time }: Guarding,
 ): Promise<Outcome> {
   try {
     return await run();
   } catch (error) {
     if (isGraphBubbleUp(error)) await effects.withdraw();
     if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
-    const text = isAbortError(error) ? `${toolCall.name} was cancelled.` : errorMessage(error);
     log.warn("tool_failed", { tool: toolCall.name, callId: toolCall.id, error });
-    return toolOutcome(toolCall, toolError(text));
+    return toolOutcome(toolCall, toolError(failureText(toolCall, error, time)));
   }
+}
+
+function failureText({ name }: ToolCall, error: unknown, time: Deadline): string {
+  if (time.isOver()) return `${name} did not finish in the time for one call and was stopped.`;
+  return isAbortError(error) ? `${name} was cancelled.` : errorMessage(error);
 }
 
 /** Tells the model that a person changed the call, in front of its result. */

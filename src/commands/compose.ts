@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { buildAgent } from "../agent/agent-core.ts";
-import type { AgentLimits } from "../agent/agent-parts.ts";
+import type { AgentLimits } from "../agent/limits/limits.ts";
 import { type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import type { ModelChoice } from "../agent/models/choose.ts";

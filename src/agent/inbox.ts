@@ -1,0 +1,61 @@
+import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { Command, messagesDeltaReducer } from "@langchain/langgraph";
+import type { MaybePromise } from "../backends/backend.ts";
+import type { AgentState } from "./state.ts";
+import { agentPath } from "./step.ts";
+
+/** What a person tells an agent that is at work. */
+export interface InboxMessage {
+  /** Becomes the id of the message in the thread, by which the agent knows that it has it. */
+  id: string;
+  text: string;
+}
+
+/** Where an agent finds what it was told since it began. */
+export interface Inbox {
+  /** All messages so far, oldest first, those it has included. */
+  messages(): MaybePromise<readonly InboxMessage[]>;
+}
+
+/** Our key in `configurable`; two underscores keep it out of checkpoint metadata. */
+const INBOX_KEY = "__deepagent_inbox";
+
+export const withInbox = (inbox: Inbox | undefined): Record<string, unknown> =>
+  inbox === undefined ? {} : { [INBOX_KEY]: inbox };
+
+/** Of the main agent alone: its subagents have a task of their own. */
+function inboxOf(config: RunnableConfig): Inbox | undefined {
+  if (agentPath(config).length > 0) return undefined;
+  return config.configurable?.[INBOX_KEY] as Inbox | undefined; // set by `withInbox` only
+}
+
+/** The messages that are not yet part of `thread`. */
+export async function newMessages(
+  inbox: Inbox | undefined,
+  thread: readonly BaseMessage[],
+): Promise<HumanMessage[]> {
+  const told = (await inbox?.messages()) ?? [];
+  if (told.length === 0) return [];
+  const known = new Set(thread.map(({ id }) => id));
+  return told
+    .filter(({ id }) => !known.has(id))
+    .map(({ id, text }) => new HumanMessage({ id, content: text }));
+}
+
+type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
+
+/** `node` with a thread that ends in what the agent was told meanwhile, if it was. */
+export function readingInbox(node: Node): Node {
+  return async (state, config) => {
+    const told = await newMessages(inboxOf(config), state.messages);
+    if (told.length === 0) return node(state, config);
+    const { update, goto } = await node(
+      { ...state, messages: messagesDeltaReducer(state.messages, [told]) },
+      config,
+    );
+    // Nodes of this graph answer with a record of their channels.
+    const { messages = [], ...rest } = (update ?? {}) as Partial<AgentState>;
+    return new Command({ update: { ...rest, messages: [...told, ...messages] }, ...(goto ? { goto } : {}) });
+  };
+}

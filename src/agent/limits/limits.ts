@@ -1,0 +1,131 @@
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { RunFailure } from "../../core/errors.ts";
+
+/** US dollars per million tokens. */
+export interface ModelPrice {
+  input: number;
+  output: number;
+  /** Input that came from the provider's prompt cache. Default: like other input. */
+  cachedInput?: number;
+}
+
+/**
+ * What one run may use, and each subagent's part of it. Reaching a limit ends the run in order, with what
+ * it has and a stable reason; a subagent's limit ends that subagent.
+ */
+export interface AgentLimits {
+  /** Model calls of one agent; default none. */
+  maxIterations?: number;
+  /** Tool calls of one agent; default none. Calls beyond it are answered and do not run. */
+  toolCalls?: number;
+  /** Tokens in and out, subagents included; default none. */
+  tokens?: number;
+  /** Money in US dollars, subagents included; default none. Needs `prices`. */
+  costUsd?: number;
+  /** Prices by model name; a name that others begin with stands for them too. */
+  prices?: Readonly<Record<string, ModelPrice>>;
+  /** Time at work, without the time spent waiting for a person; default none. */
+  wallTimeMs?: number;
+  /** Time for one tool call, delegation aside; default none. */
+  toolTimeoutMs?: number;
+  /** Tool calls of one reply that work at a time. Default 8. */
+  parallelTools?: number;
+  /** Subagents of one agent that work at a time. Default 8. */
+  parallelSubagents?: number;
+  /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
+  subagentDepth?: number;
+}
+
+/** Why a run ended early, with what it had. */
+export const STOP_REASONS = [
+  "max_iterations",
+  "max_tool_calls",
+  "max_tokens",
+  "max_cost",
+  "max_wall_time",
+] as const;
+export type StopReason = (typeof STOP_REASONS)[number];
+
+/** What was used so far. */
+export interface Spent {
+  tokens: number;
+  costUsd: number;
+}
+
+/** The part of a thread that belongs to the current run: what follows the newest message of a person. */
+export function currentRun(messages: readonly BaseMessage[]): { id: string; messages: BaseMessage[] } {
+  const at = messages.findLastIndex((message) => HumanMessage.isInstance(message));
+  return { id: messages[at]?.id ?? "", messages: messages.slice(at + 1) };
+}
+
+/** Tokens and money of one reply. */
+export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
+  if (!AIMessage.isInstance(reply) || !reply.usage_metadata) return { tokens: 0, costUsd: 0 };
+  const { input_tokens: input, output_tokens: output, input_token_details: details } = reply.usage_metadata;
+  const tokens = input + output;
+  if (limits.costUsd === undefined) return { tokens, costUsd: 0 };
+  const price = priceOf(reply, limits.prices ?? {});
+  const cached = details?.cache_read ?? 0;
+  const cost =
+    (input - cached) * price.input + cached * (price.cachedInput ?? price.input) + output * price.output;
+  return { tokens, costUsd: cost / 1_000_000 };
+}
+
+function priceOf(reply: AIMessage, prices: Readonly<Record<string, ModelPrice>>): ModelPrice {
+  const reported: unknown = reply.response_metadata["model_name"] ?? reply.response_metadata["model"];
+  const name = typeof reported === "string" ? reported : "";
+  const known = Object.keys(prices)
+    .filter((key) => name.startsWith(key))
+    .sort((a, b) => b.length - a.length);
+  const price = prices[known[0] ?? ""];
+  if (price) return price;
+  throw new RunFailure(
+    "configuration",
+    `limits.costUsd is set, and limits.prices has no price for the model '${name}'. Add it, or leave costUsd out.`,
+  );
+}
+
+/** Whether a call is one too many; calls count in the order they were made in. */
+export function isBeyondLimit(
+  messages: readonly BaseMessage[],
+  callId: string,
+  { toolCalls }: AgentLimits,
+): boolean {
+  if (toolCalls === undefined) return false;
+  const made = currentRun(messages).messages.flatMap((message) =>
+    AIMessage.isInstance(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+  );
+  return made.lastIndexOf(callId) >= toolCalls;
+}
+
+/** The last message of a run that a limit ended. */
+export function stopMessage(reason: StopReason, limits: AgentLimits, id: string): AIMessage {
+  return new AIMessage({
+    id,
+    content: `Stopped: ${describe(reason, limits)} is reached. Send a follow-up message to go on.`,
+    response_metadata: { stop_reason: reason },
+  });
+}
+
+function describe(reason: StopReason, limits: AgentLimits): string {
+  switch (reason) {
+    case "max_iterations":
+      return `the limit of ${limits.maxIterations} model calls for one run`;
+    case "max_tool_calls":
+      return `the limit of ${limits.toolCalls} tool calls for one run`;
+    case "max_tokens":
+      return `the limit of ${limits.tokens} tokens for one run`;
+    case "max_cost":
+      return `the limit of ${limits.costUsd} US dollars for one run`;
+    case "max_wall_time":
+      return `the limit of ${limits.wallTimeMs} ms at work for one run`;
+  }
+}
+
+/** Why the run that ended with this message ended early, if it did. */
+export function stopReasonOf(message: BaseMessage | undefined): StopReason | undefined {
+  const stated: unknown = AIMessage.isInstance(message)
+    ? message.response_metadata["stop_reason"]
+    : undefined;
+  return STOP_REASONS.find((reason) => reason === stated);
+}
