@@ -8,6 +8,7 @@ import type { ValidatedArgs } from "./agent-tool.ts";
 import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
 import type { EffectLog } from "./effects.ts";
 import type { AgentEvent, AgentSnapshot, HitlResponse, PendingInterrupt } from "./events.ts";
+import { type Inbox, newMessages, withInbox } from "./inbox.ts";
 import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
 import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
@@ -16,6 +17,7 @@ import type { AgentState } from "./state.ts";
 import { eventOf, withEffectLog } from "./step.ts";
 
 export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
+export type { Inbox, InboxMessage } from "./inbox.ts";
 export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 export type { DeepAgentParams, SubAgent } from "./params.ts";
 export type {
@@ -55,6 +57,8 @@ export interface StreamOptions {
   signal: AbortSignal;
   /** Keeps calls with outside effects from being made twice when a run goes on after a crash. */
   effects?: EffectLog;
+  /** What the agent is told while it works. It does not finish before it has read all of it. */
+  inbox?: Inbox;
 }
 
 /** The model that `options` and the environment choose. */
@@ -86,11 +90,30 @@ export async function* streamEvents(
   input: AgentInput,
   options: StreamOptions,
 ): AsyncGenerator<AgentEvent> {
-  const { signal, threadId, effects } = options;
+  const { signal, threadId } = options;
   const open = new Map<string, PendingInterrupt>();
+  let next: GraphInput = await graphInput(agent, input, options);
+  for (;;) {
+    yield* streamGraph(agent, next, open, options);
+    signal.throwIfAborted();
+    if (open.size > 0) return yield { kind: "paused", interrupts: [...open.values()] };
+    const thread = await readThread(agent, threadId);
+    const messages = await newMessages(options.inbox, thread.values["messages"] ?? []);
+    if (messages.length === 0) return yield finishedEvent(thread);
+    next = { messages };
+  }
+}
+
+/** Lets the graph work until it stops; adds the requests it stopped with to `open`. */
+async function* streamGraph(
+  agent: Agent,
+  input: GraphInput,
+  open: Map<string, PendingInterrupt>,
+  { threadId, signal, effects, inbox }: StreamOptions,
+): AsyncGenerator<AgentEvent> {
   try {
-    const stream = await agent.graph.stream(await graphInput(agent, input, options), {
-      configurable: { thread_id: threadId, ...withEffectLog(effects) },
+    const stream = await agent.graph.stream(input, {
+      configurable: { thread_id: threadId, ...withEffectLog(effects), ...withInbox(inbox) },
       streamMode: ["custom", "updates"],
       subgraphs: true,
       durability: "sync",
@@ -106,10 +129,6 @@ export async function* streamEvents(
     signal.throwIfAborted();
     throw graphFailure(error);
   }
-  signal.throwIfAborted();
-  yield open.size > 0
-    ? { kind: "paused", interrupts: [...open.values()] }
-    : finishedEvent(await readThread(agent, threadId));
 }
 
 /** What a thread holds now: todos, files, the last answer. */
@@ -126,11 +145,13 @@ async function readThread({ graph }: Agent, threadId: string): Promise<ThreadSta
   return graph.getState({ configurable: { thread_id: threadId } }, { subgraphs: true });
 }
 
+type GraphInput = Command<unknown, Partial<AgentState>, "__start__"> | Partial<AgentState> | null;
+
 async function graphInput(
   agent: Agent,
   input: AgentInput,
   { threadId, runId }: { threadId: string; runId: string },
-): Promise<Command<unknown, Partial<AgentState>, "__start__"> | Partial<AgentState> | null> {
+): Promise<GraphInput> {
   if (input.kind === "resume") {
     const answers = await agent.graph.fittingAnswers({ thread_id: threadId }, input.answers);
     return Object.keys(answers).length === 0 ? null : new Command({ resume: answers });

@@ -15,6 +15,7 @@ import {
 import type { z } from "zod";
 import type { AgentParts } from "./agent-parts.ts";
 import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
+import { readingInbox } from "./inbox.ts";
 import { type AfterReply, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
 import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
 import { agentRuntime } from "./step.ts";
@@ -61,7 +62,7 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
     Annotation.Root(options.channels),
     options.contextSchema,
   ) as unknown as GraphBuilder;
-  graph.addNode(MODEL, createModelNode(parts, after), {
+  graph.addNode(MODEL, readingInbox(createModelNode(parts, after)), {
     ends: [...new Set([after.hooks ?? TOOLS, TOOLS, loopStart, end])],
   });
   graph.addNode(TOOLS, createToolNode(parts));

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 
 /** What an id names; it is the part before the underscore. */
-export type IdPrefix = "run" | "thr" | "evt" | "srv";
+export type IdPrefix = "run" | "thr" | "evt" | "msg" | "srv";
 
 /** Makes ids; injected, so that tests are deterministic. */
 export type IdSource = (prefix: IdPrefix) => string;

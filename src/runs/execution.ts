@@ -5,6 +5,7 @@ import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
 import { entryOf } from "./journal.ts";
 import { type Lease, LeaseLostError } from "./lease-store.ts";
+import type { RunInbox } from "./message-store.ts";
 import { type FailureReason, type Run, isFailureReason } from "./run.ts";
 import type { WorkStore } from "./work-store.ts";
 
@@ -59,10 +60,14 @@ async function converse(execution: Execution, context: ExecutionContext): Promis
   const agent = await context.agentFor(run);
   /** Interrupts whose answers were offered before. */
   const offered = new Set<string>();
+  const inbox = work.inbox(lease);
   for (;;) {
     const input = work.nextInput(lease);
-    const end = await stream(agent, input, execution, context);
-    if (end.kind === "finished") return work.complete(lease, end, clock());
+    const end = await stream(agent, input, inbox, execution, context);
+    if (end.kind === "finished") {
+      if (work.complete(lease, end, inbox, clock())) return;
+      continue;
+    }
     const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({
       interruptId,
       again: offered.has(interruptId),
@@ -79,6 +84,7 @@ async function converse(execution: Execution, context: ExecutionContext): Promis
 async function stream(
   agent: Agent,
   input: AgentInput,
+  inbox: RunInbox,
   execution: Execution,
   context: ExecutionContext,
 ): Promise<StreamEnd> {
@@ -91,7 +97,7 @@ async function stream(
   // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
   const { streamEvents } = await import("../agent/agent-core.ts");
   let handedOver = input.kind !== "task";
-  const options = { threadId: run.threadId, runId: run.id, signal, effects };
+  const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox };
   for await (const event of streamEvents(agent, input, options)) {
     try {
       if (!handedOver) context.work.markHandedOver(lease);

@@ -19,6 +19,7 @@ import type { Approval, RunEventKind } from "./run.ts";
  * - `approval_requested`: `approvalId`, `tool`, `summary`
  * - `approval_decided`: `approvalId`, `tool`, `decision` ("approve" | "edit" | "reject" | "withdrawn"), `by`
  * - `warning`: `message`
+ * - `message_received`: `messageId`, `text` (its beginning)
  */
 export interface JournalEntry {
   kind: RunEventKind;
@@ -125,6 +126,10 @@ export function decidedEntry(approval: Approval, decision: string, by: string): 
     agent: approval.agent,
     data: { approvalId: approval.id, tool: approval.tool, decision, by },
   };
+}
+
+export function messageEntry(messageId: string, text: string): JournalEntry {
+  return { kind: "message_received", agent: [], data: { messageId, text: cutMiddle(text, TEXT) } };
 }
 
 /** The beginning of a final answer, for the journal. */

@@ -6,6 +6,7 @@ import { EffectStore } from "./effects.ts";
 import { EventStore } from "./event-store.ts";
 import { decidedEntry } from "./journal.ts";
 import { LeaseStore } from "./lease-store.ts";
+import { MessageStore } from "./message-store.ts";
 import { type RunRow, toRun } from "./rows.ts";
 import { type Approval, type Principal, type Run, breakOff, isFinal } from "./run.ts";
 import type { StartRequest } from "./service.ts";
@@ -41,8 +42,9 @@ export class RunStore {
   readonly leases: LeaseStore;
   readonly status: StatusStore;
   readonly effects: EffectStore;
+  readonly messages: MessageStore;
   readonly database: Database;
-  readonly #changed: (runId: string) => void;
+  readonly changed: (runId: string) => void;
   readonly #insertThread: Statement<[string, string, number]>;
   readonly #insertRun: Statement<InsertRow>;
   readonly #thread: Statement<[string, string], { id: string }>;
@@ -55,12 +57,13 @@ export class RunStore {
   /** `changed` is told of every run that was changed here, after the change is on disk. */
   constructor(database: Database, changed: (runId: string) => void) {
     this.database = database;
-    this.#changed = changed;
+    this.changed = changed;
     this.events = new EventStore(database);
     this.approvals = new ApprovalStore(database);
     this.leases = new LeaseStore(database);
     this.status = new StatusStore(database, this.approvals);
     this.effects = new EffectStore(database);
+    this.messages = new MessageStore(database);
     this.#insertThread = database.prepare("INSERT INTO threads (id, principal, created_at) VALUES (?, ?, ?)");
     this.#insertRun = database.prepare(
       `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
@@ -126,7 +129,7 @@ export class RunStore {
       this.events.append(fresh.runId, { kind: "run_started", agent: [], data: {} }, fresh.now);
       return { kind: "created", run: this.#known(principal, fresh.runId) };
     });
-    if (created.kind === "created") this.#changed(fresh.runId);
+    if (created.kind === "created") this.changed(fresh.runId);
     return created;
   }
 
@@ -145,7 +148,7 @@ export class RunStore {
       }
       return this.approvals.get(run.id, approval.id);
     });
-    if (decided !== undefined) this.#changed(run.id);
+    if (decided !== undefined) this.changed(run.id);
     return decided;
   }
 
@@ -164,7 +167,7 @@ export class RunStore {
       this.status.end(runId, breakOff(run.status, "cancelled"), { now, cancelReason: reason });
       return { run: this.#known(principal, runId), ended: false };
     });
-    if (cancelled?.ended === false) this.#changed(runId);
+    if (cancelled?.ended === false) this.changed(runId);
     return cancelled;
   }
 

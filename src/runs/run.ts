@@ -111,6 +111,7 @@ export type RunEventKind =
   | "tool_finished"
   | "model_called"
   | "file_changed"
+  | "message_received"
   | "approval_requested"
   | "approval_decided"
   | "warning";

@@ -130,6 +130,19 @@ ALTER TABLE runs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN claimed_at INTEGER;
 `;
 
+/** What people told runs while they worked. The agent's thread tells which of it the agent has read. */
+const MESSAGES = `
+CREATE TABLE run_messages (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  id TEXT NOT NULL,
+  text TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  UNIQUE (run_id, id)
+) STRICT;
+CREATE INDEX run_messages_of_run ON run_messages (run_id, number);
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -151,6 +164,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "crashes of a run",
     up(database: Database) {
       database.exec(CRASHES);
+    },
+  },
+  {
+    version: 4,
+    name: "messages to runs",
+    up(database: Database) {
+      database.exec(MESSAGES);
     },
   },
 ];

@@ -32,6 +32,16 @@ export type CancelOutcome =
   | { ok: true; run: Run; /** It had ended before; nothing changed. */ alreadyEnded: boolean }
   | { ok: false; code: "not_found"; message: string };
 
+export interface TellRequest {
+  text: string;
+  /** A repeated message with the same key changes nothing. */
+  idempotencyKey?: string;
+}
+
+export type TellOutcome =
+  | { ok: true; run: Run; /** It was told before; nothing changed. */ repeated: boolean }
+  | { ok: false; code: "not_found" | "ended"; message: string };
+
 export interface MemoryHit {
   /** Virtual path below `/memories/`. */
   path: string;
@@ -74,6 +84,8 @@ export interface RunService {
     decision: Decision,
     by: string,
   ): Promise<DecideOutcome>;
+  /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
+  tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
   cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
   /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
   runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;

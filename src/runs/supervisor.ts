@@ -19,9 +19,12 @@ import type {
   StartOutcome,
   StartRefusal,
   StartRequest,
+  TellOutcome,
+  TellRequest,
 } from "./service.ts";
 import { start } from "./start.ts";
 import { readStatistics, type RunStatistics } from "./statistics.ts";
+import { tell } from "./tell.ts";
 import { WorkStore } from "./work-store.ts";
 import { Worker } from "./worker.ts";
 
@@ -178,6 +181,10 @@ class Supervisor implements RunService {
     );
     this.#worker.pump();
     return outcome;
+  }
+
+  async tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome> {
+    return tell(principal, runId, request, { store: this.#store, newId: this.#newId, now: this.#clock() });
   }
 
   async cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome> {

@@ -11,6 +11,7 @@ import {
   requestedEntry,
 } from "./journal.ts";
 import type { Claim, ClaimRequest, Lease, OpenRunRow } from "./lease-store.ts";
+import { RunInbox } from "./message-store.ts";
 import { type FailureReason, breakOff } from "./run.ts";
 import { type Json, toJson } from "./json.ts";
 import type { RunStore } from "./run-store.ts";
@@ -176,9 +177,16 @@ export class WorkStore {
     });
   }
 
-  complete(lease: Lease, result: RunResult, now: number): void {
+  /** What the run is told; what the agent has read of it is in its thread. */
+  inbox(lease: Lease): RunInbox {
+    return new RunInbox(this.#store.messages, lease.runId);
+  }
+
+  /** False, and nothing is changed, when the run was told something that the agent has not read. */
+  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): boolean {
     const { answer, structured, stopReason } = result;
-    this.#write(lease, (row) => {
+    return this.#write(lease, (row) => {
+      if (inbox.hasUnread()) return false;
       for (const approval of this.#store.approvals.withdraw(row.id, now)) {
         this.#store.events.append(row.id, decidedEntry(approval, "withdrawn", "agent"), now);
       }
@@ -196,6 +204,7 @@ export class WorkStore {
         },
       );
       this.#store.leases.release(lease);
+      return true;
     });
   }
 

@@ -21,6 +21,7 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
   };
   return {
     start: async (...args) => demand("run").start(...args),
+    tell: async (...args) => demand("run").tell(...args),
     cancel: async (...args) => demand("run").cancel(...args),
     decide: async (...args) => demand("approve").decide(...args),
     view: async (...args) => demand(...ANY).view(...args),

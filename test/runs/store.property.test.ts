@@ -112,7 +112,8 @@ class World {
         return;
       }
       case "complete":
-        return work.complete(lease, { answer: "done" }, now);
+        work.complete(lease, { answer: "done" }, work.inbox(lease), now);
+        return;
       case "fail":
         return work.fail(lease, { reason: "internal", message: "broken" }, now);
       case "park":
