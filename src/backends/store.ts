@@ -1,6 +1,5 @@
 import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
-import { ConfigurationError } from "../core/errors.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -38,9 +37,9 @@ import { fileLocks } from "./keyed-lock.ts";
 import { pageRequest } from "./pages.ts";
 import { isAtOrBelow, validatePath } from "./paths.ts";
 import { bindRuntime, currentRuntime, splitArguments } from "./runtime.ts";
+import { openCell } from "./store-cell.ts";
 import { filesOf, fromItem, toItem } from "./store-items.ts";
-
-export type StoreNamespace = readonly string[] | ((runtime: BackendRuntime | undefined) => readonly string[]);
+import { badNamespace, namespaceOf, type StoreNamespace } from "./store-namespace.ts";
 
 export interface StoreBackendOptions {
   /** Default: the store of the runtime. */
@@ -62,8 +61,8 @@ interface Place {
  * Files in a LangGraph `BaseStore`, shared by all threads: one item per file, the path is its key.
  *
  * An operation on one file touches one item, so a path that is also the directory of others is not
- * noticed. Writes to one path are serialized in this process; against other processes the version is
- * checked just before the item is put, because a `BaseStore` offers nothing stronger.
+ * noticed. Writes to one path are serialized in this process; against other processes they are
+ * compare-and-set where the store offers it, else the item is looked at again just before it is put.
  */
 export class StoreBackend implements Backend {
   readonly capabilities: Partial<BackendCapabilities> = {
@@ -133,15 +132,16 @@ export class StoreBackend implements Backend {
 
   async write(filePath: string, content: string, options: WriteOptions = {}): Promise<WriteResult> {
     return this.#exclusively(filePath, options, async (path, place) => {
-      if (path === "/") return errors.isDirectory(path);
-      const bytes = bytesToWrite(path, content);
-      if (!bytes.ok) return { error: bytes.error, code: bytes.code };
-      const old = await get(place, path);
-      if (old !== undefined && options.mode !== "overwrite") return errors.alreadyExists(path);
-      if (options.expectedVersion !== undefined && options.expectedVersion !== (old && versionOf(old))) {
-        return errors.changedSinceRead(path);
-      }
-      return this.#put(place, path, bytes.bytes, old);
+      const given = bytesToWrite(path, content);
+      return this.#change(path, place, (old) => {
+        if (path === "/") return errors.isDirectory(path);
+        if (!given.ok) return { error: given.error, code: given.code };
+        if (old !== undefined && options.mode !== "overwrite") return errors.alreadyExists(path);
+        if (options.expectedVersion !== undefined && options.expectedVersion !== (old && versionOf(old))) {
+          return errors.changedSinceRead(path);
+        }
+        return { bytes: given.bytes };
+      });
     });
   }
 
@@ -153,14 +153,16 @@ export class StoreBackend implements Backend {
     options: EditOptions = {},
   ): Promise<EditResult> {
     return this.#exclusively(filePath, options, async (path, place): Promise<EditResult> => {
-      const old = await get(place, path);
-      if (old === undefined) return missing(path);
+      let occurrences = 0;
       const edit = { oldString, newString, replaceAll, expectedVersion: options.expectedVersion };
-      const edited = editFileData(path, old, edit);
-      if (!edited.ok) return { error: edited.error, code: edited.code };
-      const latest = await get(place, path);
-      if (latest === undefined || versionOf(latest) !== versionOf(old)) return errors.changedSinceRead(path);
-      return { ...(await this.#put(place, path, edited.bytes, old)), occurrences: edited.occurrences };
+      const result = await this.#change(path, place, (old) => {
+        if (old === undefined) return missing(path);
+        const edited = editFileData(path, old, edit);
+        if (!edited.ok) return { error: edited.error, code: edited.code };
+        occurrences = edited.occurrences;
+        return { bytes: edited.bytes };
+      });
+      return result.error === undefined ? { ...result, occurrences } : result;
     });
   }
 
@@ -182,7 +184,7 @@ export class StoreBackend implements Backend {
     return Promise.all(
       files.map(async ([filePath, bytes]) => {
         const result: WriteResult = await this.#exclusively(filePath, options, async (path, place) =>
-          path === "/" ? errors.isDirectory(path) : this.#put(place, path, bytes, await get(place, path)),
+          this.#change(path, place, () => (path === "/" ? errors.isDirectory(path) : { bytes })),
         );
         return { path: filePath, error: errors.operationError(result.code) };
       }),
@@ -233,40 +235,32 @@ export class StoreBackend implements Backend {
   #place(): Place | undefined {
     const runtime = this.#runtime ?? currentRuntime();
     const store = this.#options.store ?? runtime?.store;
-    return store === undefined ? undefined : { store, namespace: namespaceOf(this.#options, runtime) };
+    return store === undefined
+      ? undefined
+      : { store, namespace: namespaceOf(this.#options.namespace, runtime) };
   }
 
-  async #put(
-    { store, namespace }: Place,
+  /** Puts what `change` makes of the stored file; when that was replaced meanwhile, of the new one. */
+  async #change(
     path: string,
-    bytes: Uint8Array,
-    old: FileData | undefined,
+    { store, namespace }: Place,
+    change: (old: FileData | undefined) => { bytes: Uint8Array } | errors.BackendFailure,
   ): Promise<WriteResult> {
-    const now = isoTime((this.#options.clock ?? systemClock)());
-    const data = toFileData(path, bytes, { now, createdAt: old?.created_at }, this.#options.fileFormat);
-    await store.put(namespace, path, toItem(data));
-    return { path, filesUpdate: null, version: versionOf(data) };
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const cell = await openCell(store, namespace, path);
+      const changed = change(cell.data);
+      if ("error" in changed) return changed;
+      const now = isoTime((this.#options.clock ?? systemClock)());
+      const times = { now, createdAt: cell.data?.created_at };
+      const data = toFileData(path, changed.bytes, times, this.#options.fileFormat);
+      if (await cell.put(toItem(data))) return { path, filesUpdate: null, version: versionOf(data) };
+    }
+    return errors.changedSinceRead(path);
   }
 }
 
-const COMPONENT = /^[A-Za-z0-9_.@+:~-]+$/;
-
-function namespaceOf(options: StoreBackendOptions, runtime: BackendRuntime | undefined): string[] {
-  const assistant = runtime?.assistantId;
-  const fallback = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
-  const chosen = typeof options.namespace === "function" ? options.namespace(runtime) : options.namespace;
-  const namespace = [...(chosen ?? fallback)];
-  const bad = namespace.find((component) => !COMPONENT.test(component));
-  if (bad === undefined && namespace.length > 0) return namespace;
-  throw badNamespace(namespace);
-}
-
-/** Many stores refuse periods as well, which only they can tell. */
-const badNamespace = (namespace: readonly string[]): ConfigurationError =>
-  new ConfigurationError(
-    "STORE_NAMESPACE",
-    `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + : ~ - (and periods, where the store takes them)`,
-  );
+/** How often a change is made again on what another process has put there meanwhile. */
+const MAX_ATTEMPTS = 5;
 
 const missing = (path: string): errors.BackendFailure =>
   path === "/" ? errors.isDirectory(path) : errors.fileNotFound(path);

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   AsyncBatchedStore,
   InMemoryStore,
@@ -5,9 +8,11 @@ import {
   type OperationResults,
 } from "@langchain/langgraph-checkpoint";
 import { describe, expect, it } from "vitest";
-import { storeMissing } from "../../src/backends/errors.ts";
+import { changedSinceRead, storeMissing } from "../../src/backends/errors.ts";
 import { StoreBackend } from "../../src/backends/store.ts";
 import { snapshotFiles } from "../../src/backends/thread-files.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import { createStore, type SqliteStore } from "../../src/storage/store.ts";
 import { ConfigurationError } from "../../src/core/errors.ts";
 
 /** A store that notes what is asked of it. */
@@ -130,4 +135,37 @@ describe("StoreBackend", () => {
       error: "'/a.md' could not be accessed: the store failed; try again",
     });
   });
+
+  it("loses no change of another process, where the store compares and sets", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "deepagent-store-"));
+    const databases = [1, 2].map(() => openDatabase(join(directory, "store.db")));
+    try {
+      const [ours, theirs] = databases.map((database) => createStore(database));
+      if (ours === undefined || theirs === undefined) throw new Error("two connections");
+      await new StoreBackend({ store: ours }).write("/a.md", "one two");
+      // Between our look and our put the other process makes its change, once.
+      let isFirst = true;
+      const putIf = ours.putIf.bind(ours);
+      ours.putIf = async (...args) => {
+        if (isFirst) {
+          isFirst = false;
+          await theirs.putIf(["filesystem"], "/a.md", { content: "one 2" }, await versionIn(theirs));
+        }
+        return putIf(...args);
+      };
+      const backend = new StoreBackend({ store: ours });
+      expect((await backend.edit("/a.md", "one", "1")).error).toBeUndefined();
+      expect((await backend.read("/a.md")).content).toBe("1 2");
+      isFirst = true;
+      const { version = "" } = await backend.read("/a.md");
+      const bound = await backend.edit("/a.md", "1", "I", false, { expectedVersion: version });
+      expect(bound).toEqual(changedSinceRead("/a.md"));
+    } finally {
+      for (const database of databases) database.close();
+      rmSync(directory, { recursive: true });
+    }
+  });
 });
+
+const versionIn = async (store: SqliteStore): Promise<string> =>
+  (await store.getVersioned(["filesystem"], "/a.md"))?.version ?? "";

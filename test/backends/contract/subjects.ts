@@ -10,6 +10,8 @@ import { resolveBackend } from "../../../src/backends/resolve.ts";
 import { StateBackend } from "../../../src/backends/state.ts";
 import { StoreBackend } from "../../../src/backends/store.ts";
 import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { openDatabase } from "../../../src/storage/database.ts";
+import { createStore } from "../../../src/storage/store.ts";
 import type { Made, Subject } from "./contract.ts";
 
 const state: Subject = {
@@ -18,10 +20,7 @@ const state: Subject = {
   make: () => ({ backend: new StateBackend({ files: snapshotFiles() }) }),
 };
 
-const store: Subject = {
-  name: "StoreBackend",
-  keepsFilesInState: false,
-  make: () => ({ backend: new StoreBackend({ store: new InMemoryStore() }) }),
+const storeSkips = {
   skip: [
     {
       reason: "keys are flat: a single-file operation touches one item and sees no directories",
@@ -34,6 +33,26 @@ const store: Subject = {
       ],
     },
   ],
+} satisfies Pick<Subject, "skip">;
+
+const store: Subject = {
+  name: "StoreBackend",
+  keepsFilesInState: false,
+  make: () => ({ backend: new StoreBackend({ store: new InMemoryStore() }) }),
+  ...storeSkips,
+};
+
+const sqliteStore: Subject = {
+  name: "StoreBackend, in SQLite",
+  keepsFilesInState: false,
+  make: () => {
+    const database = openDatabase(":memory:");
+    return {
+      backend: new StoreBackend({ store: createStore(database) }),
+      dispose: () => void database.close(),
+    };
+  },
+  ...storeSkips,
 };
 
 const filesystem = (name: string, options: FilesystemOptions): Subject => ({
@@ -114,6 +133,7 @@ const guarded = (inner: Subject): Subject =>
 export const SUBJECTS: readonly Subject[] = [
   state,
   store,
+  sqliteStore,
   virtual,
   filesystem("real paths", {}),
   filesystem("virtual paths, without ripgrep", { virtualMode: true, ripgrep: false }),
