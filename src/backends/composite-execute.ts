@@ -2,10 +2,11 @@ import { ConfigurationError } from "../core/errors.ts";
 import type {
   Backend,
   BackendCapabilities,
+  BackendErrorCode,
   ExecuteOptions,
-  ExecuteResponse,
   SandboxBackend,
 } from "./backend.ts";
+import { commandsRunIn } from "./errors.ts";
 import type { Mount } from "./mounts.ts";
 import { isAtOrBelow, stripPrefix, validatePath, withSlash } from "./paths.ts";
 
@@ -53,27 +54,48 @@ export function executorCapabilities(executor: Executor | undefined): Partial<Ba
   };
 }
 
-/** Runs a command; a working directory is a path of the tree and must be one of the executor's. */
-export async function executeIn(
+/** What runs commands, as a tree offers it: working directories are paths of the tree. */
+export function executionOf(
   tree: Pick<Backend, "ls">,
-  { prefix, backend }: Executor,
-  command: string,
-  options: ExecuteOptions = {},
-): Promise<ExecuteResponse> {
-  const { cwd, ...rest } = options;
-  if (cwd === undefined) return backend.execute(command, rest);
-  const valid = validatePath(cwd);
-  if (!valid.ok) return refused(valid.error);
-  if (!isAtOrBelow(valid.path, prefix)) {
-    return refused(`Commands run in ${withSlash(prefix)} and below only, not in '${valid.path}'`);
-  }
-  const listed = await tree.ls(valid.path, options.signal === undefined ? {} : { signal: options.signal });
-  if (listed.error !== undefined) return refused(listed.error);
-  return backend.execute(command, { ...rest, cwd: stripPrefix(prefix, valid.path) });
+  executor: Executor,
+): Pick<SandboxBackend, "id" | "execute" | "jobs"> {
+  const { backend } = executor;
+  const { jobs } = backend;
+  return {
+    id: backend.id,
+    execute: async (command, options = {}) => {
+      const inner = await innerOptions(tree, executor, options);
+      if ("error" in inner) return { output: `Error: ${inner.error}`, exitCode: 1, truncated: false };
+      return backend.execute(command, inner);
+    },
+    ...(jobs === undefined
+      ? {}
+      : {
+          jobs: {
+            start: async (command, options = {}) => {
+              const inner = await innerOptions(tree, executor, options);
+              return "error" in inner ? inner : jobs.start(command, inner);
+            },
+            list: () => jobs.list(),
+            read: (id) => jobs.read(id),
+            stop: (id) => jobs.stop(id),
+          },
+        }),
+  };
 }
 
-const refused = (reason: string): ExecuteResponse => ({
-  output: `Error: ${reason}`,
-  exitCode: 1,
-  truncated: false,
-});
+/** The options with the working directory as the executor knows it; it must be one of the executor's. */
+async function innerOptions(
+  tree: Pick<Backend, "ls">,
+  { prefix }: Executor,
+  { cwd, ...rest }: ExecuteOptions,
+): Promise<ExecuteOptions | { error: string; code: BackendErrorCode }> {
+  if (cwd === undefined) return rest;
+  const valid = validatePath(cwd);
+  if (!valid.ok) return valid;
+  if (!isAtOrBelow(valid.path, prefix)) {
+    return commandsRunIn(withSlash(prefix), valid.path);
+  }
+  const { error, code = "io" } = await tree.ls(valid.path, rest.signal ? { signal: rest.signal } : {});
+  return error === undefined ? { ...rest, cwd: stripPrefix(prefix, valid.path) } : { error, code };
+}

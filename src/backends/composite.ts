@@ -24,7 +24,7 @@ import { deleteTree } from "./composite-delete.ts";
 import {
   type CompositeOptions,
   type Executor,
-  executeIn,
+  executionOf,
   executorCapabilities,
   executorOf,
 } from "./composite-execute.ts";
@@ -42,6 +42,7 @@ class TreeBackend implements Backend {
   /** There when the tree has an executor, and absent otherwise. */
   declare readonly id?: string;
   declare readonly execute?: SandboxBackend["execute"];
+  declare readonly jobs?: SandboxBackend["jobs"];
   readonly #tree: MountTree;
   readonly #executor: Executor | undefined;
 
@@ -57,9 +58,7 @@ class TreeBackend implements Backend {
       paths: "virtual",
       ...executorCapabilities(executor),
     };
-    if (executor === undefined) return;
-    this.id = executor.backend.id;
-    this.execute = (command, options) => executeIn(this, executor, command, options);
+    if (executor !== undefined) Object.assign(this, executionOf(this, executor));
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {

@@ -1,24 +1,48 @@
 import { z } from "zod";
-import type { Backend, BackendCapabilities, ExecuteResponse, SandboxBackend } from "../backends/backend.ts";
+import type {
+  Backend,
+  BackendCapabilities,
+  BackgroundJobs,
+  ExecuteResponse,
+  SandboxBackend,
+} from "../backends/backend.ts";
 import { backendError, cancellable, checkPath } from "./call.ts";
 import { displayName, displayText, wellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
+import {
+  type CallPreview,
+  type ToolContext,
+  type ToolResult,
+  type ToolSpec,
+  defineTool,
+  toolError,
+} from "./tool.ts";
 
-const schema = z.strictObject({
+const foreground = z.strictObject({
   command: z.string().describe("Shell command line."),
   timeout: z.number().positive().optional().describe("Seconds after which the command is ended."),
   cwd: z.string().optional().describe("Directory to run in."),
 });
+const withJobs = foreground.extend({
+  background: z
+    .boolean()
+    .optional()
+    .describe("Start the command and go on, without a time limit; the job tool reads and stops it."),
+});
+type Arguments = z.output<typeof withJobs>;
 
 /** Whether commands can run behind this backend, and so whether `execute` is worth offering. */
 export function canExecute(backend: Backend): backend is SandboxBackend {
   return "execute" in backend && typeof backend.execute === "function";
 }
 
-/** Runs a shell command in the foreground. */
-export function executeTool(settings: FileToolSettings): ToolSpec<typeof schema> {
-  return defineTool({
+/** Whether commands can go on in the background behind this backend, and so whether `job` is worth offering. */
+export const jobsOf = (backend: Backend): BackgroundJobs | undefined =>
+  canExecute(backend) ? backend.jobs : undefined;
+
+/** Runs a shell command and waits for it, or starts it in the background. */
+export function executeTool(settings: FileToolSettings): ToolSpec {
+  const spec = {
     name: "execute",
     kind: "execute",
     description: [
@@ -26,15 +50,23 @@ export function executeTool(settings: FileToolSettings): ToolSpec<typeof schema>
       "The command gets no input, so it must not ask for any.",
       "To read, search or change files, use the file tools. Quote paths that contain spaces.",
     ].join(" "),
-    schema,
-    handle: (args, context) =>
+    handle: (args: Arguments, context: ToolContext) =>
       cancellable("execute", context.signal, () => run(args, context, settings.allowedPrefixes)),
-    async preview({ command, cwd }, { backend }) {
-      const where = cwd === undefined ? "" : ` in ${displayName(cwd)}`;
-      const summary = `Run a command${where}${confinement(backend.capabilities?.isolation)}`;
-      return { kind: "command", summary, detail: displayText(command) };
-    },
-  });
+    preview: async (args: Arguments, { backend }: ToolContext): Promise<CallPreview> => ({
+      kind: "command",
+      summary: summaryOf(args, backend),
+      detail: displayText(args.command),
+    }),
+  } as const;
+  return settings.jobs
+    ? defineTool({ ...spec, schema: withJobs })
+    : defineTool({ ...spec, schema: foreground });
+}
+
+function summaryOf({ cwd, background }: Arguments, backend: Backend): string {
+  const what = background === true ? "Start a command in the background" : "Run a command";
+  const where = cwd === undefined ? "" : ` in ${displayName(cwd)}`;
+  return `${what}${where}${confinement(backend.capabilities?.isolation)}`;
 }
 
 /** What keeps a command from the rest of the machine; nothing is said when that is not known. */
@@ -44,7 +76,7 @@ function confinement(isolation: BackendCapabilities["isolation"] | undefined): s
 }
 
 async function run(
-  { command, timeout, cwd }: z.output<typeof schema>,
+  { command, timeout, cwd, background }: Arguments,
   { backend, signal }: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
@@ -56,10 +88,12 @@ async function run(
   }
   const directory = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
   if (directory && !directory.ok) return backendError(directory, cwd ?? "");
+  const place = directory ? { cwd: directory.path } : {};
+  if (background === true) return startJob(backend.jobs, command, place);
   const response = await backend.execute(command, {
     signal,
     ...(timeout === undefined ? {} : { timeout }),
-    ...(directory ? { cwd: directory.path } : {}),
+    ...place,
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
   return {
@@ -69,6 +103,24 @@ async function run(
       truncated: response.truncated,
       timedOut: response.timedOut === true,
     },
+  };
+}
+
+async function startJob(
+  jobs: BackgroundJobs | undefined,
+  command: string,
+  place: { cwd?: string },
+): Promise<ToolResult> {
+  if (jobs === undefined) {
+    return toolError("Background jobs are not available here; run the command without background.", {
+      code: "unsupported",
+    });
+  }
+  const { job, error = "The job could not be started", code } = await jobs.start(command, place);
+  if (job === undefined) return toolError(error, code === undefined ? undefined : { code });
+  return {
+    content: `Started background job ${job.id}\n[Read its output or stop it with the job tool]`,
+    artifact: { job },
   };
 }
 

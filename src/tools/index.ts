@@ -3,6 +3,7 @@ import { editFileTool } from "./edit-file.ts";
 import { executeTool } from "./execute.ts";
 import { globTool } from "./glob.ts";
 import { grepTool } from "./grep.ts";
+import { jobTool } from "./job.ts";
 import { lsTool } from "./ls.ts";
 import { type FileToolName, type FileToolOptions, type FileToolSettings, resolveOptions } from "./options.ts";
 import { readFileTool } from "./read-file.ts";
@@ -19,11 +20,12 @@ const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => 
   grep: grepTool,
   delete: deleteTool,
   execute: executeTool,
+  job: jobTool,
 };
 
 /**
  * The tools that work on the backend of their call. `execute` is among them; it is to be offered where
- * `canExecute` holds for the backend.
+ * `canExecute` holds for the backend, and `job` where that has jobs.
  */
 export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
   const settings = resolveOptions(options);
@@ -37,5 +39,6 @@ export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
 
 function isOn(name: FileToolName, options: FileToolOptions): boolean {
   if (name === "delete" && options.delete !== true) return false;
+  if (name === "job" && options.jobs !== true) return false;
   return options.tools === undefined || options.tools.includes(name);
 }

@@ -6,7 +6,8 @@ export type FileToolName =
   | "glob"
   | "grep"
   | "delete"
-  | "execute";
+  | "execute"
+  | "job";
 
 /** How the file tools of one agent behave. */
 export interface FileToolOptions {
@@ -26,6 +27,8 @@ export interface FileToolOptions {
   tools?: readonly FileToolName[];
   /** Whether `delete` is on. Default false. */
   delete?: boolean;
+  /** Whether `execute` starts background jobs, which `job` lists, reads and stops. Default false. */
+  jobs?: boolean;
   /**
    * Which images, audio, video and PDF files the model takes, by MIME type. Default: all audio, video and PDF,
    * and the image types every model with images reads: PNG, JPEG, GIF and WebP.
@@ -41,6 +44,7 @@ export interface FileToolSettings {
   readonly readLimit: number;
   readonly maxLineChars: number;
   readonly allowedPrefixes: readonly string[] | undefined;
+  readonly jobs: boolean;
   readonly acceptsMedia: (mimeType: string) => boolean;
 }
 
@@ -52,6 +56,7 @@ export function resolveOptions(options: FileToolOptions): FileToolSettings {
     readLimit: options.readLimit ?? 2000,
     maxLineChars: options.maxLineChars ?? 10_000,
     allowedPrefixes: options.allowedPrefixes,
+    jobs: options.jobs ?? false,
     acceptsMedia: options.acceptsMedia ?? ((mimeType) => COMMON_MEDIA.test(mimeType)),
   };
 }

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
+import { isAsleep, uniqueSleep, until } from "../backends/sandbox/support.ts";
 import { openWorld, type HomeOptions } from "../support/harness.ts";
 import { answersOf, play } from "../support/harness-brain.ts";
 import { APPROVE, inWorkspace, person, repeat } from "./support.ts";
@@ -89,6 +90,25 @@ describe.skipIf(!probe.ok)(`commands in the sandbox${whyNot}`, () => {
     const client = await world.connect("v2-modern");
     const { structured } = await client.call("run_deep_agent", TASK);
     expect(structured["answer"]).toMatch(/50000\t50000/);
+  });
+
+  test("a background job can be read by later calls, and ends with the run", async () => {
+    const seconds = uniqueSleep();
+    const world = await openWorld("memory", {
+      env: { DEEPAGENT_APPROVALS_EXECUTE: "unsandboxed" },
+      think: play({
+        "Run commands": [
+          { toolCalls: [run(`echo begun; touch begun; sleep ${seconds}`, { background: true })] },
+          { toolCalls: [run("until [ -e begun ]; do sleep 0.01; done")] },
+          { toolCalls: [{ name: "job", args: { action: "list" } }] },
+          repeat,
+        ],
+      }),
+    });
+    const client = await world.connect("v2-modern");
+    const { structured } = await client.call("run_deep_agent", TASK);
+    expect(structured["answer"]).toMatch(/^job_[0-9a-f]{8}: is running: echo begun/);
+    await until(() => !isAsleep(seconds));
   });
 
   test("a command is over its time", async () => {

@@ -11,6 +11,7 @@ describe("fileTools", () => {
     const six = ["ls", "read_file", "write_file", "edit_file", "glob", "grep"];
     expect(names()).toEqual([...six, "execute"]);
     expect(names({ delete: true })).toEqual([...six, "delete", "execute"]);
+    expect(names({ jobs: true })).toEqual([...six, "execute", "job"]);
   });
 
   test("the allow-list narrows and turns nothing on", () => {
@@ -26,7 +27,7 @@ describe("fileTools", () => {
   });
 
   test("every tool tells the kind of its effect", () => {
-    const all = [...fileTools({ delete: true }), writeTodosTool, taskTool({ subagents: [] })];
+    const all = [...fileTools({ delete: true, jobs: true }), writeTodosTool, taskTool({ subagents: [] })];
     expect(Object.fromEntries(all.map(({ name, kind }) => [name, kind]))).toEqual({
       ls: "read",
       read_file: "read",
@@ -36,6 +37,7 @@ describe("fileTools", () => {
       grep: "read",
       delete: "write",
       execute: "execute",
+      job: "read",
       write_todos: "plan",
       task: "delegate",
     });

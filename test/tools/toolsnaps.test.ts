@@ -16,7 +16,7 @@ const HOW_TO_UPDATE =
 const task = taskTool({
   subagents: [{ name: "general-purpose", description: "Any task of several steps." }],
 });
-const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ delete: true }), task];
+const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ delete: true, jobs: true }), task];
 
 const offered = (tool: ToolSpec) => ({
   name: tool.name,
@@ -25,7 +25,7 @@ const offered = (tool: ToolSpec) => ({
 });
 const sizes = Object.fromEntries(
   tools
-    .filter(({ name }) => name !== "delete") // the nine tools of a default agent with a shell
+    .filter(({ name }) => name !== "delete" && name !== "job") // the nine tools of a default agent with a shell
     .map((tool): [string, number] => [tool.name, JSON.stringify(offered(tool)).length]),
 );
 const sizeTable = { total: Object.values(sizes).reduce((sum, size) => sum + size, 0), ...sizes };

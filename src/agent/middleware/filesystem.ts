@@ -2,6 +2,7 @@ import { ToolMessage } from "@langchain/core/messages";
 import { Command, isCommand } from "@langchain/langgraph";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
+import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
 import { toAgentTool } from "../agent-tool.ts";
@@ -31,8 +32,9 @@ export function filesystemMiddleware(backend: BackendSource, options: Filesystem
     name: "FilesystemMiddleware",
     tools,
     wrapModelCall: async (request, next) => {
-      const executes = "execute" in (await resolve(request.runtime));
-      const offered = executes ? request.tools : request.tools.filter(({ name }) => name !== "execute");
+      const own = await resolve(request.runtime);
+      const isUsable = { execute: canExecute(own), job: jobsOf(own) !== undefined };
+      const offered = request.tools.filter(({ name }) => isUsable[name as keyof typeof isUsable] ?? true); // other names are looked up in vain
       const withTools = { ...request, tools: offered };
       return next(prompt === null ? withTools : appendSystemPrompt(withTools, prompt));
     },

@@ -4,7 +4,7 @@ import { realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { errorMessage } from "../../core/errors.ts";
-import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import type { BackgroundJobs, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import { FilesystemBackend } from "../filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
@@ -51,6 +51,7 @@ const SIZE_LIMITS_SINCE = [0, 8] as const;
  */
 export class BubblewrapBackend extends FilesystemBackend implements SandboxBackend {
   readonly id: string;
+  readonly jobs: BackgroundJobs;
   readonly #executor: ShellExecutor;
 
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
@@ -64,6 +65,7 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
       guarded: false,
       launch: (command, call) => launch(options.bwrap ?? "bwrap", shape, command, call),
     });
+    this.jobs = this.#executor.jobs;
   }
 
   execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {

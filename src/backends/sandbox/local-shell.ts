@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { realpathSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import type { BackgroundJobs, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../filesystem.ts";
 import { validatePath } from "../paths.ts";
@@ -17,6 +17,7 @@ export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions
  */
 export class LocalShellBackend extends FilesystemBackend implements SandboxBackend {
   readonly id: string;
+  readonly jobs: BackgroundJobs;
   readonly #executor: ShellExecutor;
 
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
@@ -35,6 +36,7 @@ export class LocalShellBackend extends FilesystemBackend implements SandboxBacke
         return { file: SHELL, args: ["-c", command], cwd: directory, env: { ...env, ...added } };
       },
     });
+    this.jobs = this.#executor.jobs;
   }
 
   execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {

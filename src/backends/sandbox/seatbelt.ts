@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import type { BackgroundJobs, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import { FilesystemBackend } from "../filesystem.ts";
 import { validatePath } from "../paths.ts";
 import { SYSTEM_PATH } from "./shell-environment.ts";
@@ -66,6 +66,7 @@ const literal = (path: string): string => `"${path.replace(/["\\]/g, "\\$&")}"`;
  */
 export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend {
   readonly id: string;
+  readonly jobs: BackgroundJobs;
   readonly #executor: ShellExecutor;
 
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
@@ -87,6 +88,7 @@ export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend
         return { file: PROGRAM, args, cwd: rootDir, env: { ...env, ...call.env } };
       },
     });
+    this.jobs = this.#executor.jobs;
   }
 
   execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
-import type { ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import type { BackgroundJobs, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import type { BackendFailure } from "../errors.ts";
+import { ProcessJobs } from "./process-jobs.ts";
 import { type ProcessRequest, ProcessRunner } from "./process-runner.ts";
 
 /** Limits of every command; a call may ask for another time limit. */
@@ -29,29 +30,39 @@ export const SHELL: string = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh";
 
 /** Runs command lines as processes of this machine, in whatever way `launch` makes them one. */
 export class ShellExecutor {
+  readonly jobs: BackgroundJobs;
   readonly #options: ShellExecutorOptions;
   readonly #runner: ProcessRunner;
 
   constructor(options: ShellExecutorOptions) {
     this.#options = options;
     this.#runner = new ProcessRunner({ guarded: options.guarded });
+    this.jobs = new ProcessJobs((command, call) => {
+      const launch = this.#launch(command, call);
+      return "error" in launch
+        ? launch
+        : this.#runner.start({ ...launch, maxOutputBytes: this.#outputBytes });
+    });
   }
 
   async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
     const launch = this.#launch(command, options);
     if ("error" in launch) return { output: `Error: ${launch.error}`, exitCode: 1, truncated: false };
-    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = this.#options;
     const { signal } = options;
     const onOutput = (chunk: string): void => options.onOutput?.(chunk);
     return this.#runner.run(
-      { ...launch, maxOutputBytes, onOutput },
+      { ...launch, maxOutputBytes: this.#outputBytes, onOutput },
       { timeout: this.#timeout(options.timeout), ...(signal === undefined ? {} : { signal }) },
     );
   }
 
-  /** Ends every command that runs, and what commands left behind. */
+  /** Ends every command that runs, background jobs, and what commands left behind. */
   close(): Promise<void> {
     return this.#runner.close();
+  }
+
+  get #outputBytes(): number {
+    return this.#options.maxOutputBytes ?? DEFAULT_OUTPUT_BYTES;
   }
 
   #launch(command: string, options: ExecuteOptions): Launch | BackendFailure {
