@@ -1,62 +1,166 @@
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
+import type { Clock } from "../core/clock.ts";
+import type { Logger } from "../core/logger.ts";
+import { openDatabase, type Database } from "../storage/database.ts";
+import { migrate, type Migration } from "../storage/migrations.ts";
 
-export interface EventStoreLimits {
-  /** Default 1000. */
+export interface EventStoreOptions {
+  /** `:memory:` keeps the events until the process ends. */
+  file: string;
+  clock: Clock;
+  logger: Logger;
+  /** Events kept of one session. Default 1000. */
   events?: number;
-  /** Total length of the serialised messages. Default 4 Mi characters. */
+  /** Characters of serialised messages kept of one session. Default 4 Mi. */
   characters?: number;
+  /** The same of all sessions together. Default 256 Mi. */
+  totalCharacters?: number;
+  /** Milliseconds for which an event is kept. Default one day. */
+  keepMs?: number;
 }
 
-interface StoredEvent {
+export interface SentEvent {
   id: string;
-  streamId: string;
   message: JSONRPCMessage;
-  size: number;
 }
+
+const DAY_MS = 86_400_000;
+
+const MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "events",
+    up: (database) =>
+      void database.exec(`
+        CREATE TABLE stream_events (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          session TEXT NOT NULL,
+          owner TEXT NOT NULL,
+          stream TEXT NOT NULL,
+          message TEXT NOT NULL,
+          size INTEGER NOT NULL,
+          time INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX stream_events_of_session ON stream_events (session, id);
+        CREATE INDEX stream_events_by_time ON stream_events (time);`),
+  },
+];
 
 /**
- * What one session sent, kept in memory so that a client whose stream broke gets the rest by GET with
- * `Last-Event-ID`. The oldest events are dropped first: beyond 1000 events or 4 Mi characters, and
- * with the session itself. A client that asks from a dropped event is refused instead of being given
- * a stream with a hole; the run is still there for `check_deep_agent`.
+ * What 2025-era sessions sent, so that a client whose stream broke gets the rest by GET with
+ * `Last-Event-ID`, also from the next process after a restart. The oldest events are dropped first, when
+ * there are too many or they are too old. A client that asks from a dropped event is refused instead of
+ * being given a stream with a hole; the run is still there for `check_deep_agent`.
  */
-export function createEventStore(limits: EventStoreLimits = {}): EventStore {
-  const { events: maxEvents = 1000, characters: maxCharacters = 4 * 1024 * 1024 } = limits;
-  const kept: StoredEvent[] = [];
-  let characters = 0;
-  let sequence = 0;
+export class SessionEvents {
+  readonly #options: Required<EventStoreOptions>;
+  readonly #database: Database;
+  #lost = 0;
 
-  const trim = (): void => {
-    while (kept.length > 1 && (kept.length > maxEvents || characters > maxCharacters)) {
-      characters -= kept.shift()?.size ?? 0;
-    }
-  };
-  const indexOf = (id: string): number => kept.findIndex((event) => event.id === id);
+  constructor(options: EventStoreOptions) {
+    this.#options = {
+      events: 1000,
+      characters: 4 * 1024 * 1024,
+      totalCharacters: 256 * 1024 * 1024,
+      keepMs: DAY_MS,
+      ...options,
+    };
+    this.#database = openDatabase(options.file, { synchronous: "NORMAL" });
+    migrate(this.#database, "streams", MIGRATIONS);
+  }
 
-  return {
-    storeEvent: (streamId, message) => {
-      sequence += 1;
-      const event = { id: String(sequence), streamId, message, size: JSON.stringify(message).length };
-      kept.push(event);
-      characters += event.size;
-      trim();
-      return Promise.resolve(event.id);
-    },
-    getStreamIdForEventId: (id) => Promise.resolve(kept[indexOf(id)]?.streamId),
-    replayEventsAfter: async (id, { send }) => {
-      const index = indexOf(id);
-      const last = kept[index];
-      if (last === undefined) throw new Error(`event ${id} is no longer kept`);
-      for (const event of kept.slice(index + 1)) {
-        if (event.streamId === last.streamId && !isPriming(event.message))
-          await send(event.id, event.message);
+  /** For the transport of one session. An event that cannot be stored is sent all the same. */
+  of(session: string, owner: string): EventStore {
+    const store = this.#storeFor(session, owner);
+    return {
+      storeEvent: async (stream, message) => {
+        try {
+          return store(stream, JSON.stringify(message));
+        } catch (error) {
+          this.#options.logger.warn("http.event_not_stored", { error });
+          this.#lost += 1;
+          return `lost-${this.#lost}`;
+        }
+      },
+      getStreamIdForEventId: async (id) => this.#streamOf(session, owner, id),
+      replayEventsAfter: async (id, { send }) => {
+        const stream = this.#streamOf(session, owner, id);
+        if (stream === undefined) throw new Error(`event ${id} is no longer kept`);
+        for (const event of this.after(session, owner, id)) await send(event.id, event.message);
+        return stream;
+      },
+    };
+  }
+
+  /** What was sent after the event `id` on the same stream of the owner's session; empty when that is unknown. */
+  after(session: string, owner: string, id: string): SentEvent[] {
+    const stream = this.#streamOf(session, owner, id);
+    if (stream === undefined) return [];
+    const rows = this.#database.prepare<[string, string, number], { id: number; message: string }>(
+      // The transport stores an empty message to obtain the id that opens a stream; it is not for clients.
+      "SELECT id, message FROM stream_events WHERE session = ? AND stream = ? AND id > ? AND message <> '{}' ORDER BY id",
+    );
+    return rows.all(session, stream, Number(id)).map((row) => {
+      const message = JSON.parse(row.message) as JSONRPCMessage; // as it was stored by `of`
+      return { id: String(row.id), message };
+    });
+  }
+
+  /** The session is over for good: its client ended it, or it was idle for too long. */
+  forget(session: string): void {
+    this.#database.prepare("DELETE FROM stream_events WHERE session = ?").run(session);
+  }
+
+  expire(): void {
+    const { clock, keepMs, totalCharacters } = this.#options;
+    this.#database.prepare("DELETE FROM stream_events WHERE time <= ?").run(clock() - keepMs);
+    trim(this.#database, totalCharacters);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */
+  #storeFor(session: string, owner: string): (stream: string, message: string) => string {
+    const { clock, events, characters } = this.#options;
+    const insert = this.#database.prepare(
+      "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
+    );
+    const drop = this.#database.prepare("DELETE FROM stream_events WHERE session = ? AND id <= ?");
+    // A session is continued by the process that opened it only, so what it has stored is known here.
+    const kept: { id: number; size: number }[] = [];
+    let size = 0;
+    return (stream, message) => {
+      const inserted = insert.run(session, owner, stream, message, message.length, clock());
+      const id = Number(inserted.lastInsertRowid);
+      kept.push({ id, size: message.length });
+      size += message.length;
+      let dropped: { id: number; size: number } | undefined;
+      while (kept.length > 1 && (kept.length > events || size > characters)) {
+        dropped = kept.shift();
+        size -= dropped?.size ?? 0;
       }
-      return last.streamId;
-    },
-  };
+      if (dropped !== undefined) drop.run(session, dropped.id);
+      return String(id);
+    };
+  }
+
+  #streamOf(session: string, owner: string, id: string): string | undefined {
+    if (!/^\d{1,15}$/.test(id)) return undefined;
+    const stream = this.#database.prepare<[number, string, string], string>(
+      "SELECT stream FROM stream_events WHERE id = ? AND session = ? AND owner = ?",
+    );
+    return stream.pluck().get(Number(id), session, owner);
+  }
 }
 
-/** The transport stores an empty message to obtain the id that opens a stream; it is not for clients. */
-function isPriming(message: JSONRPCMessage): boolean {
-  return Object.keys(message).length === 0;
+/** Drops the oldest events of all sessions until the rest is within the limit. */
+function trim(database: Database, characters: number): void {
+  const first = database.prepare<[number], number | null>(
+    `SELECT max(id) FROM (SELECT id, sum(size) OVER (ORDER BY id DESC) AS kept FROM stream_events) WHERE kept > ?`,
+  );
+  const newestDropped = first.pluck().get(characters) ?? null;
+  if (newestDropped === null) return;
+  database.prepare("DELETE FROM stream_events WHERE id <= ?").run(newestDropped);
 }

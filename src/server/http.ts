@@ -7,6 +7,7 @@ import type { RunStatistics } from "../runs/statistics.ts";
 import type { Authenticator } from "./auth.ts";
 import { createRequestGuard, inUrl, isLoopback, requireLoopback, unbracket } from "./host-guard.ts";
 import { sendError } from "./http-body.ts";
+import { SessionEvents } from "./http-event-store.ts";
 import { RequestCounter } from "./http-metrics.ts";
 import { ModernHandlers } from "./http-modern.ts";
 import { Operations } from "./http-operations.ts";
@@ -34,6 +35,8 @@ export interface HttpOptions {
   statistics?: () => Promise<RunStatistics>;
   /** Requests that a principal may make in a minute; one more gets 429. Default 1200. */
   requestsPerMinute?: number;
+  /** Database of what sessions sent, for streams that are resumed. Absent: kept in memory. */
+  eventFile?: string;
   /** Sessions of 2025-era clients at one time. Default 200. */
   maxSessions?: number;
   /** Those of one principal. Default 50. */
@@ -63,8 +66,10 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   if (authenticator === undefined) requireLoopback(options.host);
   const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
   const modern = new ModernHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
+  const events = new SessionEvents({ file: options.eventFile ?? ":memory:", clock, logger });
   const sessions = new Sessions({
     factory,
+    events,
     logger,
     clock,
     limit: options.maxSessions ?? 200,
@@ -91,7 +96,10 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       sendError(response, 500, -32603, "Internal server error");
     });
   });
-  const port = await listen(server, options);
+  const port = await listen(server, options).catch((error: unknown) => {
+    events.close();
+    throw error;
+  });
   const expiry = setInterval(() => {
     sessions.expire().catch((error: unknown) => logger.warn("http.expiry_failed", { error }));
   }, EXPIRY_INTERVAL_MS).unref();
@@ -109,6 +117,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       await closed;
       clearInterval(idle);
       clearTimeout(cut);
+      events.close();
     },
   };
 }

@@ -5,13 +5,15 @@ import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { ownerOf } from "./auth.ts";
-import { createEventStore } from "./http-event-store.ts";
+import type { SessionEvents } from "./http-event-store.ts";
 import { sendError } from "./http-body.ts";
 import type { AuthenticatedRequest } from "./http-modern.ts";
 
 export interface SessionOptions {
   factory: McpServerFactory;
   logger: Logger;
+  /** What sessions sent; whoever made it closes it. */
+  events: SessionEvents;
   clock: Clock;
   /** Sessions at one time; when it is reached, the one idle for longest makes room. */
   limit: number;
@@ -39,6 +41,7 @@ export class Sessions {
   readonly #sessions = new Map<string, Session>();
   /** Owners of the sessions that are being opened. */
   readonly #opening: string[] = [];
+  #closing = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -60,11 +63,32 @@ export class Sessions {
   ): Promise<void> {
     const session = this.#sessions.get(id);
     if (session === undefined || session.owner !== ownerOf(request.auth)) {
+      if (this.#sendRest(id, request, response)) return;
       sendError(response, 404, -32001, "Session not found");
       return;
     }
     this.#track(session, response);
     await session.transport.handleRequest(request, response, body);
+  }
+
+  /**
+   * Of a session that ended with an earlier process the rest of a broken stream is left. When that has been
+   * sent, the client finds out that it has to initialise again.
+   */
+  #sendRest(id: string, request: AuthenticatedRequest, response: ServerResponse): boolean {
+    const last = request.headers["last-event-id"];
+    if (request.method !== "GET" || typeof last !== "string" || this.#sessions.has(id)) return false;
+    const rest = this.#options.events.after(id, ownerOf(request.auth), last);
+    if (rest.length === 0) return false;
+    response.writeHead(200, {
+      "content-type": "text/event-stream",
+      "cache-control": "no-cache, no-transform",
+    });
+    for (const event of rest) {
+      response.write(`event: message\nid: ${event.id}\ndata: ${JSON.stringify(event.message)}\n\n`);
+    }
+    response.end();
+    return true;
   }
 
   /** Serves `initialize`: opens a session, unless the request turns out to be malformed. */
@@ -92,24 +116,29 @@ export class Sessions {
       (session) => session.open === 0 && session.lastUsed <= oldest,
     );
     await Promise.all(expired.map((session) => session.close()));
+    this.#options.events.expire();
   }
 
+  /** Ends all sessions. What they sent stays, for clients that come back to the next process. */
   async close(): Promise<void> {
+    this.#closing = true;
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
   }
 
   async #create(auth: AuthInfo | undefined): Promise<Session> {
     const { factory, keepAliveMs, clock } = this.#options;
     const mcp = await factory({ era: "legacy", ...(auth === undefined ? {} : { authInfo: auth }) });
+    const owner = ownerOf(auth);
+    const id = randomUUID();
     const transport = new NodeStreamableHTTPServerTransport({
-      sessionIdGenerator: randomUUID,
+      sessionIdGenerator: () => id,
       keepAliveMs,
       retryInterval: 1000,
-      eventStore: createEventStore(),
-      onsessioninitialized: (id) => void this.#sessions.set(id, session),
+      eventStore: this.#options.events.of(id, owner),
+      onsessioninitialized: () => void this.#sessions.set(id, session),
     });
     const session: Session = {
-      owner: ownerOf(auth),
+      owner,
       transport,
       close: () => mcp.close(),
       open: 0,
@@ -121,7 +150,8 @@ export class Sessions {
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     transport.onclose = () => {
       closed?.();
-      if (transport.sessionId !== undefined) this.#sessions.delete(transport.sessionId);
+      this.#sessions.delete(id);
+      if (!this.#closing) this.#options.events.forget(id);
     };
     return session;
   }

@@ -5,6 +5,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { McpServer } from "@modelcontextprotocol/server";
 import { afterEach, expect, test } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
+import { SessionEvents } from "../../src/server/http-event-store.ts";
 import { readJsonBody } from "../../src/server/http-body.ts";
 import { Sessions } from "../../src/server/sessions.ts";
 
@@ -15,12 +16,15 @@ afterEach(async () => {
 
 test("a session expires when it was idle for long enough, not while a stream is open", async () => {
   let now = 0;
+  const events = new SessionEvents({ file: ":memory:", clock: () => now, logger: silentLogger });
+  cleanups.push(() => events.close());
   const sessions = new Sessions({
     factory: () => new McpServer({ name: "fixture", version: "1" }, { capabilities: { tools: {} } }),
     logger: silentLogger,
     clock: () => now,
     limit: 10,
     limitPerOwner: 10,
+    events,
     idleMs: 1000,
     keepAliveMs: 0,
   });

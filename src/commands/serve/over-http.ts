@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Config } from "../../config/schema.ts";
 import type { Logger } from "../../core/logger.ts";
 import { tokenVerifier } from "../../server/auth-tokens.ts";
@@ -12,7 +13,7 @@ const CLOSE_MS = 850;
 
 /** Listens until a signal comes; then parks what runs and releases everything. */
 export async function serveOverHttp(
-  { http }: Config,
+  { http, dataDir }: Config,
   parts: ServerParts,
   listening: (url: string) => void,
 ): Promise<void> {
@@ -25,6 +26,7 @@ export async function serveOverHttp(
     factory: createServerFactory(deps),
     changes,
     logger,
+    eventFile: join(dataDir, "streams.db"),
     statistics: async () => (await deps.runs()).statistics(),
   });
   process.stderr.write(`Serving MCP at ${server.url}\n`);
