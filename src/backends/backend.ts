@@ -7,6 +7,8 @@
  * text has no `Error: ` prefix, which the tool layer adds once.
  */
 
+import type { BackgroundJobs } from "./background-jobs.ts";
+
 export type MaybePromise<T> = T | Promise<T>;
 
 /** Stable reason of a failure. Programs branch on it, never on the text. */
@@ -255,33 +257,6 @@ export interface SandboxBackend extends Backend {
   /** Commands that go on while others run; absent where there are none. */
   readonly jobs?: BackgroundJobs;
   execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
-}
-
-/** A command that was started in the background. */
-export interface JobInfo {
-  id: string;
-  command: string;
-  /** ISO 8601. */
-  startedAt: string;
-  /** Absent while it runs; `null` when it could not be started. */
-  exitCode?: number | null;
-}
-
-export interface JobResult extends Failure {
-  job?: JobInfo;
-  /** Standard output and standard error so far. */
-  output?: string;
-  truncated?: boolean;
-}
-
-/** Background jobs end with the backend. An unknown id fails with `not_found`. */
-export interface BackgroundJobs {
-  start(command: string, options?: Pick<ExecuteOptions, "cwd" | "env">): MaybePromise<JobResult>;
-  /** In the order in which they were started. */
-  list(): MaybePromise<JobInfo[]>;
-  read(id: string): MaybePromise<JobResult>;
-  /** Ends a job with everything it started, and gives its last state. */
-  stop(id: string): MaybePromise<JobResult>;
 }
 
 /** Files of the running thread, as one tool call sees them: checkpointed state plus this step's changes. */

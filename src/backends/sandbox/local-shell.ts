@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { realpathSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { BackgroundJobs, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import type { BackgroundJobs } from "../background-jobs.ts";
 import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../filesystem.ts";
 import { validatePath } from "../paths.ts";

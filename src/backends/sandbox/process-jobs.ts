@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
-import type { BackgroundJobs, ExecuteOptions, JobInfo, JobResult } from "../backend.ts";
+import type { ExecuteOptions } from "../backend.ts";
+import type { BackgroundJobs, JobInfo, JobResult } from "../background-jobs.ts";
 import type { BackendFailure } from "../errors.ts";
 import { outputText, type ProcessEnd, type RunningProcess } from "./process-runner.ts";
 
@@ -38,10 +39,7 @@ export class ProcessJobs implements BackgroundJobs {
     const id = `job_${randomBytes(4).toString("hex")}`;
     const info: JobInfo = { id, command, startedAt: isoTime(this.#clock()) };
     this.#jobs.set(id, { info, process });
-    void process.ended.then((end) => {
-      info.exitCode = end.exitCode;
-      noteFailure(process, end);
-    });
+    void process.ended.then((end) => noteEnd({ info, process }, end));
     return { job: { ...info } };
   }
 
@@ -69,7 +67,8 @@ const stateOf = ({ info, process }: Job): JobResult => ({
   truncated: process.output.truncated,
 });
 
-function noteFailure({ output }: RunningProcess, end: ProcessEnd): void {
+function noteEnd({ info, process: { output } }: Job, end: ProcessEnd): void {
+  info.exitCode = end.exitCode;
   if (!("failure" in end)) return;
   output.add("stdout", Buffer.from(`Error: The command could not be started: ${end.failure}`));
   output.finish();
