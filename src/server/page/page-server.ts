@@ -27,6 +27,7 @@ export interface PageServer {
 }
 
 const HOST = "127.0.0.1";
+const CUT_INTERVAL_MS = 20;
 /** Browsers that may follow runs at one time. */
 const MAX_UPDATES = 64;
 
@@ -48,10 +49,12 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
     link: (grant) => `http://${pages.host}/open?token=${pages.tokens.mint(grant)}`,
     close: async () => {
       pages.stop.abort();
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      });
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      // Browsers connect ahead of need: what was being accepted just now has to go too.
+      const cut = setInterval(() => server.closeAllConnections(), CUT_INTERVAL_MS);
+      await closed;
+      clearInterval(cut);
     },
   };
 }
