@@ -109,11 +109,14 @@ async function* streamGraph(
   agent: Agent,
   input: GraphInput,
   open: Map<string, PendingInterrupt>,
-  { threadId, signal, effects, inbox }: StreamOptions,
+  { threadId, runId, signal, effects, inbox }: StreamOptions,
 ): AsyncGenerator<AgentEvent> {
   try {
     const stream = await agent.graph.stream(input, {
       configurable: { thread_id: threadId, ...withEffectLog(effects), ...withInbox(inbox) },
+      // What traces are found by; checkpoints keep it too, so it is short.
+      tags: ["deepagent-mcp"],
+      metadata: { run: runId },
       streamMode: ["custom", "updates"],
       subgraphs: true,
       durability: "sync",

@@ -1,0 +1,82 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { play } from "../../support/harness-brain.ts";
+import { openWorld } from "../../support/harness.ts";
+
+interface Traced {
+  name: string;
+  run_type: string;
+  tags?: string[];
+  extra?: { metadata?: Record<string, unknown> };
+}
+
+/** Stands in for LangSmith: keeps every request, and takes traces as plain JSON. */
+async function traceServer() {
+  const requests: string[] = [];
+  const traced: Traced[] = [];
+  const server = createServer((request, response) => {
+    requests.push(`${request.method} ${request.url}`);
+    const pieces: Buffer[] = [];
+    request.on("data", (piece: Buffer) => void pieces.push(piece));
+    request.on("end", () => {
+      const body = Buffer.concat(pieces).toString("utf8");
+      if (request.url === "/runs/batch") traced.push(...(JSON.parse(body) as { post: Traced[] }).post);
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end('{"batch_ingest_config":{"use_multipart_endpoint":false}}');
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  return { url: `http://127.0.0.1:${port}`, requests, traced };
+}
+
+const think = play({
+  whole: [
+    {
+      toolCalls: [
+        { id: "c1", name: "task", args: { description: "the part", subagent_type: "general-purpose" } },
+      ],
+    },
+    { text: "end" },
+  ],
+  part: [{ toolCalls: [{ id: "c2", name: "ls", args: {} }] }, { text: "done" }],
+});
+
+/** Has one run made with these variables besides the usual ones. */
+async function traceRun(env: Record<string, string>) {
+  const world = await openWorld("stdio", { think, env });
+  const client = await world.connect("v2-legacy");
+  const { structured } = await client.call("run_deep_agent", { task: "the whole" });
+  expect(structured["status"]).toBe("completed");
+  return { run: String(structured["run_id"]), close: () => client.close() };
+}
+
+it("hears of runs by name, thread and tag when its variables are set", async () => {
+  const tracing = await traceServer();
+  const { run } = await traceRun({
+    LANGSMITH_TRACING: "true",
+    LANGSMITH_API_KEY: "key",
+    LANGSMITH_ENDPOINT: tracing.url,
+  });
+  const named = (name: string) => tracing.traced.filter((trace) => trace.name === name);
+  await vi.waitUntil(() => named("ChatAnthropic").length === 4, { timeout: 20_000 });
+  const [agent] = named("deepagent");
+  const [subagent] = named("general-purpose");
+  const thread = agent?.extra?.metadata?.["thread_id"];
+  expect(thread).toMatch(/^thr_/);
+  for (const trace of [agent, subagent, ...named("ChatAnthropic")]) {
+    expect(trace?.tags).toContain("deepagent-mcp");
+    expect(trace?.extra?.metadata).toMatchObject({ thread_id: thread, run });
+  }
+});
+
+it("hears nothing when tracing is not switched on", async () => {
+  const tracing = await traceServer();
+  const { close } = await traceRun({ LANGSMITH_API_KEY: "key", LANGSMITH_ENDPOINT: tracing.url });
+  await close();
+  expect(tracing.requests).toEqual([]);
+});
