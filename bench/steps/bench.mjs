@@ -70,9 +70,13 @@ const rows = [
     (values) => messageBytes(values) + fileBytes(values),
   ),
 ];
-console.log("| run | first ten steps (ms each) | last ten | last / first | on disk (MB) | on disk / payload |");
+console.log(
+  "| run | first ten steps (ms each) | last ten | last / first | on disk (MB) | on disk / payload |",
+);
 console.log("|---|---|---|---|---|---|");
 for (const row of rows) {
-  const cells = [row.first, row.last, row.ratio, row.megabytes, row.perPayload].map((value) => value.toFixed(2));
+  const cells = [row.first, row.last, row.ratio, row.megabytes, row.perPayload].map((value) =>
+    value.toFixed(2),
+  );
   console.log(`| ${row.name} | ${cells.join(" | ")} |`);
 }
