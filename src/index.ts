@@ -4,6 +4,7 @@
 export { createDeepAgent } from "./agent/create-deep-agent.ts";
 export type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
 export type { AgentLimits, ModelPrice, StopReason } from "./agent/limits/limits.ts";
+export type { FilesystemPermission } from "./agent/permissions.ts";
 export type { JsonSchemaFormat, ResponseFormat } from "./agent/structured.ts";
 export type { TypedDeepAgent } from "./agent/typed.ts";
 export type { ToolFunction, ToolInput } from "./agent/agent-tool.ts";

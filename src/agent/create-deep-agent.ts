@@ -12,6 +12,7 @@ import { buildGraph } from "./graph.ts";
 import { LazyModel } from "./lazy-model.ts";
 import { gatesAnything, mainStack, subagentStack } from "./stack.ts";
 import { joinSystem, type Middleware } from "./middleware/middleware.ts";
+import { Permissions } from "./permissions.ts";
 import type { EditCheck } from "./pending.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 import { BASE_PROMPT, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
@@ -50,8 +51,10 @@ export function createDeepAgent<
 export function assembleDeepAgent(params: DeepAgentParams): DeepAgent {
   const runner = subagentRunner(subagentSpecs(params), params, params.limits?.subagentDepth ?? 1);
   const model = new LazyModel(params.model);
-  const stack = mainStack(withMedia(params, model), runner?.subagents ?? []);
-  return assemble(params, stack, runner, { nested: false, model, prompt: params.systemPrompt });
+  const permissions = Permissions.of([params.permissions]);
+  const own = withPermissions(params, permissions);
+  const stack = mainStack(withMedia(own, model), runner?.subagents ?? []);
+  return assemble(own, stack, runner, { nested: false, model, prompt: params.systemPrompt, permissions });
 }
 
 /** Subagents that may delegate `depth - 1` levels further; those of one level are built once. */
@@ -66,11 +69,23 @@ function subagentRunner(
   return new SubagentRunner(built, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL);
 }
 
+interface AgentRole {
+  nested: boolean;
+  model: LazyModel;
+  prompt: string | SystemMessage | undefined;
+  permissions: Permissions | undefined;
+}
+
+/** With rules for paths, the file tools work on what may be seen. */
+function withPermissions(params: DeepAgentParams, permissions: Permissions | undefined): DeepAgentParams {
+  return permissions ? { ...params, backend: permissions.over(params.backend ?? StateBackend) } : params;
+}
+
 function assemble(
   params: DeepAgentParams,
   middleware: readonly Middleware[],
   subagents: SubagentRunner | undefined,
-  role: { nested: boolean; model: LazyModel; prompt: string | SystemMessage | undefined },
+  role: AgentRole,
 ): DeepAgent {
   const tools = collectTools(middleware, params);
   const channels = collectChannels(params, middleware, role.nested);
@@ -83,6 +98,7 @@ function assemble(
     backend: params.backend ?? StateBackend,
     subagents,
     structured: params.responseFormat && new StructuredResponse(params.responseFormat),
+    permissions: role.permissions,
     limits: params.limits ?? {},
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
@@ -120,7 +136,7 @@ function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
 
 function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
   const { checkpointer } = params;
-  if (!gatesAnything(params.interruptOn)) return checkpointer;
+  if (!gatesAnything(params.interruptOn) && !asksForPaths(params)) return checkpointer;
   if (checkpointer === false) {
     throw new ConfigurationError(
       "CHECKPOINTER_REQUIRED",
@@ -134,6 +150,12 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
   });
   return new MemorySaver();
 }
+
+const asksForPaths = ({ permissions, subagents }: DeepAgentParams): boolean =>
+  [
+    permissions,
+    ...(subagents ?? []).map((spec) => ("permissions" in spec ? spec.permissions : undefined)),
+  ].some((list) => list?.some(({ mode }) => mode === "interrupt"));
 
 function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {
   const tools = new Map<string, AgentTool>();
@@ -211,7 +233,14 @@ function buildSubagent(
     interruptOn,
   };
   const model = new LazyModel(own.model);
-  const stack = subagentStack(spec, withMedia(own, model), below?.subagents ?? []);
-  const { graph } = assemble(own, stack, below, { nested: true, model, prompt: spec.systemPrompt });
+  const permissions = Permissions.of([params.permissions, spec.permissions]);
+  const visible = withPermissions(own, permissions);
+  const stack = subagentStack(spec, withMedia(visible, model), below?.subagents ?? []);
+  const { graph } = assemble(visible, stack, below, {
+    nested: true,
+    model,
+    prompt: spec.systemPrompt,
+    permissions,
+  });
   return { name, description, runnable: graph, layered: true };
 }

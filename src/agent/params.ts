@@ -10,6 +10,7 @@ import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 import type { SummarizationOptions } from "./middleware/summarization.ts";
 import type { AgentMiddleware } from "./middleware/middleware.ts";
+import type { FilesystemPermission } from "./permissions.ts";
 import type { ResponseFormat } from "./structured.ts";
 import type { SubagentRunnable } from "./subagents.ts";
 
@@ -30,6 +31,8 @@ export interface SubAgent {
   interruptOn?: InterruptOn | false;
   /** The form of its report, which reaches the delegating agent as JSON. */
   responseFormat?: ResponseFormat;
+  /** Added to the agent's own rules: a call must pass both. */
+  permissions?: readonly FilesystemPermission[];
 }
 
 /** A subagent that exists already, used as it is; it inherits nothing. */
@@ -83,6 +86,8 @@ export interface DeepAgentParams<
   /** Planning with `write_todos`. Default true. */
   todos?: boolean;
   filesystem?: FilesystemOptions;
+  /** Rules for the paths that file tools may use. Commands cannot be held to them and are not offered then. */
+  permissions?: readonly FilesystemPermission[];
   /** The subagent that is always there. Default true. */
   generalPurpose?: boolean | { description?: string; systemPrompt?: string };
   limits?: AgentLimits;

@@ -44,7 +44,7 @@ type Outcome = ToolMessage | Command;
 export function createToolNode(
   parts: AgentParts,
 ): (task: ToolTask, config: RunnableConfig) => Promise<Outcome> {
-  const gates = parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []));
+  const gates = [...pathGates(parts), ...parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []))];
   return async ({ callId }, config) => {
     await restoreStepFiles(config);
     const state = readState(config, parts.channels);
@@ -79,6 +79,17 @@ export function createToolNode(
     await effects.finish(outcome);
     return finish(parts, approved, outcome, config);
   };
+}
+
+/** Rules for paths may ask a person. */
+function pathGates({ permissions, tools }: AgentParts): ToolGate[] {
+  if (!permissions) return [];
+  return [
+    async ({ toolCall: { name, args } }) => {
+      const tool = tools.get(name);
+      return tool && permissions.gate(tool, args);
+    },
+  ];
 }
 
 function findCall(messages: readonly BaseMessage[], callId: string): { made: ToolCall; messageId: string } {
@@ -121,6 +132,8 @@ function checkCall(parts: AgentParts, toolCall: ToolCall): CheckedCall {
   }
   const checked = tool.validate(toolCall.args);
   if (!checked.ok) return { invalid: toolError(checked.message) };
+  const denial = parts.permissions?.denial(tool, checked.args);
+  if (denial !== undefined) return { invalid: toolError(denial) };
   return { toolCall: { ...toolCall, args: checked.args }, tool };
 }
 
