@@ -43,6 +43,8 @@ export function serverParts({ config, env, version, logger, page = false }: Serv
     clock: systemClock,
     runs,
     stateKey,
+    previousStateKey: async () =>
+      (await import("../server/state-key.ts")).loadPreviousStateKey(config.dataDir),
     principalOf,
     changes,
     ...((config.page ?? page) ? { page: links } : {}),

@@ -21,6 +21,8 @@ export interface ServerDeps {
   runs: () => Promise<RunService>;
   /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */
   stateKey: () => Promise<Uint8Array>;
+  /** The secret before it, while what it signed may still be valid. */
+  previousStateKey?: () => Promise<Uint8Array | undefined>;
   /**
    * Whose request it is, by what was verified about it (nothing on stdio). Never by what the client says
    * about itself.

@@ -1,9 +1,11 @@
+import { createHash } from "node:crypto";
 import {
   createRequestStateCodec,
   type RequestStateCodec,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import { errorMessage } from "../core/errors.ts";
 import type { ServerDeps } from "./deps.ts";
 
 /** How long a person may take; an approval itself never expires. */
@@ -38,24 +40,63 @@ export interface StateCodec {
   verify: (state: string, context: ServerContext) => Promise<ApprovalState>;
 }
 
-/** The key is read when the first state is made or checked. */
-export function createStateCodec(deps: Pick<ServerDeps, "stateKey" | "principalOf">): StateCodec {
-  let codec: Promise<RequestStateCodec<ApprovalState>> | undefined;
-  const loaded = (): Promise<RequestStateCodec<ApprovalState>> => {
-    codec ??= deps.stateKey().then(
-      (key) =>
-        createRequestStateCodec<ApprovalState>({ key, ttlSeconds: TTL_SECONDS, bind: bindingOf(deps) }),
-      (error: unknown) => {
-        codec = undefined;
-        throw error;
-      },
-    );
-    return codec;
+type CodecDeps = Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf" | "logger">;
+
+/**
+ * Signs with the current key and accepts what the previous one signed. Keys are read for every state, because
+ * any process may have replaced them. Refused and repeated states are logged: clients do not send them.
+ */
+export function createStateCodec(deps: CodecDeps): StateCodec {
+  const bind = bindingOf(deps);
+  const codecOf = (key: Uint8Array): RequestStateCodec<ApprovalState> =>
+    createRequestStateCodec<ApprovalState>({ key, ttlSeconds: TTL_SECONDS, bind });
+  const seen = new SeenStates();
+
+  const verify = async (state: string, context: ServerContext): Promise<ApprovalState> => {
+    try {
+      return await codecOf(await deps.stateKey()).verify(state, context);
+    } catch (error) {
+      const previous = await deps.previousStateKey?.();
+      if (previous === undefined || errorMessage(error) !== WRONG_SIGNATURE) throw error;
+      return codecOf(previous).verify(state, context);
+    }
   };
   return {
-    mint: async (state, context) => (await loaded()).mint(state, context),
-    verify: async (state, context) => ApprovalState.parse(await (await loaded()).verify(state, context)),
+    mint: async (state, context) => codecOf(await deps.stateKey()).mint(state, context),
+    verify: async (state, context) => {
+      const facts = { principal: deps.principalOf(context.http?.authInfo), method: context.mcpReq.method };
+      const verified = await verify(state, context).catch((error: unknown) => {
+        deps.logger.warn("state.refused", { ...facts, reason: errorMessage(error) });
+        throw error;
+      });
+      const parsed = ApprovalState.parse(verified);
+      if (seen.add(state)) deps.logger.warn("state.replayed", { ...facts, runId: parsed.run });
+      return parsed;
+    },
   };
+}
+
+/** What the codec of the SDK says when the signature is not of its key. */
+const WRONG_SIGNATURE = "mac";
+const REMEMBERED_STATES = 10_000;
+
+/** The states that came back lately. Sending one again does no harm: the approval's row decides. */
+class SeenStates {
+  readonly #hashes = new Set<string>();
+
+  /** Whether it was there before. */
+  add(state: string): boolean {
+    const hash = createHash("sha256").update(state).digest("base64");
+    if (this.#hashes.has(hash)) return true;
+    this.#hashes.add(hash);
+    if (this.#hashes.size > REMEMBERED_STATES) {
+      for (const oldest of this.#hashes) {
+        this.#hashes.delete(oldest);
+        break;
+      }
+    }
+    return false;
+  }
 }
 
 function bindingOf({ principalOf }: Pick<ServerDeps, "principalOf">) {

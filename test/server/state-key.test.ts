@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, rm, stat, writeFile, chmod } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { loadStateKey } from "../../src/server/state-key.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { loadPreviousStateKey, loadStateKey } from "../../src/server/state-key.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -42,4 +42,46 @@ test("a damaged key is refused with a remedy and without a host path", async () 
   const failure = await loadStateKey(folder).catch((error: Error) => error.message);
   expect(failure).toContain("Delete it");
   expect(failure).not.toContain(folder);
+});
+
+describe("after 30 days", () => {
+  const DAY = 86_400_000;
+  const made = Date.UTC(2026, 0, 1);
+  /** A key that was made at `made`. */
+  async function oldKey(): Promise<Uint8Array> {
+    const key = await loadStateKey(folder, () => made);
+    await utimes(join(folder, "state.key"), new Date(made), new Date(made));
+    return key;
+  }
+
+  test("the key is replaced once, however many ask, and the old one is still known", async () => {
+    const old = await oldKey();
+    expect(await loadStateKey(folder, () => made + 30 * DAY - 1)).toEqual(old);
+    expect(await loadPreviousStateKey(folder, () => made)).toBeUndefined();
+
+    const later = (): number => made + 30 * DAY;
+    await Promise.all(Array.from({ length: 20 }, () => loadStateKey(folder, later)));
+    const replaced = await loadStateKey(folder);
+    expect(replaced).not.toEqual(old);
+    expect(await loadPreviousStateKey(folder)).toEqual(old);
+    expect((await readdir(folder)).sort()).toEqual(["state.key", "state.key.previous"]);
+  });
+
+  test("the old key is forgotten when nothing it signed can be valid any more", async () => {
+    const old = await oldKey();
+    await loadStateKey(folder, () => made + 30 * DAY);
+    const { mtimeMs } = await stat(join(folder, "state.key"));
+    expect(await loadPreviousStateKey(folder, () => mtimeMs + DAY)).toEqual(old);
+    expect(await loadPreviousStateKey(folder, () => mtimeMs + DAY + DAY / 24)).toBeUndefined();
+  });
+
+  test("a rotation that died leaves the old key in use, and the next one does it", async () => {
+    const old = await oldKey();
+    const lock = join(folder, "state.key.rotating");
+    await writeFile(lock, "");
+    await utimes(lock, new Date(made), new Date(made));
+    const later = (): number => made + 30 * DAY;
+    expect(await loadStateKey(folder, later)).toEqual(old);
+    expect(await loadStateKey(folder, later)).not.toEqual(old);
+  });
 });
