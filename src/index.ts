@@ -25,6 +25,7 @@ export type {
   ModelRequest,
   ToolCallRequest,
 } from "./agent/middleware/middleware.ts";
+export type { BackgroundJobs, JobInfo, JobResult } from "./backends/background-jobs.ts";
 export type {
   Backend,
   BackendCapabilities,
@@ -40,6 +41,13 @@ export { CompositeBackend } from "./backends/composite.ts";
 export { FilesystemBackend } from "./backends/filesystem.ts";
 export { PolicyBackend } from "./backends/policy.ts";
 export { SENSITIVE_GLOBS } from "./backends/policy-rules.ts";
+export {
+  BubblewrapBackend,
+  type BubblewrapOptions,
+  type OpenedBubblewrap,
+  openBubblewrap,
+} from "./backends/sandbox/bubblewrap.ts";
+export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/local-shell.ts";
 export { StateBackend } from "./backends/state.ts";
 export { StoreBackend } from "./backends/store.ts";
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
