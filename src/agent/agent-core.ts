@@ -24,14 +24,12 @@ export type {
   ActionRequest,
   AgentEvent,
   AgentPath,
-  AgentPathSegment,
   AgentSnapshot,
   Decision,
   DecisionType,
   HitlRequest,
   HitlResponse,
   PendingInterrupt,
-  ReviewConfig,
   TokenUsage,
 } from "./events.ts";
 
