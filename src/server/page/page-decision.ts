@@ -5,15 +5,33 @@ import { canonical } from "../approval-form.ts";
 /** What a person sent, read as a decision, or why it cannot be. */
 export type PageDecision = { ok: true; decision: Decision } | { ok: false; problem: string };
 
+/** The arguments of a call as a person edits them. */
+export interface EditableArguments {
+  /** One argument that is edited as the text it is, where a browser can show and return it unchanged. */
+  text?: { name: string; value: string };
+  /** The others as JSON; characters that a browser does not show are escaped. */
+  json: string;
+}
+
 const MAX_MESSAGE_CHARACTERS = 2000;
-const Arguments = z.record(z.string(), z.unknown());
+/** Arguments that are texts of many lines. */
+const TEXT_ARGUMENTS = ["content", "new_string", "command"];
+
+export function editableArguments({ args }: Pick<Approval, "args">): EditableArguments {
+  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string" && !UNSHOWN.test(args[key]));
+  if (name === undefined) return { json: visibleJson(args) };
+  const { [name]: value, ...others } = args;
+  return { text: { name, value: String(value) }, json: visibleJson(others) };
+}
 
 /** Only a pressed button decides. Approving with changed arguments is refused: they would be lost. */
 export function pageDecision(approval: Approval, form: URLSearchParams): PageDecision {
   const decision = form.get("decision");
-  const edited = form.get("edited_args");
+  const edited = editedArguments(approval, form);
   if (decision === "approve") {
-    if (edited === null || isUnchanged(edited, approval)) return { ok: true, decision: { type: "approve" } };
+    if (edited === "none" || (typeof edited === "object" && canonical(edited) === canonical(approval.args))) {
+      return { ok: true, decision: { type: "approve" } };
+    }
     return {
       ok: false,
       problem: "You changed the arguments. Choose “Approve with changes”, or undo the changes.",
@@ -23,20 +41,31 @@ export function pageDecision(approval: Approval, form: URLSearchParams): PageDec
     const message = (form.get("message") ?? "").trim().slice(0, MAX_MESSAGE_CHARACTERS);
     return { ok: true, decision: { type: "reject", ...(message === "" ? {} : { message }) } };
   }
-  if (decision === "edit" && edited !== null) return editOf(approval, edited);
-  return { ok: false, problem: "No decision was sent. Press one of the buttons." };
-}
-
-function editOf(approval: Approval, edited: string): PageDecision {
-  const args = Arguments.safeParse(parsed(edited));
-  if (!args.success) {
+  if (decision !== "edit" || edited === "none") {
+    return { ok: false, problem: "No decision was sent. Press one of the buttons." };
+  }
+  if (edited === "broken") {
     return { ok: false, problem: "The changed arguments are not a JSON object; nothing was run." };
   }
-  return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: args.data } } };
+  return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: edited } } };
 }
 
-function isUnchanged(edited: string, approval: Approval): boolean {
-  return canonical(parsed(edited)) === canonical(approval.args);
+const Arguments = z.record(z.string(), z.unknown());
+
+function editedArguments(
+  approval: Approval,
+  form: URLSearchParams,
+): Record<string, unknown> | "none" | "broken" {
+  const json = form.get("edited_args");
+  if (json === null) return "none";
+  const others = Arguments.safeParse(parsed(json));
+  if (!others.success) return "broken";
+  const { text } = editableArguments(approval);
+  const typed = form.get("edited_text");
+  // Forms send every line break as CRLF; a text that has such breaks itself is not offered as text.
+  return text === undefined || typed === null
+    ? others.data
+    : { ...others.data, [text.name]: typed.replaceAll("\r\n", "\n") };
 }
 
 /** `undefined` when it is not JSON. */
@@ -48,11 +77,14 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The arguments as a person edits them; characters that a browser does not show are escaped. */
-export function editableArguments({ args }: Approval): string {
-  return JSON.stringify(args, null, 2).replace(HIDDEN, (character) => {
+function visibleJson(value: unknown): string {
+  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   });
 }
 
-const HIDDEN = /[\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const HIDDEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+/** The same, control characters but line feed and tab, and halves of surrogate pairs. */
+const UNSHOWN =
+  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\p{Surrogate}]/u;

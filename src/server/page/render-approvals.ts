@@ -102,15 +102,23 @@ const button = (decision: string, label: string): Html =>
   html`<button name="decision" value="${decision}" class="${decision}">${label}</button>`;
 
 function editor(approval: Approval, complaint: Complaint | undefined): Html {
+  const { text, json } = editableArguments(approval);
   const typed = complaint?.form.get("edited_args") ?? undefined;
-  const text = typed ?? editableArguments(approval);
-  const label = html`<span>Arguments (JSON)</span>`;
-  const area = html`<textarea name="edited_args" rows="8" spellcheck="false">${text}</textarea>`;
+  const typedText = complaint?.form.get("edited_text") ?? undefined;
+  const isBare = text !== undefined && json === "{}";
   const fields = html`<summary>Change the arguments</summary>
-    <label>${label}${area}</label>
+    ${text === undefined ? undefined : area("edited_text", text.name, typedText ?? text.value, 14)}
+    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", "Arguments (JSON)", typed ?? json, 6)}
     <p class="buttons">${button("edit", "Approve with changes")}</p>`;
   return typed === undefined ? html`<details>${fields}</details>` : html`<details open>${fields}</details>`;
 }
+
+/** Parsers drop a line break right after the tag: this one, and not the first of the text. */
+const area = (name: string, label: string, text: string, rows: number): Html =>
+  html`<label
+    ><span>${label}</span>
+    <textarea name="${name}" rows="${rows}" spellcheck="false">${"\n"}${text}</textarea>
+  </label>`;
 
 function reason(complaint: Complaint | undefined): Html {
   const typed = complaint?.form.get("message") ?? "";

@@ -1,9 +1,11 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tool } from "@langchain/core/tools";
 import { chromium, type BrowserContext, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { cleanUpWith, ME, reach, startRun } from "../../runs/support.ts";
+import { z } from "zod";
+import { calling, cleanUpWith, databaseFile, ME, openServer, reach, startRun } from "../../runs/support.ts";
 import { plainRuns } from "../support.ts";
 import { linkTo, openPages, waitingRun } from "./support.ts";
 
@@ -112,6 +114,35 @@ describe.skipIf(CHROMIUM === undefined)("in Chromium", () => {
     await page.getByRole("button", { name: "Approve with changes" }).click();
     await page.getByText("Completed", { exact: true }).waitFor();
     expect(notes).toEqual(["b"]);
+  });
+
+  test("a text of many lines is edited as it is, and comes back unchanged when it is left alone", async () => {
+    const kept: string[] = [];
+    const content = "\n<first>\n\tsecond & last\n";
+    const keep = tool(({ content: given }) => void kept.push(given), {
+      name: "keep",
+      description: "Keeps a text.",
+      schema: z.object({ content: z.string(), place: z.string() }),
+    });
+    const call = { name: "keep", args: { content, place: "here" } };
+    const { service } = openServer(databaseFile(), {
+      model: calling(call, call),
+      tools: [keep],
+      interruptOn: { keep: true },
+    });
+    const { id } = await startRun(service, "keep it");
+    await reach(service, id, "input_required");
+    const { page } = await open(linkTo(await openPages(service), id, "decide"));
+    await eventually(() => page.locator("[data-approval]").count()).toBe(2);
+    await page.getByText("Change the arguments").first().click();
+    expect(await page.getByLabel("content").first().inputValue()).toBe(content);
+    await page.getByRole("button", { name: "Approve", exact: true }).first().click();
+    await eventually(() => page.locator("[data-approval]").count()).toBe(1);
+    await page.getByText("Change the arguments").click();
+    await page.getByLabel("content").fill(`${content}third`);
+    await page.getByRole("button", { name: "Approve with changes" }).click();
+    await page.getByText("Completed", { exact: true }).waitFor();
+    expect(kept.toSorted()).toEqual([content, `${content}third`]);
   });
 
   test("a page from a tool result has nothing to press, and says where to decide", async () => {

@@ -1,0 +1,60 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { editableArguments, pageDecision } from "../../../src/server/page/page-decision.ts";
+import { anApproval } from "../support.ts";
+
+const text = fc.oneof(
+  fc.string(),
+  fc.string({ unit: "binary" }),
+  fc.constantFrom("a\r\nb", "a\nb\n", "\n", "\ud800"),
+);
+const args = fc.record({ content: text, path: text }, { requiredKeys: ["path"] });
+/** As a browser sends what it was given. */
+const sent = (value: string): string => value.replace(/\r\n|\r|\n/g, "\r\n");
+
+function fields(
+  { text: own, json }: ReturnType<typeof editableArguments>,
+  change = (value: string) => value,
+) {
+  const form = new URLSearchParams({ edited_args: sent(json) });
+  if (own !== undefined) form.set("edited_text", sent(change(own.value)));
+  // Over the wire and back.
+  return new URLSearchParams(form.toString());
+}
+
+test("arguments that were only looked at are those of the call, whatever is in them", () => {
+  fc.assert(
+    fc.property(args, (given) => {
+      const approval = anApproval({ args: given });
+      const form = fields(editableArguments(approval));
+      form.set("decision", "approve");
+      expect(pageDecision(approval, form)).toEqual({ ok: true, decision: { type: "approve" } });
+      form.set("decision", "edit");
+      const edited = { type: "edit", editedAction: { name: approval.tool, args: given } };
+      expect(pageDecision(approval, form)).toEqual({ ok: true, decision: edited });
+    }),
+  );
+});
+
+test("a text is edited as text, the rest as JSON", () => {
+  const approval = anApproval({ args: { content: "one\ntwo", file_path: "/a" } });
+  const editable = editableArguments(approval);
+  expect(editable.text).toEqual({ name: "content", value: "one\ntwo" });
+  const form = fields(editable, (value) => `${value}\nthree`);
+  form.set("decision", "edit");
+  expect(pageDecision(approval, form)).toMatchObject({
+    decision: { editedAction: { args: { content: "one\ntwo\nthree", file_path: "/a" } } },
+  });
+  form.set("decision", "approve");
+  expect(pageDecision(approval, form)).toMatchObject({ ok: false });
+});
+
+test.each(["a\r\nb", "zero\u200bwidth", "turned\u202earound", "bell\u0007"])(
+  "%j, which a browser would not show or return as it is, is edited as escaped JSON",
+  (content) => {
+    const { text: own, json } = editableArguments(anApproval({ args: { content } }));
+    expect(own).toBeUndefined();
+    expect(json).toMatch(/^[\n\x20-\x7e]*$/);
+    expect(JSON.parse(json)).toEqual({ content });
+  },
+);
