@@ -9,6 +9,7 @@ import { folderProblem, realPath } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
+import type { Retention } from "../runs/prune.ts";
 import { RUN_MIGRATIONS } from "../runs/schema.ts";
 import type { RunService, StartRefusal } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
@@ -96,7 +97,8 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
         log: logger,
       });
     },
-    syncCheckpoints: () => checkpointer.sync(),
+    checkpoints: checkpointer,
+    ...retentionOf(config),
     tree: async (principal) => tree.mounts(principal),
     treeWithThread: async (principal) => tree.withThread(principal),
     searchMemories: async (principal, query, limit) => {
@@ -154,6 +156,18 @@ function openStorage(dataDir: string): Storage {
     close();
     throw error;
   }
+}
+
+/** What the config says about old runs, as the run service takes it. */
+function retentionOf({ retention }: Pick<Config, "retention">): { retention?: Retention } {
+  const { days, megabytes } = retention;
+  if (days === undefined && megabytes === undefined) return {};
+  return {
+    retention: {
+      ...(days === undefined ? {} : { maxAgeMs: days * 86_400_000 }),
+      ...(megabytes === undefined ? {} : { maxBytes: megabytes * 1_000_000 }),
+    },
+  };
 }
 
 function limitsOf({ limits }: Config): AgentLimits {

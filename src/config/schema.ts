@@ -109,6 +109,21 @@ export const ConfigSchema = z.strictObject({
         .describe("Model calls per run; reaching it ends the run with what it has."),
     })
     .prefault({}),
+  retention: z
+    .strictObject({
+      days: z
+        .number()
+        .min(1)
+        .max(36_500)
+        .optional()
+        .describe("Forgets runs, with their threads, this long after they ended. Default: never."),
+      megabytes: z
+        .number()
+        .min(1)
+        .optional()
+        .describe("Forgets the oldest runs that are over while more than this is stored. Default: no limit."),
+    })
+    .prefault({}),
   subagents: z.array(subagent).default([]),
   mcpServers: mcpServersSchema
     .default({})

@@ -34,6 +34,8 @@ export const SETTINGS: readonly Setting[] = [
   { path: "limits.parallelSubagents", kind: "number" },
   { path: "limits.parallelTools", kind: "number" },
   { path: "limits.modelCalls", kind: "number" },
+  { path: "retention.days", kind: "number" },
+  { path: "retention.megabytes", kind: "number" },
   { path: "http.host", kind: "text", flag: "host" },
   { path: "http.port", kind: "number", flag: "port" },
   { path: "http.allowedHosts", kind: "list", flag: "allowed-hosts" },

@@ -15,6 +15,8 @@ export interface ExecutionContext {
   clock: Clock;
   newId: IdSource;
   log: Logger;
+  /** What follows when a run has completed. */
+  completed(run: Run): Promise<void>;
 }
 
 /** Why work on a run is broken off. `cancelled` and `lease_lost`: the run is no longer ours to write to. */
@@ -65,7 +67,7 @@ async function converse(execution: Execution, context: ExecutionContext): Promis
     const input = work.nextInput(lease);
     const end = await stream(agent, input, inbox, execution, context);
     if (end.kind === "finished") {
-      if (work.complete(lease, end, inbox, clock())) return;
+      if (work.complete(lease, end, inbox, clock())) return context.completed(run);
       continue;
     }
     const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({

@@ -143,6 +143,12 @@ CREATE TABLE run_messages (
 CREATE INDEX run_messages_of_run ON run_messages (run_id, number);
 `;
 
+/** Threads whose runs are forgotten, and whose checkpoints may still be there. */
+const PRUNING = `
+CREATE TABLE pruned_threads (id TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
+CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -171,6 +177,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "messages to runs",
     up(database: Database) {
       database.exec(MESSAGES);
+    },
+  },
+  {
+    version: 5,
+    name: "pruning of runs",
+    up(database: Database) {
+      database.exec(PRUNING);
     },
   },
 ];

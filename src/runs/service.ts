@@ -1,5 +1,6 @@
 import type { Backend } from "../backends/backend.ts";
 import type { Decision } from "../agent/agent-core.ts";
+import type { PruneReport, Retention } from "./prune.ts";
 import type { Approval, Principal, Run, RunEvent, RunView } from "./run.ts";
 import type { RunStatistics } from "./statistics.ts";
 
@@ -92,6 +93,8 @@ export interface RunService {
   /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
   files(principal: Principal): Promise<Backend>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
+  /** Forgets runs that are over. For whoever operates the server. */
+  prune(retention: Retention): Promise<PruneReport>;
   /** For whoever operates the server. */
   statistics(): Promise<RunStatistics>;
   /** Parks what runs (it is found and continued later) and releases everything. */

@@ -7,6 +7,7 @@ import type { Logger } from "../core/logger.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { decide } from "./decide.ts";
 import { follow } from "./follow.ts";
+import { type Checkpoints, prune, type PruneReport, type Retention } from "./prune.ts";
 import { Pulse } from "./pulse.ts";
 import type { Principal, Run, RunView } from "./run.ts";
 import { threadTree } from "./run-files.ts";
@@ -44,10 +45,12 @@ export interface RunServiceOptions {
   /** The agent to work on this run with; called once for each stretch of work. */
   agentFor(run: Run): Promise<Agent>;
   /**
-   * Makes the checkpoints of its agents durable, before anything that relies on them is acknowledged.
-   * Default: nothing, for a checkpointer that does so with every write.
+   * The checkpoints of its agents: made durable before anything that relies on them is acknowledged, and
+   * deleted with their runs. Default: they see to that themselves.
    */
-  syncCheckpoints?(): void;
+  checkpoints?: Checkpoints;
+  /** Which runs to forget, now and every hour. Default: none. */
+  retention?: Retention;
   /** The mounts alone. */
   tree(principal: Principal): Promise<Backend>;
   /** The mounts and, everywhere else, the thread's files: the tree the agent has. */
@@ -80,6 +83,7 @@ export function createRunService(options: RunServiceOptions): RunService {
   return new Supervisor(options);
 }
 
+const HOUR_MS = 3_600_000;
 const EVENTS_PER_PAGE = 1000;
 
 class Supervisor implements RunService {
@@ -91,6 +95,8 @@ class Supervisor implements RunService {
   readonly #worker: Worker;
   readonly #folds: RunFolds;
   readonly #pulse: Pulse;
+  readonly #closed = new AbortController();
+  readonly #housekeeping: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: RunServiceOptions) {
@@ -104,7 +110,7 @@ class Supervisor implements RunService {
     this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
     this.#worker = new Worker({
       store: this.#store,
-      work: new WorkStore(this.#store, changed, () => options.syncCheckpoints?.()),
+      work: new WorkStore(this.#store, changed, () => options.checkpoints?.sync()),
       agentFor: (run) => options.agentFor(run),
       clock: this.#clock,
       newId: this.#newId,
@@ -113,6 +119,10 @@ class Supervisor implements RunService {
       concurrentRuns,
       leaseMs,
       crashLimit: options.crashLimit ?? 10,
+      completed: async ({ id, threadId }) =>
+        options.checkpoints
+          ?.deleteSubgraphs(threadId)
+          .catch((error: unknown) => log.warn("run.not_tidied", { runId: id, error })),
     });
     this.#pulse = new Pulse({
       database,
@@ -126,6 +136,10 @@ class Supervisor implements RunService {
       onHeartbeat: () => this.#worker.heartbeat(),
     });
     this.#worker.pump();
+    if (options.retention !== undefined) {
+      this.#keepHouse(options.retention);
+      this.#housekeeping = setInterval(() => this.#keepHouse(options.retention), HOUR_MS).unref();
+    }
   }
 
   async start(principal: Principal, request: StartRequest): Promise<StartOutcome> {
@@ -183,6 +197,15 @@ class Supervisor implements RunService {
     return outcome;
   }
 
+  prune(retention: Retention): Promise<PruneReport> {
+    return prune(retention, {
+      database: this.#options.database,
+      checkpoints: this.#options.checkpoints,
+      now: this.#clock(),
+      signal: this.#closed.signal,
+    });
+  }
+
   async tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome> {
     return tell(principal, runId, request, { store: this.#store, newId: this.#newId, now: this.#clock() });
   }
@@ -218,8 +241,17 @@ class Supervisor implements RunService {
     return this.#closing;
   }
 
+  #keepHouse(retention: Retention = {}): void {
+    this.prune(retention).then(
+      (report) => this.#options.log.info("runs.pruned", { ...report }),
+      (error: unknown) => this.#options.log.warn("runs.prune_failed", { error }),
+    );
+  }
+
   async #close(): Promise<void> {
     this.#pulse.stop();
+    clearInterval(this.#housekeeping);
+    this.#closed.abort();
     await this.#worker.close();
     this.#feed.close();
   }

@@ -74,6 +74,8 @@ export interface CheckpointStatements {
   >;
   deleteCheckpoints: Statement<[string]>;
   deleteWrites: Statement<[string]>;
+  deleteNestedCheckpoints: Statement<{ thread: string }>;
+  deleteNestedWrites: Statement<{ thread: string }>;
 }
 
 const CHECKPOINT = `
@@ -130,6 +132,14 @@ SELECT * FROM (
   ORDER BY chain.depth DESC, w.task_id, w.idx
 )`;
 
+/**
+ * Those of graphs inside a thread's graph from before its newest checkpoint: ids grow with time, and a
+ * checkpoint of the outer graph is made when the graphs inside its last step have ended.
+ */
+const SUPERSEDED = `
+WHERE thread_id = @thread AND checkpoint_ns > '' AND checkpoint_id <
+  (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`;
+
 export function prepareStatements(database: Database): CheckpointStatements {
   return {
     checkpoint: database.prepare(`${CHECKPOINT} AND checkpoint_id = ?`),
@@ -146,5 +156,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`),
     deltaHistory: database.prepare(DELTA_HISTORY),
     deleteCheckpoints: database.prepare("DELETE FROM checkpoints WHERE thread_id = ?"),
     deleteWrites: database.prepare("DELETE FROM writes WHERE thread_id = ?"),
+    deleteNestedCheckpoints: database.prepare(`DELETE FROM checkpoints ${SUPERSEDED}`),
+    deleteNestedWrites: database.prepare(`DELETE FROM writes ${SUPERSEDED}`),
   };
 }

@@ -18,7 +18,7 @@ import type {
   WriteFields,
   WriteRow,
 } from "./checkpoint-sql.ts";
-import type { Database } from "./database.ts";
+import { type Database, usedBytes } from "./database.ts";
 import { syncNow } from "./durability.ts";
 import { migrate } from "./migrations.ts";
 
@@ -45,6 +45,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   private readonly readOne: Transaction<ReadCheckpoint>;
   private readonly putAll: Transaction<(put: PutWrite, writes: readonly WriteFields[]) => void>;
   private readonly deleteAll: Transaction<(threadId: string) => void>;
+  private readonly deleteNested: Transaction<(threadId: string) => void>;
 
   constructor(database: Database) {
     super(database);
@@ -63,6 +64,10 @@ export class SqliteCheckpointer extends SqliteSaver {
     this.deleteAll = database.transaction((threadId) => {
       sql.deleteCheckpoints.run(threadId);
       sql.deleteWrites.run(threadId);
+    });
+    this.deleteNested = database.transaction((threadId) => {
+      sql.deleteNestedWrites.run({ thread: threadId });
+      sql.deleteNestedCheckpoints.run({ thread: threadId });
     });
     this.isSetup = true;
   }
@@ -151,6 +156,16 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (this.isSynced) return;
     syncNow(this.db);
     this.isSynced = true;
+  }
+
+  /** Deletes the checkpoints of graphs inside the thread's graph, but for those of a step at work. */
+  async deleteSubgraphs(threadId: string): Promise<void> {
+    this.deleteNested.immediate(threadId);
+  }
+
+  /** Bytes of the file that are in use. */
+  usedBytes(): number {
+    return usedBytes(this.db);
   }
 
   override async deleteThread(threadId: string): Promise<void> {

@@ -58,6 +58,12 @@ export function integrityProblems(database: Database): string[] {
   }
 }
 
+/** Pages in use; a file never gets smaller, but what is free in it is used again. */
+export function usedBytes(database: Database): number {
+  const number = (pragma: string): number => Number(database.pragma(pragma, { simple: true }));
+  return (number("page_count") - number("freelist_count")) * number("page_size");
+}
+
 function prepareFile(path: string, name: string): void {
   try {
     createDirectory(dirname(path));

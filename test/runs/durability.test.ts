@@ -50,9 +50,14 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
   };
   const server = openServer(file, agent, {
     database,
-    syncCheckpoints: () => {
-      checkpointer.sync();
-      writes.push("checkpoints");
+    checkpoints: {
+      sync: () => {
+        checkpointer.sync();
+        writes.push("checkpoints");
+      },
+      deleteThread: (thread) => checkpointer.deleteThread(thread),
+      deleteSubgraphs: (thread) => checkpointer.deleteSubgraphs(thread),
+      usedBytes: () => checkpointer.usedBytes(),
     },
   });
   const run = await startRun(server.service, "go");

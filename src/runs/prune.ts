@@ -1,0 +1,90 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { type Database, usedBytes } from "../storage/database.ts";
+import { inTransaction } from "./transaction.ts";
+
+/** Which runs that are over may be forgotten. Without any limit all are kept. */
+export interface Retention {
+  /** Those that ended longer ago than this, in milliseconds. */
+  maxAgeMs?: number;
+  /** The oldest, as long as all that is stored takes more than this. */
+  maxBytes?: number;
+}
+
+export interface PruneReport {
+  runs: number;
+  threads: number;
+}
+
+/** What runs need of the checkpointer of their agents, beyond LangGraph. */
+export interface Checkpoints {
+  /** Makes what was stored outlive a power cut. */
+  sync(): void;
+  deleteThread(threadId: string): Promise<void>;
+  /** Forgets what only a run that is not over needs: the steps of its subagents. */
+  deleteSubgraphs(threadId: string): Promise<void>;
+  usedBytes(): number;
+}
+
+export interface PruneContext {
+  database: Database;
+  checkpoints: Checkpoints | undefined;
+  now: number;
+  signal: AbortSignal;
+}
+
+/** Runs forgotten in one transaction: others wait for it. */
+const BATCH = 10;
+
+/**
+ * Forgets runs that are over, oldest first: journal, approvals and result, and with the last run of a
+ * thread its conversation and files. Broken off, it goes on where it was. Memories stay.
+ */
+export async function prune(
+  { maxAgeMs, maxBytes }: Retention,
+  { database, checkpoints, now, signal }: PruneContext,
+): Promise<PruneReport> {
+  const report: PruneReport = { runs: 0, threads: 0 };
+  const isTooMuch = (): boolean =>
+    maxBytes !== undefined && usedBytes(database) + (checkpoints?.usedBytes() ?? 0) > maxBytes;
+  const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
+  await forgetThreads(database, checkpoints);
+  while (!signal.aborted) {
+    const forgotten = forgetRuns(database, isTooMuch() ? Number.MAX_SAFE_INTEGER : before);
+    if (forgotten === 0) break;
+    report.runs += forgotten;
+    report.threads += await forgetThreads(database, checkpoints);
+    await nextTurn();
+  }
+  return report;
+}
+
+/** A run that is still being stopped has a lease, and stays. */
+function forgetRuns(database: Database, endedBefore: number): number {
+  const candidates = database.prepare<[number, number], { id: string; thread_id: string }>(
+    `SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER BY ended_at LIMIT ?`,
+  );
+  return inTransaction(database, () => {
+    const runs = candidates.all(endedBefore, BATCH);
+    for (const { id, thread_id } of runs) {
+      for (const table of ["run_events", "approvals", "effects", "run_messages"]) {
+        database.prepare(`DELETE FROM ${table} WHERE run_id = ?`).run(id);
+      }
+      database.prepare("DELETE FROM runs WHERE id = ?").run(id);
+      const isEmpty = database.prepare("SELECT 1 FROM runs WHERE thread_id = ?").get(thread_id) === undefined;
+      if (!isEmpty) continue;
+      database.prepare("DELETE FROM threads WHERE id = ?").run(thread_id);
+      database.prepare("INSERT INTO pruned_threads (id) VALUES (?)").run(thread_id);
+    }
+    return runs.length;
+  });
+}
+
+/** Checkpoints are in a file of their own: what is to be deleted there is noted here until it is. */
+async function forgetThreads(database: Database, checkpoints: Checkpoints | undefined): Promise<number> {
+  const threads = database.prepare<[], { id: string }>("SELECT id FROM pruned_threads").all();
+  for (const { id } of threads) {
+    await checkpoints?.deleteThread(id);
+    database.prepare("DELETE FROM pruned_threads WHERE id = ?").run(id);
+  }
+  return threads.length;
+}

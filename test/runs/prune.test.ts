@@ -1,0 +1,97 @@
+import { expect, test } from "vitest";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import {
+  calling,
+  cleanUpWith,
+  databaseFile,
+  ME,
+  note,
+  noteTool,
+  openServer,
+  reach,
+  startRun,
+} from "./support.ts";
+
+const DAY = 86_400_000;
+
+/** A server with a clock, whose runs fill some space. */
+function open(extra: object = {}) {
+  const file = databaseFile();
+  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
+  cleanUpWith(() => checkpoints.close());
+  const checkpointer = createCheckpointer(checkpoints);
+  const time = { now: 1_000_000 };
+  const agent = { model: calling(note("a")), tools: [noteTool([])], checkpointer, ...extra };
+  const server = openServer(file, agent, { clock: () => time.now, checkpoints: checkpointer });
+  const threads = () => checkpoints.prepare("SELECT DISTINCT thread_id FROM checkpoints").pluck().all();
+  const ended = async (task: string, request: object = {}) => {
+    const run = await startRun(server.service, task, request);
+    return (await reach(server.service, run.id, "completed")).run;
+  };
+  const rows = (table: string) => server.database.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+  return { server, service: server.service, time, checkpoints, threads, ended, rows };
+}
+
+test("runs that ended long ago are forgotten, with the threads nobody went on with", async () => {
+  const { service, time, threads, ended, rows } = open();
+  const [old, continued] = [await ended("old"), await ended("continued")];
+  time.now += 10 * DAY;
+  const later = await ended("later", { threadId: continued.threadId });
+  expect(await service.prune({})).toEqual({ runs: 0, threads: 0 });
+  expect(await service.prune({ maxAgeMs: 7 * DAY })).toEqual({ runs: 2, threads: 1 });
+  expect(await service.view(ME, old.id)).toBeUndefined();
+  expect(await service.view(ME, continued.id)).toBeUndefined();
+  expect((await service.view(ME, later.id))?.run.status).toBe("completed");
+  expect(threads()).toEqual([continued.threadId]);
+  expect(await service.start(ME, { task: "again", threadId: old.threadId })).toMatchObject({
+    code: "thread_not_found",
+  });
+  expect(rows("run_events")).toBe(later.lastSeq);
+  expect(await service.prune({ maxAgeMs: 7 * DAY })).toEqual({ runs: 0, threads: 0 });
+});
+
+test("as long as too much is stored the oldest go, but none that is not over", async () => {
+  const { service, time, ended, threads } = open({ model: asking, interruptOn: { note: true } });
+  const waiting = await startRun(service, "ask");
+  await reach(service, waiting.id, "input_required");
+  for (let run = 0; run < 15; run += 1) {
+    time.now += 1;
+    await ended("free");
+  }
+  const size = (await service.prune({ maxBytes: 1e9 })).runs;
+  expect(size).toBe(0);
+  expect(await service.prune({ maxBytes: 1 })).toEqual({ runs: 15, threads: 15 });
+  expect((await service.list(ME, { limit: 10 })).map(({ id }) => id)).toEqual([waiting.id]);
+  expect(threads()).toEqual([waiting.threadId]);
+});
+
+const asking = scriptedModel(({ messages }) =>
+  messages.at(-1)?.text === "ask" ? { toolCalls: [note("a")] } : { text: "done" },
+);
+
+test("checkpoints that were noted for deletion when a server died are deleted by the next", async () => {
+  const { service, server, threads, ended } = open();
+  const run = await ended("old");
+  // As it is after the runs are forgotten and before the checkpoints are.
+  server.database.pragma("foreign_keys = OFF");
+  for (const table of ["run_events", "runs", "threads"]) server.database.exec(`DELETE FROM ${table}`);
+  server.database.prepare("INSERT INTO pruned_threads VALUES (?)").run(run.threadId);
+  await service.prune({});
+  expect(threads()).toEqual([]);
+});
+
+test("a completed run keeps its conversation, and not the steps of its subagents", async () => {
+  const model = scriptedModel(({ messages, tools }) => {
+    if (!tools.includes("task") || messages.at(-1)?.type === "tool") return { text: "done" };
+    return { toolCalls: [{ name: "task", args: { description: "go", subagent_type: "general-purpose" } }] };
+  });
+  const { server, ended, checkpoints } = open({ model });
+  const run = await ended("delegate");
+  await server.service.close();
+  const spaces = checkpoints.prepare("SELECT DISTINCT checkpoint_ns FROM checkpoints").pluck().all();
+  expect(spaces).toEqual([""]);
+  expect(checkpoints.prepare("SELECT DISTINCT checkpoint_ns FROM writes").pluck().all()).toEqual([""]);
+  expect(run.answer).toBe("done");
+});
