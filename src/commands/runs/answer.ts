@@ -54,6 +54,8 @@ async function decideAll(
       `${approval.id} ${outcome.approval.status}: ${stripControl(approval.preview.summary)}\n`,
     );
   }
+  const [{ runId } = { runId: "" }] = approvals;
+  process.stdout.write(`If no server works on it: deepagent-mcp run --resume ${runId}\n`);
   return 0;
 }
 

@@ -41,7 +41,8 @@ li { overflow-wrap: anywhere; }
 .completed > .mark::before, .mark.completed::before { content: "\\2714"; color: var(--good); }
 .mark.failed::before { content: "\\2716"; color: var(--bad); }
 .todos .in_progress { font-weight: 600; } .todos .completed { color: var(--dim); }
-.tree p { margin: 0; } .tree .step { padding-left: 22px; font-size: 13px; margin-bottom: 6px; }
+.tree p { margin: 0; } .tree li > p:first-child { padding-left: 22px; text-indent: -22px; }
+li small { white-space: nowrap; } .tree .step { padding-left: 22px; font-size: 13px; margin-bottom: 6px; }
 .tree ul { margin-left: 8px; padding-left: 12px; border-left: 1px solid var(--line); }
 .events { max-height: 340px; overflow: auto; font-size: 13px; }
 pre { margin: 0 0 10px; padding: 10px 12px; background: var(--back); border: 1px solid var(--line);

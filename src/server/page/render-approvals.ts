@@ -108,7 +108,7 @@ function editor(approval: Approval, complaint: Complaint | undefined): Html {
   const isBare = text !== undefined && json === "{}";
   const fields = html`<summary>Change the arguments</summary>
     ${text === undefined ? undefined : area("edited_text", text.name, typedText ?? text.value, 14)}
-    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", "Arguments (JSON)", typed ?? json, 6)}
+    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)", typed ?? json, 6)}
     <p class="buttons">${button("edit", "Approve with changes")}</p>`;
   return typed === undefined ? html`<details>${fields}</details>` : html`<details open>${fields}</details>`;
 }
