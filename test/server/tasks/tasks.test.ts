@@ -4,6 +4,7 @@ import {
   GetTaskResultV2Schema,
   UpdateTaskResultV2Schema,
 } from "@modelcontextprotocol/ext-tasks/core/v2";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
 import { calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
@@ -241,4 +242,35 @@ test("another process finds the task, asks under a key of its own, and takes ans
   await update(after, taskId, { [old]: APPROVE });
   await reach(second.service, taskId, "completed");
   expect(notes).toEqual(["a"]);
+});
+
+test("answers that are not what the form asks for decide nothing, whatever they are", async () => {
+  const { service, notes } = approvalRuns(note("a"));
+  const rpc = await open("memory", service);
+  const taskId = await create(rpc);
+  await reach(service, taskId, "input_required");
+  const word = fc.constantFrom("", "approve ", "APPROVE", "yes", "__proto__", "accept", "edit");
+  const response = fc.oneof(
+    fc.jsonValue(),
+    fc.record({ action: fc.constantFrom("accept", "decline", "cancel", "approve", 1, null), content: word }),
+    fc.record({
+      action: fc.constant("accept"),
+      content: fc.record({ decision: fc.oneof(word, fc.jsonValue()) }),
+    }),
+  );
+  const key = fc.constantFrom("current", "id", "later", "junk");
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(key, response), { maxLength: 4 }), async (given) => {
+      const [[current] = [""]] = await questions(rpc, taskId);
+      const [id = ""] = current.split("@");
+      const names = { current, id, later: `${id}@zzzzzzzzzz`, junk: `${current}x@1` };
+      const inputResponses = Object.fromEntries(given.map(([name, value]) => [names[name], value]));
+      await rpc("tasks/update", { taskId, inputResponses });
+      // Even an approval counts only under a key that was asked.
+      await update(rpc, taskId, { [id]: APPROVE, [names.later]: APPROVE, [names.junk]: APPROVE });
+      expect((await service.view(ME, taskId))?.run.status).toBe("input_required");
+    }),
+    { numRuns: 150 },
+  );
+  expect(notes).toEqual([]);
 });
