@@ -14,6 +14,7 @@ import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { finishedEvent, interruptsIn, snapshotOf, type ThreadState } from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
+import { traceEvents } from "./tracing.ts";
 import { eventOf, withEffectLog } from "./step.ts";
 
 export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
@@ -83,7 +84,15 @@ export function buildAgent(params: DeepAgentParams): Agent {
  * @throws RunFailure when the run cannot go on, with a stable code; an abort error when `signal` aborted;
  *   anything else is a bug.
  */
-export async function* streamEvents(
+export function streamEvents(
+  agent: Agent,
+  input: AgentInput,
+  options: StreamOptions,
+): AsyncGenerator<AgentEvent> {
+  return traceEvents(workOn(agent, input, options), options);
+}
+
+async function* workOn(
   agent: Agent,
   input: AgentInput,
   options: StreamOptions,
