@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { buildAgent } from "../agent/agent-core.ts";
-import type { AgentLimits } from "../agent/limits/limits.ts";
+import { loadAgentFiles } from "../agent/agent-files.ts";
+import type { AgentLimits, ModelPrice } from "../agent/limits/limits.ts";
 import { type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import type { ModelChoice } from "../agent/models/choose.ts";
@@ -10,6 +11,7 @@ import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { Retention } from "../runs/prune.ts";
+import type { Backend } from "../backends/backend.ts";
 import { RUN_MIGRATIONS } from "../runs/schema.ts";
 import type { RunService, StartRefusal } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
@@ -82,7 +84,8 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
     agentFor: async (run) => {
       const chat = choice.ok ? await models.get(config.model) : UNUSED_MODEL;
       const interruptOn = approvalGates(config.approvals, parts.isSandboxed);
-      const subagents = withModels(config.subagents, models);
+      const configured = await withAgentFiles(config, tree.mounts(run.principal), logger);
+      const subagents = withModels(configured, models);
       return buildAgent({
         ...(await withForeignTools(parts.mcp, chat, { interruptOn, subagents })),
         model: chat,
@@ -120,6 +123,21 @@ async function endOf(runs: RunService, principal: Principal, runId: string): Pro
   // No event comes after the last possible one: only the end of the events does.
   const events = runs.watch(principal, runId, { after: Number.MAX_SAFE_INTEGER, signal });
   await events[Symbol.asyncIterator]().next();
+}
+
+/** Folders of the workspace that describe subagents, lowest priority first. */
+const AGENT_FOLDERS = [`${WORKSPACE_MOUNT}/.claude/agents`, `${WORKSPACE_MOUNT}/.deepagent/agents`];
+
+/** The configured subagents, and those that files of the workspace describe under other names. */
+async function withAgentFiles(
+  { subagents, workspace }: Config,
+  files: Backend,
+  log: Logger,
+): Promise<Config["subagents"]> {
+  if (workspace === undefined) return subagents;
+  const names = new Set(subagents.map(({ name }) => name));
+  const described = await loadAgentFiles(files, AGENT_FOLDERS, log);
+  return [...subagents, ...described.filter(({ name }) => !names.has(name))];
 }
 
 /** What the agent reads at the start of every run: notes of the project, then its own. */
@@ -171,12 +189,29 @@ function retentionOf({ retention }: Pick<Config, "retention">): { retention?: Re
 }
 
 function limitsOf({ limits }: Config): AgentLimits {
-  const { parallelSubagents, parallelTools, modelCalls } = limits;
+  const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
+  const { parallelSubagents, parallelTools, subagentDepth } = limits;
   return {
     parallelSubagents,
     parallelTools,
+    subagentDepth,
     ...(modelCalls === undefined ? {} : { maxIterations: modelCalls }),
+    ...(toolCalls === undefined ? {} : { toolCalls }),
+    ...(tokens === undefined ? {} : { tokens }),
+    ...(costUsd === undefined ? {} : { costUsd }),
+    ...(prices === undefined ? {} : { prices: pricesOf(prices) }),
+    ...(workTime === undefined ? {} : { wallTimeMs: workTime * 1000 }),
+    ...(toolTime === undefined ? {} : { toolTimeoutMs: toolTime * 1000 }),
   };
+}
+
+function pricesOf(prices: NonNullable<Config["limits"]["prices"]>): Record<string, ModelPrice> {
+  return Object.fromEntries(
+    Object.entries(prices).map(([model, { input, output, cachedInput }]) => [
+      model,
+      { input, output, ...(cachedInput === undefined ? {} : { cachedInput }) },
+    ]),
+  );
 }
 
 /** Why no run can be started now. */

@@ -107,6 +107,36 @@ export const ConfigSchema = z.strictObject({
         .min(1)
         .optional()
         .describe("Model calls per run; reaching it ends the run with what it has."),
+      toolCalls: z.int().min(1).optional().describe("Tool calls per run; likewise."),
+      tokens: z.int().min(1).optional().describe("Tokens per run, subagents included; likewise."),
+      costUsd: z
+        .number()
+        .positive()
+        .optional()
+        .describe("US dollars per run, subagents included; likewise. Needs `prices`."),
+      prices: z
+        .record(
+          z.string().min(1),
+          z.strictObject({
+            input: z.number().min(0),
+            output: z.number().min(0),
+            cachedInput: z.number().min(0).optional(),
+          }),
+        )
+        .optional()
+        .describe("US dollars per million tokens, by model name or its beginning."),
+      workTime: seconds
+        .optional()
+        .describe("Time at work per run, without waiting for a person; reaching it ends the run likewise."),
+      toolTime: seconds
+        .optional()
+        .describe("Time for one tool call; it is stopped then and the run goes on."),
+      subagentDepth: z
+        .int()
+        .min(1)
+        .max(4)
+        .default(1)
+        .describe("Levels of delegation: 1 lets the agent start subagents, 2 lets those start others."),
     })
     .prefault({}),
   retention: z

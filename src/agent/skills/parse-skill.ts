@@ -1,6 +1,6 @@
-import { parse } from "yaml";
 import { z } from "zod";
 import { headOf } from "../../core/text.ts";
+import { frontMatterOf } from "../front-matter.ts";
 
 /** What is known of a skill without reading its instructions. */
 export interface SkillMetadata {
@@ -36,10 +36,10 @@ const FrontMatter = z.looseObject({
  * refused with the reason; what can be mended is mended with a warning.
  */
 export function parseSkill(path: string, text: string): ParsedSkill {
-  const block = frontMatterOf(text);
-  if (block === undefined)
+  const found = frontMatterOf(text);
+  if (found === undefined)
     return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
-  const parsed = FrontMatter.safeParse(parseYaml(block));
+  const parsed = FrontMatter.safeParse(found.fields);
   if (!parsed.success) {
     const fields = parsed.error.issues.map(
       ({ path: at, message }) => `${at.join(".") || "front matter"}: ${message}`,
@@ -67,21 +67,6 @@ export function parseSkill(path: string, text: string): ParsedSkill {
     warnings.push(`${path}: name '${skill.name}' differs from its folder '${folder}'`);
   }
   return { ok: true, skill, warnings };
-}
-
-function frontMatterOf(text: string): string | undefined {
-  const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/);
-  if (lines[0]?.trimEnd() !== "---") return undefined;
-  const end = lines.findIndex((line, index) => index > 0 && line.trimEnd() === "---");
-  return end === -1 ? undefined : lines.slice(1, end).join("\n");
-}
-
-function parseYaml(block: string): unknown {
-  try {
-    return parse(block, { maxAliasCount: 0 });
-  } catch {
-    return undefined;
-  }
 }
 
 function cut(field: keyof typeof LIMITS, value: string, path: string, warnings: string[]): string {

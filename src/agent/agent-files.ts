@@ -1,0 +1,79 @@
+import { z } from "zod";
+import type { Backend } from "../backends/backend.ts";
+import { contentOf } from "../backends/file-data.ts";
+import type { Logger } from "../core/logger.ts";
+import { frontMatterOf } from "./front-matter.ts";
+
+/** A subagent that a Markdown file describes. */
+export interface AgentFile {
+  name: string;
+  description: string;
+  systemPrompt: string;
+  /** `provider:model`. */
+  model?: string;
+}
+
+export type ParsedAgentFile = { ok: true; agent: AgentFile } | { ok: false; problem: string };
+
+const MAX_CHARS = 100_000;
+
+const Fields = z.looseObject({
+  name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" }),
+  description: z.string().trim().min(1).max(1024),
+  model: z.string().optional(),
+});
+
+/**
+ * Reads a subagent: name, description and model from the front matter, the text below as its prompt. Names
+ * of models without a provider, and of tools, belong to other programs and are left out.
+ */
+export function parseAgentFile(path: string, text: string): ParsedAgentFile {
+  const found = frontMatterOf(text);
+  if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
+  const parsed = Fields.safeParse(found.fields);
+  if (!parsed.success) {
+    const fields = parsed.error.issues.map(
+      ({ path: at, message }) => `${at.join(".") || "front matter"}: ${message}`,
+    );
+    return { ok: false, problem: `${path}: ${fields.join("; ")}` };
+  }
+  const { name, description, model } = parsed.data;
+  const systemPrompt = found.body.trim();
+  if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
+  return { ok: true, agent: { name, description, systemPrompt, ...(model?.includes(":") ? { model } : {}) } };
+}
+
+/**
+ * The subagents described in the Markdown files of `folders`; of two with one name the later folder's
+ * counts. What cannot be read is left out with a warning.
+ */
+export async function loadAgentFiles(
+  backend: Backend,
+  folders: readonly string[],
+  log: Logger,
+): Promise<AgentFile[]> {
+  const agents = new Map<string, AgentFile>();
+  for (const folder of folders) {
+    const { files = [], error, code } = await backend.ls(folder);
+    if (error !== undefined && code !== "not_found") log.warn("agent_folder_not_read", { folder, error });
+    const paths = files.filter(({ path, is_dir }) => !is_dir && path.endsWith(".md")).map(({ path }) => path);
+    for (const path of paths.sort()) {
+      const agent = await readAgentFile(backend, path, log);
+      if (agent) agents.set(agent.name, agent);
+    }
+  }
+  return [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+async function readAgentFile(backend: Backend, path: string, log: Logger): Promise<AgentFile | undefined> {
+  const { data, error } = await backend.readRaw(path);
+  const content = data && contentOf(path, data);
+  if (!content?.ok || content.content.kind !== "text" || content.content.text.length > MAX_CHARS) {
+    log.warn("agent_file_skipped", { path, problem: error ?? "not a text file of at most 100 kB" });
+    return undefined;
+  }
+  const parsed = parseAgentFile(path, content.content.text);
+  if (parsed.ok) return parsed.agent;
+  log.warn("agent_file_skipped", { path, problem: parsed.problem });
+  return undefined;
+}
