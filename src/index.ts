@@ -41,6 +41,7 @@ export { CompositeBackend } from "./backends/composite.ts";
 export { FilesystemBackend } from "./backends/filesystem.ts";
 export { PolicyBackend } from "./backends/policy.ts";
 export { SENSITIVE_GLOBS } from "./backends/policy-rules.ts";
+export { BaseSandbox, type BaseSandboxOptions } from "./backends/sandbox/base-sandbox.ts";
 export {
   BubblewrapBackend,
   type BubblewrapOptions,
