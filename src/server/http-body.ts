@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { isTooDeep, TOO_DEEP } from "./json-depth.ts";
 
 /** Largest request body, in bytes. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -29,6 +30,7 @@ export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BY
   }
   try {
     const value: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    if (isTooDeep(value)) return { ok: false, status: 400, code: -32_600, message: TOO_DEEP };
     return { ok: true, value };
   } catch {
     return {

@@ -1,13 +1,16 @@
 import type { EventEmitter } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import {
+  isJSONRPCRequest,
   isJSONRPCResultResponse,
+  ProtocolErrorCode,
   type JSONRPCMessage,
   type McpServerFactory,
 } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { createServerFactory } from "./create-server.ts";
 import type { ServerDeps } from "./deps.ts";
+import { isTooDeep, TOO_DEEP } from "./json-depth.ts";
 import { listenedUris } from "./resources/bus.ts";
 import { forwardChanges } from "./resources/subscriptions.ts";
 
@@ -112,6 +115,7 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
   const send = transport.send.bind(transport);
   /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is no event target */
   transport.onmessage = (message) => {
+    if (isTooDeep(message)) return refuseDeep(transport, message);
     observer.received(message);
     onmessage?.(message);
   };
@@ -124,6 +128,14 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
     observer.closed();
   };
   /* oxlint-enable unicorn/prefer-add-event-listener */
+}
+
+/** Answers a request that would overflow the stack of whoever checks it; anything else is dropped. */
+function refuseDeep(transport: StdioServerTransport, message: JSONRPCMessage): void {
+  if (!isJSONRPCRequest(message)) return;
+  const error = { code: ProtocolErrorCode.InvalidRequest, message: TOO_DEEP };
+  // A client that does not read any more does not miss the answer.
+  transport.send({ jsonrpc: "2.0", id: message.id, error }).catch(() => undefined);
 }
 
 /** Loads agent and storage in the background, so that the first run need not wait for them. */
