@@ -115,7 +115,11 @@ function assemble(
     maxConcurrency: params.limits?.parallelTools ?? DEFAULT_PARALLEL,
   });
   return {
-    graph: DeepAgentGraph.from(configured, { checkEdit: editCheck(tools), limits: parts.limits }),
+    graph: DeepAgentGraph.from(configured, {
+      checkEdit: editCheck(tools),
+      limits: parts.limits,
+      isGated: isGated(params),
+    }),
     tools,
   };
 }
@@ -136,7 +140,7 @@ function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
 
 function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
   const { checkpointer } = params;
-  if (!gatesAnything(params.interruptOn) && !asksForPaths(params)) return checkpointer;
+  if (!isGated(params)) return checkpointer;
   if (checkpointer === false) {
     throw new ConfigurationError(
       "CHECKPOINTER_REQUIRED",
@@ -150,6 +154,9 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
   });
   return new MemorySaver();
 }
+
+const isGated = (params: DeepAgentParams): boolean =>
+  gatesAnything(params.interruptOn) || asksForPaths(params);
 
 const asksForPaths = ({ permissions, subagents }: DeepAgentParams): boolean =>
   [

@@ -1,11 +1,13 @@
 import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
 import type { AgentLimits } from "./limits/limits.ts";
 import type { AgentState } from "./state.ts";
+import { TOOLS } from "./state.ts";
 import { withMeter } from "./step.ts";
 import { answerProblem, answersById, type EditCheck, openInterrupts } from "./pending.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
 type Options = Parameters<Base["_streamIterator"]>[1];
+type Drawing = Awaited<ReturnType<Base["getGraphAsync"]>>;
 type Chunks = ReturnType<Base["_streamIterator"]>;
 
 /** Everything LangGraph makes a compiled graph of; `withConfig` copies a graph by its own fields. */
@@ -19,6 +21,8 @@ type Fields = ConstructorParameters<
 export interface AgentTraits {
   checkEdit: EditCheck;
   limits: AgentLimits;
+  /** Some calls wait for a person before they run. */
+  isGated: boolean;
 }
 
 /** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt it was given to. */
@@ -34,6 +38,17 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   static from(graph: Pick<Base, "builder">, traits: AgentTraits): DeepAgentGraph {
     // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
     return new DeepAgentGraph({ ...graph, traits } as unknown as Fields);
+  }
+
+  /** The graph for drawing. A gate is the beginning of a tool task, and is shown as a step of its own. */
+  override async getGraphAsync(config?: Parameters<Base["getGraphAsync"]>[0]): Promise<Drawing> {
+    const graph = await super.getGraphAsync(config);
+    const tools = graph.nodes[TOOLS];
+    if (!this.traits.isGated || !tools) return graph;
+    const gate = graph.addNode(tools.data, "approval");
+    graph.edges = graph.edges.map((edge) => (edge.target === TOOLS ? { ...edge, target: gate.id } : edge));
+    graph.addEdge(gate, tools);
+    return graph;
   }
 
   override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], options?: Options): Chunks {

@@ -93,6 +93,8 @@ export interface DeepAgentParams<
   limits?: AgentLimits;
   /** Graph steps per run. Default 1000. */
   recursionLimit?: number;
-  /** Default: silent. */
+  /** One log line for each model call and each tool call, at level `debug`. Default false. */
+  debug?: boolean;
+  /** Default: silent; with `debug`, JSON lines on standard error. */
   log?: Logger;
 }

@@ -1,7 +1,8 @@
 import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { silentLogger } from "../core/logger.ts";
+import { createLogger, silentLogger } from "../core/logger.ts";
 import { adaptMiddleware } from "./middleware/adapt.ts";
+import { debugMiddleware } from "./middleware/debug.ts";
 import { filesystemMiddleware } from "./middleware/filesystem.ts";
 import { humanInTheLoopMiddleware, type InterruptOn } from "./middleware/human-in-the-loop.ts";
 import { memoryMiddleware } from "./middleware/memory.ts";
@@ -85,7 +86,8 @@ function arrange(
   const gates = gatesAnything(params.interruptOn)
     ? [humanInTheLoopMiddleware(params.interruptOn, params.log ?? silentLogger)]
     : [];
-  return uniqueNames([...replaced, ...added, ...gates]);
+  const watching = params.debug ? [debugMiddleware(params.log ?? createLogger("debug"))] : [];
+  return uniqueNames([...watching, ...replaced, ...added, ...gates]);
 }
 
 function uniqueNames(layers: Middleware[]): Middleware[] {

@@ -1,0 +1,35 @@
+import { HumanMessage } from "@langchain/core/messages";
+import { describe, expect, it } from "vitest";
+import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+import { createLogger } from "../../src/core/logger.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+
+describe("an agent", () => {
+  it("can be drawn, with its model, its tools and the gate before them", async () => {
+    const gated = createDeepAgent({ name: "helper", interruptOn: { write_file: true } });
+    const drawing = (await gated.getGraphAsync()).drawMermaid();
+    for (const part of ["model(", "approval(", "tools(", "approval --> tools", "tools --> model"]) {
+      expect(drawing).toContain(part);
+    }
+    expect(drawing).toMatch(/model -\.->\s*approval|model -\. .*\.-> approval/);
+    expect((await createDeepAgent().getGraphAsync()).drawMermaid()).not.toContain("approval");
+  });
+
+  it("with `debug` logs each model call and each tool call", async () => {
+    const lines: string[] = [];
+    const agent = createDeepAgent({
+      debug: true,
+      log: createLogger("debug", (line) => void lines.push(line)),
+      model: scriptedModel(({ call }) =>
+        call === 0 ? { toolCalls: [{ id: "a", name: "ls", args: { path: "/" } }] } : { text: "end" },
+      ),
+    });
+    await agent.invoke({ messages: [new HumanMessage("go")] });
+    const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(logged).toMatchObject([
+      { level: "debug", event: "model_call", agent: "", calls: ["ls"] },
+      { event: "tool_call", callId: "a", call: "ls /", status: "success" },
+      { event: "model_call", calls: [] },
+    ]);
+  });
+});
