@@ -9,7 +9,7 @@ import { packageVersion } from "../config/package-info.ts";
 import { folderProblem, realPath } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
-import type { Principal, Run } from "../runs/run.ts";
+import { isFinal, type Principal, type Run } from "../runs/run.ts";
 import type { Retention } from "../runs/prune.ts";
 import type { Backend } from "../backends/backend.ts";
 import { RUN_MIGRATIONS } from "../runs/schema.ts";
@@ -83,11 +83,13 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
     database,
     agentFor: async (run) => {
       const chat = choice.ok ? await models.get(config.model) : UNUSED_MODEL;
+      // A run that has ended is only read: no server is started for it.
+      const mcp = isFinal(run.status) ? undefined : parts.mcp;
       const interruptOn = approvalGates(config.approvals, parts.isSandboxed);
       const configured = await withAgentFiles(config, tree.mounts(run.principal), logger);
       const subagents = withModels(configured, models);
       return buildAgent({
-        ...(await withForeignTools(parts.mcp, chat, { interruptOn, subagents })),
+        ...(await withForeignTools(mcp, chat, { interruptOn, subagents })),
         model: chat,
         fallbackModels,
         backend: tree.withThread(run.principal, executorFor(run)),

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { openWorld } from "../../support/harness.ts";
+import { connect, openHome, openStdio, openWorld } from "../../support/harness.ts";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { processesWith } from "../../support/harness-process.ts";
 import { toyServer } from "./toy-server.ts";
@@ -87,4 +87,22 @@ it("serves an agent that uses another server's tools, asks before it writes ther
   expect(processesWith(`TOY_MARK=${id}`)).toHaveLength(1);
   await client.close();
   await vi.waitUntil(() => processesWith(`TOY_MARK=${id}`).length === 0, { timeout: 20_000 });
+});
+
+it("starts no server to read a run that has ended", async () => {
+  const toy = await toyServer();
+  const { command, args } = toy;
+  const id = randomUUID();
+  const config = configFile({ mcpServers: { toy: { command, args, env: { TOY_MARK: id } } } });
+  const home = await openHome({ env: { DEEPAGENT_CONFIG: config }, think: () => ({ text: "done" }) });
+  const first = await connect(await openStdio(home), "v2-legacy");
+  const { structured } = await first.call("run_deep_agent", { task: "go" });
+  expect(structured["status"]).toBe("completed");
+  await first.close();
+  await vi.waitUntil(() => processesWith(`TOY_MARK=${id}`).length === 0, { timeout: 20_000 });
+  const second = await connect(await openStdio(home), "v2-legacy");
+  const files = await second.readResource(`deepagent://runs/${String(structured["run_id"])}/todos`);
+  expect(files.contents).toHaveLength(1);
+  await second.call("read_agent_file", { run_id: structured["run_id"], path: "/" });
+  expect(processesWith(`TOY_MARK=${id}`)).toEqual([]);
 });
