@@ -1,0 +1,73 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+const root = resolve(import.meta.dirname, "../..");
+const library = join(root, "src/index.ts");
+const guide = readFileSync(join(root, "docs/guide.md"), "utf8");
+/** The code of each section that has some, by its heading. */
+const snippets = guide.split("\n## ").flatMap((section): Array<[string, string]> => {
+  const code = /```ts\n(.*?)```/s.exec(section)?.[1];
+  return code === undefined ? [] : [[section.split("\n", 1)[0] ?? "", code]];
+});
+
+describe("the guide", () => {
+  let folder = "";
+  const fileOf = (index: number, extension: string) => join(folder, `snippet-${index}.${extension}`);
+
+  beforeAll(() => {
+    const cache = join(root, "node_modules/.cache");
+    mkdirSync(cache, { recursive: true });
+    folder = mkdtempSync(join(cache, "guide-"));
+    for (const [index, [, code]] of snippets.entries()) writeFileSync(fileOf(index, "ts"), code);
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("has code in every section", () => {
+    expect(snippets).toHaveLength(guide.split("\n## ").length - 1);
+    expect(guide.match(/```ts/g)).toHaveLength(snippets.length);
+  });
+
+  it("compiles", () => {
+    const options = {
+      rootDir: root,
+      noEmit: true,
+      noUnusedLocals: false,
+      isolatedDeclarations: false,
+      paths: { "deepagent-mcp": [library] },
+    };
+    const files = snippets.map((_, index) => fileOf(index, "ts"));
+    const config = { extends: join(root, "tsconfig.json"), compilerOptions: options, files, include: [] };
+    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+    const output = (() => {
+      try {
+        execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
+        return "";
+      } catch (error) {
+        return String((error as { stdout?: unknown }).stdout); // of a child process that failed
+      }
+    })();
+    expect(output.split("\n").filter((line) => line.includes("snippet-"))).toEqual([]);
+  }, 60_000);
+
+  it.each(snippets.map(([heading], index) => ({ heading, index })))(
+    "runs: $heading",
+    async ({ index }) => {
+      await build({
+        entryPoints: [fileOf(index, "ts")],
+        outfile: fileOf(index, "mjs"),
+        bundle: true,
+        packages: "external",
+        alias: { "deepagent-mcp": library },
+        format: "esm",
+        platform: "node",
+        logLevel: "silent",
+      });
+      await expect(import(pathToFileURL(fileOf(index, "mjs")).href)).resolves.toBeDefined();
+    },
+    30_000,
+  );
+});
