@@ -3,11 +3,12 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallOptions, FileInfo, GlobResult, GrepOptions, GrepResult } from "./backend.ts";
 import type { DirectoryHandle } from "./directory-handles.ts";
+import { DirectoryTrail } from "./directory-trail.ts";
 import { operationAborted } from "./errors.ts";
 import { readBytes } from "./file-pages.ts";
 import { isTemporaryName } from "./file-writer.ts";
 import { compileGlob, type Glob } from "./glob.ts";
-import type { Jail } from "./jail.ts";
+import { codeOf, type Jail } from "./jail.ts";
 import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "./mime.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "./paths.ts";
 import { type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
@@ -92,14 +93,15 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   const paths = isUsable
     ? proposed.files.filter(isExpressible).sort(comparePaths)
     : walkFiles(root.directory, walk);
-  const result = await searchFiles(candidates(root, filter.glob, paths, search.maxFileSize), {
+  const trail = new DirectoryTrail(root.directory);
+  const result = await searchFiles(candidates(root, filter.glob, paths, { trail, ...search }), {
     pattern,
     maxCount,
     options,
     path: root.shownAs,
     // What a search that ran out of time has found is looked at all the same.
     deadline: proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline,
-  });
+  }).finally(() => trail.close());
   if (result.error !== undefined) return result;
   return {
     ...result,
@@ -119,7 +121,12 @@ export async function grepFile(
   if (!filter.ok) return { error: filter.error, code: filter.code };
   const file = {
     path: shownAs,
-    load: () => loadText(jail, segments, search.maxFileSize, { links: "inside" }),
+    load: () =>
+      loadText(baseName(shownAs), search.maxFileSize, (use) =>
+        jail.atEntry(segments, { links: "inside" }, ({ directory, name }) =>
+          use(directory.openFile(name, constants.O_RDONLY)),
+        ),
+      ),
   };
   const files = filter.glob.matches(baseName(shownAs)) ? [file] : [];
   return searchFiles(files, {
@@ -168,32 +175,29 @@ function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: Ripgre
 }
 
 function* candidates(
-  { jail, segments, shownAs }: SearchRoot,
+  { shownAs }: SearchRoot,
   glob: Glob,
   paths: Iterable<string>,
-  maxFileSize: number,
+  { trail, maxFileSize }: { trail: DirectoryTrail; maxFileSize: number },
 ): Generator<{ path: string; load: () => Promise<SearchableContent> }> {
   for (const path of paths) {
-    if (!glob.matches(path) || isTemporaryName(baseName(path))) continue;
-    const inside = [...segments, ...path.split("/")];
+    const name = baseName(path);
+    if (!glob.matches(path) || isTemporaryName(name)) continue;
     yield {
       path: joinPath(shownAs, path),
-      load: () => loadText(jail, inside, maxFileSize, { links: "none" }),
+      load: () => loadText(name, maxFileSize, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
     };
   }
 }
 
+/** Opens a file and gives its descriptor to `use`, which closes it. */
+type OpenFile = (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>;
+
 /** The text of a file for searching; one that vanished or turned into something else is passed over. */
-async function loadText(
-  jail: Jail,
-  segments: readonly string[],
-  maxFileSize: number,
-  walk: { links: "inside" | "none" },
-): Promise<SearchableContent> {
-  if (!isTextType(mimeTypeOf(segments.at(-1) ?? ""))) return { kind: "binary" };
+async function loadText(name: string, maxFileSize: number, open: OpenFile): Promise<SearchableContent> {
+  if (!isTextType(mimeTypeOf(name))) return { kind: "binary" };
   try {
-    return await jail.atEntry(segments, walk, async ({ directory, name }) => {
-      const descriptor = directory.openFile(name, constants.O_RDONLY);
+    return await open(async (descriptor) => {
       try {
         const stats = fstatSync(descriptor);
         if (!stats.isFile()) return { kind: "binary" };
@@ -207,7 +211,7 @@ async function loadText(
       }
     });
   } catch (thrown) {
-    const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+    const code = codeOf(thrown);
     return code === "EACCES" || code === "EPERM" || code === "EIO" ? { kind: "skipped" } : { kind: "binary" };
   }
 }

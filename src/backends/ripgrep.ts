@@ -1,4 +1,4 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import type { Readable } from "node:stream";
 
 export interface RipgrepRequest {
@@ -39,14 +39,31 @@ export async function findRipgrep(): Promise<string | undefined> {
 }
 
 /**
- * The files that contain a match, found by one run of `rg` that follows no links, includes hidden files and
- * reads no configuration. Undefined when `rg` cannot be started or refuses the pattern. The process is
- * killed when it has told enough, at the deadline and on abort, and has ended when the promise settles.
+ * The files that contain a match, found by `rg`, which follows no links, includes hidden files and reads no
+ * configuration. Undefined when it cannot be started or refuses the pattern. Its process is killed when it
+ * has told enough, at the deadline and on abort, and has ended when the promise settles.
  */
-export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | undefined> {
+export async function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | undefined> {
+  if (request.glob === undefined) return run(request, [...searchFlags(request), TELL_LARGE_FILES]);
+  // With a glob rg would tell of each file whether it passes, which takes longer than the search itself.
+  const enough = new AbortController();
+  const signal = AbortSignal.any([enough.signal, ...(request.signal === undefined ? [] : [request.signal])]);
+  const walk = run({ ...request, signal }, ["--files", TELL_LARGE_FILES], { output: "ignore" });
+  const found = await run(request, searchFlags(request));
+  if (found?.end !== "complete") enough.abort();
+  const walked = await walk;
+  if (found?.end !== "complete" || walked === undefined) return found;
+  return { ...found, tooLarge: walked.tooLarge, end: walked.end };
+}
+
+function run(
+  request: RipgrepRequest,
+  flags: readonly string[],
+  { output }: { output: "pipe" | "ignore" } = { output: "pipe" },
+): Promise<RipgrepAnswer | undefined> {
   return new Promise((resolve) => {
     const answer: RipgrepAnswer = { files: [], unreadable: [], tooLarge: [], end: "complete" };
-    const child = start(request);
+    const child = start(request, flags, output);
     const stop = (end: RipgrepAnswer["end"]): void => {
       if (answer.end === "complete") answer.end = end;
       child.kill("SIGKILL");
@@ -76,27 +93,34 @@ export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | u
   });
 }
 
-function start(request: RipgrepRequest): ChildProcessByStdio<null, Readable, Readable> {
-  const flags = [
+/** Makes rg say, among more, which files are over the size limit. */
+const TELL_LARGE_FILES = "--debug";
+
+const searchFlags = (request: RipgrepRequest): string[] => [
+  "--files-with-matches",
+  "--null",
+  request.caseSensitive ? "--case-sensitive" : "--ignore-case",
+  ...(request.isRegex ? ["--engine=default"] : ["--fixed-strings"]),
+  ...(request.glob === undefined ? [] : [`--glob=${request.glob}`]),
+  `--regexp=${request.pattern}`,
+];
+
+function start(
+  request: RipgrepRequest,
+  flags: readonly string[],
+  output: "pipe" | "ignore",
+): ChildProcess {
+  const common = [
     "--no-config",
-    "--files-with-matches",
-    "--null",
     "--hidden",
     "--no-ignore",
     "--no-follow",
     "--color=never",
-    "--debug", // tells, among more, which files are over the size limit
     `--max-filesize=${request.maxFileSize}`,
-    request.caseSensitive ? "--case-sensitive" : "--ignore-case",
-    ...(request.isRegex ? ["--engine=default"] : ["--fixed-strings"]),
-    ...(request.glob === undefined ? [] : [`--glob=${request.glob}`]),
-    `--regexp=${request.pattern}`,
-    "--",
-    ".",
   ];
-  return spawn(request.binary, flags, {
+  return spawn(request.binary, [...common, ...flags, "--", "."], {
     cwd: request.directory,
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", output, "pipe"],
     // Nothing of the environment changes the search, and no secret of ours is passed on.
     env: {},
     windowsHide: true,
@@ -104,15 +128,15 @@ function start(request: RipgrepRequest): ChildProcessByStdio<null, Readable, Rea
 }
 
 /** Whole pieces of a stream as text; what is not UTF-8 in a name is lost, and such a name matches no file. */
-function splitStream(stream: Readable, separator: string, onPiece: (piece: string) => void): void {
+function splitStream(stream: Readable | null, separator: string, onPiece: (piece: string) => void): void {
   let rest = "";
-  stream.setEncoding("utf8");
-  stream.on("data", (chunk: string) => {
+  stream?.setEncoding("utf8");
+  stream?.on("data", (chunk: string) => {
     const pieces = (rest + chunk).split(separator);
     rest = (pieces.pop() ?? "").slice(0, MAX_PIECE);
     for (const piece of pieces) onPiece(piece);
   });
-  stream.on("end", () => {
+  stream?.on("end", () => {
     if (rest !== "") onPiece(rest);
   });
 }
