@@ -189,6 +189,9 @@ describe("a server that cannot be used", () => {
       },
       2000,
     );
+    // On a busy machine the good one may be late at first, too.
+    const missing = async () => (await mcp.forAgent(always)).problems.length;
+    await vi.waitUntil(async () => (await missing()) === 3, { timeout: 20_000 });
     const { agent, model } = await agentCalling(mcp, [{ name: "ls", args: {} }]);
     const events = await collect(agent, TASK);
     const warnings = events.flatMap((event) => (event.kind === "warning" ? [event.message] : []));
@@ -202,7 +205,9 @@ describe("a server that cannot be used", () => {
     expect(model.requests[0]?.messages[0]?.text).toContain(
       "These MCP servers are not available now, and neither are their tools: absent, keyless, silent.",
     );
-    expect(log().match(/mcp_server_unavailable/g)).toHaveLength(3);
+    for (const server of ["absent", "keyless", "silent"]) {
+      expect(log()).toContain(`"mcp_server_unavailable","server":"${server}"`);
+    }
   });
 });
 
