@@ -1,4 +1,4 @@
-import { read as readWithCallback } from "node:fs";
+import { readSync, read as readWithCallback } from "node:fs";
 import { promisify } from "node:util";
 import type { ReadResult } from "./backend.ts";
 import { lineTooLong, notUtf8 } from "./errors.ts";
@@ -8,6 +8,8 @@ import { MAX_PAGE_SIZE, type PageRequest, pageResult } from "./pages.ts";
 const readAt = promisify(readWithCallback);
 
 const CHUNK_SIZE = 256 * 1024;
+/** Read to learn that nothing follows. */
+const PROBE_SIZE = 1024;
 /** How far a page looks on behind its end to learn how many lines there are. */
 const COUNT_AHEAD = 1024 * 1024;
 const HEAD_SIZE = 8 * 1024;
@@ -21,11 +23,15 @@ export async function readBytes(descriptor: number, size: number, limit: number)
   let room = Math.min(size, limit) + 1;
   for (;;) {
     const buffer = Buffer.allocUnsafe(Math.max(room, 1));
-    const { bytesRead } = await readAt(descriptor, buffer, 0, buffer.length, length);
+    // A small piece takes less time than handing it to another thread.
+    const bytesRead =
+      buffer.length <= CHUNK_SIZE
+        ? readSync(descriptor, buffer, 0, buffer.length, length)
+        : (await readAt(descriptor, buffer, 0, buffer.length, length)).bytesRead;
     if (bytesRead > 0) chunks.push(buffer.subarray(0, bytesRead));
     length += bytesRead;
     if (bytesRead === 0 || length > limit) break;
-    room = Math.min(CHUNK_SIZE, limit + 1 - length);
+    room = Math.min(bytesRead < buffer.length ? PROBE_SIZE : CHUNK_SIZE, limit + 1 - length);
   }
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
 }
