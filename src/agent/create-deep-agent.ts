@@ -10,7 +10,7 @@ import { channelsOf } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
 import { LazyModel } from "./lazy-model.ts";
-import { gatesAnything, mainStack, subagentStack } from "./stack.ts";
+import { forkStack, gatesAnything, mainStack, subagentStack } from "./stack.ts";
 import { joinSystem, type Middleware } from "./middleware/middleware.ts";
 import { Permissions } from "./permissions.ts";
 import type { EditCheck } from "./pending.ts";
@@ -65,7 +65,7 @@ function subagentRunner(
 ): SubagentRunner | undefined {
   if (specs.length === 0 || depth < 1) return undefined;
   const below = subagentRunner(specs, params, depth - 1);
-  const built = specs.map((spec) => buildSubagent(spec, params, below));
+  const built = specs.map((spec) => buildSubagent(spec, params, below, specs));
   return new SubagentRunner(built, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL);
 }
 
@@ -194,7 +194,7 @@ function collectChannels(
 }
 
 function systemMessage(prompt: string | SystemMessage | undefined, nested: boolean): SystemMessage {
-  if (nested) return new SystemMessage(prompt instanceof SystemMessage ? prompt.text : (prompt ?? ""));
+  if (nested) return prompt instanceof SystemMessage ? prompt : new SystemMessage(prompt ?? "");
   if (prompt === undefined || prompt === "") return new SystemMessage(BASE_PROMPT);
   return joinSystem(typeof prompt === "string" ? new SystemMessage(prompt) : prompt, BASE_PROMPT);
 }
@@ -226,28 +226,39 @@ function buildSubagent(
   spec: SubAgent | CompiledSubAgent,
   params: DeepAgentParams,
   below: SubagentRunner | undefined,
+  siblings: ReadonlyArray<{ name: string; description: string }>,
 ): BuiltSubagent {
   const { name, description } = spec;
-  if ("runnable" in spec) return { name, description, runnable: spec.runnable, layered: false };
+  const isFork = spec.mode === "fork";
+  if ("runnable" in spec) return { name, description, runnable: spec.runnable, layered: false, isFork };
+  const own = inheritedParams(spec, params);
+  const model = new LazyModel(own.model);
+  const permissions = Permissions.of([params.permissions, spec.permissions]);
+  const visible = withMedia(withPermissions(own, permissions), model);
+  const stack = isFork
+    ? forkStack(spec, visible, siblings)
+    : subagentStack(spec, visible, below?.subagents ?? []);
+  const prompt = isFork
+    ? joinSystem(systemMessage(params.systemPrompt, false), spec.systemPrompt)
+    : spec.systemPrompt;
+  // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
+  const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
+  const { graph } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
+  return { name, description, runnable: graph, layered: true, isFork };
+}
+
+const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";
+
+/** What a subagent's description leaves out comes from the agent. */
+function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentParams {
   const interruptOn = spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn);
   const { responseFormat: _ofTheMain, ...inherited } = params;
-  const own: DeepAgentParams = {
+  return {
     ...inherited,
     ...(spec.responseFormat ? { responseFormat: spec.responseFormat } : {}),
-    name,
+    name: spec.name,
     model: spec.model ?? params.model,
     tools: spec.tools ?? params.tools,
     interruptOn,
   };
-  const model = new LazyModel(own.model);
-  const permissions = Permissions.of([params.permissions, spec.permissions]);
-  const visible = withPermissions(own, permissions);
-  const stack = subagentStack(spec, withMedia(visible, model), below?.subagents ?? []);
-  const { graph } = assemble(visible, stack, below, {
-    nested: true,
-    model,
-    prompt: spec.systemPrompt,
-    permissions,
-  });
-  return { name, description, runnable: graph, layered: true };
 }

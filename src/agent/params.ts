@@ -31,6 +31,11 @@ export interface SubAgent {
   interruptOn?: InterruptOn | false;
   /** The form of its report, which reaches the delegating agent as JSON. */
   responseFormat?: ResponseFormat;
+  /**
+   * `isolated` (default): it sees its task only. `fork`: it goes on from the agent's conversation, with the
+   * agent's prompt, memory, skills and middleware besides its own, and cannot delegate.
+   */
+  mode?: "isolated" | "fork";
   /** Added to the agent's own rules: a call must pass both. */
   permissions?: readonly FilesystemPermission[];
 }
@@ -40,6 +45,8 @@ export interface CompiledSubAgent {
   name: string;
   description: string;
   runnable: SubagentRunnable;
+  /** `fork`: it is given the agent's conversation before its task. Default `isolated`. */
+  mode?: "isolated" | "fork";
 }
 
 /** Parameters of `createDeepAgent`; what it returns is typed by the three that are generic here. */

@@ -49,6 +49,21 @@ export function subagentStack(
   return arrange(defaults, spec.middleware, params);
 }
 
+/** The layers of a fork: the agent's, and its own middleware after them. */
+export function forkStack(
+  { name, skills: own, middleware = [] }: SubAgent,
+  params: DeepAgentParams,
+  subagents: ReadonlyArray<{ name: string; description: string }>,
+): Middleware[] {
+  if (own) {
+    throw new ConfigurationError(
+      "FORK_WITH_SKILLS",
+      `The subagent '${name}' is a fork and has the agent's skills; leave \`skills\` out.`,
+    );
+  }
+  return mainStack({ ...params, middleware: [...(params.middleware ?? []), ...middleware] }, subagents);
+}
+
 /** Whether any call of an agent can need a person. */
 export const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn is InterruptOn =>
   Object.values(interruptOn ?? {}).some((gate) => gate !== false);

@@ -124,6 +124,14 @@ const ISOLATED = new Set([
   "memoryContents",
 ]);
 
+/** What decides how an agent sees its conversation; goes along with it to a fork. */
+export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const keys = ["skillsMetadata", "memoryContents", "_summarization"].filter(
+    (key) => state[key] !== undefined,
+  );
+  return Object.fromEntries(keys.map((key) => [key, state[key]]));
+}
+
 /** The part of `state` that a subagent starts from, and that its result brings back (files aside). */
 export function sharedState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(

@@ -9,7 +9,7 @@ import { type ToolResult, toolError } from "../tools/tool.ts";
 import { currentRun, stopReasonOf } from "./limits/limits.ts";
 import { type Meter, SPENT } from "./limits/meter.ts";
 import { describeConflict, mergeFiles } from "./merge-files.ts";
-import { type AgentState, FILE_NOTES, type FilesState, sharedState } from "./state.ts";
+import { type AgentState, contextState, FILE_NOTES, type FilesState, sharedState } from "./state.ts";
 import { agentPath, emit, meterOf, subagentConfig } from "./step.ts";
 import type { StepFiles } from "./thread-files.ts";
 
@@ -25,6 +25,8 @@ export interface BuiltSubagent {
   readonly runnable: SubagentRunnable;
   /** Built here: its state holds only the files it changed. A foreign runnable gets and returns all. */
   readonly layered: boolean;
+  /** Goes on from the conversation of the agent that delegates. */
+  readonly isFork: boolean;
 }
 
 /** What starting a subagent needs of the call that starts it. */
@@ -41,8 +43,11 @@ export class SubagentRunner {
   readonly subagents: readonly BuiltSubagent[];
   readonly #subagents: ReadonlyMap<string, BuiltSubagent>;
   readonly #slots: Semaphore;
+  readonly #refusal: string | undefined;
 
-  constructor(subagents: readonly BuiltSubagent[], parallel: number) {
+  /** `refusal`: what every call is answered with instead, where delegation ends. */
+  constructor(subagents: readonly BuiltSubagent[], parallel: number, refusal?: string) {
+    this.#refusal = refusal;
     this.subagents = subagents;
     this.#subagents = new Map(subagents.map((subagent) => [subagent.name, subagent]));
     this.#slots = new Semaphore(parallel);
@@ -50,6 +55,7 @@ export class SubagentRunner {
 
   /** Never throws for a subagent that fails: its caller gets an error result and its siblings go on. */
   async spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult> {
+    if (this.#refusal !== undefined) return toolError(this.#refusal);
     const subagent = this.#subagents.get(task.subagentType);
     if (!subagent) {
       const names = [...this.#subagents.keys()].map((name) => `\`${name}\``).join(", ");
@@ -79,9 +85,14 @@ export class SubagentRunner {
     started: ThreadFiles,
     config: RunnableConfig,
   ): Promise<ToolResult> {
+    const state = scope.readState();
     const input = {
-      ...sharedState(scope.readState()),
-      messages: [new HumanMessage(description)],
+      ...sharedState(state),
+      ...(subagent.isFork ? contextState(state) : {}),
+      messages: [
+        ...(subagent.isFork ? conversationBefore(scope.callId, state.messages) : []),
+        new HumanMessage(description),
+      ],
       ...(subagent.layered ? {} : { files: Object.fromEntries(started.entries()) }),
     };
     try {
@@ -92,6 +103,14 @@ export class SubagentRunner {
       return toolError(`subagent '${subagent.name}' failed: ${errorMessage(error)}`);
     }
   }
+}
+
+/** What an agent sees before the reply that made this call. */
+function conversationBefore(callId: string, messages: readonly BaseMessage[]): BaseMessage[] {
+  const reply = messages.findLastIndex(
+    (message) => AIMessage.isInstance(message) && message.tool_calls?.some(({ id }) => id === callId),
+  );
+  return messages.slice(0, reply);
 }
 
 function report(
@@ -139,7 +158,7 @@ function spentUpdate(
 /** A subagent that reached a limit failed; what it said so far comes along. */
 function stoppedReport({ name }: BuiltSubagent, messages: readonly BaseMessage[]): string {
   const reason = lastAnswer(messages.slice(-1));
-  const soFar = lastAnswer(messages.slice(0, -1));
+  const soFar = lastAnswer(currentRun(messages).messages.slice(0, -1));
   const failed = `Error: subagent '${name}' failed: ${reason}`;
   return soFar === "" ? failed : `${failed}\n\nWhat it said before:\n${soFar}`;
 }
@@ -147,7 +166,7 @@ function stoppedReport({ name }: BuiltSubagent, messages: readonly BaseMessage[]
 /** Structured answer as JSON, else the last text of the assistant. */
 function answerOf(state: Partial<AgentState>): string {
   if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
-  return lastAnswer(state.messages ?? []) || "Task completed";
+  return lastAnswer(currentRun(state.messages ?? []).messages) || "Task completed";
 }
 
 /** Text of the newest assistant message that has any; empty when there is none. */
