@@ -3,16 +3,15 @@ import type { Readable, Writable } from "node:stream";
 import {
   isJSONRPCRequest,
   isJSONRPCResultResponse,
-  ProtocolErrorCode,
   type JSONRPCMessage,
   type McpServerFactory,
 } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { createServerFactory } from "./create-server.ts";
-import type { ServerDeps } from "./deps.ts";
-import { isTooDeep, TOO_DEEP } from "./json-depth.ts";
+import type { Era, ServerDeps } from "./deps.ts";
 import { listenedUris } from "./resources/bus.ts";
 import { forwardChanges } from "./resources/subscriptions.ts";
+import { refusalOf, type Refusal } from "./stdio-refusals.ts";
 
 /** Longest time for parking runs and releasing everything; clients kill what is left soon after. */
 const GRACE_MS = 700;
@@ -52,7 +51,13 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   stderr.on("error", () => {});
   const { logger } = deps;
   const transport = new StdioServerTransport(stdin, stdout);
-  const handle = serveStdio(connectionFactory(deps), {
+  const create = connectionFactory(deps);
+  let era: Era | undefined;
+  const factory: McpServerFactory = (context) => {
+    ({ era } = context);
+    return create(context);
+  };
+  const handle = serveStdio(factory, {
     transport,
     onerror: (error) => logger.debug("stdio.error", { error: error.message }),
   });
@@ -81,6 +86,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   for (const name of SIGNALS) signals.on(name, onSignal);
 
   observe(transport, {
+    era: () => era,
     received: (message) => {
       warmUp.postpone();
       for (const uri of listenedUris(message)) deps.changes.follow(deps.principalOf(undefined), uri);
@@ -104,6 +110,8 @@ function connectionFactory(deps: ServerDeps): McpServerFactory {
 }
 
 interface Observer {
+  /** What the connection speaks, once its first message has settled it. */
+  era(): Era | undefined;
   received(message: JSONRPCMessage): void;
   sent(message: JSONRPCMessage): void;
   closed(): void;
@@ -115,7 +123,8 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
   const send = transport.send.bind(transport);
   /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is no event target */
   transport.onmessage = (message) => {
-    if (isTooDeep(message)) return refuseDeep(transport, message);
+    const refusal = refusalOf(message, observer.era());
+    if (refusal !== undefined) return refuse(transport, message, refusal);
     observer.received(message);
     onmessage?.(message);
   };
@@ -130,10 +139,9 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
   /* oxlint-enable unicorn/prefer-add-event-listener */
 }
 
-/** Answers a request that would overflow the stack of whoever checks it; anything else is dropped. */
-function refuseDeep(transport: StdioServerTransport, message: JSONRPCMessage): void {
+/** Answers a request with an error; what is no request is dropped. */
+function refuse(transport: StdioServerTransport, message: JSONRPCMessage, error: Refusal): void {
   if (!isJSONRPCRequest(message)) return;
-  const error = { code: ProtocolErrorCode.InvalidRequest, message: TOO_DEEP };
   // A client that does not read any more does not miss the answer.
   transport.send({ jsonrpc: "2.0", id: message.id, error }).catch(() => undefined);
 }
