@@ -92,11 +92,7 @@ export function streamEvents(
   return traceEvents(workOn(agent, input, options), options);
 }
 
-async function* workOn(
-  agent: Agent,
-  input: AgentInput,
-  options: StreamOptions,
-): AsyncGenerator<AgentEvent> {
+async function* workOn(agent: Agent, input: AgentInput, options: StreamOptions): AsyncGenerator<AgentEvent> {
   const { signal, threadId } = options;
   const open = new Map<string, PendingInterrupt>();
   let next: GraphInput = await graphInput(agent, input, options);
