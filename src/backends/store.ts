@@ -35,10 +35,11 @@ import {
 import { globFlat, grepFlat, listFlat } from "./flat-files.ts";
 import { fileLocks } from "./keyed-lock.ts";
 import { pageRequest } from "./pages.ts";
-import { isAtOrBelow, validatePath } from "./paths.ts";
+import { validatePath } from "./paths.ts";
 import { bindRuntime, currentRuntime, splitArguments } from "./runtime.ts";
 import { openCell } from "./store-cell.ts";
-import { filesOf, fromItem, toItem } from "./store-items.ts";
+import { fromItem, toItem } from "./store-items.ts";
+import { filesBelow, filesToList } from "./store-listing.ts";
 import { badNamespace, namespaceOf, type StoreNamespace } from "./store-namespace.ts";
 
 export interface StoreBackendOptions {
@@ -92,7 +93,7 @@ export class StoreBackend implements Backend {
     return this.#at(path, options, async (path, place) => {
       const one = path === "/" ? undefined : await get(place, path);
       if (one !== undefined) return { files: [infoOf(path, one)] };
-      return listFlat(path, (await filesBelow(place, path)).map(toInfo));
+      return listFlat(path, (await collect(filesToList({ ...place, path }))).map(toInfo));
     });
   }
 
@@ -119,14 +120,15 @@ export class StoreBackend implements Backend {
   ): Promise<GrepResult> {
     return this.#at(path ?? "/", options, async (path, place) => {
       const one = path === "/" ? undefined : await get(place, path);
-      const files: [string, FileData][] = one === undefined ? await filesBelow(place, path) : [[path, one]];
+      const files: [string, FileData][] =
+        one === undefined ? await collect(filesBelow({ ...place, path })) : [[path, one]];
       return grepFlat(files, { pattern, path, glob, maxCount, options });
     });
   }
 
   async glob(pattern: string, path = "/", options?: CallOptions): Promise<GlobResult> {
     return this.#at(path, options, async (path, place) =>
-      globFlat(pattern, path, (await filesBelow(place, path)).map(toInfo)),
+      globFlat(pattern, path, (await collect(filesBelow({ ...place, path }))).map(toInfo)),
     );
   }
 
@@ -170,7 +172,8 @@ export class StoreBackend implements Backend {
     return this.#exclusively(filePath, options, async (path, place): Promise<DeleteResult> => {
       if (path === "/") return errors.refusedToDelete(path);
       const one = await get(place, path);
-      const keys = one === undefined ? (await filesBelow(place, path)).map(([key]) => key) : [path];
+      const keys =
+        one === undefined ? (await collect(filesBelow({ ...place, path }))).map(([key]) => key) : [path];
       if (keys.length === 0) return errors.fileNotFound(path);
       for (const key of keys) await place.store.delete(place.namespace, key);
       return { path, filesUpdate: null };
@@ -272,8 +275,8 @@ async function get({ store, namespace }: Place, path: string): Promise<FileData 
   return item === null ? undefined : fromItem(item.value);
 }
 
-async function filesBelow({ store, namespace }: Place, path: string): Promise<[string, FileData][]> {
+async function collect(files: AsyncIterable<[string, FileData]>): Promise<[string, FileData][]> {
   const found: [string, FileData][] = [];
-  for await (const file of filesOf(store, namespace)) if (isAtOrBelow(file[0], path)) found.push(file);
+  for await (const file of files) found.push(file);
   return found;
 }

@@ -104,6 +104,7 @@ export interface StoreStatements {
   put: Statement<[ItemWrite], Pick<ItemRow, "id" | "version">>;
   delete: Statement<[string, string]>;
   items: Statement<[NamespaceRange & Page & { offset: number }], ItemRow>;
+  itemsBetween: Statement<[{ namespace: string; from: string; to: string } & Page], ItemRow>;
   itemsAfter: Statement<[ItemPosition & Page & { to: string }], ItemRow>;
   textsAfter: Statement<[ItemPosition & Page & { to: string }], ItemPosition & { id: number; text: string }>;
   namespaces: Statement<[NamespaceRange], string>;
@@ -145,6 +146,8 @@ RETURNING id, version`),
     delete: database.prepare("DELETE FROM store_items WHERE namespace = ? AND key = ?"),
     items: database.prepare(`
 ${ITEM} WHERE namespace >= @from AND namespace < @to ORDER BY namespace, key LIMIT @limit OFFSET @offset`),
+    itemsBetween: database.prepare(`
+${ITEM} WHERE namespace = @namespace AND key >= @from AND key < @to ORDER BY key LIMIT @limit`),
     itemsAfter: database.prepare(`${ITEM} ${AFTER}`),
     textsAfter: database.prepare(`
 SELECT id, namespace, key, ${TEXT} AS text FROM store_items ${AFTER}`),

@@ -127,6 +127,15 @@ export class SqliteStore extends BaseStore {
     return this.#writeIf.immediate({ namespace, key, value }, expected);
   }
 
+  /** The first items of exactly this namespace with `from <= key < to`, in the order of their keys. */
+  async itemsBetween(
+    namespace: string[],
+    { from, to, limit }: { from: string; to: string; limit: number },
+  ): Promise<Item[]> {
+    const range = { namespace: encodeNamespace(namespace), from, to, limit: count(limit) };
+    return this.#sql.itemsBetween.all(range).map(toItem);
+  }
+
   /** The items at or below `namespacePrefix` that `search` with this query finds, with the text around the match. */
   async searchText(namespacePrefix: string[], query: string, limit: number): Promise<TextHit[]> {
     const parsed = parseQuery(query);

@@ -7,6 +7,7 @@ import {
   type Operation,
   type OperationResults,
 } from "@langchain/langgraph-checkpoint";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { changedSinceRead, storeMissing } from "../../src/backends/errors.ts";
 import { StoreBackend } from "../../src/backends/store.ts";
@@ -165,6 +166,100 @@ describe("StoreBackend", () => {
       rmSync(directory, { recursive: true });
     }
   });
+});
+
+describe("StoreBackend on a store with ordered keys", () => {
+  const withSqlite = async (
+    run: (backend: StoreBackend, read: () => string[], store: SqliteStore) => Promise<void>,
+  ): Promise<void> => {
+    const database = openDatabase(":memory:");
+    try {
+      const store = createStore(database);
+      const keys: string[] = [];
+      const itemsBetween = store.itemsBetween.bind(store);
+      store.itemsBetween = async (...args) => {
+        const items = await itemsBetween(...args);
+        keys.push(...items.map(({ key }) => key));
+        return items;
+      };
+      store.search = () => Promise.reject(new Error("reads the whole namespace"));
+      await run(new StoreBackend({ store }), () => keys.splice(0), store);
+    } finally {
+      database.close();
+    }
+  };
+  const fill = async (store: SqliteStore, keys: string[]): Promise<void> => {
+    const value = { content: "hit", created_at: "", modified_at: "" };
+    await store.batch(keys.map((key) => ({ namespace: ["filesystem"], key, value })));
+  };
+  const numbered = (folder: string, count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${folder}/${index}.md`);
+
+  it("reads of other folders at most a few files to list one", () =>
+    withSqlite(async (backend, read, store) => {
+      const folders = ["/a", "/a/deep", "/a b", "/a0", "/b/c", "/b/c/d"];
+      await fill(store, ["/z.md", "/é.md", "/😀.md", ...folders.flatMap((one) => numbered(one, 600))]);
+      const paths = async (path: string) => (await backend.ls(path)).files?.map((file) => file.path);
+      expect(await paths("/")).toEqual(["/a b/", "/a/", "/a0/", "/b/", "/z.md", "/é.md", "/😀.md"]);
+      expect(read().length).toBeLessThan(60);
+      expect(await paths("/b")).toEqual(["/b/c/"]);
+      expect(read().length).toBeLessThan(20);
+      expect(await paths("/a")).toEqual([...numbered("/a", 600), "/a/deep/"].sort());
+      const looked = read();
+      expect(looked.every((key) => key.startsWith("/a/"))).toBe(true);
+      expect(looked.filter((key) => key.startsWith("/a/deep/")).length).toBeLessThan(300);
+      expect((await backend.ls("/a/de")).code).toBe("not_found");
+    }));
+
+  it("searches and deletes one folder without the others", () =>
+    withSqlite(async (backend, read, store) => {
+      await fill(store, [...numbered("/a", 700), ...numbered("/a-z", 10), ...numbered("/b", 10)]);
+      expect((await backend.grep("hit", "/a", null, 2000)).matches).toHaveLength(700);
+      expect(new Set(read())).toEqual(new Set(numbered("/a", 700)));
+      expect((await backend.glob("*.md", "/b")).files).toHaveLength(10);
+      expect(read().sort()).toEqual(numbered("/b", 10).sort());
+      await backend.delete("/b/3.md");
+      expect(read()).toEqual([]);
+      await backend.delete("/a");
+      expect((await backend.glob("**", "/")).files).toHaveLength(19);
+    }));
+
+  it("passes over items that are no files", () =>
+    withSqlite(async (backend, _read, store) => {
+      await store.put(["filesystem"], "/a/settings", { colour: "blue" });
+      await store.put(["filesystem"], "/b/0", { colour: "blue" });
+      await fill(store, numbered("/b", 20));
+      expect((await backend.ls("/")).files).toEqual([{ path: "/b/", is_dir: true }]);
+      expect((await backend.ls("/a")).code).toBe("not_found");
+    }));
+
+  it("lists what a store without an order lists", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(
+          fc.array(fc.constantFrom("a", "a ", "a-", "a0", "b", "é", "😀"), { minLength: 1, maxLength: 4 }),
+          {
+            maxLength: 60,
+            selector: (names) => names.join("/"),
+          },
+        ),
+        async (paths) =>
+          withSqlite(async (backend, _read, store) => {
+            const keys = paths.map((names) => `/${names.join("/")}`);
+            const plain = new InMemoryStore();
+            await fill(store, keys);
+            const value = { content: "hit", created_at: "", modified_at: "" };
+            for (const key of keys) await plain.put(["filesystem"], key, value);
+            const other = new StoreBackend({ store: plain });
+            for (const path of ["/", ...keys, ...keys.map((key) => key.replace(/\/[^/]*$/, "") || "/")]) {
+              expect(await backend.ls(path)).toEqual(await other.ls(path));
+              expect(await backend.glob("**", path)).toEqual(await other.glob("**", path));
+              expect(await backend.grep("hit", path)).toEqual(await other.grep("hit", path));
+            }
+          }),
+      ),
+      { numRuns: 30 },
+    ));
 });
 
 const versionIn = async (store: SqliteStore): Promise<string> =>
