@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
 import { DeepAgentError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
+import { ownTurn } from "../core/turns.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { ToolBinder } from "./bind-tools.ts";
 import type { TokenUsage } from "./events.ts";
@@ -42,7 +42,7 @@ export function createModelNode(
   const binder = new ToolBinder();
   return async (before, config) => {
     // A model that answers at once would otherwise never let the event loop turn.
-    await nextTurn();
+    await ownTurn();
     const annotated = annotatedReports(before);
     const messages =
       annotated.length > 0 ? messagesDeltaReducer(before.messages, [annotated]) : before.messages;
@@ -164,6 +164,7 @@ async function callModel(
     ...(options ? { options } : {}),
   });
   const reply: unknown = await bound.invoke(input, { ...config, ...request.modelSettings });
+  await ownTurn();
   if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
   throw new Error("The model answered with something that is not an assistant message.");
 }

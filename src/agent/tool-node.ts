@@ -4,6 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { resolveBackend } from "../backends/resolve.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
+import { ownTurn } from "../core/turns.ts";
 import { type ToolContext, type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, type CallScope, toolOutcome } from "./agent-tool.ts";
@@ -46,6 +47,7 @@ export function createToolNode(
 ): (task: ToolTask, config: RunnableConfig) => Promise<Outcome> {
   const gates = [...pathGates(parts), ...parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []))];
   return async ({ callId }, config) => {
+    await ownTurn();
     await restoreStepFiles(config);
     const state = readState(config, parts.channels);
     const { made, messageId } = findCall(state.messages, callId);

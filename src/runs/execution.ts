@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
+import { ownTurn } from "../core/turns.ts";
 import { entryOf } from "./journal.ts";
 import { type Lease, LeaseLostError } from "./lease-store.ts";
 import type { RunInbox } from "./message-store.ts";
@@ -59,6 +60,7 @@ export async function execute(execution: Execution, context: ExecutionContext): 
 async function converse(execution: Execution, context: ExecutionContext): Promise<void> {
   const { lease, run } = execution;
   const { work, clock } = context;
+  await ownTurn();
   const agent = await context.agentFor(run);
   /** Interrupts whose answers were offered before. */
   const offered = new Set<string>();

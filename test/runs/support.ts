@@ -13,7 +13,7 @@ import type { Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createRunService, type RunServiceOptions } from "../../src/runs/supervisor.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import { openDatabase, type Database } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
 import {
@@ -59,6 +59,21 @@ export interface Server {
   kill: () => void;
 }
 
+/** After its process was killed nothing answers any more, not even with an error. */
+class MortalCheckpointer extends SqliteCheckpointer {
+  override async put(...args: Parameters<SqliteCheckpointer["put"]>) {
+    return super.put(...args).catch((error: unknown) => this.#orNever(error));
+  }
+
+  override async putWrites(...args: Parameters<SqliteCheckpointer["putWrites"]>) {
+    return super.putWrites(...args).catch((error: unknown) => this.#orNever(error));
+  }
+
+  #orNever(error: unknown): Promise<never> {
+    return this.db.open ? Promise.reject(error) : new Promise(() => {});
+  }
+}
+
 type AgentParams = DeepAgentParams | ((run: Run) => DeepAgentParams | Promise<DeepAgentParams>);
 
 /** A run service with a connection of its own, working with real agents. */
@@ -72,7 +87,8 @@ export function openServer(
     database,
     agentFor: async (run): Promise<Agent> => {
       const params = typeof agent === "function" ? await agent(run) : agent;
-      return buildAgent({ checkpointer: createCheckpointer(database), ...params });
+      createCheckpointer(database);
+      return buildAgent({ checkpointer: new MortalCheckpointer(database), ...params });
     },
     tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles() })),
     treeWithThread: () => Promise.resolve(StateBackend),

@@ -4,7 +4,7 @@ import { createLogger } from "../../core/logger.ts";
 import { serveStdioServer } from "../../server/stdio.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
 import { serverParts } from "../server-deps.ts";
-import { reserveStdout } from "./process.ts";
+import { reserveStdout, surviveRejections } from "./process.ts";
 
 /** Serves until the client leaves or the process is told to end. Then exits: nothing may linger. */
 export async function runServe({ flags, host }: CommandArguments): Promise<ExitCode> {
@@ -15,6 +15,7 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
   }
   const { config, warnings } = loaded;
   const logger = createLogger(config.logLevel);
+  surviveRejections(logger);
   for (const message of warnings) logger.warn("config.warning", { message });
   const version = packageVersion();
   const parts = serverParts({ config, env: host.env, version, logger, page: flags["http"] !== true });

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { ownTurn } from "../../src/core/turns.ts";
+
+test("everyone gets a turn in their order, and what is ready meanwhile runs in between", async () => {
+  const order: string[] = [];
+  const turns = [1, 2, 3].map((number) => ownTurn().then(() => order.push(`turn ${number}`)));
+  const others = [1, 2].map(
+    (number) =>
+      new Promise<void>((resolve) => {
+        // Immediates run once for each turn of the event loop.
+        const wait = (left: number): unknown =>
+          left === 0 ? resolve(void order.push(`other ${number}`)) : setImmediate(wait, left - 1);
+        wait(number);
+      }),
+  );
+  await Promise.all([...turns, ...others]);
+  expect(order).toEqual(["turn 1", "other 1", "turn 2", "other 2", "turn 3"]);
+});
+
+test("the queue starts again after it was empty", async () => {
+  await ownTurn();
+  await Promise.all([ownTurn(), ownTurn()]);
+  await expect(ownTurn()).resolves.toBeUndefined();
+});
