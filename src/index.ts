@@ -48,7 +48,9 @@ export {
   type OpenedBubblewrap,
   openBubblewrap,
 } from "./backends/sandbox/bubblewrap.ts";
+export { type DockerOptions, type DockerSandbox, openDocker } from "./backends/sandbox/docker.ts";
 export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/local-shell.ts";
+export { SandboxError } from "./backends/sandbox/sandbox-error.ts";
 export { StateBackend } from "./backends/state.ts";
 export { StoreBackend } from "./backends/store.ts";
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";

@@ -1,0 +1,222 @@
+import { randomBytes } from "node:crypto";
+import type { CallOptions, ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import { addPrefix, validatePath } from "../paths.ts";
+import { BaseSandbox } from "./base-sandbox.ts";
+import { ProcessRunner } from "./process-runner.ts";
+import { SandboxError } from "./sandbox-error.ts";
+import { SYSTEM_PATH } from "./shell-environment.ts";
+import type { ShellLimits } from "./shell-executor.ts";
+
+export interface DockerOptions extends ShellLimits {
+  /** The image of a new container; it needs `sh` and the usual small programs. */
+  image?: string;
+  /** A running container to use; it is left running. */
+  sandboxId?: string;
+  /** Name or path of a program that takes Docker's commands, such as `podman`. Default `docker`. */
+  program?: string;
+  /** Arguments in front of each command of the program. */
+  programArguments?: readonly string[];
+  /** Directory of the agent's files. Default `/workspace`. */
+  workdir?: string;
+  /** Environment of commands. */
+  env?: Readonly<Record<string, string>>;
+  /** User and group of commands. Default `1000:1000` in a new container, its own in one that runs. */
+  user?: string;
+  /** Arguments of `run` that limit a new container. Default: 2 GiB of memory, 2 processors, 512 processes. */
+  limits?: readonly string[];
+}
+
+const DEFAULT_LIMITS = ["--memory", "2g", "--cpus", "2", "--pids-limit", "512"];
+/** What root in the container keeps is what it takes to make the working directory; commands have none of it. */
+const CONFINEMENT =
+  "--network none --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --security-opt no-new-privileges".split(
+    " ",
+  );
+const DEFAULT_TIMEOUT = 120;
+const DEFAULT_OUTPUT_BYTES = 100_000;
+const START_TIMEOUT = 300;
+/** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
+const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
+const READ_CHUNK = 4 * 1024 * 1024;
+const MARK_NAME = "DEEPAGENT_COMMAND";
+
+/** Ends every process of a command, whatever group or session it went to. */
+const END_MARKED = `for p in /proc/[0-9]*; do grep -q "$1" "$p/environ" 2>/dev/null && kill -s KILL "\${p#/proc/}"; done; exit 0`;
+
+/** What shells without a terminal complain about; nothing of it is about the command. */
+const TTY_NOISE = [
+  "cannot set terminal process group (-1)",
+  "no job control in this shell",
+  "initialize_job_control: Bad file descriptor",
+];
+
+/** The text without lines about a missing terminal. */
+export const withoutTtyNoise = (output: string): string =>
+  output
+    .split("\n")
+    .filter((line) => !TTY_NOISE.some((noise) => line.includes(noise)))
+    .join("\n");
+
+interface Container {
+  id: string;
+  /** Made here, and so removed with the sandbox. */
+  isOwn: boolean;
+}
+
+/** A container, run by any program that takes Docker's commands. Made by `openDocker`. */
+export class DockerSandbox extends BaseSandbox {
+  readonly id: string;
+  readonly #container: Container;
+  readonly #options: DockerOptions;
+  readonly #runner: ProcessRunner;
+
+  constructor(container: Container, options: DockerOptions, runner: ProcessRunner) {
+    super({ root: options.workdir ?? "/workspace", readChunk: READ_CHUNK }, "container");
+    this.id = container.id;
+    this.#container = container;
+    this.#options = options;
+    this.#runner = runner;
+  }
+
+  async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
+    const valid = validatePath(options.cwd ?? "/");
+    if (!valid.ok) return { output: `Error: ${valid.error}`, exitCode: 1, truncated: false };
+    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = this.#options;
+    const directory = addPrefix(this.#options.workdir ?? "/workspace", valid.path);
+    const response = await this.#exec(command, { ...options, cwd: directory }, maxOutputBytes);
+    return { ...response, output: withoutTtyNoise(response.output) };
+  }
+
+  protected override runFileCommand(command: string, options: CallOptions): Promise<ExecuteResponse> {
+    return this.#exec(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
+  }
+
+  /** Ends what runs; removes the container if it was made for this sandbox. */
+  async close(): Promise<void> {
+    await this.#runner.close();
+    if (!this.#container.isOwn) return;
+    const runner = new ProcessRunner({ guarded: false });
+    await removeContainer(runner, this.#options, this.id);
+    await runner.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #user(): string[] {
+    const { user = this.#container.isOwn ? DEFAULT_USER : undefined } = this.#options;
+    return user === undefined ? [] : ["--user", user];
+  }
+
+  async #exec(command: string, options: ExecuteOptions, maxOutputBytes: number): Promise<ExecuteResponse> {
+    const mark = randomBytes(12).toString("hex");
+    const env = { ...this.#options.env, ...options.env, [MARK_NAME]: mark };
+    const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
+    const user = this.#user();
+    const args = ["exec", ...user, ...variables, this.id];
+    const start = 'cd -- "$1" && exec sh -c "$2"';
+    const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT, signal } = options;
+    const response = await this.#runner.run(
+      {
+        ...programLaunch(this.#options, [...args, "sh", "-c", start, "sh", options.cwd ?? "/", command]),
+        maxOutputBytes,
+        onOutput: (chunk) => options.onOutput?.(chunk),
+      },
+      { timeout, ...(signal === undefined ? {} : { signal }) },
+    );
+    const wasBrokenOff = response.timedOut === true || response.exitCode === null;
+    // Only the program here has ended then; what it started goes on in the container.
+    if (wasBrokenOff) {
+      await runProgram(this.#runner, this.#options, [
+        "exec",
+        ...user,
+        this.id,
+        "sh",
+        "-c",
+        END_MARKED,
+        "sh",
+        mark,
+      ]);
+    }
+    return response;
+  }
+}
+
+const DEFAULT_USER = "1000:1000";
+
+/** Starts a container, or takes the running one that `sandboxId` names. Throws `SandboxError`. */
+export async function openDocker(options: DockerOptions): Promise<DockerSandbox> {
+  const runner = new ProcessRunner({ guarded: false });
+  try {
+    const container = await containerFor(options, runner);
+    return new DockerSandbox(container, options, runner);
+  } catch (error) {
+    await runner.close();
+    throw error;
+  }
+}
+
+async function containerFor(options: DockerOptions, runner: ProcessRunner): Promise<Container> {
+  const { image, sandboxId, program = "docker", workdir = "/workspace", user = DEFAULT_USER } = options;
+  if (sandboxId !== undefined) {
+    const { exitCode } = await runProgram(runner, options, ["exec", sandboxId, "sh", "-c", "exit 0"]);
+    if (exitCode === 0) return { id: sandboxId, isOwn: false };
+    throw new SandboxError(
+      "NOT_INITIALIZED",
+      `The container '${sandboxId}' does not run; start it or give an image`,
+    );
+  }
+  if (image === undefined) {
+    throw new SandboxError("NOT_INITIALIZED", "A container needs an image, or the id of one that runs");
+  }
+  const idle = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"];
+  const limits = options.limits ?? DEFAULT_LIMITS;
+  const name = `deepagent-${randomBytes(8).toString("hex")}`;
+  const run = ["run", "-d", "--rm", "--name", name, ...CONFINEMENT, ...limits, image, ...idle];
+  const started = await runProgram(runner, options, run);
+  if (started.exitCode !== 0) {
+    throw new SandboxError(
+      "NOT_INITIALIZED",
+      `${program} did not start a container of '${image}': ${started.output.trim().slice(-500)}`,
+    );
+  }
+  const prepare = `mkdir -p -- "$1" && chown "$2" "$1"`;
+  const place = ["exec", "--user", "0", name, "sh", "-c", prepare, "sh", workdir, user];
+  const prepared = await runProgram(runner, options, place);
+  if (prepared.exitCode === 0) return { id: name, isOwn: true };
+  await removeContainer(runner, options, name);
+  throw new SandboxError(
+    "COMMAND_FAILED",
+    `The directory ${workdir} could not be made in a container of '${image}'`,
+  );
+}
+
+/** Killed first: some programs wait for an orderly end for long before they remove. */
+async function removeContainer(runner: ProcessRunner, options: DockerOptions, id: string): Promise<void> {
+  await runProgram(runner, options, ["kill", id]);
+  await runProgram(runner, options, ["rm", "-f", id]);
+}
+
+function runProgram(
+  runner: ProcessRunner,
+  options: DockerOptions,
+  args: readonly string[],
+): Promise<ExecuteResponse> {
+  const request = { ...programLaunch(options, args), maxOutputBytes: DEFAULT_OUTPUT_BYTES };
+  return runner.run(request, { timeout: START_TIMEOUT });
+}
+
+/** The program gets what it needs to find its service and its settings, and no keys. */
+function programLaunch(
+  { program = "docker", programArguments = [] }: DockerOptions,
+  args: readonly string[],
+) {
+  const names = ["HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST", "XDG_RUNTIME_DIR", "TMPDIR"];
+  const known = names.flatMap((name): [string, string][] => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value]];
+  });
+  const env = { PATH: process.env["PATH"] ?? SYSTEM_PATH, ...Object.fromEntries(known) };
+  return { file: program, args: [...programArguments, ...args], env, cwd: "/" };
+}

@@ -1,0 +1,169 @@
+import { execFileSync } from "node:child_process";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import {
+  type DockerOptions,
+  type DockerSandbox,
+  openDocker,
+  withoutTtyNoise,
+} from "../../../src/backends/sandbox/docker.ts";
+import { SandboxError } from "../../../src/backends/sandbox/sandbox-error.ts";
+import { runContract } from "../contract/contract.ts";
+import { deleteSuite } from "../contract/delete.ts";
+import { globSuite } from "../contract/glob.ts";
+import { lsSuite } from "../contract/ls.ts";
+import { uploadFilesSuite } from "../contract/upload-files.ts";
+
+/** Podman with an image made of BusyBox, on machines whose control groups and limits are not to be had. */
+const IMAGE = "local/deepagent-busybox:1";
+const OPTIONS: DockerOptions = {
+  image: IMAGE,
+  program: "podman",
+  programArguments: ["--runtime", "runc"],
+  limits: ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"],
+};
+
+const whyNot = prepareImage();
+
+describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" : ` (${whyNot})`}`, () => {
+  it("runs commands as a plain user in the working directory, beside the file tools", async () => {
+    const sandbox = await open();
+    await sandbox.write("/src/a.txt", "text\n");
+    expect(
+      await sandbox.execute("cat src/a.txt; pwd; id -u; echo $EXTRA", { env: { EXTRA: "yes" } }),
+    ).toEqual({
+      output: "text\n/workspace\n1000\nyes\n",
+      exitCode: 0,
+      truncated: false,
+    });
+    expect(await sandbox.execute("pwd; exit 3", { cwd: "/src" })).toMatchObject({
+      output: "/workspace/src\n",
+      exitCode: 3,
+    });
+    await sandbox.execute("echo made > b.txt");
+    expect((await sandbox.read("/b.txt")).content).toBe("made\n");
+    expect(sandbox.capabilities).toMatchObject({ isolation: "container" });
+  });
+
+  it("has no network and no privileges", async () => {
+    const sandbox = await open();
+    expect((await sandbox.execute("tail -n +3 /proc/net/dev | grep -vc lo:")).output).toBe("0\n");
+    expect((await sandbox.execute("grep CapEff /proc/self/status")).output).toMatch(/\t0+\n/);
+    expect((await sandbox.execute("echo x > /etc-x")).exitCode).not.toBe(0);
+  });
+
+  it("ends a command inside the container at the time limit", async () => {
+    const sandbox = await open();
+    const result = await sandbox.execute("echo begun; setsid sleep 5000 & sleep 5000", { timeout: 1 });
+    expect(result).toMatchObject({ exitCode: 124, timedOut: true });
+    expect(result.output).toMatch(/^begun\nError: Command timed out after 1 seconds\.$/);
+    expect((await sandbox.execute("ps | grep -c '[s]leep 5000'")).output).toBe("0\n");
+  });
+
+  it("is used again by its id, and then left running", async () => {
+    const first = await open();
+    await first.write("/a.txt", "kept");
+    const again = await openDocker({ ...OPTIONS, sandboxId: first.id });
+    expect((await again.read("/a.txt")).content).toBe("kept");
+    await again.close();
+    expect((await first.read("/a.txt")).content).toBe("kept");
+  });
+
+  it("is gone when it is closed", async () => {
+    const sandbox = await open();
+    await sandbox.close();
+    await expect(openDocker({ ...OPTIONS, sandboxId: sandbox.id })).rejects.toThrow(SandboxError);
+  });
+
+  it("says why no container was started", async () => {
+    await expect(
+      openDocker({ ...OPTIONS, image: "local/none:1", limits: ["--pull", "never"] }),
+    ).rejects.toMatchObject({
+      code: "NOT_INITIALIZED",
+      message: expect.stringContaining("podman did not start a container of 'local/none:1'"),
+    });
+  });
+});
+
+if (whyNot === undefined) {
+  // One container for all cases, each in a directory of its own: starting one takes longer than a case.
+  let shared: Promise<DockerSandbox> | undefined;
+  let cases = 0;
+  afterAll(async () => (await shared)?.close());
+  runContract(
+    {
+      name: "DockerSandbox",
+      keepsFilesInState: false,
+      make: async () => {
+        shared ??= openDocker(OPTIONS);
+        const container = await shared;
+        const workdir = `/workspace/${(cases += 1)}`;
+        await container.execute(`mkdir ${workdir}`);
+        const backend = await openDocker({ ...OPTIONS, sandboxId: container.id, workdir, user: "1000:1000" });
+        return { backend, dispose: () => backend.close() };
+      },
+    },
+    [lsSuite, globSuite, deleteSuite, uploadFilesSuite],
+  );
+}
+
+describe("openDocker", () => {
+  it("needs an image or a container", async () => {
+    await expect(openDocker({})).rejects.toMatchObject({ code: "NOT_INITIALIZED" });
+  });
+
+  it("says when the program is missing", async () => {
+    await expect(openDocker({ image: "x", program: "no-such-docker" })).rejects.toThrow(
+      /no-such-docker did not start/,
+    );
+  });
+});
+
+describe("withoutTtyNoise", () => {
+  it("drops what is about the missing terminal and nothing else", () => {
+    const noise = [
+      "bash: cannot set terminal process group (-1): Inappropriate ioctl for device",
+      "bash: no job control in this shell",
+      "sh: initialize_job_control: Bad file descriptor",
+    ];
+    expect(withoutTtyNoise(["a", ...noise, "", "no job control"].join("\n"))).toBe("a\n\nno job control");
+  });
+});
+
+async function open(): Promise<DockerSandbox> {
+  const sandbox = await openDocker(OPTIONS);
+  onTestFinished(() => sandbox.close());
+  return sandbox;
+}
+
+/** Makes the image; gives the reason when that is not possible here. */
+function prepareImage(): string | undefined {
+  const busybox = ["/bin/busybox", "/usr/bin/busybox"].find((path) => existsSync(path));
+  if (busybox === undefined) return "busybox is not installed";
+  const folder = mkdtempSync(join(tmpdir(), "deepagent-image-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const root = join(folder, "root");
+  mkdirSync(join(root, "bin"), { recursive: true });
+  mkdirSync(join(root, "tmp"));
+  chmodSync(join(root, "tmp"), 0o1777);
+  copyFileSync(busybox, join(root, "bin/busybox"));
+  const applets = execFileSync(busybox, ["--list"], { encoding: "utf8" }).trim().split("\n");
+  for (const applet of applets) if (applet !== "busybox") symlinkSync("busybox", join(root, "bin", applet));
+  const archive = join(folder, "image.tar");
+  try {
+    execFileSync("tar", ["-C", root, "-cf", archive, "."]);
+    execFileSync("podman", ["import", archive, IMAGE], { stdio: "pipe" });
+    execFileSync(
+      "podman",
+      ["--runtime", "runc", "run", "--rm", "--network", "none", ...(OPTIONS.limits ?? []), IMAGE, "true"],
+      {
+        stdio: "pipe",
+      },
+    );
+    return undefined;
+  } catch (error) {
+    return `podman with runc does not work here: ${String(error).split("\n")[0]}`;
+  }
+}
