@@ -71,7 +71,9 @@ async function editOften(root, backend) {
       const old = readFileSync(paths.floor, "utf8");
       writeFileSync(paths.floor, old.replace(`line ${number} `, `edit ${number} `), { flush: true });
     });
-    const own = await timed(() => backend.edit("/edited.txt", `\nline ${number + 1} `, `\nedit ${number + 1} `));
+    const own = await timed(() =>
+      backend.edit("/edited.txt", `\nline ${number + 1} `, `\nedit ${number + 1} `),
+    );
     if (own.result.error !== undefined) throw new Error(own.result.error);
     times.floor.push(floor.took);
     times.ours.push(own.took);
@@ -91,6 +93,8 @@ for (let megabyte = 0; megabyte < MEGABYTES; megabyte += 1) {
 closeSync(descriptor);
 const backend = new FilesystemBackend({ rootDir: root, virtualMode: true });
 await backend.read("/large.log", MEGABYTES * LINES_PER_MEGABYTE - 10, 10); // fills the page cache
-console.log(`${MEGABYTES} MB, Node ${process.version}, ${process.platform}, ${cpus().length} cores, median of ${ROUNDS}\n`);
+console.log(
+  `${MEGABYTES} MB, Node ${process.version}, ${process.platform}, ${cpus().length} cores, median of ${ROUNDS}\n`,
+);
 await readTenLines(root, backend, MEGABYTES * LINES_PER_MEGABYTE);
 await editOften(root, backend);

@@ -3,7 +3,6 @@ import type { Backend, BackendRuntime, BackendSource, Failure } from "./backend.
 import { CODES_WITHOUT_PATH } from "./errors.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath } from "./paths.ts";
 import { obtainBackend } from "./resolve.ts";
-import { currentRuntime } from "./runtime.ts";
 import { prefixKeys, scopeRuntime } from "./scoped-files.ts";
 
 /** One backend in the tree; `prefix` has no trailing slash, that of the default backend is `/`. */
@@ -69,13 +68,9 @@ export class MountTree {
   }
 
   backend(mount: Mount): Promise<Backend> {
-    const runtime = this.#runtime ?? currentRuntime();
-    // Without a runtime of its own the tree is used by several calls, whose backends must not mix.
-    if (this.#runtime === undefined || runtime === undefined)
-      return obtainBackend(mount.source, scope(runtime, mount));
     const known = this.#made.get(mount);
     if (known !== undefined) return known;
-    const made = obtainBackend(mount.source, scope(runtime, mount));
+    const made = obtainBackend(mount.source, scope(this.#runtime, mount));
     this.#made.set(mount, made);
     return made;
   }

@@ -24,7 +24,7 @@ import { lifetimeAt } from "./lifetime.ts";
 import { validatePath, withoutSlash } from "./paths.ts";
 import { type PolicyOptions, PolicyRules } from "./policy-rules.ts";
 import { obtainBackend } from "./resolve.ts";
-import { bindRuntime, currentRuntime } from "./runtime.ts";
+import { bindRuntime } from "./runtime.ts";
 import { DEFAULT_MAX_COUNT } from "./search.ts";
 
 /**
@@ -175,7 +175,6 @@ export class PolicyBackend implements Backend {
   }
 
   #inner(): Promise<Backend> {
-    if (this.#runtime === undefined) return obtainBackend(this.#source, currentRuntime());
     this.#bound ??= obtainBackend(this.#source, this.#runtime);
     return this.#bound;
   }

@@ -23,7 +23,7 @@ export async function obtainBackend(
   if (typeof source !== "function") return isBindable(source) ? source : adaptBackend(source);
   throw new ConfigurationError(
     "BACKEND_RUNTIME",
-    "This backend is made for each call: get it through resolveBackend, or use it inside runWithRuntime",
+    "This backend is made for each call: give it to an agent, which makes it",
   );
 }
 

@@ -1,13 +1,4 @@
-import { AsyncLocalStorage } from "node:async_hooks";
 import type { Backend, BackendRuntime } from "./backend.ts";
-
-const storage = new AsyncLocalStorage<BackendRuntime>();
-
-/** Runs `run` so that backends made without a runtime find `runtime`, in everything it awaits as well. */
-export const runWithRuntime = <T>(runtime: BackendRuntime, run: () => T): T => storage.run(runtime, run);
-
-/** The runtime of the tool call this code runs in; undefined outside of one. */
-export const currentRuntime = (): BackendRuntime | undefined => storage.getStore();
 
 /** Key of the method by which a backend that depends on the running call is tied to it. */
 export const bindRuntime: unique symbol = Symbol("bindRuntime");

@@ -35,7 +35,7 @@ import {
 import { globFlat, grepFlat, listFlat } from "./flat-files.ts";
 import { pageRequest } from "./pages.ts";
 import { isAtOrBelow, parentsOf, validatePath } from "./paths.ts";
-import { bindRuntime, currentRuntime, splitArguments } from "./runtime.ts";
+import { bindRuntime, splitArguments } from "./runtime.ts";
 
 export interface StateBackendOptions {
   /** `v1` keeps lines, for old readers. Both are read. Default `v2`. */
@@ -46,8 +46,9 @@ export interface StateBackendOptions {
 /**
  * Files in the state of the running thread: checkpointed with it, gone with it, seen by no other thread.
  *
- * Without a runtime it finds the one of the tool call it is used in. A change is visible to later calls
- * of the same step at once, and is returned as `filesUpdate`, which the caller puts into the state.
+ * Made without a runtime it is tied to that of each tool call by the agent it is given to. A change is
+ * visible to later calls of the same step at once, and is returned as `filesUpdate`, which the caller puts
+ * into the state.
  * Every operation but `grep` finishes in one turn, so parallel calls cannot interleave.
  */
 export class StateBackend implements Backend {
@@ -177,7 +178,7 @@ export class StateBackend implements Backend {
   ): Result | errors.BackendFailure {
     const valid = validatePath(filePath);
     if (!valid.ok) return { error: valid.error, code: valid.code };
-    const runtime = this.#runtime ?? currentRuntime();
+    const runtime = this.#runtime;
     return runtime === undefined ? errors.threadFilesMissing() : run(valid.path, runtime.files);
   }
 

@@ -75,7 +75,7 @@ export async function* filesToList({
   }
 }
 
-const MIN_PAGE = 8;
+const MIN_PAGE = 1;
 const MAX_PAGE = 256;
 
 /** The folder directly in `directory` that holds a file, with its slash; undefined for a file in `directory`. */

@@ -36,7 +36,7 @@ import { globFlat, grepFlat, listFlat } from "./flat-files.ts";
 import { fileLocks } from "./keyed-lock.ts";
 import { pageRequest } from "./pages.ts";
 import { validatePath } from "./paths.ts";
-import { bindRuntime, currentRuntime, splitArguments } from "./runtime.ts";
+import { bindRuntime, splitArguments } from "./runtime.ts";
 import { openCell } from "./store-cell.ts";
 import { fromItem, toItem } from "./store-items.ts";
 import { filesBelow, filesToList } from "./store-listing.ts";
@@ -236,11 +236,10 @@ export class StoreBackend implements Backend {
   }
 
   #place(): Place | undefined {
-    const runtime = this.#runtime ?? currentRuntime();
-    const store = this.#options.store ?? runtime?.store;
+    const store = this.#options.store ?? this.#runtime?.store;
     return store === undefined
       ? undefined
-      : { store, namespace: namespaceOf(this.#options.namespace, runtime) };
+      : { store, namespace: namespaceOf(this.#options.namespace, this.#runtime) };
   }
 
   /** Puts what `change` makes of the stored file; when that was replaced meanwhile, of the new one. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { FileData } from "../../src/backends/backend.ts";
 import { threadFilesMissing } from "../../src/backends/errors.ts";
-import { runWithRuntime } from "../../src/backends/runtime.ts";
+import { resolveBackend } from "../../src/backends/resolve.ts";
 import { StateBackend } from "../../src/backends/state.ts";
 import { snapshotFiles } from "../../src/backends/thread-files.ts";
 
@@ -9,19 +9,17 @@ const at = (milliseconds: number): string => new Date(milliseconds).toISOString(
 const times = { created_at: at(0), modified_at: at(0) };
 
 describe("StateBackend", () => {
-  it("finds the runtime of the call it is used in", async () => {
+  it("is tied to each call it is resolved for, and has no files on its own", async () => {
     const backend = new StateBackend();
     const threads = ["one", "two"].map((thread) => ({ files: snapshotFiles(), threadId: thread }));
     await Promise.all(
       threads.map(async (runtime) =>
-        runWithRuntime(runtime, async () => {
-          await Promise.resolve();
-          backend.write("/a.txt", runtime.threadId);
-          await Promise.resolve();
-          expect(backend.read("/a.txt").content).toBe(runtime.threadId);
-        }),
+        (await resolveBackend(backend, runtime)).write("/a.txt", runtime.threadId),
       ),
     );
+    for (const runtime of threads) {
+      expect((await (await resolveBackend(backend, runtime)).read("/a.txt")).content).toBe(runtime.threadId);
+    }
     expect(backend.read("/a.txt")).toEqual(threadFilesMissing());
   });
 

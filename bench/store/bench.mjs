@@ -1,0 +1,107 @@
+// 20,000 memories in a store on disk: list, read, write, delete one, search; against the same in a small store.
+// Usage: npm run build && node bench/store/bench.mjs [memories]
+import { mkdtempSync, rmSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { createStore, openDatabase, StoreBackend } from "../../dist/index.js";
+
+const MEMORIES = Number(process.argv[2] ?? 20_000);
+const PER_FOLDER = 20;
+const ROUNDS = 30;
+const NAMESPACE = ["memories", "bench"];
+const median = (values) => values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)];
+
+const folderOf = (index) => `/topic-${String(Math.floor(index / PER_FOLDER)).padStart(4, "0")}`;
+
+/** Memories of about 1 KB; one in a hundred holds the needle. */
+async function fill(root, memories) {
+  const database = openDatabase(join(root, `store-${memories}.db`));
+  const store = createStore(database);
+  const now = new Date(0).toISOString();
+  for (let first = 0; first < memories; first += 1000) {
+    const operations = Array.from({ length: Math.min(1000, memories - first) }, (_, offset) => {
+      const index = first + offset;
+      const mark = index % 100 === 0 ? "needle" : "hay";
+      const content = `# Memory ${index}\n${"The user likes short answers.\n".repeat(33)}${mark}\n`;
+      const value = { content, mimeType: "text/markdown", created_at: now, modified_at: now };
+      return { namespace: NAMESPACE, key: `${folderOf(index)}/memory-${index}.md`, value };
+    });
+    await store.batch(operations);
+  }
+  return { database, backend: new StoreBackend({ store, namespace: NAMESPACE }) };
+}
+
+async function timed(run) {
+  const start = performance.now();
+  const result = await run();
+  if (result?.error !== undefined) throw new Error(result.error);
+  return performance.now() - start;
+}
+
+/** Both take turns, so that what else the machine does falls on both. */
+async function compare(name, peer, ours, rounds = ROUNDS) {
+  const times = { peer: [], ours: [] };
+  for (let round = 0; round < rounds; round += 1) {
+    times.peer.push(await timed(() => peer(round)));
+    times.ours.push(await timed(() => ours(round)));
+  }
+  const [peerTime, ownTime] = [median(times.peer), median(times.ours)];
+  console.log(
+    `| ${name} | ${peerTime.toFixed(2)} | ${ownTime.toFixed(2)} | ${(ownTime / peerTime).toFixed(2)} |`,
+  );
+}
+
+const root = mkdtempSync(join(tmpdir(), "deepagent-store-"));
+process.on("exit", () => rmSync(root, { recursive: true, force: true }));
+const small = await fill(root, PER_FOLDER);
+const large = await fill(root, MEMORIES);
+const middle = Math.floor(MEMORIES / 2);
+const inSmall = `${folderOf(0)}/memory-7.md`;
+const inLarge = `${folderOf(middle)}/memory-${middle + 7}.md`;
+const addAndDelete = async (backend, path) => {
+  const written = await backend.write(path, "new");
+  return written.error === undefined ? backend.delete(path) : written;
+};
+console.log(`Node ${process.version}, ${process.platform}, ${cpus().length} cores, median of ${ROUNDS}\n`);
+console.log(`| operation | ${PER_FOLDER} memories (ms) | ${MEMORIES} memories (ms) | ratio |`);
+console.log("|---|---|---|---|");
+await compare(
+  `list a folder of ${PER_FOLDER}`,
+  () => small.backend.ls(folderOf(0)),
+  () => large.backend.ls(folderOf(middle)),
+);
+await compare(
+  "read one",
+  () => small.backend.read(inSmall),
+  () => large.backend.read(inLarge),
+);
+await compare(
+  "write one and delete it",
+  (round) => addAndDelete(small.backend, `${folderOf(0)}/new-${round}.md`),
+  (round) => addAndDelete(large.backend, `${folderOf(middle)}/new-${round}.md`),
+);
+await compare(
+  `search a folder of ${PER_FOLDER}`,
+  () => small.backend.grep("needle", folderOf(0)),
+  () => large.backend.grep("needle", folderOf(middle)),
+);
+console.log(`\n| all ${MEMORIES} memories | in SQL (ms) | ours (ms) | ratio |`);
+console.log("|---|---|---|---|");
+const scan = large.database.prepare("SELECT key FROM store_items WHERE instr(value, 'needle') ORDER BY key");
+const folders = large.database.prepare(
+  "SELECT DISTINCT substr(key, 1, instr(substr(key, 2), '/') + 1) FROM store_items ORDER BY 1",
+);
+await compare(
+  "grep, match in 1 of 100",
+  () => scan.all(),
+  () => large.backend.grep("needle", "/"),
+  5,
+);
+await compare(
+  "list the root",
+  () => folders.all(),
+  () => large.backend.ls("/"),
+  5,
+);
+for (const { database } of [small, large]) database.close();
