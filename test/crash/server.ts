@@ -67,7 +67,7 @@ function openService(folder: string): RunService {
   return createRunService({
     database,
     agentFor: () => Promise.resolve(agent),
-    syncCheckpoints: () => checkpointer.sync(),
+    checkpoints: checkpointer,
     tree: () => Promise.resolve(backend),
     treeWithThread: () => Promise.resolve(backend),
     searchMemories: () => Promise.resolve([]),
