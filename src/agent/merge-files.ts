@@ -120,7 +120,10 @@ function hunksOf(base: readonly string[], changed: readonly string[]): Hunk[] {
 }
 
 const sameHunk = (a: Hunk, b: Hunk): boolean =>
-  a.start === b.start && a.end === b.end && a.lines.join("\n") === b.lines.join("\n");
+  a.start === b.start &&
+  a.end === b.end &&
+  a.lines.length === b.lines.length &&
+  a.lines.every((line, index) => line === b.lines[index]);
 
 function sameContent(a: FileData | undefined, b: FileData | undefined): boolean {
   if (a === b) return true;

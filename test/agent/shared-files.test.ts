@@ -160,6 +160,7 @@ describe("merging texts", () => {
 
   it("refuses changes of the same lines", () => {
     expect(mergeTexts("a\nb\nc", "a\nB\nc", "a\nX\nc")).toBeUndefined();
+    expect(mergeTexts("a\nb", "b", "\nb")).toBeUndefined(); // one removed the line, one emptied it
     expect(mergeTexts("a\nb\nc\nd\ne", "A\nb\nc\nd\ne", "a\nb\nc\nd\nE")).toBe("A\nb\nc\nd\nE");
   });
 });
