@@ -12,15 +12,15 @@ import {
 import { SandboxError } from "../../../src/backends/sandbox/sandbox-error.ts";
 import { runContract } from "../contract/contract.ts";
 import { deleteSuite } from "../contract/delete.ts";
-import { globSuite } from "../contract/glob.ts";
 import { lsSuite } from "../contract/ls.ts";
 import { uploadFilesSuite } from "../contract/upload-files.ts";
 
 /** Podman with an image made of BusyBox, on machines whose control groups and limits are not to be had. */
 const IMAGE = "local/deepagent-busybox:1";
+const PROGRAM = "podman";
 const OPTIONS: DockerOptions = {
   image: IMAGE,
-  program: "podman",
+  program: PROGRAM,
   programArguments: ["--runtime", "runc"],
   limits: ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"],
 };
@@ -105,7 +105,7 @@ if (whyNot === undefined) {
         return { backend, dispose: () => backend.close() };
       },
     },
-    [lsSuite, globSuite, deleteSuite, uploadFilesSuite],
+    [lsSuite, deleteSuite, uploadFilesSuite],
   );
 }
 
@@ -154,9 +154,9 @@ function prepareImage(): string | undefined {
   const archive = join(folder, "image.tar");
   try {
     execFileSync("tar", ["-C", root, "-cf", archive, "."]);
-    execFileSync("podman", ["import", archive, IMAGE], { stdio: "pipe" });
+    execFileSync(PROGRAM, ["import", archive, IMAGE], { stdio: "pipe" });
     execFileSync(
-      "podman",
+      PROGRAM,
       ["--runtime", "runc", "run", "--rm", "--network", "none", ...(OPTIONS.limits ?? []), IMAGE, "true"],
       {
         stdio: "pipe",
