@@ -34,6 +34,9 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
       {
         instructions: INSTRUCTIONS,
         capabilities: {
+          // Fixed at start: nobody needs to listen for changes of these lists.
+          tools: { listChanged: false },
+          prompts: { listChanged: false },
           resources: { subscribe: true, listChanged: true },
           ...(era === "modern" ? { extensions: { [TASKS_EXTENSION]: {} } } : {}),
         },
