@@ -1,10 +1,11 @@
 // Ten lines at the start, middle and end of a 500 MB file against `sed`; 100 edits of a 5 MB file.
-// Usage: npm run build && node --expose-gc bench/read/bench.mjs [megabytes]
+// Usage: npm run build && node bench/read/bench.mjs [megabytes]
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
+import { fileURLToPath } from "node:url";
 import { FilesystemBackend } from "../../dist/index.js";
 
 const MEGABYTES = Number(process.argv[2] ?? 500);
@@ -24,15 +25,18 @@ async function timed(run) {
   return { took: performance.now() - start, result };
 }
 
-/** The most memory this process held while `run` was at work, beyond what it held before. */
-async function extraMemory(run) {
-  globalThis.gc?.();
-  const before = process.memoryUsage.rss();
-  let most = before;
-  const timer = setInterval(() => (most = Math.max(most, process.memoryUsage.rss())), 1);
-  await run();
-  clearInterval(timer);
-  return (Math.max(most, process.memoryUsage.rss()) - before) / 1e6;
+/** Memory that the first read of a process takes beyond what one of a small file takes, in MB. */
+function extraMemory(root, offset) {
+  const script = fileURLToPath(import.meta.url);
+  return Number(execFileSync(process.execPath, [script, "--memory", root, offset], { encoding: "utf8" }));
+}
+
+async function printExtraMemory(root, offset) {
+  const backend = new FilesystemBackend({ rootDir: root, virtualMode: true });
+  await backend.read("/small.log", 0, 10);
+  const before = process.resourceUsage().maxRSS;
+  await backend.read("/large.log", offset, 10);
+  console.log((process.resourceUsage().maxRSS - before) / 1024);
 }
 
 async function readTenLines(root, backend, lines) {
@@ -44,7 +48,7 @@ async function readTenLines(root, backend, lines) {
     // sed is told to stop behind the last line wanted, as we do.
     const script = `${offset + 1},${offset + 10}p;${offset + 10}q`;
     const sed = () => execFileSync("sed", ["-n", script, join(root, "large.log")], { encoding: "utf8" });
-    const memory = await extraMemory(read);
+    const memory = extraMemory(root, offset);
     const times = { sed: [], ours: [] };
     for (let round = 0; round < ROUNDS; round += 1) {
       const theirs = await timed(sed);
@@ -84,17 +88,23 @@ async function editOften(root, backend) {
   console.log(`| median | ${floor.toFixed(1)} | ${ours.toFixed(1)} | ${(ours / floor).toFixed(2)} |`);
 }
 
-const root = mkdtempSync(join(tmpdir(), "deepagent-read-"));
-process.on("exit", () => rmSync(root, { recursive: true, force: true }));
-const descriptor = openSync(join(root, "large.log"), "w");
-for (let megabyte = 0; megabyte < MEGABYTES; megabyte += 1) {
-  writeSync(descriptor, megabyteFrom(megabyte * LINES_PER_MEGABYTE));
+async function main() {
+  const root = mkdtempSync(join(tmpdir(), "deepagent-read-"));
+  process.on("exit", () => rmSync(root, { recursive: true, force: true }));
+  writeFileSync(join(root, "small.log"), "one line\n");
+  const descriptor = openSync(join(root, "large.log"), "w");
+  for (let megabyte = 0; megabyte < MEGABYTES; megabyte += 1) {
+    writeSync(descriptor, megabyteFrom(megabyte * LINES_PER_MEGABYTE));
+  }
+  closeSync(descriptor);
+  const backend = new FilesystemBackend({ rootDir: root, virtualMode: true });
+  await backend.read("/large.log", MEGABYTES * LINES_PER_MEGABYTE - 10, 10); // fills the page cache
+  console.log(
+    `${MEGABYTES} MB, Node ${process.version}, ${process.platform}, ${cpus().length} cores, median of ${ROUNDS}\n`,
+  );
+  await readTenLines(root, backend, MEGABYTES * LINES_PER_MEGABYTE);
+  await editOften(root, backend);
 }
-closeSync(descriptor);
-const backend = new FilesystemBackend({ rootDir: root, virtualMode: true });
-await backend.read("/large.log", MEGABYTES * LINES_PER_MEGABYTE - 10, 10); // fills the page cache
-console.log(
-  `${MEGABYTES} MB, Node ${process.version}, ${process.platform}, ${cpus().length} cores, median of ${ROUNDS}\n`,
-);
-await readTenLines(root, backend, MEGABYTES * LINES_PER_MEGABYTE);
-await editOften(root, backend);
+
+if (process.argv[2] === "--memory") await printExtraMemory(process.argv[3], Number(process.argv[4]));
+else await main();

@@ -9,7 +9,7 @@ import { rgPath } from "@vscode/ripgrep";
 import { FilesystemBackend } from "../../dist/index.js";
 
 const FILES = Number(process.argv[2] ?? 50_000);
-const ROUNDS = 5;
+const ROUNDS = 9;
 const FILES_PER_FOLDER = 50;
 
 /** Folders of 50 files of about 2 KB, four levels deep; each needle is in the files its rarity tells. */
@@ -60,7 +60,6 @@ async function timed(run) {
   return { took: performance.now() - start, result };
 }
 
-const median = (values) => values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)];
 const countLines = (output) => output.reduce((lines, byte) => lines + (byte === 10 ? 1 : 0), 0);
 
 /** Both take turns, so that what else the machine does falls on both. */
@@ -77,7 +76,8 @@ async function compare({ name, ours, peer, expected = (lines) => lines }) {
     times.peer.push(theirs.took);
     times.ours.push(own.took);
   }
-  const [peerTime, ownTime] = [median(times.peer), median(times.ours)];
+  // The fastest is what is left when the machine does nothing else.
+  const [peerTime, ownTime] = [Math.min(...times.peer), Math.min(...times.ours)];
   console.log(
     `| ${name} | ${peerTime.toFixed(0)} | ${ownTime.toFixed(0)} | ${(ownTime / peerTime).toFixed(2)} |`,
   );
@@ -90,7 +90,7 @@ const backend = new FilesystemBackend({ rootDir: root, virtualMode: true });
 const grep = (pattern, { cap = 1_000_000, glob = null, regex = false } = {}) =>
   backend.grep(pattern, "/", glob, cap, { regex });
 console.log(
-  `${FILES} files, Node ${process.version}, ${process.platform}, ${cpus().length} cores, median of ${ROUNDS}\n`,
+  `${FILES} files, Node ${process.version}, ${process.platform}, ${cpus().length} cores, fastest of ${ROUNDS}\n`,
 );
 console.log("| search | rg (ms) | ours (ms) | ratio |");
 console.log("|---|---|---|---|");
