@@ -52,6 +52,11 @@ export interface ExpiredLease {
   heartbeat_at: number;
 }
 
+/** A lease with its owner. */
+export interface HeldLease extends ExpiredLease {
+  lease_owner: string;
+}
+
 /** A run that is not over. */
 export type OpenRunRow = RunRow & { status: OpenStatus };
 
@@ -69,6 +74,7 @@ export class LeaseStore {
   readonly #database: Database;
   readonly #waiting: Statement<[string], Waiting>;
   readonly #expired: Statement<[number], ExpiredLease>;
+  readonly #leased: Statement<[], HeldLease>;
   readonly #revoke: Statement<ExpiredLease>;
   readonly #claim: Statement<{ id: string; owner: string; expires: number; now: number; crashes: number }>;
   readonly #renew: Statement<{ owner: string; ids: string; expires: number; now: number }>;
@@ -90,6 +96,9 @@ export class LeaseStore {
     this.#expired = database.prepare(
       `SELECT id, lease_epoch, heartbeat_at FROM runs
        WHERE lease_owner IS NOT NULL AND lease_expires_at <= ?`,
+    );
+    this.#leased = database.prepare(
+      "SELECT id, lease_epoch, heartbeat_at, lease_owner FROM runs WHERE lease_owner IS NOT NULL",
     );
     this.#revoke = database.prepare(
       `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL
@@ -135,6 +144,11 @@ export class LeaseStore {
   /** Leases that were not renewed in time. */
   expired(now: number): ExpiredLease[] {
     return this.#expired.all(now);
+  }
+
+  /** All leases, whoever has them. */
+  all(): HeldLease[] {
+    return this.#leased.all();
   }
 
   /** Takes a lease away from its owner, unless it was renewed since it was looked at. */

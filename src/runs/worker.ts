@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { type ExpiredLease, LeaseLostError } from "./lease-store.ts";
+import { isGone, processMark } from "./process-mark.ts";
 import { toRun } from "./rows.ts";
 import type { Principal } from "./run.ts";
 import type { RunStore } from "./run-store.ts";
@@ -36,7 +37,7 @@ export class Worker {
 
   constructor(options: WorkerOptions) {
     this.#options = options;
-    this.#owner = options.newId("srv");
+    this.#owner = options.newId("srv") + processMark();
   }
 
   /** Fills free slots with waiting runs. */
@@ -68,6 +69,7 @@ export class Worker {
     const now = clock();
     if (this.#slots.size > 0) store.leases.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
     this.#revokeStale(now);
+    this.#revokeOrphans();
     this.review();
   }
 
@@ -121,6 +123,16 @@ export class Worker {
       if (seen?.lease_epoch !== lease.lease_epoch || seen.heartbeat_at !== lease.heartbeat_at) continue;
       leases.revoke(lease);
       this.#options.log.info("run.lease_revoked", { runId: lease.id });
+    }
+  }
+
+  /** Takes away leases of servers of this machine that are certainly not there any more. */
+  #revokeOrphans(): void {
+    const { leases } = this.#options.store;
+    for (const lease of leases.all()) {
+      if (!isGone(lease.lease_owner)) continue;
+      leases.revoke(lease);
+      this.#options.log.info("run.lease_orphaned", { runId: lease.id });
     }
   }
 
