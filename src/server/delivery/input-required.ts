@@ -1,16 +1,14 @@
 import { createHash } from "node:crypto";
 import { inputResponse, type ElicitRequestFormParams } from "@modelcontextprotocol/server";
-import type { Approval, RunView } from "../../runs/run.ts";
+import type { Approval } from "../../runs/run.ts";
 import { approvalForm, canonical } from "../approval-form.ts";
 import type { Outcome } from "../outcome.ts";
 import type { ApprovalState } from "../state-codec.ts";
 import { askable, takeAnswer } from "./answers.ts";
-import { follow, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
+import { follow, gathered, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
 
 /** Clients give up after ten rounds; before that the call ends with what there is. */
 const MAX_ROUNDS = 8;
-/** Subagents tend to ask at the same moment: what comes within this time is asked together. */
-const GATHER_MS = 500;
 
 /**
  * For 2026-07-28 clients with forms: the call ends with the questions, and the client repeats it with the
@@ -24,7 +22,8 @@ export const inputRequiredDelivery: Delivery = {
     const problems =
       state === undefined ? new Map<string, string>() : await takeAnswers(session, state, left);
     const round = (state?.round ?? 0) + 1;
-    const view = await gathered(session, await follow(session, hasNews(session)), left);
+    const news = await follow(session, hasNews(session));
+    const view = await gathered(session, news, askable(news, left));
     const approvals = askable(view, left);
     if (approvals.length === 0 || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
     return ask(session, approvals, { left, problems, round });
@@ -54,17 +53,6 @@ async function takeAnswers(
     if (taken.kind === "again") problems.set(id, taken.problem);
   }
   return problems;
-}
-
-async function gathered(
-  session: DeliverySession,
-  view: RunView,
-  left: ReadonlySet<string>,
-): Promise<RunView> {
-  const [first] = askable(view, left);
-  if (first === undefined) return view;
-  const until = Math.min(first.requestedAt + GATHER_MS, session.deadline);
-  return follow(session, () => false, { until });
 }
 
 interface Question {

@@ -1,7 +1,14 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
-import { isFinal, type Principal, type RunEvent, type RunEventKind, type RunView } from "../../runs/run.ts";
+import {
+  type Approval,
+  isFinal,
+  type Principal,
+  type RunEvent,
+  type RunEventKind,
+  type RunView,
+} from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import type { Outcome } from "../outcome.ts";
 import type { Progress } from "../progress.ts";
@@ -62,6 +69,22 @@ export async function follow(
     for (const source of signals) source.removeEventListener("abort", end);
   }
 }
+
+/**
+ * Calls and subagents tend to ask at the same moment: what comes soon after the first of `open` is told
+ * together with it.
+ */
+export async function gathered(
+  session: DeliverySession,
+  view: RunView,
+  [first]: readonly Approval[],
+): Promise<RunView> {
+  if (first === undefined) return view;
+  const until = Math.min(first.requestedAt + GATHER_MS, session.deadline);
+  return follow(session, () => false, { until });
+}
+
+const GATHER_MS = 500;
 
 /** When a call stops waiting: somebody is needed, or what it waited for has happened. */
 export function hasNews({ untilChange }: DeliverySession) {
