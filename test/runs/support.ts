@@ -69,8 +69,9 @@ class MortalCheckpointer extends SqliteCheckpointer {
     return super.putWrites(...args).catch((error: unknown) => this.#orNever(error));
   }
 
-  #orNever(error: unknown): Promise<never> {
-    return this.db.open ? Promise.reject(error) : new Promise(() => {});
+  async #orNever(error: unknown): Promise<never> {
+    if (this.db.open) throw error;
+    return new Promise(() => {});
   }
 }
 
