@@ -105,11 +105,7 @@ const searchFlags = (request: RipgrepRequest): string[] => [
   `--regexp=${request.pattern}`,
 ];
 
-function start(
-  request: RipgrepRequest,
-  flags: readonly string[],
-  output: "pipe" | "ignore",
-): ChildProcess {
+function start(request: RipgrepRequest, flags: readonly string[], output: "pipe" | "ignore"): ChildProcess {
   const common = [
     "--no-config",
     "--hidden",
