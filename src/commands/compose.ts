@@ -10,7 +10,6 @@ import { folderProblem, realPath } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import { isFinal, type Principal, type Run } from "../runs/run.ts";
-import type { Retention } from "../runs/prune.ts";
 import type { Backend } from "../backends/backend.ts";
 import { RUN_MIGRATIONS } from "../runs/schema.ts";
 import type { RunService, StartRefusal } from "../runs/service.ts";
@@ -27,6 +26,7 @@ import { FileTree, memoryNamespace } from "./compose/file-tree.ts";
 import { withForeignTools } from "./compose/foreign-tools.ts";
 import { Models, subagentModelProblem, usableFallbacks, withModels } from "./compose/models.ts";
 import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
+import { retentionOf } from "./compose/retention.ts";
 import { approvalGates } from "./compose/write-gates.ts";
 
 export interface RunSettings {
@@ -103,7 +103,7 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
       });
     },
     checkpoints: checkpointer,
-    ...retentionOf(config),
+    retention: retentionOf(config),
     tree: async (principal) => tree.mounts(principal),
     treeWithThread: async (principal) => tree.withThread(principal),
     searchMemories: async (principal, query, limit) => {
@@ -176,18 +176,6 @@ function openStorage(dataDir: string): Storage {
     close();
     throw error;
   }
-}
-
-/** What the config says about old runs, as the run service takes it. */
-function retentionOf({ retention }: Pick<Config, "retention">): { retention?: Retention } {
-  const { days, megabytes } = retention;
-  if (days === undefined && megabytes === undefined) return {};
-  return {
-    retention: {
-      ...(days === undefined ? {} : { maxAgeMs: days * 86_400_000 }),
-      ...(megabytes === undefined ? {} : { maxBytes: megabytes * 1_000_000 }),
-    },
-  };
 }
 
 function limitsOf({ limits }: Config): AgentLimits {

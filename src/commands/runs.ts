@@ -4,7 +4,7 @@ export const runsCommand: Command = {
   name: "runs",
   usage: "runs ACTION [RUN]",
   summary:
-    "Look at runs and decide on them, also while a server works: list, show, watch, answer, cancel, open.",
+    "Look at runs and decide on them, also while a server works: list, show, watch, answer, tell, cancel, open, prune.",
   configurable: true,
   positionals: 3,
   flags: [

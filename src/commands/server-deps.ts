@@ -1,10 +1,12 @@
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
+import { keptAtLeastMs } from "../runs/retention.ts";
 import { principalOf } from "../server/auth.ts";
 import { createPageLinks } from "../server/page/page-links.ts";
 import { lazyRuns } from "../server/deps.ts";
 import type { ServerDeps } from "../server/deps.ts";
+import { retentionOf } from "./compose/retention.ts";
 import { createResourceChanges } from "../server/resources/bus.ts";
 
 export interface ServerSettings {
@@ -36,6 +38,7 @@ export function serverParts({ config, env, version, logger, page = false }: Serv
     const { openPageServer } = await import("../server/page/page-server.ts");
     return openPageServer({ runs, stateKey: await stateKey(), clock: systemClock, logger });
   });
+  const kept = keptAtLeastMs(retentionOf(config));
   const deps: ServerDeps = {
     version,
     config,
@@ -47,6 +50,7 @@ export function serverParts({ config, env, version, logger, page = false }: Serv
       (await import("../server/state-key.ts")).loadPreviousStateKey(config.dataDir),
     principalOf,
     changes,
+    ...(kept === null ? {} : { keptAtLeastMs: kept }),
     ...((config.page ?? page) ? { page: links } : {}),
   };
   return {

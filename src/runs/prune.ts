@@ -1,14 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
+import { KEPT_FOR_SIZE_MS, type Retention } from "./retention.ts";
 import { inTransaction } from "./transaction.ts";
-
-/** Which runs that are over may be forgotten. Without any limit all are kept. */
-export interface Retention {
-  /** Those that ended longer ago than this, in milliseconds. */
-  maxAgeMs?: number;
-  /** The oldest, as long as all that is stored takes more than this. */
-  maxBytes?: number;
-}
 
 export interface PruneReport {
   runs: number;
@@ -49,7 +42,7 @@ export async function prune(
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
   await forgetThreads(database, checkpoints);
   while (!signal.aborted) {
-    const forgotten = forgetRuns(database, isTooMuch() ? Number.MAX_SAFE_INTEGER : before);
+    const forgotten = forgetRuns(database, isTooMuch() ? Math.max(before, now - KEPT_FOR_SIZE_MS) : before);
     if (forgotten === 0) break;
     report.runs += forgotten;
     report.threads += await forgetThreads(database, checkpoints);

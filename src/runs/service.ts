@@ -1,6 +1,7 @@
 import type { Backend } from "../backends/backend.ts";
 import type { Decision } from "../agent/agent-core.ts";
-import type { PruneReport, Retention } from "./prune.ts";
+import type { PruneReport } from "./prune.ts";
+import type { Retention } from "./retention.ts";
 import type { Approval, Principal, Run, RunEvent, RunView } from "./run.ts";
 import type { RunStatistics } from "./statistics.ts";
 

@@ -29,6 +29,8 @@ export interface ServerDeps {
    */
   principalOf: (auth: AuthInfo | undefined) => Principal;
   changes: ResourceChanges;
+  /** How long a run is kept after it began, at least. Absent: runs are not forgotten. */
+  keptAtLeastMs?: number;
   /** Absent: the configuration wants no local page. */
   page?: PageLinks;
 }

@@ -10,6 +10,8 @@ import { reportText, runReport, type AnswerWays } from "./run-report.ts";
 export interface ResultOptions extends AnswerWays {
   /** Whether the client's protocol revision knows links to resources (2025-06-18 and later). */
   links: boolean;
+  /** How long runs are kept, at least; `null`: they are not forgotten. */
+  ttlMs: number | null;
 }
 
 /**
@@ -21,7 +23,11 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
     case "run":
       return runResult(outcome.view, options);
     case "task":
-      return { ...runResult(outcome.view, options), resultType: "task", ...taskFields(outcome.view) };
+      return {
+        ...runResult(outcome.view, options),
+        resultType: "task",
+        ...taskFields(outcome.view, options.ttlMs),
+      };
     case "ask":
       return inputRequired({
         inputRequests: Object.fromEntries(
@@ -45,7 +51,7 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
 }
 
 /** What a call returns that waited for the run, or looks at it. */
-export function runResult(view: RunView, options: ResultOptions): CallToolResult {
+export function runResult(view: RunView, options: Omit<ResultOptions, "ttlMs">): CallToolResult {
   const report = runReport(view, options);
   const uri = runUri(report.run_id);
   return {

@@ -16,8 +16,8 @@ export interface TaskFields {
   statusMessage: string;
   createdAt: string;
   lastUpdatedAt: string;
-  /** `null`: kept until its owner deletes it. */
-  ttlMs: null;
+  /** How long it is kept from `createdAt` on, at least; `null`: it is not forgotten. */
+  ttlMs: number | null;
   pollIntervalMs: number;
   [member: string]: unknown;
 }
@@ -32,7 +32,7 @@ export interface FormRequest {
  * A task as `tools/call` answers with it. A run that failed is a completed task whose result is an error:
  * the protocol keeps `failed` for calls that could not be carried out.
  */
-export function taskFields({ run, activity }: RunView): TaskFields {
+export function taskFields({ run, activity }: RunView, ttlMs: number | null): TaskFields {
   const end = run.cancelReason ?? run.failure?.message ?? activity;
   return {
     taskId: run.id,
@@ -40,7 +40,7 @@ export function taskFields({ run, activity }: RunView): TaskFields {
     statusMessage: oneLine(stripControl(end), MAX_STATUS_CHARACTERS),
     createdAt: isoTime(run.createdAt),
     lastUpdatedAt: isoTime(run.updatedAt),
-    ttlMs: null,
+    ttlMs,
     pollIntervalMs: POLL_INTERVAL_MS,
   };
 }

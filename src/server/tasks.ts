@@ -63,7 +63,7 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
 
 function getTask({ view, forms }: TaskRequest, { deps, questions }: TasksScope): object {
   return {
-    ...taskFields(view),
+    ...taskFields(view, deps.keptAtLeastMs ?? null),
     ...taskDetails(
       view,
       // A client that shows no forms is asked nothing: someone decides elsewhere.

@@ -60,6 +60,8 @@ test("as long as too much is stored the oldest go, but none that is not over", a
     time.now += 1;
     await ended("free");
   }
+  expect(await service.prune({ maxBytes: 1 })).toEqual({ runs: 0, threads: 0 });
+  time.now += 2 * DAY;
   const size = (await service.prune({ maxBytes: 1e9 })).runs;
   expect(size).toBe(0);
   expect(await service.prune({ maxBytes: 1 })).toEqual({ runs: 15, threads: 15 });

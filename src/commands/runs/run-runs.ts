@@ -6,7 +6,9 @@ import { answerRun } from "./answer.ts";
 import { cancelRun } from "./cancel.ts";
 import { listRuns } from "./list.ts";
 import { openRun } from "./open.ts";
+import { pruneRuns } from "./prune.ts";
 import { showRun } from "./show.ts";
+import { tellRun } from "./tell.ts";
 
 /** One thing to do with the runs of the data directory; `words` follow the action. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
@@ -21,6 +23,8 @@ const ACTIONS: Readonly<Record<string, { words: readonly [least: number, most: n
   },
   answer: { words: [1, 2], act: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags) },
   cancel: { words: [1, 1], act: (local, [run = ""], { flags }) => cancelRun(local, run, flags) },
+  tell: { words: [2, 2], act: (local, [run = "", text = ""]) => tellRun(local, run, text) },
+  prune: { words: [0, 0], act: (local) => pruneRuns(local) },
   open: { words: [1, 1], act: (local, [run = ""], { flags }) => openRun(local, run, flags) },
 };
 
@@ -38,7 +42,9 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
     );
   }
   const [least, most] = action.words;
-  if (words.length < least) return complain(`runs ${name} needs the id of a run.`, 2);
+  if (words.length < least) {
+    return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
+  }
   if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
   return withLocalRuns(args, false, (local) => action.act(local, words, args));
 }

@@ -72,6 +72,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
       forms: client.forms,
       page: client.forms ? undefined : await pageOf(outcome, context, deps),
       model: deps.config.approvals.allowModelAnswers,
+      ttlMs: deps.keptAtLeastMs ?? null,
       links: era === "modern" || (mcp.server.getNegotiatedProtocolVersion() ?? "") >= FIRST_WITH_LINKS,
     });
   });

@@ -83,7 +83,7 @@ test("watch shows a run that has ended, as lines or as JSON", async () => {
 });
 
 test.each([
-  [["runs"], "runs needs an action: list, show, watch, answer, cancel, open"],
+  [["runs"], "runs needs an action: list, show, watch, answer, cancel, tell, prune, open"],
   [["runs", "lst"], "did you mean list?"],
   [["runs", "toString"], 'no action "toString"'],
   [["runs", "show"], "needs the id of a run"],
@@ -93,6 +93,29 @@ test.each([
   const { code, stdout, stderr } = await terminalHome().bin(...args);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
   expect(stderr).toContain(message);
+});
+
+test("a run that is not over can be told something", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  expect(await home.bin("runs", "tell", runId, "Keep it short.")).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("reads it at its next step"),
+  });
+  expect((await home.bin("runs", "cancel", runId)).code).toBe(0);
+  const late = await home.bin("runs", "tell", runId, "One more thing.");
+  expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("is over (cancelled)")]);
+  const nobody = await home.bin("runs", "tell", "run_none", "Hello.");
+  expect([nobody.code, nobody.stderr]).toEqual([1, expect.stringContaining("No run has the id")]);
+});
+
+test("old runs are forgotten as configured, and none without a limit", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  expect(await home.bin("runs", "prune")).toMatchObject({ code: 2 });
+  const { stdout } = await home.bin("runs", "prune", "--retention-days", "1");
+  expect(stdout).toBe("Forgot 0 runs and 0 threads.\n");
+  expect((await listed(home)).map(({ run_id }) => run_id)).toEqual([runId]);
 });
 
 test.each(["show", "watch", "answer", "cancel", "open"])(
