@@ -76,7 +76,10 @@ class Pages {
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (!isAllowed(request, this.host)) return sendText(response, 403, "text/plain", "Forbidden");
     const { method = "" } = request;
-    const url = new URL(request.url ?? "/", `http://${this.host}`);
+    // Joined as text: resolved against the host, a path of two slashes would name another one.
+    const address = `http://${this.host}${request.url ?? "/"}`;
+    if (!URL.canParse(address)) return sendHtml(response, 404, NOTHING);
+    const url = new URL(address);
     const asset = FILES[url.pathname];
     if (method === "GET" && asset !== undefined) return sendText(response, 200, asset.type, asset.text);
     if (url.pathname === "/open") return this.#open(request, response, url);

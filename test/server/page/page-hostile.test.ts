@@ -22,7 +22,10 @@ test("no request without a session does anything but be refused", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"),
-      fc.oneof(path, fc.constant(`/runs/${runId}/decide`), fc.constant("/open")),
+      fc.oneof(
+        path,
+        fc.constantFrom(`/runs/${runId}/decide`, "/open", "//", "//attacker.example/open", "/%"),
+      ),
       junk,
       fc.constantFrom(origin, "null", "https://attacker.example"),
       fc.constantFrom("application/x-www-form-urlencoded", "application/json", "text/html"),
