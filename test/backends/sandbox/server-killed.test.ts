@@ -25,7 +25,7 @@ it("a command of the local shell does not outlive a server that is killed", asyn
   const seconds = uniqueSleep();
   const server = spawn(process.execPath, [program, root, `sleep ${seconds} & echo begun; sleep ${seconds}`]);
   await once(server.stdout, "data");
-  expect(isAsleep(seconds)).toBe(true);
+  await until(() => isAsleep(seconds));
   server.kill("SIGKILL");
   await until(() => !isAsleep(seconds));
 });
