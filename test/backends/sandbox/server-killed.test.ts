@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { expect, it } from "vitest";
+import { it } from "vitest";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 
 it("a command of the local shell does not outlive a server that is killed", async () => {
