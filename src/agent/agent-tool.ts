@@ -9,7 +9,7 @@ import {
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { z } from "zod";
 import { ConfigurationError, isAbortError } from "../core/errors.ts";
-import { parametersOf, parseArguments } from "../tools/arguments.ts";
+import { invalidArguments, parametersOf, parseArguments } from "../tools/arguments.ts";
 import type { AgentState } from "./state.ts";
 import type { CallPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
 
@@ -84,6 +84,13 @@ export function toolOutcome(call: ToolCall, result: ToolResult): ToolMessage | C
   return new Command({ update: { messages: [message], ...result.update } });
 }
 
+/** The tool messages of an outcome; a command's update may carry any number. */
+export function toolMessagesOf(outcome: ToolMessage | Command): ToolMessage[] {
+  if (!isCommand(outcome)) return [outcome];
+  const messages: unknown = Array.isArray(outcome.update) ? undefined : outcome.update?.["messages"];
+  return Array.isArray(messages) ? messages.filter((message) => ToolMessage.isInstance(message)) : [];
+}
+
 function fromSpec(spec: ToolSpec): AgentTool {
   const offered = new DynamicStructuredTool({
     name: spec.name,
@@ -141,7 +148,7 @@ function validateAgainst(offered: StructuredToolInterface, args: unknown): Valid
   if (offered.schema instanceof z.ZodType) {
     const parsed = offered.schema.safeParse(args);
     if (!parsed.success) {
-      return { ok: false, message: `Invalid arguments for ${offered.name}: ${describeIssues(parsed.error)}` };
+      return { ok: false, message: invalidArguments(offered.name, parsed.error) };
     }
   }
   if (typeof args !== "object" || args === null || Array.isArray(args)) {
@@ -152,10 +159,4 @@ function validateAgainst(offered: StructuredToolInterface, args: unknown): Valid
 
 function argumentsPreview(name: string, args: Record<string, unknown>): CallPreview {
   return { kind: "arguments", summary: name, detail: JSON.stringify(args, null, 2) };
-}
-
-function describeIssues(error: z.ZodError): string {
-  return error.issues
-    .map((issue) => (issue.path.length > 0 ? `${issue.path.join(".")}: ${issue.message}` : issue.message))
-    .join("; ");
 }

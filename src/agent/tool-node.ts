@@ -1,4 +1,4 @@
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, type ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
@@ -7,7 +7,7 @@ import { errorMessage, isAbortError } from "../core/errors.ts";
 import { ownTurn } from "../core/turns.ts";
 import { type ToolContext, type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { type AgentTool, type CallScope, toolOutcome } from "./agent-tool.ts";
+import { type AgentTool, type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
 import { authorize } from "./approval.ts";
 import { EffectGuard } from "./effects.ts";
 import { isBeyondLimit } from "./limits/limits.ts";
@@ -208,22 +208,12 @@ function failureText({ name }: ToolCall, error: unknown, time: Deadline): string
 
 /** Tells the model that a person changed the call, in front of its result. */
 function tellEdit(outcome: Outcome, { name, args }: ToolCall): Outcome {
-  const message = messageOf(outcome);
+  const [message] = toolMessagesOf(outcome);
   if (!message) return outcome;
   const note = `[A person changed this call before it ran. It ran as ${name} ${JSON.stringify(args)}]`;
   if (typeof message.content === "string") message.content = `${note}\n${message.content}`;
   else message.content = [{ type: "text", text: note }, ...message.content];
   return outcome;
-}
-
-function messageOf(outcome: Outcome): ToolMessage | undefined {
-  if (!isCommand(outcome)) return outcome;
-  const { update } = outcome;
-  const messages: unknown = Array.isArray(update) ? undefined : update?.["messages"];
-  const found: unknown = Array.isArray(messages)
-    ? messages.find((m) => ToolMessage.isInstance(m))
-    : undefined;
-  return ToolMessage.isInstance(found) ? found : undefined;
 }
 
 function emitStarted({ id = "", name, args }: ToolCall, config: RunnableConfig, recalled: boolean): void {
@@ -241,7 +231,7 @@ function emitStarted({ id = "", name, args }: ToolCall, config: RunnableConfig, 
 function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config: RunnableConfig): Outcome {
   const { id: callId = "", name, args } = toolCall;
   const agent = agentPath(config);
-  const message = messageOf(outcome);
+  const [message] = toolMessagesOf(outcome);
   const status = message?.status === "error" ? "error" : "success";
   const summary = message ? resultSummary(message.text) : "";
   emit(config, { kind: "tool_finished", agent, callId, tool: name, status, summary });

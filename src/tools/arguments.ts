@@ -14,8 +14,13 @@ export function parseArguments<Schema extends z.ZodObject>(
 ): ParsedArguments<z.output<Schema>> {
   const parsed = spec.schema.safeParse(renameAliases(raw, spec.aliases ?? {}));
   if (parsed.success) return { ok: true, args: parsed.data };
-  const problems = parsed.error.issues.slice(0, MAX_ISSUES).map(issueText).join("; ");
-  return { ok: false, message: `Invalid arguments for ${spec.name}: ${problems}` };
+  return { ok: false, message: invalidArguments(spec.name, parsed.error) };
+}
+
+/** Names each bad field of a call, in bounds. */
+export function invalidArguments(tool: string, error: z.ZodError): string {
+  const problems = error.issues.slice(0, MAX_ISSUES).map(issueText).join("; ");
+  return `Invalid arguments for ${tool}: ${problems}`;
 }
 
 /**

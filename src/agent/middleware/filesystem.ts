@@ -1,11 +1,11 @@
-import { ToolMessage } from "@langchain/core/messages";
+import type { ToolMessage } from "@langchain/core/messages";
 import { Command, isCommand } from "@langchain/langgraph";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
-import { toAgentTool } from "../agent-tool.ts";
+import { toAgentTool, toolMessagesOf } from "../agent-tool.ts";
 import { evictLargeResult } from "../eviction.ts";
 import { FILES_PROMPT } from "../prompts.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
@@ -42,19 +42,13 @@ export function filesystemMiddleware(backend: BackendSource, options: Filesystem
       const outcome = await next(request);
       if (evictTokens === null || request.toolCall.name === "read_file") return outcome;
       const update: FilesUpdate = {};
-      for (const message of messagesOf(outcome)) {
+      for (const message of toolMessagesOf(outcome)) {
         const evicted = await evictLargeResult(message, await resolve(request.runtime), evictTokens);
         Object.assign(update, evicted);
       }
       return Object.keys(update).length === 0 ? outcome : withFiles(outcome, update);
     },
   };
-}
-
-function messagesOf(outcome: ToolMessage | Command): ToolMessage[] {
-  if (!isCommand(outcome)) return [outcome];
-  const messages: unknown = Array.isArray(outcome.update) ? undefined : outcome.update?.["messages"];
-  return Array.isArray(messages) ? messages.filter((message) => ToolMessage.isInstance(message)) : [];
 }
 
 function withFiles(outcome: ToolMessage | Command, files: FilesUpdate): Command {
