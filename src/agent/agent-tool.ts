@@ -47,6 +47,8 @@ export interface AgentTool {
   run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
   preview(args: Record<string, unknown>, context: ToolContext): Promise<CallPreview>;
   pathOf(args: Record<string, unknown>): string | undefined;
+  /** What a call that succeeded changed, as a diff; `undefined` when its arguments do not tell. */
+  changeOf?(args: Record<string, unknown>): string | undefined;
 }
 
 /** Makes an `AgentTool` of any accepted form. */
@@ -107,6 +109,7 @@ function fromSpec(spec: ToolSpec): AgentTool {
     preview: async (args, context) =>
       (await spec.preview?.(args, context)) ?? argumentsPreview(spec.name, args),
     pathOf: (args) => spec.pathOf?.(args),
+    changeOf: (args) => spec.changeOf?.(args),
   };
 }
 

@@ -92,7 +92,14 @@ export type AgentEvent =
       summary: string;
     }
   | { kind: "model_called"; agent: AgentPath; model: string; usage: TokenUsage; text: string }
-  | { kind: "file_changed"; agent: AgentPath; callId: string; path: string }
+  | {
+      kind: "file_changed";
+      agent: AgentPath;
+      callId: string;
+      path: string;
+      /** For people; without line numbers for an edit, which knows only what it replaced. */
+      diff?: string;
+    }
   | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
   | { kind: "warning"; agent: AgentPath; message: string }
   | { kind: "paused"; interrupts: PendingInterrupt[] }

@@ -238,7 +238,16 @@ function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config:
   if (status === "success") {
     const tool = parts.tools.get(name);
     const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
-    if (path) emit(config, { kind: "file_changed", agent, callId, path });
+    if (path) {
+      const diff = tool?.changeOf?.(args);
+      emit(config, {
+        kind: "file_changed",
+        agent,
+        callId,
+        path,
+        ...(diff === undefined ? {} : { diff }),
+      });
+    }
     const todos: unknown =
       isCommand(outcome) && !Array.isArray(outcome.update) ? outcome.update?.["todos"] : undefined;
     if (Array.isArray(todos)) emit(config, { kind: "todos", agent, todos });

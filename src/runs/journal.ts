@@ -15,7 +15,7 @@ import type { Approval, RunEventKind } from "./run.ts";
  * - `subagent_finished`: `callId`, `name`, `status` ("success" | "error"), `report`
  * - `tool_started`: `callId`, `tool`, `summary`; `tool_finished`: these and `status`
  * - `model_called`: `model`, `usage`, `text`
- * - `file_changed`: `callId`, `path`
+ * - `file_changed`: `callId`, `path`, `diff` where the call tells it
  * - `approval_requested`: `approvalId`, `tool`, `summary`
  * - `approval_decided`: `approvalId`, `tool`, `decision` ("approve" | "edit" | "reject" | "withdrawn"), `by`
  * - `warning`: `message`
@@ -45,6 +45,7 @@ export type ToldEvent = Exclude<AgentEvent, { kind: "approval_requested" | "paus
 
 const LINE = 200;
 const TEXT = 2000;
+const DIFF = 4000;
 const TODOS = 100;
 
 export function entryOf(event: ToldEvent): JournalEntry {
@@ -181,7 +182,11 @@ function callData(event: CallEvent): Record<string, unknown> {
     case "tool_finished":
       return { callId, tool: event.tool, status: event.status, summary: oneLine(event.summary, LINE) };
     case "file_changed":
-      return { callId, path: event.path };
+      return {
+        callId,
+        path: event.path,
+        ...(event.diff === undefined ? {} : { diff: cutMiddle(event.diff, DIFF) }),
+      };
   }
 }
 

@@ -14,9 +14,25 @@ export interface TextChange {
  * stated. Carriage returns of CRLF line breaks are not shown; other control characters are escaped.
  */
 export function unifiedDiff(change: TextChange): string {
+  return bounded(change, hunkLines(change));
+}
+
+/**
+ * The same for a part of a file that was replaced, when where it stands is not known: hunks say `place`
+ * instead of line numbers.
+ */
+export function replacementDiff(change: TextChange, place: string): string {
+  const lines = hunkLines(change).filter((line) => !line.startsWith("\\"));
+  return bounded(
+    change,
+    lines.map((line) => (line.startsWith("@@") ? `@@ ${place} @@` : line)),
+  );
+}
+
+function bounded(change: TextChange, hunks: readonly string[]): string {
   const name = displayName(change.path);
   const header = [`--- ${change.before === undefined ? "/dev/null" : name}`, `+++ ${name}`];
-  const lines = hunkLines(change).map(displayLine);
+  const lines = hunks.map(displayLine);
   if (lines.length === 0) return [...header, "[no change of content]"].join("\n");
   const kept: string[] = [];
   let used = 0;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { editText } from "../backends/text-edit.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { replacementDiff } from "./diff-preview.ts";
 import { counted, displayName, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { argumentsPreview, currentText, diffPreview } from "./preview.ts";
@@ -40,6 +41,8 @@ export function editFileTool(settings: FileToolSettings): ToolSpec<typeof schema
     handle: (args, context) =>
       cancellable("edit_file", context.signal, () => edit(args, context, allowedPrefixes)),
     preview: (args, context) => previewEdit(args, context, allowedPrefixes),
+    changeOf: ({ file_path: path, old_string: before, new_string: after, replace_all: everywhere }) =>
+      replacementDiff({ path, before, after }, everywhere ? "every occurrence" : "one place"),
   });
 }
 

@@ -60,6 +60,8 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   preview?(args: z.output<Schema>, context: ToolContext): Promise<CallPreview>;
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;
+  /** What a call that succeeded changed, as a diff for people; asks nothing of the backend. */
+  changeOf?(args: z.output<Schema>): string;
 }
 
 /** Identity that infers the argument type from the schema. */

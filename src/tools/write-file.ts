@@ -2,6 +2,7 @@ import { z } from "zod";
 import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { oneLine } from "../core/text.ts";
+import { unifiedDiff } from "./diff-preview.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, displayName, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -36,6 +37,10 @@ export function writeFileTool(settings: FileToolSettings): ToolSpec<typeof schem
     handle: (args, context) =>
       cancellable("write_file", context.signal, () => write(args, context, allowedPrefixes)),
     preview: (args, context) => previewWrite(args, context, allowedPrefixes),
+    changeOf: ({ file_path: path, content }) =>
+      isTextType(mimeTypeOf(path))
+        ? unifiedDiff({ path, before: undefined, after: content })
+        : binarySummary(path, content),
   });
 }
 
@@ -86,12 +91,18 @@ async function previewWrite(
 
 /** Base64 is not worth reading; type and size are. */
 function binaryPreview(path: string, content: string): CallPreview {
+  return argumentsPreview(binarySummary(path, content), {
+    file_path: path,
+    content: oneLine(content, BASE64_HEAD),
+  });
+}
+
+function binarySummary(path: string, content: string): string {
   const mimeType = mimeTypeOf(path);
   const bytes = decodeBase64(content);
-  const summary = bytes
+  return bytes
     ? `Create ${path} (${mimeType}, ${bytes.length} bytes)`
     : `Write ${path}; it would fail: ${invalidBase64(path, mimeType).error}`;
-  return argumentsPreview(summary, { file_path: path, content: oneLine(content, BASE64_HEAD) });
 }
 
 function lineCount(text: string): number {

@@ -1,7 +1,7 @@
 import { applyPatch } from "diff";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { unifiedDiff } from "../../src/tools/diff-preview.ts";
+import { replacementDiff, unifiedDiff } from "../../src/tools/diff-preview.ts";
 
 const numbered = (count: number, text = "line"): string =>
   Array.from({ length: count }, (_, index) => `${text} ${index + 1}\n`).join("");
@@ -75,5 +75,23 @@ describe("unifiedDiff", () => {
     const many = unifiedDiff({ path: "/f", before: undefined, after: `${"y".repeat(1900)}\n`.repeat(100) });
     expect(many.length).toBeLessThan(41_000);
     expect(many).toMatch(/\n\[diff cut: 79 lines more not shown\]$/);
+  });
+});
+
+describe("replacementDiff", () => {
+  test("says where instead of line numbers, and does not speak of the end of the file", () => {
+    const change = { path: "/a.md", before: "const a = 1;", after: "const a = 2;\nconst b = 3;" };
+    expect(replacementDiff(change, "one place")).toBe(
+      "--- /a.md\n+++ /a.md\n@@ one place @@\n-const a = 1;\n+const a = 2;\n+const b = 3;",
+    );
+  });
+
+  test("text that looks like a hunk stays as it is", () => {
+    const change = { path: "/a", before: "@@ -1 +1 @@\n\\ x\n", after: "@@ -2 +2 @@\n\\ x\n" };
+    expect(replacementDiff(change, "one place").split("\n").slice(3)).toEqual([
+      "-@@ -1 +1 @@",
+      "+@@ -2 +2 @@",
+      " \\ x",
+    ]);
   });
 });

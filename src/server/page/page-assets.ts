@@ -16,6 +16,7 @@ h2 { font-size: 15px; margin: 0 0 8px; }
 .approval h2::first-letter { text-transform: uppercase; }
 details { margin: 0 0 10px; }
 h2 small, li small { color: var(--dim); font-weight: normal; margin-left: 4px; }
+a { color: var(--accent); }
 p { margin: 0 0 8px; overflow-wrap: anywhere; }
 code, pre, textarea { font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; }
 code { overflow-wrap: anywhere; }

@@ -5,12 +5,15 @@ import type { Logger } from "../../core/logger.ts";
 import type { RunService } from "../../runs/service.ts";
 import { LinkTokens, type PageGrant } from "./link-token.ts";
 import { OPEN_SCRIPT, PAGE_SCRIPT, PAGE_STYLE } from "./page-assets.ts";
+import { readChanges } from "./page-changes.ts";
 import { pageDecision } from "./page-decision.ts";
 import { isAllowed, readForm, redirect, sendHtml, sendText } from "./page-headers.ts";
 import { isOwnForm, PageSessions, runPath, type PageSession } from "./page-sessions.ts";
 import { readRun, sendUpdates } from "./page-updates.ts";
 import type { Complaint } from "./render-approvals.ts";
-import { ASSETS, renderNotice, renderOpening, renderRunPage } from "./render-page.ts";
+import { renderChanges } from "./render-changes.ts";
+import { ASSETS } from "./render-layout.ts";
+import { renderNotice, renderOpening, renderRunPage } from "./render-page.ts";
 
 export interface PageServerOptions {
   runs: () => Promise<RunService>;
@@ -88,6 +91,9 @@ class Pages {
     if (session === undefined) return sendHtml(response, 404, NOTHING);
     if (method === "GET" && action === "") return this.#show(response, session);
     if (method === "GET" && action === "/updates") return this.#follow(response, session);
+    if (method === "GET" && action === "/changes") {
+      return this.#changes(response, session, url.searchParams.get("path") ?? "");
+    }
     if (method === "POST" && action === "/decide") return this.#decide(request, response, session);
     return sendHtml(response, 405, NOTHING);
   }
@@ -113,6 +119,12 @@ class Pages {
     if (now === undefined) return sendHtml(response, 404, NOTHING);
     const page = { ...now, session, ...(complaint === undefined ? {} : { complaint }) };
     sendHtml(response, complaint === undefined ? 200 : 422, renderRunPage(page));
+  }
+
+  async #changes(response: ServerResponse, session: PageSession, path: string): Promise<void> {
+    const changes = await readChanges(await this.#options.runs(), session, path);
+    if (changes === undefined) return sendHtml(response, 404, NOTHING);
+    sendHtml(response, 200, renderChanges(session.run, path, changes));
   }
 
   async #follow(response: ServerResponse, session: PageSession): Promise<void> {
@@ -150,7 +162,7 @@ class Pages {
   }
 }
 
-const RUN_ADDRESS = /^\/runs\/([^/]+)(\/updates|\/decide)?$/;
+const RUN_ADDRESS = /^\/runs\/([^/]+)(\/updates|\/changes|\/decide)?$/;
 
 const FILES: Readonly<Record<string, { type: string; text: string }>> = {
   [ASSETS.style]: { type: "text/css", text: PAGE_STYLE },

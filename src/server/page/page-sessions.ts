@@ -56,6 +56,10 @@ export class PageSessions {
 /** Address of a run's page on its server. */
 export const runPath = (run: string): string => `/runs/${encodeURIComponent(run)}`;
 
+/** Address of what it did to one file. */
+export const changesPath = (run: string, path: string): string =>
+  `${runPath(run)}/changes?path=${encodeURIComponent(path)}`;
+
 /** Whether a form came out of a page of this session. */
 export function isOwnForm(session: PageSession, csrf: string): boolean {
   const given = Buffer.from(csrf);

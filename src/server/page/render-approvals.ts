@@ -5,6 +5,7 @@ import { pendingApprovals } from "../run-report.ts";
 import { html, type Html } from "./html.ts";
 import { editableArguments } from "./page-decision.ts";
 import { runPath, type PageSession } from "./page-sessions.ts";
+import { renderDiff } from "./render-diff.ts";
 
 /** What a person sent that could not be carried out; shown again with their text. */
 export interface Complaint {
@@ -54,20 +55,9 @@ const EFFECTS: Record<Approval["preview"]["kind"], string> = {
 };
 
 function detail({ preview }: Approval): Html {
-  const lines = preview.detail.split("\n");
-  const shown = preview.kind === "diff" ? lines.map(diffLine) : [html`${preview.detail}`];
-  return html`<pre class="detail" tabindex="0" aria-label="What would happen">${shown}</pre>`;
-}
-
-function diffLine(line: string): Html {
-  const kind = line.startsWith("+")
-    ? "add"
-    : line.startsWith("-")
-      ? "del"
-      : line.startsWith("@@")
-        ? "hunk"
-        : "";
-  return html`<span class="${kind}">${line} </span>`;
+  const label = "What would happen";
+  if (preview.kind === "diff") return renderDiff(preview.detail, label);
+  return html`<pre class="detail" tabindex="0" aria-label="${label}">${preview.detail}</pre>`;
 }
 
 /** A session that came from a tool result only looks on: the model that read the link could have opened it. */

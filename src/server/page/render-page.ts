@@ -3,9 +3,8 @@ import type { RunEvent, RunView } from "../../runs/run.ts";
 import { html, type Html } from "./html.ts";
 import { runPath, type PageSession } from "./page-sessions.ts";
 import { renderApprovals, type Complaint } from "./render-approvals.ts";
+import { ASSETS, layout } from "./render-layout.ts";
 import { renderRun } from "./render-run.ts";
-
-export const ASSETS = { style: "/page.css", script: "/page.js", opener: "/open.js" } as const;
 
 export interface RunPage {
   view: RunView;
@@ -55,21 +54,4 @@ export function renderNotice(title: string, text: string): Html {
       <p>${text}</p>
     </main>`,
   );
-}
-
-function layout(title: string, body: Html, script?: string): Html {
-  return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <title>${title}</title>
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
-        <link rel="stylesheet" href="${ASSETS.style}" />
-        ${script === undefined ? undefined : html`<script src="${script}" defer></script>`}
-      </head>
-      <body>
-        ${body}
-      </body>
-    </html> `;
 }

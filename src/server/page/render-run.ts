@@ -4,6 +4,8 @@ import { activityOf } from "../../runs/run-view.ts";
 import type { RunEvent, RunView, SubagentView } from "../../runs/run.ts";
 import { agentLabel } from "../approval-form.ts";
 import { html, type Html } from "./html.ts";
+import { changesPath } from "./page-sessions.ts";
+import { clockTime, renderTime } from "./render-time.ts";
 
 const MAX = { answer: 100_000, line: 300, tip: 1000, agents: 300, files: 500, todos: 200 };
 
@@ -38,11 +40,11 @@ function summary({ run, activity }: RunView): Html {
     <dl>
       <div>
         <dt>Started</dt>
-        <dd>${time(run.createdAt)}</dd>
+        <dd>${renderTime(run.createdAt)}</dd>
       </div>
       <div>
         <dt>${run.endedAt === undefined ? "Last change" : "Ended"}</dt>
-        <dd>${time(run.endedAt ?? run.updatedAt)}</dd>
+        <dd>${renderTime(run.endedAt ?? run.updatedAt)}</dd>
       </div>
       <div>
         <dt>Tokens</dt>
@@ -134,8 +136,13 @@ const titleOf = ({ description }: SubagentView): string =>
 const keyOf = (agent: SubagentView["agent"]): string =>
   agent.length === 0 ? "" : JSON.stringify(agent.map(({ callId }) => callId));
 
-function files({ filesChanged }: RunView): Html {
-  const items = filesChanged.slice(0, MAX.files).map((path) => html`<li><code>${path}</code></li>`);
+function files({ run, filesChanged }: RunView): Html {
+  const items = filesChanged.slice(0, MAX.files).map(
+    (path) =>
+      html`<li>
+        <a href="${changesPath(run.id, path)}"><code>${path}</code></a>
+      </li>`,
+  );
   return section(
     "Files changed",
     filesChanged.length,
@@ -173,8 +180,3 @@ function section(title: string, size: number, body: Html): Html {
 }
 
 const count = (value: number): string => value.toLocaleString("en-US");
-const clockTime = (milliseconds: number): string => isoTime(milliseconds).slice(11, 19);
-const time = (milliseconds: number): Html => {
-  const iso = isoTime(milliseconds);
-  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${clockTime(milliseconds)} UTC</time>`;
-};

@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import { ME, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import { linkTo, openPages, visit } from "./support.ts";
+
+/** A run that writes one file, then changes it twice; and the browser of someone who watches. */
+async function watched() {
+  const path = "/notes & plans.md";
+  const { service } = openServer(databaseFile(), {
+    model: calling(
+      { name: "write_file", args: { file_path: path, content: "one\n<script>two</script>\n" } },
+      { name: "write_file", args: { file_path: "/other.md", content: "elsewhere" } },
+      { name: "edit_file", args: { file_path: "/missing.md", old_string: "a", new_string: "never" } },
+    ),
+  });
+  const { id } = await startRun(service, "write it down");
+  await reach(service, id, "completed");
+  return { path, id, visitor: await visit(linkTo(await openPages(service), id, "watch")) };
+}
+
+test("every changed file leads to what was changed in it, and by whom", async () => {
+  const { path, id, visitor } = await watched();
+  const { body } = await visitor.get(visitor.path);
+  const links = [...body.matchAll(/href="(\/runs\/[^"]*\/changes[^"]*)"/g)].map(([, link = ""]) => link);
+  expect(links).toEqual([
+    `/runs/${id}/changes?path=${encodeURIComponent(path)}`,
+    `/runs/${id}/changes?path=%2Fother.md`,
+  ]);
+  const { status, body: changes } = await visitor.get(links[0] ?? "");
+  expect(status).toBe(200);
+  expect(changes).toContain("main agent");
+  expect(changes).toContain(`<span class="add">+one </span>`);
+  expect(changes).toContain("+&#60;script&#62;two&#60;/script&#62;");
+  expect(changes).not.toContain("elsewhere");
+});
+
+test("a file that the run did not change has no changes, and nobody else sees any", async () => {
+  const { path, id, visitor } = await watched();
+  for (const [query, cookie, expected] of [
+    ["?path=/missing.md", undefined, [200, true, false]],
+    ["?path=/nowhere", undefined, [200, true, false]],
+    ["", undefined, [200, true, false]],
+    [`?path=${encodeURIComponent(path)}`, "a=b", [404, false, false]],
+  ] as const) {
+    const headers: Record<string, string> = cookie === undefined ? {} : { cookie };
+    const { status, body } = await visitor.get(`/runs/${id}/changes${query}`, headers);
+    expect([status, body.includes("has not changed that file"), body.includes("+one")]).toEqual(expected);
+  }
+});
+
+test("the journal keeps the beginning and the end of a large change only", async () => {
+  const { service } = openServer(databaseFile(), {
+    model: calling({ name: "write_file", args: { file_path: "/big.md", content: "line\n".repeat(20_000) } }),
+  });
+  const { id } = await startRun(service, "write much");
+  await reach(service, id, "completed");
+  const [event] = ((await service.events(ME, id)) ?? []).filter(({ kind }) => kind === "file_changed");
+  const diff = String(event?.data["diff"]);
+  expect(diff).toContain("+++ /big.md");
+  expect(diff).toMatch(/more not shown\]$/);
+  expect(diff.length).toBeLessThan(4200);
+});
