@@ -3,6 +3,7 @@ import { readableRuns, scopedRuns } from "./auth-scopes.ts";
 import type { ServerDeps } from "./deps.ts";
 import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources/index.ts";
+import { SKILLS_EXTENSION } from "./resources/skills.ts";
 import { createStateCodec } from "./state-codec.ts";
 import { registerTasks } from "./tasks.ts";
 import { TaskQuestions } from "./tasks-questions.ts";
@@ -38,7 +39,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           tools: { listChanged: false },
           prompts: { listChanged: false },
           resources: { subscribe: true, listChanged: true },
-          ...(era === "modern" ? { extensions: { [TASKS_EXTENSION]: {} } } : {}),
+          extensions: { ...SKILLS_EXTENSION, ...(era === "modern" ? { [TASKS_EXTENSION]: {} } : {}) },
         },
         requestState: { verify: codec.verify },
         cacheHints: { "tools/list": LISTS, "prompts/list": LISTS },

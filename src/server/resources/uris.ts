@@ -30,6 +30,7 @@ export function decodeOnce(text: string): string | undefined {
   }
 }
 
-function encodePath(path: string): string {
+/** Percent-encodes each segment. */
+export function encodePath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }
