@@ -5,14 +5,19 @@ export const SCOPES = ["run", "approve", "read"] as const;
 export type Scope = (typeof SCOPES)[number];
 
 const token = z.strictObject({
-  sha256: z.string().regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the token in lowercase hex" }),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the token in lowercase hex" })
+    .describe("SHA-256 of the token."),
   principal: z
     .string()
-    .regex(/^[A-Za-z0-9._@+-]{1,128}$/, { error: "use letters, digits and . _ @ + - only, at most 128" }),
+    .regex(/^[A-Za-z0-9._@+-]{1,128}$/, { error: "use letters, digits and . _ @ + - only, at most 128" })
+    .describe("Whose runs it reaches."),
   scopes: z
     .array(z.enum(SCOPES))
     .min(1)
-    .default([...SCOPES]),
+    .default([...SCOPES])
+    .describe("What it may do."),
 });
 export type TokenConfig = z.output<typeof token>;
 
@@ -28,13 +33,10 @@ const secureUrl = z.string().refine(
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
 const oauth = z.strictObject({
-  /** As it stands in the tokens, character by character. */
-  issuer: secureUrl,
-  jwksUrl: secureUrl,
-  /** Where clients reach this server, such as `https://agent.example.org/mcp`. */
-  resource: secureUrl,
-  /** Expected in the tokens; default: `resource`. */
-  audience: z.string().min(1).optional(),
+  issuer: secureUrl.describe("As it stands in the tokens, character by character."),
+  jwksUrl: secureUrl.describe("Where its keys are."),
+  resource: secureUrl.describe("Where clients reach this server, such as `https://agent.example.org/mcp`."),
+  audience: z.string().min(1).optional().describe("Expected in the tokens. Default: `resource`."),
 });
 export type OAuthConfig = z.output<typeof oauth>;
 

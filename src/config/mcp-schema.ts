@@ -5,19 +5,31 @@ const texts = z.record(z.string(), z.string());
 
 const server = z
   .strictObject({
-    type: z.enum(["stdio", "http", "streamable-http"]).optional(),
-    command: z.string().min(1).optional(),
-    args: z.array(z.string()).optional(),
-    env: texts.optional(),
-    cwd: z.string().refine(isAbsolute, { error: "must be an absolute path" }).optional(),
-    url: z.string().min(1).optional(),
-    headers: texts.optional(),
+    type: z
+      .enum(["stdio", "http", "streamable-http"])
+      .optional()
+      .describe("Default: by `command` or `url`; one of the two is needed."),
+    command: z.string().min(1).optional().describe("Program to start."),
+    args: z.array(z.string()).optional().describe("Its arguments."),
+    env: texts.optional().describe("Its environment; `${NAME}` stands for a variable of this server's."),
+    cwd: z
+      .string()
+      .refine(isAbsolute, { error: "must be an absolute path" })
+      .optional()
+      .describe("Folder to start it in."),
+    url: z.string().min(1).optional().describe("Address of a server that runs already."),
+    headers: texts.optional().describe("Sent with every request; `${NAME}` as in `env`."),
     approve: z
       .enum(["writes", "all", "none"])
       .default("writes")
       .describe("Which calls a person approves: those of tools not marked read-only, all, or none."),
     tools: z.array(z.string().min(1)).optional().describe("Only these of its tools. Default: all."),
-    timeout: z.number().min(1).max(86_400).default(120).describe("Longest silence during a call."),
+    timeout: z
+      .number()
+      .min(1)
+      .max(86_400)
+      .default(120)
+      .describe("Longest silence during a call, in seconds."),
   })
   .superRefine(({ type, command, args, env, cwd, url, headers }, context) => {
     const problem = (message: string): void => context.addIssue({ code: "custom", message });

@@ -8,10 +8,13 @@ const absolutePath = z.string().min(1).refine(isAbsolute, { error: "must be an a
 const seconds = z.number().min(0).max(86_400);
 
 const subagent = z.strictObject({
-  name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" }),
-  description: z.string().min(1).max(1024),
-  systemPrompt: z.string().min(1),
-  model: z.string().min(1).optional(),
+  name: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" })
+    .describe("How the agent calls it."),
+  description: z.string().min(1).max(1024).describe("What it is good at: the agent chooses by this."),
+  systemPrompt: z.string().min(1).describe("Its instructions."),
+  model: z.string().min(1).optional().describe("`provider:model` or `offline`. Default: the agent's."),
   tools: z
     .array(z.string().min(1))
     .optional()
@@ -20,8 +23,14 @@ const subagent = z.strictObject({
 
 /** Everything that can be configured, with its default. Times are seconds. */
 export const ConfigSchema = z.strictObject({
-  dataDir: absolutePath.describe("Where runs, threads and memories are kept."),
-  workspace: absolutePath.optional().describe("The folder the agent works in, mounted at /workspace/."),
+  dataDir: absolutePath.describe(
+    "Where runs, threads and memories are kept. Default: `deepagent-mcp` in the user's data folder.",
+  ),
+  workspace: absolutePath
+    .optional()
+    .describe(
+      "The folder the agent works in, mounted at /workspace/. Default: the current one, unless that is `~` or `/`.",
+    ),
   model: z
     .string()
     .min(1)
@@ -118,9 +127,13 @@ export const ConfigSchema = z.strictObject({
         .record(
           z.string().min(1),
           z.strictObject({
-            input: z.number().min(0),
-            output: z.number().min(0),
-            cachedInput: z.number().min(0).optional(),
+            input: z.number().min(0).describe("For input tokens."),
+            output: z.number().min(0).describe("For output tokens."),
+            cachedInput: z
+              .number()
+              .min(0)
+              .optional()
+              .describe("For input read from the cache. Default: `input`."),
           }),
         )
         .optional()
@@ -154,7 +167,10 @@ export const ConfigSchema = z.strictObject({
         .describe("Forgets the oldest runs that are over while more than this is stored. Default: no limit."),
     })
     .prefault({}),
-  subagents: z.array(subagent).default([]),
+  subagents: z
+    .array(subagent)
+    .default([])
+    .describe("Agents that the agent may start, besides the general one."),
   mcpServers: mcpServersSchema
     .default({})
     .describe("Other MCP servers whose tools the agent may use, in the form clients use."),

@@ -1,0 +1,117 @@
+/**
+ * Writes docs/configuration.md from the schema of the configuration. With --check it writes nothing and
+ * fails when the file is not what it would write.
+ */
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const target = join(root, "docs/configuration.md");
+
+const INTRODUCTION = `# Configuration
+
+Generated from the schema by \`node scripts/config-reference.mjs\`; do not edit.
+
+A setting comes from the command line, else from the environment, else from the file that \`--config FILE\` or \`DEEPAGENT_CONFIG\` names, else it has its default. The file holds one JSON object; a dot in a key below means an object inside. Flags and variables that take lists: a flag is repeated or separates by commas, a variable separates by commas, folders by the system's path separator. Times are seconds unless the text says otherwise. All problems of a configuration are reported at once; \`deepagent-mcp doctor\` checks one without starting anything.
+
+\`\`\`json
+{
+  "workspace": "/home/me/project",
+  "model": "anthropic:claude-sonnet-4-5-20250929",
+  "approvals": { "write": "workspace" },
+  "limits": { "tokens": 2000000 }
+}
+\`\`\`
+
+Keys of model providers are no settings: they are read from the environment, under the providers' own names such as \`ANTHROPIC_API_KEY\`.
+`;
+
+const { ConfigSchema, SETTINGS, envNameOf, flagNameOf, toJSONSchema } = await loadSchema();
+const text = render(toJSONSchema(ConfigSchema, { io: "input", unrepresentable: "any" }));
+if (!process.argv.includes("--check")) {
+  await writeFile(target, text);
+} else if ((await readFile(target, "utf8").catch(() => "")) !== text) {
+  console.error("docs/configuration.md is stale. Run: node scripts/config-reference.mjs");
+  process.exitCode = 1;
+}
+
+/** The modules of the schema, compiled aside. */
+async function loadSchema() {
+  const file = join(root, `node_modules/.cache/config-schema-${process.pid}.mjs`);
+  const modules = ["schema", "settings"].map((name) => `export * from "./src/config/${name}.ts";`);
+  await build({
+    stdin: { contents: [...modules, 'export { toJSONSchema } from "zod";'].join("\n"), resolveDir: root },
+    bundle: true,
+    packages: "external",
+    platform: "node",
+    format: "esm",
+    outfile: file,
+  });
+  try {
+    return await import(pathToFileURL(file).href);
+  } finally {
+    await rm(file, { force: true });
+  }
+}
+
+function render(schema) {
+  const top = [];
+  const sections = [];
+  for (const [key, node] of Object.entries(schema.properties)) {
+    const rows = rowsOf(key, node);
+    if (rows.length === 1) top.push(...rows);
+    else sections.push([key, rows]);
+  }
+  const parts = [INTRODUCTION, "## General\n", table(top)];
+  for (const [key, rows] of sections) parts.push(`## ${key}\n`, table(rows));
+  return `${parts.join("\n").trimEnd()}\n`;
+}
+
+/** One row for each setting at `path` and below. */
+function rowsOf(path, node) {
+  if (node.properties) {
+    const inner = Object.entries(node.properties).flatMap(([key, child]) => rowsOf(`${path}.${key}`, child));
+    return node.description ? [row(path, node), ...inner] : inner;
+  }
+  const inner = node.type === "array" ? node.items : node.additionalProperties;
+  const below = inner?.properties ? rowsOf(node.type === "array" ? `${path}[]` : `${path}.NAME`, inner) : [];
+  return [row(path, node), ...below];
+}
+
+function row(path, node) {
+  const setting = SETTINGS.find((candidate) => candidate.path === path);
+  const initial = node.default;
+  const isPlain = initial !== undefined && typeof initial !== "object";
+  return [
+    `\`${path}\``,
+    typeOf(node),
+    isPlain
+      ? `\`${initial}\``
+      : Array.isArray(initial) && initial.length > 0
+        ? `\`${initial.join(", ")}\``
+        : "",
+    setting ? `\`--${flagNameOf(setting)}\`` : "",
+    setting ? `\`${envNameOf(setting)}\`` : "",
+    node.description ?? "",
+  ];
+}
+
+function typeOf(node) {
+  if (node.enum) return node.enum.map((value) => `\`${value}\``).join(", ");
+  if (node.type === "array") return `list of ${typeOf(node.items ?? {})}`;
+  if (node.type === "object") return "object";
+  if (node.type !== "integer" && node.type !== "number") return node.type ?? "any";
+  const low = node.exclusiveMinimum ?? node.minimum;
+  const high = node.maximum;
+  const bounded = (bound) => typeof bound === "number" && Math.abs(bound) < Number.MAX_SAFE_INTEGER;
+  const from = !bounded(low) ? "" : node.exclusiveMinimum === undefined ? ` from ${low}` : ` above ${low}`;
+  return `${node.type}${from}${bounded(high) ? ` to ${high}` : ""}`;
+}
+
+function table(rows) {
+  const cells = (row) => `| ${row.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  const head = ["Key", "Type", "Default", "Flag", "Variable", "Meaning"];
+  return `${[cells(head), cells(head.map(() => "---")), ...rows.map(cells)].join("\n")}\n`;
+}

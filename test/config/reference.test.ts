@@ -1,0 +1,22 @@
+import { execFileSync } from "node:child_process";
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { ConfigSchema } from "../../src/config/schema.ts";
+
+it("is what the schema says", () => {
+  expect(() => execFileSync(process.execPath, ["scripts/config-reference.mjs", "--check"])).not.toThrow();
+});
+
+it("describes every setting, in lists and records too", () => {
+  const bare: string[] = [];
+  const visit = (path: string, node: z.core.JSONSchema.BaseSchema): void => {
+    const inner = [node.items, node.additionalProperties].find((value) => typeof value === "object");
+    for (const [key, child] of Object.entries(node.properties ?? {})) {
+      if (typeof child === "object") visit(`${path}.${key}`, child);
+    }
+    if (inner && !Array.isArray(inner)) visit(`${path}[]`, inner);
+    else if (!node.properties && !path.endsWith("[]") && node.description === undefined) bare.push(path);
+  };
+  visit("", z.toJSONSchema(ConfigSchema, { io: "input" }));
+  expect(bare).toEqual([]);
+});
