@@ -40,7 +40,12 @@ export interface HitlRequest {
 export type Decision =
   | { type: "approve" }
   | { type: "edit"; editedAction: { name: string; args: Record<string, unknown> } }
-  | { type: "reject"; message?: string };
+  | {
+      type: "reject";
+      message?: string;
+      /** Nobody decided in time. Denies the call even where a person may not reject it. */
+      expired?: true;
+    };
 
 export interface HitlResponse {
   decisions: Decision[];

@@ -114,10 +114,14 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
     environment: environmentOf(config, choice),
     // A server that cannot work still answers questions about runs, and leaves them to others.
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
+    ...deadlineOf(config),
     log: logger,
   });
   return service;
 }
+
+const deadlineOf = ({ approvals: { deadline } }: Config) =>
+  deadline === undefined ? {} : { approvalDeadlineMs: deadline * 1000 };
 
 /** Resolved when a run has ended, or this process is done with all of them. */
 async function endOf(runs: RunService, principal: Principal, runId: string): Promise<void> {

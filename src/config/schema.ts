@@ -54,6 +54,12 @@ export const ConfigSchema = z.strictObject({
         .boolean()
         .default(false)
         .describe("Lets the calling model answer approvals through answer_deep_agent."),
+      deadline: z
+        .number()
+        .min(1)
+        .max(31_536_000)
+        .optional()
+        .describe("After how long an approval that nobody decided is denied. Default: it waits."),
     })
     .prefault({}),
   execute: z

@@ -20,6 +20,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "approvals.write", kind: "text" },
   { path: "approvals.execute", kind: "text" },
   { path: "approvals.allowModelAnswers", kind: "boolean" },
+  { path: "approvals.deadline", kind: "number" },
   { path: "execute.mode", kind: "text", flag: "execute" },
   { path: "execute.timeout", kind: "number" },
   { path: "execute.maxOutputBytes", kind: "number" },

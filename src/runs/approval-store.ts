@@ -15,6 +15,7 @@ export class ApprovalStore {
   readonly #ofRun: Statement<[string], ApprovalRow>;
   readonly #undelivered: Statement<[string], ApprovalRow>;
   readonly #pending: Statement<[string], { pending: number }>;
+  readonly #expired: Statement<[number], ApprovalRow>;
   readonly #decide: Statement<
     Pick<ApprovalRow, "run_id" | "id" | "status" | "decided_at" | "decided_by" | "decision">
   >;
@@ -24,9 +25,9 @@ export class ApprovalStore {
   constructor(database: Database) {
     this.#insert = database.prepare(
       `INSERT INTO approvals (run_id, id, interrupt_id, position, agent, tool, args, preview,
-         allowed_decisions, status, requested_at)
+         allowed_decisions, status, requested_at, expires_at)
        VALUES (@run_id, @id, @interrupt_id, @position, @agent, @tool, @args, @preview,
-         @allowed_decisions, @status, @requested_at)
+         @allowed_decisions, @status, @requested_at, @expires_at)
        ON CONFLICT (run_id, id) DO NOTHING`,
     );
     this.#get = database.prepare("SELECT * FROM approvals WHERE run_id = ? AND id = ?");
@@ -37,6 +38,9 @@ export class ApprovalStore {
     );
     this.#pending = database.prepare(
       `SELECT count(*) AS pending FROM approvals WHERE run_id = ? AND delivered = 0 AND status = 'pending'`,
+    );
+    this.#expired = database.prepare(
+      "SELECT * FROM approvals WHERE status = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?",
     );
     this.#decide = database.prepare(
       `UPDATE approvals SET status = @status, decided_at = @decided_at, decided_by = @decided_by,
@@ -68,6 +72,7 @@ export class ApprovalStore {
       allowed_decisions: toJson(approval.allowedDecisions),
       status: approval.status,
       requested_at: approval.requestedAt,
+      expires_at: approval.expiresAt ?? null,
     });
     return result.changes === 1;
   }
@@ -84,6 +89,11 @@ export class ApprovalStore {
 
   pendingOf(runId: string): number {
     return this.#pending.get(runId)?.pending ?? 0;
+  }
+
+  /** Pending approvals of all runs whose deadline has passed. */
+  expired(now: number): Approval[] {
+    return this.#expired.all(now).map(toApproval);
   }
 
   /** Compare-and-set: false when it was not pending any more. */

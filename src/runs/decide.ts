@@ -1,6 +1,6 @@
 import type { Agent, Decision } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Principal, Run } from "./run.ts";
+import { DEADLINE, type Principal, type Run } from "./run.ts";
 import type { RunStore } from "./run-store.ts";
 import type { DecideOutcome } from "./service.ts";
 
@@ -18,7 +18,7 @@ export interface DecideContext {
   clock: Clock;
 }
 
-/** Stores a person's decision on one call. Nothing but this decides: no time-out, no other approval. */
+/** Stores a person's decision on one call. A deadline that has passed denies instead. */
 export async function decide(
   { principal, runId, approvalId, decision, by }: DecideRequest,
   { store, agentFor, clock }: DecideContext,
@@ -39,8 +39,8 @@ export async function decide(
   }
   const checked = decision.type === "edit" ? await checkedEdit(decision, await agentFor(run)) : decision;
   if (typeof checked === "string") return { ok: false, code: "invalid_arguments", message: checked };
-  const decided = store.decide(run, approval, checked, by, clock());
-  if (decided !== undefined) return { ok: true, approval: decided, repeated: false };
+  const decided = store.decide(approval, checked, by, clock());
+  if (decided !== undefined) return { ok: true, approval: decided, repeated: decided.decidedBy === DEADLINE };
   // Decided by someone else while this was checked.
   return { ok: true, approval: store.approvals.get(runId, approvalId) ?? approval, repeated: true };
 }

@@ -18,6 +18,7 @@ import type { Approval, RunEventKind } from "./run.ts";
  * - `file_changed`: `callId`, `path`, `diff` where the call tells it
  * - `approval_requested`: `approvalId`, `tool`, `summary`
  * - `approval_decided`: `approvalId`, `tool`, `decision` ("approve" | "edit" | "reject" | "withdrawn"), `by`
+ *   (`deadline`: nobody decided in time)
  * - `warning`: `message`
  * - `message_received`: `messageId`, `text` (its beginning)
  */
@@ -92,7 +93,7 @@ export function approvalsOf(
   interruptId: string,
   agent: AgentPath,
   request: HitlRequest,
-  now: number,
+  { now, deadlineMs }: { now: number; deadlineMs: number | undefined },
 ): Approval[] {
   return request.actionRequests.map((action, index) => ({
     id: approvalId(interruptId, index),
@@ -106,6 +107,7 @@ export function approvalsOf(
     allowedDecisions: request.reviewConfigs[index]?.allowedDecisions ?? ["approve", "edit", "reject"],
     status: "pending",
     requestedAt: now,
+    ...(deadlineMs === undefined ? {} : { expiresAt: now + deadlineMs }),
   }));
 }
 

@@ -70,6 +70,7 @@ export interface ApprovalRow {
   allowed_decisions: Json<DecisionType[]>;
   status: ApprovalStatus;
   requested_at: number;
+  expires_at: number | null;
   decided_at: number | null;
   decided_by: string | null;
   decision: Json<Decision> | null;
@@ -135,6 +136,7 @@ export function toApproval(row: ApprovalRow): Approval {
     allowedDecisions: fromJson(row.allowed_decisions),
     status: row.status,
     requestedAt: row.requested_at,
+    ...(row.expires_at === null ? {} : { expiresAt: row.expires_at }),
     ...(row.decided_at === null ? {} : { decidedAt: row.decided_at }),
     ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
     ...(row.decision === null ? {} : { decision: fromJson(row.decision) }),

@@ -8,7 +8,7 @@ import { decidedEntry } from "./journal.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { MessageStore } from "./message-store.ts";
 import { type RunRow, toRun } from "./rows.ts";
-import { type Approval, type Principal, type Run, breakOff, isFinal } from "./run.ts";
+import { type Approval, DEADLINE, type Principal, type Run, breakOff, isFinal } from "./run.ts";
 import type { StartRequest } from "./service.ts";
 import { StatusStore } from "./status-store.ts";
 import { inTransaction } from "./transaction.ts";
@@ -134,22 +134,38 @@ export class RunStore {
   }
 
   /**
-   * Stores a person's decision; the run can go on once its interrupt is decided whole. `undefined`: it
-   * was decided or withdrawn before, and nothing changed.
+   * Stores a person's decision; the run can go on once its interrupt is decided whole. An answer that comes
+   * after the deadline is not taken: the deadline decides. `undefined`: it was decided or withdrawn before,
+   * and nothing changed.
    */
-  decide(run: Run, approval: Approval, decision: Decision, by: string, now: number): Approval | undefined {
+  decide(approval: Approval, decision: Decision, by: string, now: number): Approval | undefined {
+    const { runId, expiresAt = Infinity } = approval;
     const decided = inTransaction(this.database, () => {
-      if (!this.approvals.decide(approval, decision, by, now)) return undefined;
-      this.events.append(run.id, decidedEntry(approval, decision.type, by), now);
-      const { status } = this.#known(run.principal, run.id);
-      if (!isFinal(status)) this.status.settle(run.id, status, now);
-      if (Object.hasOwn(this.approvals.undelivered(run.id), approval.interruptId)) {
-        this.#makeRunnable.run({ id: run.id, now });
-      }
-      return this.approvals.get(run.id, approval.id);
+      const isDecided =
+        now < expiresAt
+          ? this.#settleWith(approval, decision, by, now)
+          : this.#settleWith(approval, TOO_LATE, DEADLINE, now);
+      return isDecided ? this.approvals.get(runId, approval.id) : undefined;
     });
-    if (decided !== undefined) this.changed(run.id);
+    if (decided !== undefined) this.changed(runId);
     return decided;
+  }
+
+  /** Denies what nobody decided in time, in all runs; gives what it denied. */
+  expire(now: number): Approval[] {
+    return this.approvals
+      .expired(now)
+      .flatMap((approval) => this.decide(approval, TOO_LATE, DEADLINE, now) ?? []);
+  }
+
+  /** Belongs inside a transaction. False when it was not pending any more. */
+  #settleWith(approval: Approval, decision: Decision, by: string, now: number): boolean {
+    const { runId: id, interruptId } = approval;
+    if (!this.approvals.decide(approval, decision, by, now)) return false;
+    this.events.append(id, decidedEntry(approval, decision.type, by), now);
+    this.status.settleOpen(id, now);
+    if (Object.hasOwn(this.approvals.undelivered(id), interruptId)) this.#makeRunnable.run({ id, now });
+    return true;
   }
 
   /** `ended`: it was over before, and nothing changed. Whoever works on it keeps its lease until it has stopped. */
@@ -177,3 +193,12 @@ export class RunStore {
     return run;
   }
 }
+
+/** What the model is told in the place of the call's result. */
+const TOO_LATE: Decision = {
+  type: "reject",
+  expired: true,
+  message:
+    "Not run: the deadline for a person's decision passed, so the call was denied. Nobody looked at it. " +
+    "Do what is possible without it, and say in your answer what is left undone.",
+};

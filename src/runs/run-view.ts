@@ -1,6 +1,6 @@
 import type { AgentPath } from "../agent/agent-core.ts";
 import { oneLine } from "../core/text.ts";
-import type { RunEvent, SubagentView } from "./run.ts";
+import { DEADLINE, type RunEvent, type SubagentView } from "./run.ts";
 
 const LINE = 200;
 
@@ -85,7 +85,7 @@ function stepOf(event: RunEvent): string | undefined {
     case "approval_requested":
       return `waits for approval: ${text(data["summary"])}`;
     case "approval_decided":
-      return `${DECIDED[text(data["decision"])] ?? "decided"}: ${text(data["tool"])}`;
+      return `${decidedText(data)}: ${text(data["tool"])}`;
     case "warning":
       return text(data["message"]);
     default:
@@ -126,6 +126,12 @@ const RUN_LINES = {
   run_parked: "parked",
   run_completed: "completed",
 } as const;
+
+function decidedText({ decision, by }: RunEvent["data"]): string {
+  if (by === DEADLINE) return "denied, because nobody decided in time";
+  const decided = DECIDED[text(decision)] ?? "decided";
+  return decision === "withdrawn" ? decided : `${decided} (${text(by)})`;
+}
 
 const DECIDED: Readonly<Record<string, string>> = {
   approve: "approved",

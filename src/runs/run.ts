@@ -69,11 +69,16 @@ export interface Approval {
   allowedDecisions: DecisionType[];
   status: ApprovalStatus;
   requestedAt: number;
+  /** When it is denied, unless it has been decided by then. Absent: it waits as long as a person needs. */
+  expiresAt?: number;
   decidedAt?: number;
-  /** Channel of the answer: `elicitation`, `input_required`, `answer_deep_agent`, `terminal`, … */
+  /** Channel of the answer: `elicitation`, `input_required`, `answer_deep_agent`, `terminal`, …, or `deadline`. */
   decidedBy?: string;
   decision?: Decision;
 }
+
+/** Who decided an approval that nobody decided in time. */
+export const DEADLINE = "deadline";
 
 /** A subagent of the run with its newest step. */
 export interface SubagentView {

@@ -149,6 +149,12 @@ CREATE TABLE pruned_threads (id TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
 CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
 `;
 
+/** When a pending approval is denied; told by the server that asked, enforced by any. */
+const DEADLINES = `
+ALTER TABLE approvals ADD COLUMN expires_at INTEGER;
+CREATE INDEX approvals_expiring ON approvals (expires_at) WHERE status = 'pending' AND expires_at IS NOT NULL;
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -184,6 +190,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "pruning of runs",
     up(database: Database) {
       database.exec(PRUNING);
+    },
+  },
+  {
+    version: 6,
+    name: "deadlines of approvals",
+    up(database: Database) {
+      database.exec(DEADLINES);
     },
   },
 ];

@@ -27,7 +27,11 @@ export type StartRefusal =
   | "shutting_down";
 
 export type DecideOutcome =
-  | { ok: true; approval: Approval; /** It had been decided before; nothing changed. */ repeated: boolean }
+  | {
+      ok: true;
+      approval: Approval;
+      /** Others, or the deadline, had decided before; the decision was not used. */ repeated: boolean;
+    }
   | { ok: false; code: "not_found" | "not_allowed" | "invalid_arguments"; message: string };
 
 export type CancelOutcome =

@@ -3,7 +3,14 @@ import type { Database } from "../storage/database.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import type { RunRow } from "./rows.ts";
 import { toJson } from "./json.ts";
-import { type FailureReason, type OpenStatus, type RunStatus, type Transition, settle } from "./run.ts";
+import {
+  type FailureReason,
+  type OpenStatus,
+  type RunStatus,
+  type Transition,
+  isFinal,
+  settle,
+} from "./run.ts";
 
 /** What is kept of a run's end. */
 export interface Ending {
@@ -35,6 +42,7 @@ export class StatusStore {
   readonly #move: Statement<{ id: string; from: RunStatus; to: RunStatus; now: number }>;
   readonly #end: Statement<EndRow>;
   readonly #forgetEffects: Statement<[string]>;
+  readonly #status: Statement<[string], Pick<RunRow, "status">>;
   readonly #approvals: ApprovalStore;
 
   constructor(database: Database, approvals: ApprovalStore) {
@@ -48,6 +56,7 @@ export class StatusStore {
          failure_reason = @failure_reason, failure_message = @failure_message, cancel_reason = @cancel_reason, runnable = 0, in_flight = 0
        WHERE id = @id AND status = @from`,
     );
+    this.#status = database.prepare("SELECT status FROM runs WHERE id = ?");
     this.#forgetEffects = database.prepare("DELETE FROM effects WHERE run_id = ?");
   }
 
@@ -57,6 +66,12 @@ export class StatusStore {
     if (transition === undefined) return status;
     expectChange(this.#move.run({ id: runId, ...transition, now }).changes, runId, transition);
     return status === "working" ? "input_required" : "working";
+  }
+
+  /** The same for a run that may be over; then there is nothing to settle. */
+  settleOpen(runId: string, now: number): void {
+    const row = this.#status.get(runId);
+    if (row !== undefined && !isFinal(row.status)) this.settle(runId, row.status, now);
   }
 
   /** Ends a run. Its pending approvals must have been withdrawn. */

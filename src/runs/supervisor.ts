@@ -64,6 +64,8 @@ export interface RunServiceOptions {
    * on by servers with the `environment` it was started in, so that it never goes on in another folder.
    */
   environment: string;
+  /** Milliseconds after which an approval asked for from now on is denied. Default: it waits. */
+  approvalDeadlineMs?: number;
   /** How many runs to work on at once; the others wait. 0: only looks on, and leaves the work to others. */
   concurrentRuns: number;
   /**
@@ -111,7 +113,10 @@ class Supervisor implements RunService {
     this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
     this.#worker = new Worker({
       store: this.#store,
-      work: new WorkStore(this.#store, changed, () => options.checkpoints?.sync()),
+      work: new WorkStore(this.#store, changed, {
+        syncCheckpoints: () => options.checkpoints?.sync(),
+        deadlineMs: options.approvalDeadlineMs,
+      }),
       agentFor: (run) => options.agentFor(run),
       clock: this.#clock,
       newId: this.#newId,
@@ -134,7 +139,10 @@ class Supervisor implements RunService {
         this.#worker.review();
         this.#feed.notifyAll();
       },
-      onHeartbeat: () => this.#worker.heartbeat(),
+      onHeartbeat: () => {
+        this.#denyExpired();
+        this.#worker.heartbeat();
+      },
     });
     this.#worker.pump();
     if (options.retention !== undefined) {
@@ -240,6 +248,13 @@ class Supervisor implements RunService {
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  /** By the clock of the wall and the stored deadline, so that neither a restart nor a sleep puts it off. */
+  #denyExpired(): void {
+    for (const { runId, id } of this.#store.expire(this.#clock())) {
+      this.#options.log.info("approval.deadline_passed", { runId, approvalId: id });
+    }
   }
 
   #keepHouse(retention: Retention = {}): void {

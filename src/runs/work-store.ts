@@ -37,6 +37,13 @@ export interface RunResult {
   stopReason?: string;
 }
 
+export interface WorkStoreOptions {
+  /** Makes checkpoints durable, before anything that relies on them is. */
+  syncCheckpoints?: () => void;
+  /** Milliseconds after which a new approval is denied. Default: never. */
+  deadlineMs?: number | undefined;
+}
+
 interface EffectRow {
   id: string;
   todos: Json<Todo[]> | null;
@@ -54,16 +61,21 @@ export class WorkStore {
   readonly #store: RunStore;
   readonly #changed: (runId: string) => void;
   readonly #syncCheckpoints: () => void;
+  readonly #deadlineMs: number | undefined;
   readonly #effect: Statement<EffectRow>;
   readonly #handOver: Statement<[string]>;
   readonly #wait: Statement<[string]>;
   readonly #parked: Statement<[string]>;
 
-  /** `syncCheckpoints` makes checkpoints durable, before anything that relies on them is. */
-  constructor(store: RunStore, changed: (runId: string) => void, syncCheckpoints: () => void) {
+  constructor(
+    store: RunStore,
+    changed: (runId: string) => void,
+    { syncCheckpoints, deadlineMs }: WorkStoreOptions = {},
+  ) {
     this.#store = store;
     this.#changed = changed;
-    this.#syncCheckpoints = syncCheckpoints;
+    this.#syncCheckpoints = syncCheckpoints ?? (() => undefined);
+    this.#deadlineMs = deadlineMs;
     this.#effect = store.database.prepare(
       `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
          input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
@@ -242,7 +254,8 @@ export class WorkStore {
     request: HitlRequest,
     now: number,
   ): void {
-    for (const approval of approvalsOf(runId, interruptId, agent, request, now)) {
+    const deadlineMs = this.#deadlineMs;
+    for (const approval of approvalsOf(runId, interruptId, agent, request, { now, deadlineMs })) {
       if (!this.#store.approvals.add(approval)) continue;
       this.#store.events.append(runId, requestedEntry(approval), now);
     }

@@ -1,7 +1,8 @@
 import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
-import type { AgentPath, Approval, Decision, DecisionType } from "../runs/run.ts";
+import { isoTime } from "../core/clock.ts";
+import { DEADLINE, type AgentPath, type Approval, type Decision, type DecisionType } from "../runs/run.ts";
 
 /** Longest arguments that a form field can hold for editing. */
 export const MAX_EDITABLE_CHARACTERS = 8000;
@@ -85,6 +86,21 @@ export function agentLabel(agent: AgentPath): string {
   return agent.length === 0 ? "main agent" : agent.map((segment) => oneLine(segment.name, 64)).join(" › ");
 }
 
+/** Why an answer was not used. */
+export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): string {
+  return decidedBy === DEADLINE
+    ? `Too late: nobody had decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`
+    : `This was decided already: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
+}
+
+/** Such as `2026-01-31 12:00 UTC`. */
+export const shortTime = (milliseconds: number): string =>
+  `${isoTime(milliseconds).slice(0, 16).replace("T", " ")} UTC`;
+
+/** What happens when nobody decides; nothing for an approval that waits for as long as it takes. */
+export const deadlineText = ({ expiresAt }: Approval): string[] =>
+  expiresAt === undefined ? [] : [`Denied unless somebody decides by ${shortTime(expiresAt)}.`];
+
 const Answer = z.object({
   decision: z.enum(["approve", "edit", "reject"]),
   edited_args: z.string().max(MAX_EDITABLE_CHARACTERS).optional(),
@@ -108,6 +124,7 @@ function formMessage(approval: Approval, place: FormPlace, decisions: readonly D
     indented(cutMiddle(stripControl(detail), MAX_DETAIL_CHARACTERS)),
     "",
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
+    ...deadlineText(approval),
     ...(tooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
   ].join("\n");
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
-import type { Approval, RunView } from "../runs/run.ts";
+import { DEADLINE, type Approval, type RunView } from "../runs/run.ts";
+import { isoTime } from "../core/clock.ts";
 import { agentLabel } from "./approval-form.ts";
 import { runUri } from "./resources/uris.ts";
 
@@ -38,6 +39,7 @@ export const RunReport = z.object({
       summary: z.string(),
       detail: z.string(),
       decisions: z.array(z.string()),
+      expires_at: z.string().optional(),
     }),
   ),
   files_changed: z.array(z.string()),
@@ -77,7 +79,7 @@ export function runReport(view: RunView, ways: AnswerWays): RunReport {
     run_id: run.id,
     thread_id: run.threadId,
     status: run.status,
-    message: statusMessage(view, ways),
+    message: [statusMessage(view, ways), ...deniedInTime(view)].join(" "),
     activity: line(view.activity),
     ...(answer === undefined ? {} : { answer }),
     ...(structured === undefined ? {} : { structured }),
@@ -101,6 +103,7 @@ export function runReport(view: RunView, ways: AnswerWays): RunReport {
       summary: line(approval.preview.summary),
       detail: cutMiddle(stripControl(approval.preview.detail), MAX.detail),
       decisions: approval.allowedDecisions,
+      ...(approval.expiresAt === undefined ? {} : { expires_at: isoTime(approval.expiresAt) }),
     })),
     files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
     usage: {
@@ -157,6 +160,7 @@ function approvalText(approval: RunReport["approvals"][number]): string {
   return [
     `Approval ${approval.id}: ${approval.agent} wants to run ${approval.tool}: ${approval.summary}`,
     `Possible decisions: ${approval.decisions.join(", ")}`,
+    ...(approval.expires_at === undefined ? [] : [`Denied unless decided by ${approval.expires_at}`]),
     approval.detail,
   ].join("\n");
 }
@@ -175,6 +179,16 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
     case "cancelled":
       return `Run ${run.id} was cancelled: ${line(run.cancelReason ?? "no reason given")}`;
   }
+}
+
+/** What nobody decided in time; the newest of it by name. */
+function deniedInTime({ approvals }: RunView): string[] {
+  const denied = approvals.filter(({ decidedBy }) => decidedBy === DEADLINE);
+  const last = denied.at(-1);
+  if (last === undefined) return [];
+  const others = denied.length === 1 ? "" : ` and ${denied.length - 1} before it`;
+  const what = `${oneLine(last.tool, 64)}: ${line(last.preview.summary)}`;
+  return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
 }
 
 function howToAnswer(runId: string, { forms, model }: AnswerWays): string {

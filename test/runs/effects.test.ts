@@ -225,11 +225,7 @@ const ASKED = { name: "ask", args: { text: "x" }, description: "Ask", toolCallId
 test("no call begins under a lease that is lost, and the work is told to stop", () => {
   const database = connect(databaseFile());
   const store = new RunStore(database, () => {});
-  const work = new WorkStore(
-    store,
-    () => {},
-    () => {},
-  );
+  const work = new WorkStore(store, () => {});
   const request = { owner: "one", environment: "test", active: new Map(), now: 1, expiresAt: 1 };
   store.create(ME, { task: "go" }, { runId: "r", newThreadId: "t", environment: "test", now: 1 });
   const lease = work.claimNext(request)?.lease ?? { runId: "", owner: "", epoch: 0 };

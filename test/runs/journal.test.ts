@@ -96,7 +96,7 @@ test("an interrupt with several calls becomes one approval each, with a preview 
     ],
     reviewConfigs: [{ actionName: "execute", allowedDecisions: ["approve" as const] }],
   };
-  const approvals = approvalsOf("run_1", "int", SUB, request, 5);
+  const approvals = approvalsOf("run_1", "int", SUB, request, { now: 5, deadlineMs: undefined });
   expect(approvals).toMatchObject([
     { id: "int:0", index: 0, tool: "execute", preview, allowedDecisions: ["approve"], status: "pending" },
     {

@@ -19,11 +19,7 @@ function plans(): Map<string, string[]> {
       };
     },
   });
-  const work = new WorkStore(
-    new RunStore(recording, () => {}),
-    () => {},
-    () => {},
-  );
+  const work = new WorkStore(new RunStore(recording, () => {}), () => {});
   expect(work).toBeInstanceOf(WorkStore);
   const found = new Map(sources.map((source) => [source.replace(/\s+/g, " "), explain(database, source)]));
   database.close();

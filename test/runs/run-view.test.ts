@@ -77,10 +77,18 @@ test.each([
   [
     "approval_decided",
     SUB,
-    { tool: "write_file", decision: "reject" },
+    { tool: "write_file", decision: "reject", by: "page" },
     "working",
-    "rejected: write_file",
-    "helper: rejected: write_file",
+    "rejected (page): write_file",
+    "helper: rejected (page): write_file",
+  ],
+  [
+    "approval_decided",
+    SUB,
+    { tool: "write_file", decision: "reject", by: "deadline" },
+    "working",
+    "denied, because nobody decided in time: write_file",
+    "helper: denied, because nobody decided in time: write_file",
   ],
   [
     "tool_finished",

@@ -4,7 +4,7 @@ import type { Decision, HitlRequest } from "../../src/agent/agent-core.ts";
 import { entryOf } from "../../src/runs/journal.ts";
 import { type Lease, LeaseLostError } from "../../src/runs/lease-store.ts";
 import type { RunRow } from "../../src/runs/rows.ts";
-import { TRANSITIONS, type Approval, type RunEvent, isFinal } from "../../src/runs/run.ts";
+import { DEADLINE, TRANSITIONS, type Approval, type RunEvent, isFinal } from "../../src/runs/run.ts";
 import { RunStore } from "../../src/runs/run-store.ts";
 import { WorkStore } from "../../src/runs/work-store.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
@@ -13,6 +13,9 @@ import { migrate } from "../../src/storage/migrations.ts";
 
 const ME = "local";
 const RUN = "run_1";
+
+/** In operations: each takes a millisecond. */
+const DEADLINE_MS = 15;
 
 const interrupt = fc.constantFrom("i1", "i2", "i3");
 const decision = fc.constantFrom<Decision>(
@@ -38,7 +41,9 @@ const operation = fc.oneof(
   fc.record({
     do: fc.constantFrom("complete" as const, "fail" as const, "park" as const, "revoke" as const),
   }),
-  fc.record({ do: fc.constant("cancel" as const) }),
+  fc.record({ do: fc.constantFrom("cancel" as const, "expire" as const) }),
+  // Clocks are also set back.
+  fc.record({ do: fc.constant("wait" as const), time: fc.integer({ min: -5, max: 20 }) }),
 );
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
@@ -53,11 +58,7 @@ class World {
   constructor() {
     migrate(this.database, "runs", RUN_MIGRATIONS);
     this.store = new RunStore(this.database, () => {});
-    this.work = new WorkStore(
-      this.store,
-      () => {},
-      () => {},
-    );
+    this.work = new WorkStore(this.store, () => {}, { deadlineMs: DEADLINE_MS });
     const fresh = { runId: RUN, newThreadId: "thr_1", environment: "e", now: this.now };
     this.store.create(ME, { task: "t" }, fresh);
   }
@@ -100,9 +101,8 @@ class World {
       case "request":
         return work.requestApprovals(lease, [], operation.interrupt, requestOf(operation.calls), now);
       case "decide": {
-        const run = store.get(ME, RUN)!;
         const approval = store.approvals.get(RUN, `${operation.interrupt}:${operation.index}`);
-        if (approval !== undefined) store.decide(run, approval, operation.decision, "test", now);
+        if (approval !== undefined) store.decide(approval, operation.decision, "test", now);
         return;
       }
       case "pause": {
@@ -120,6 +120,12 @@ class World {
         return work.park(lease, true, now);
       case "revoke":
         return store.leases.expired(now + 1000).forEach((expired) => store.leases.revoke(expired));
+      case "expire":
+        store.expire(now);
+        return;
+      case "wait":
+        this.now += operation.time;
+        return;
       case "cancel":
         store.cancel(ME, RUN, "enough", now);
     }
@@ -172,6 +178,12 @@ function check(before: Moment, after: Moment): void {
   // An approval is decided once.
   for (const [index, approval] of before.approvals.entries()) {
     if (approval.status !== "pending") expect(approvals[index]).toEqual(approval);
+  }
+  // After its deadline an approval is denied, before it never for that reason.
+  for (const { decidedAt = 0, expiresAt = 0, status, decidedBy } of approvals) {
+    if (status === "pending" || status === "withdrawn") continue;
+    expect(decidedBy === DEADLINE).toBe(decidedAt >= expiresAt);
+    if (decidedBy === DEADLINE) expect(status).toBe("rejected");
   }
   // An open run is worked on, waits in the queue, or waits for a person: never for nothing.
   if (!isFinal(row.status)) expect(row.lease_owner !== null || row.runnable === 1 || pending > 0).toBe(true);

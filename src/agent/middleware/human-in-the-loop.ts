@@ -64,7 +64,7 @@ export function responseProblem(request: HitlRequest, response: unknown): string
   }
   for (const [index, decision] of decisions.entries()) {
     const allowed = request.reviewConfigs[index]?.allowedDecisions ?? ALL_DECISIONS;
-    if (!allowed.includes(decision.type)) {
+    if (!allowed.includes(decision.type) && !isExpiry(decision)) {
       return `Decision '${decision.type}' is not allowed here; allowed: ${allowed.join(", ")}.`;
     }
     if (decision.type === "edit" && typeof decision.editedAction?.args !== "object") {
@@ -73,6 +73,9 @@ export function responseProblem(request: HitlRequest, response: unknown): string
   }
   return undefined;
 }
+
+/** A deadline denies whatever a person may do. */
+const isExpiry = (decision: Decision): boolean => decision.type === "reject" && decision.expired === true;
 
 function decisionsOf(response: unknown): Decision[] | undefined {
   if (typeof response !== "object" || response === null) return undefined;

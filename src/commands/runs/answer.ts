@@ -1,6 +1,7 @@
 import type { FlagValues } from "../../config/load.ts";
 import type { Approval, Decision } from "../../runs/run.ts";
 import { stripControl } from "../../core/text.ts";
+import { alreadyDecided } from "../../server/approval-form.ts";
 import { pendingApprovals } from "../../server/run-report.ts";
 import { colorsFor } from "../colors.ts";
 import type { ExitCode } from "../command.ts";
@@ -50,6 +51,7 @@ async function decideAll(
     if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
     const outcome = await runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
     if (!outcome.ok) return complain(outcome.message);
+    if (outcome.repeated) return complain(`${approval.id}: ${alreadyDecided(outcome.approval)}`);
     process.stdout.write(
       `${approval.id} ${outcome.approval.status}: ${stripControl(approval.preview.summary)}\n`,
     );
@@ -83,5 +85,5 @@ function nothingOpen(runId: string, approvalId: string | undefined, all: readonl
   const known = all.find(({ id }) => id === approvalId);
   return known === undefined
     ? `Run ${runId} has no approval ${approvalId}. deepagent-mcp runs show ${runId} lists those that are open.`
-    : `Approval ${approvalId} was decided already: ${known.status}.`;
+    : `${approvalId}: ${alreadyDecided(known)}`;
 }

@@ -1,6 +1,7 @@
 import type { FlagValues } from "../../config/load.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
-import { agentLabel } from "../../server/approval-form.ts";
+import type { Approval } from "../../runs/run.ts";
+import { agentLabel, deadlineText } from "../../server/approval-form.ts";
 import { runDocument } from "../../server/resources/run-document.ts";
 import { pendingApprovals } from "../../server/run-report.ts";
 import { colorsFor } from "../colors.ts";
@@ -30,8 +31,17 @@ export async function showRun({ runs }: LocalRuns, runId: string, flags: FlagVal
       colors.yellow(`? Approval ${approval.id}`),
       `${agentLabel(approval.agent)} wants to run ${oneLine(approval.tool, 64)}: ${oneLine(stripControl(approval.preview.summary), 300)}`,
       stripControl(approval.preview.detail).replace(/^/gm, "    "),
+      ...deadlineText(approval),
     );
   }
+  const decided = view.approvals.filter(({ status }) => status !== "pending").map(decidedLine);
+  if (decided.length > 0) lines.push("", ...decided);
   process.stdout.write(`${lines.join("\n")}\n${runEnd(view, colors)}`);
   return 0;
+}
+
+/** Who decided what: `approved (page) write_file: Create /workspace/a.md`. */
+function decidedLine({ status, decidedBy, tool, preview }: Approval): string {
+  const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
+  return `  ${status}${by} ${oneLine(tool, 64)}: ${oneLine(stripControl(preview.summary), 200)}`;
 }

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunService } from "../../runs/service.ts";
+import { alreadyDecided } from "../approval-form.ts";
 import { LinkTokens, type PageGrant } from "./link-token.ts";
 import { OPEN_SCRIPT, PAGE_SCRIPT, PAGE_STYLE } from "./page-assets.ts";
 import { readChanges } from "./page-changes.ts";
@@ -152,12 +153,12 @@ class Pages {
     const view = await runs.view(session.principal, session.run);
     const approval = view?.approvals.find(({ id }) => id === approvalId);
     if (approval === undefined) return complain("There is no such approval in this run.");
-    if (approval.status !== "pending") return complain(`This was decided already: ${approval.status}.`);
+    if (approval.status !== "pending") return complain(alreadyDecided(approval));
     const read = pageDecision(approval, form);
     if (!read.ok) return complain(read.problem);
     const outcome = await runs.decide(session.principal, session.run, approvalId, read.decision, "page");
     if (!outcome.ok) return complain(outcome.message);
-    if (outcome.repeated) return complain(`This was decided already: ${outcome.approval.status}.`);
+    if (outcome.repeated) return complain(alreadyDecided(outcome.approval));
     return redirect(response, runPath(session.run));
   }
 }

@@ -1,6 +1,6 @@
 import { oneLine } from "../../core/text.ts";
 import type { Approval, RunView } from "../../runs/run.ts";
-import { agentLabel } from "../approval-form.ts";
+import { agentLabel, deadlineText } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { html, type Html } from "./html.ts";
 import { editableArguments } from "./page-decision.ts";
@@ -43,7 +43,7 @@ function renderApproval(approval: Approval, { index, total, session, complaint }
       <small>${total > 1 ? `${index + 1} of ${total}` : undefined}</small>
     </h2>
     <p><code>${approval.tool}</code> ${oneLine(approval.preview.summary, 300)}</p>
-    ${detail(approval)}
+    ${detail(approval)} ${deadlineText(approval).map((line) => html`<p class="how">${line}</p>`)}
     ${session.purpose === "decide" ? decisionForm(approval, session, complaint) : howToDecide(approval.runId)}
   </section>`;
 }

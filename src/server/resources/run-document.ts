@@ -65,6 +65,7 @@ function approvalDocument(approval: Approval): object {
     decisions: approval.allowedDecisions,
     status: approval.status,
     requested_at: isoTime(approval.requestedAt),
+    expires_at: approval.expiresAt === undefined ? undefined : isoTime(approval.expiresAt),
     decided_at: approval.decidedAt === undefined ? undefined : isoTime(approval.decidedAt),
     decided_by: approval.decidedBy,
   };
