@@ -1,8 +1,10 @@
 import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server";
+import { APPS_EXTENSION, registerRunApp } from "./app/run-app.ts";
 import { readableRuns, scopedRuns } from "./auth-scopes.ts";
 import type { ServerDeps } from "./deps.ts";
 import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources/index.ts";
+import type { ResourceScope } from "./resources/scope.ts";
 import { SKILLS_EXTENSION } from "./resources/skills.ts";
 import { createStateCodec } from "./state-codec.ts";
 import { registerTasks } from "./tasks.ts";
@@ -39,7 +41,11 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           tools: { listChanged: false },
           prompts: { listChanged: false },
           resources: { subscribe: true, listChanged: true },
-          extensions: { ...SKILLS_EXTENSION, ...(era === "modern" ? { [TASKS_EXTENSION]: {} } : {}) },
+          extensions: {
+            ...SKILLS_EXTENSION,
+            [APPS_EXTENSION]: {},
+            ...(era === "modern" ? { [TASKS_EXTENSION]: {} } : {}),
+          },
         },
         requestState: { verify: codec.verify },
         cacheHints: { "tools/list": LISTS, "prompts/list": LISTS },
@@ -51,12 +57,14 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps: own, codec, era });
     if (era === "modern") registerTasks(mcp, { deps: own, questions });
     registerPrompts(mcp);
-    registerResources(mcp, {
+    const scope: ResourceScope = {
       ...deps,
       runs: async () => readableRuns(await deps.runs(), authInfo),
       era,
       principal: deps.principalOf(authInfo),
-    });
+    };
+    registerResources(mcp, scope);
+    registerRunApp(mcp, scope);
     return mcp;
   };
 }

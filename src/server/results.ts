@@ -2,6 +2,7 @@ import { inputRequired, type CallToolResult, type InputRequiredResult } from "@m
 import { oneLine, stripControl } from "../core/text.ts";
 import type { RunView } from "../runs/run.ts";
 import type { MemoryHit } from "../runs/service.ts";
+import { APP_VIEW_META } from "./app/run-app.ts";
 import type { Media, Outcome } from "./outcome.ts";
 import { fileUri, runUri } from "./resources/uris.ts";
 import { taskFields } from "./tasks-view.ts";
@@ -12,6 +13,8 @@ export interface ResultOptions extends AnswerWays {
   links: boolean;
   /** How long runs are kept, at least; `null`: they are not forgotten. */
   ttlMs: number | null;
+  /** What an MCP App shows of the run, as HTML; models are not given it. */
+  picture?: string | undefined;
 }
 
 /**
@@ -60,6 +63,7 @@ export function runResult(view: RunView, options: Omit<ResultOptions, "ttlMs">):
       ...(options.links ? [{ type: "resource_link" as const, uri, name: report.run_id, title: "Run" }] : []),
     ],
     structuredContent: report,
+    ...(options.picture === undefined ? {} : { _meta: { [APP_VIEW_META]: options.picture } }),
     ...(report.status === "failed" ? { isError: true } : {}),
   };
 }

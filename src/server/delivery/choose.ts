@@ -5,6 +5,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { allows } from "../auth-scopes.ts";
+import { APPS_EXTENSION } from "../app/run-app.ts";
 import type { Era } from "../deps.ts";
 import { elicitDelivery } from "./elicit.ts";
 import { handleDelivery } from "./handle.ts";
@@ -20,6 +21,8 @@ export interface ClientFacts {
   forms: boolean;
   /** It knows the Tasks extension of 2026-07-28. */
   tasks: boolean;
+  /** It renders MCP Apps. */
+  apps: boolean;
 }
 
 export type DeliveryName = "task" | "input_required" | "elicit" | "handle";
@@ -35,7 +38,10 @@ export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
  * The best way for this client. Chosen before anything is answered, by capability and never by name.
  * `asTask`: whether this call may answer with a task.
  */
-export function chooseDelivery({ era, forms, tasks }: ClientFacts, asTask: boolean): DeliveryName {
+export function chooseDelivery(
+  { era, forms, tasks }: Pick<ClientFacts, "era" | "forms" | "tasks">,
+  asTask: boolean,
+): DeliveryName {
   if (asTask && tasks && era === "modern") return "task";
   if (!forms) return "handle";
   return era === "modern" ? "input_required" : "elicit";
@@ -47,7 +53,12 @@ export function clientFacts(mcp: McpServer, context: ServerContext, era: Era): C
   const declared =
     era === "modern" ? envelope?.[CLIENT_CAPABILITIES_META_KEY] : mcp.server.getClientCapabilities();
   const forms = declaresForms(declared) && allows(context.http?.authInfo, "approve");
-  return { era, forms, tasks: era === "modern" && declaresTasks(declared) };
+  return {
+    era,
+    forms,
+    tasks: era === "modern" && declaresExtension(declared, TASKS_EXTENSION),
+    apps: declaresExtension(declared, APPS_EXTENSION),
+  };
 }
 
 /** An empty `elicitation` means forms, as in the revisions that knew nothing else. */
@@ -57,8 +68,8 @@ export function declaresForms(capabilities: unknown): boolean {
   return elicitation["form"] !== undefined || Object.keys(elicitation).length === 0;
 }
 
-function declaresTasks(capabilities: unknown): boolean {
-  return Extensions.safeParse(capabilities).data?.extensions[TASKS_EXTENSION] !== undefined;
+function declaresExtension(capabilities: unknown, extension: string): boolean {
+  return Extensions.safeParse(capabilities).data?.extensions[extension] !== undefined;
 }
 
 const Capabilities = z.looseObject({ elicitation: z.looseObject({}).optional() });

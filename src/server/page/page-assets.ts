@@ -1,13 +1,19 @@
-/** Style of the page: system fonts, both colour schemes, nothing loaded. */
-export const PAGE_STYLE = `
-:root { color-scheme: light dark;
+/** Colours of both schemes, as CSS declarations. */
+export const PALETTES = {
+  light: `
   --back: #f6f7f9; --card: #ffffff; --text: #1c2024; --dim: #5b6570; --line: #d8dde3; --accent: #0b5cad;
   --good: #12703c; --bad: #b3261e; --warn: #8a5300; --warn-back: #fff4de;
-  --add: #e3f5e8; --add-text: #0f5a2e; --del: #fdeaea; --del-text: #94201a; }
-@media (prefers-color-scheme: dark) { :root {
+  --add: #e3f5e8; --add-text: #0f5a2e; --del: #fdeaea; --del-text: #94201a;`,
+  dark: `
   --back: #14171a; --card: #1d2125; --text: #e6e9ec; --dim: #a1abb5; --line: #363d44; --accent: #7db8f5;
   --good: #74cf97; --bad: #f2938c; --warn: #f0bd6c; --warn-back: #2d2516;
-  --add: #16301f; --add-text: #9be0b4; --del: #3a1d1c; --del-text: #f5b1ac; } }
+  --add: #16301f; --add-text: #9be0b4; --del: #3a1d1c; --del-text: #f5b1ac;`,
+} as const;
+
+/** Style of the page: system fonts, both colour schemes, nothing loaded. */
+export const PAGE_STYLE = `
+:root { color-scheme: light dark; ${PALETTES.light} }
+@media (prefers-color-scheme: dark) { :root { ${PALETTES.dark} } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 1180px; margin: 0 auto; padding: 20px; }

@@ -10,6 +10,9 @@ export interface PageSession extends PageGrant {
   expires: number;
 }
 
+/** Who looks at a run: a browser, or an MCP App in a host, which only looks. */
+export type Viewer = PageSession | "app";
+
 const LIFETIME_MS = 12 * 60 * 60 * 1000;
 const CAPACITY = 1000;
 

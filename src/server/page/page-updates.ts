@@ -17,8 +17,13 @@ export async function readRun(
 ): Promise<{ view: RunView; events: RunEvent[] } | undefined> {
   const view = await runs.view(principal, run);
   if (view === undefined) return undefined;
-  const after = Math.max(0, view.run.lastSeq - SHOWN_EVENTS);
-  return { view, events: (await runs.events(principal, run, { after, limit: SHOWN_EVENTS })) ?? [] };
+  return { view, events: await newestEvents(runs, view) };
+}
+
+/** The part of the journal that is shown. */
+export async function newestEvents(runs: RunService, { run }: RunView): Promise<RunEvent[]> {
+  const after = Math.max(0, run.lastSeq - SHOWN_EVENTS);
+  return (await runs.events(run.principal, run.id, { after, limit: SHOWN_EVENTS })) ?? [];
 }
 
 /** Sends server-sent events for as long as the browser listens, the run lasts and `signal` lets it. */
@@ -41,7 +46,7 @@ export async function sendUpdates(
       known = now.view.run.lastSeq;
       const ended = isFinal(now.view.run.status);
       await send(response, {
-        run: renderRun(now.view, now.events).text,
+        run: renderRun(now.view, now.events, session).text,
         approvals: renderApprovals(now.view, session).text,
         ended,
       });

@@ -4,7 +4,7 @@ import { agentLabel, deadlineText } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { html, type Html } from "./html.ts";
 import { editableArguments } from "./page-decision.ts";
-import { runPath, type PageSession } from "./page-sessions.ts";
+import { runPath, type PageSession, type Viewer } from "./page-sessions.ts";
 import { renderDiff } from "./render-diff.ts";
 
 /** What a person sent that could not be carried out; shown again with their text. */
@@ -15,7 +15,7 @@ export interface Complaint {
 }
 
 /** The open approvals. The script keeps the form of one that is still open, with what was typed into it. */
-export function renderApprovals(view: RunView, session: PageSession, complaint?: Complaint): Html {
+export function renderApprovals(view: RunView, session: Viewer, complaint?: Complaint): Html {
   const pending = pendingApprovals(view);
   const gone =
     complaint !== undefined && !pending.some(({ id }) => id === complaint.approvalId)
@@ -31,7 +31,7 @@ export function renderApprovals(view: RunView, session: PageSession, complaint?:
 interface Place {
   index: number;
   total: number;
-  session: PageSession;
+  session: Viewer;
   complaint: Complaint | undefined;
 }
 
@@ -44,7 +44,7 @@ function renderApproval(approval: Approval, { index, total, session, complaint }
     </h2>
     <p><code>${approval.tool}</code> ${oneLine(approval.preview.summary, 300)}</p>
     ${detail(approval)} ${deadlineText(approval).map((line) => html`<p class="how">${line}</p>`)}
-    ${session.purpose === "decide" ? decisionForm(approval, session, complaint) : howToDecide(approval.runId)}
+    ${foot(approval, session, complaint)}
   </section>`;
 }
 
@@ -59,6 +59,20 @@ function detail({ preview }: Approval): Html {
   if (preview.kind === "diff") return renderDiff(preview.detail, label);
   return html`<pre class="detail" tabindex="0" aria-label="${label}">${preview.detail}</pre>`;
 }
+
+function foot(approval: Approval, session: Viewer, complaint: Complaint | undefined): Html {
+  if (session === "app") return howToDecideBesideApp(approval.runId);
+  return session.purpose === "decide"
+    ? decisionForm(approval, session, complaint)
+    : howToDecide(approval.runId);
+}
+
+/** What a host frames it can also press, so the app has nothing to press. */
+const howToDecideBesideApp = (runId: string): Html =>
+  html`<p class="how">
+    Nothing is decided in this view. Answer the form of your client, or run
+    <code>deepagent-mcp runs open ${runId}</code> in a terminal.
+  </p>`;
 
 /** A session that came from a tool result only looks on: the model that read the link could have opened it. */
 function howToDecide(runId: string): Html {

@@ -24,7 +24,7 @@ export function renderRunPage({ view, events, session, complaint }: RunPage): Ht
         <h1>${oneLine(run.task, 200)}</h1>
       </header>
       <div id="approvals" aria-live="polite">${renderApprovals(view, session, complaint)}</div>
-      <div id="run">${renderRun(view, events)}</div>
+      <div id="run">${renderRun(view, events, session)}</div>
       <noscript><p class="none">Scripts are off: reload the page to see what is new.</p></noscript>
     </main>`,
     ASSETS.script,

@@ -4,7 +4,7 @@ import { activityOf } from "../../runs/run-view.ts";
 import type { RunEvent, RunView, SubagentView } from "../../runs/run.ts";
 import { agentLabel } from "../approval-form.ts";
 import { html, type Html } from "./html.ts";
-import { changesPath } from "./page-sessions.ts";
+import { changesPath, type Viewer } from "./page-sessions.ts";
 import { clockTime, renderTime } from "./render-time.ts";
 
 const MAX = { answer: 100_000, line: 300, tip: 1000, agents: 300, files: 500, todos: 200 };
@@ -21,11 +21,11 @@ const STATUS: Record<RunView["run"]["status"], string> = {
 };
 
 /** The part of the page that is replaced as a whole whenever the run changes. */
-export function renderRun(view: RunView, events: readonly RunEvent[]): Html {
+export function renderRun(view: RunView, events: readonly RunEvent[], viewer: Viewer): Html {
   return html`${summary(view)} ${outcome(view)}
     <div class="columns">
       <div>${todos(view)} ${agents(view)}</div>
-      <div>${files(view)} ${journal(events)}</div>
+      <div>${files(view, viewer)} ${journal(events)}</div>
     </div>`;
 }
 
@@ -136,13 +136,13 @@ const titleOf = ({ description }: SubagentView): string =>
 const keyOf = (agent: SubagentView["agent"]): string =>
   agent.length === 0 ? "" : JSON.stringify(agent.map(({ callId }) => callId));
 
-function files({ run, filesChanged }: RunView): Html {
-  const items = filesChanged.slice(0, MAX.files).map(
-    (path) =>
-      html`<li>
-        <a href="${changesPath(run.id, path)}"><code>${path}</code></a>
-      </li>`,
-  );
+function files({ run, filesChanged }: RunView, viewer: Viewer): Html {
+  const items = filesChanged.slice(0, MAX.files).map((path) => {
+    const name = html`<code>${path}</code>`;
+    return html`<li>
+      ${viewer === "app" ? name : html`<a href="${changesPath(run.id, path)}">${name}</a>`}
+    </li>`;
+  });
   return section(
     "Files changed",
     filesChanged.length,

@@ -8,4 +8,4 @@ export const waitSeconds = z
   .min(0)
   .max(86_400)
   .optional()
-  .describe("Longest wait for an answer; the server has a limit of its own. 0: do not wait");
+  .describe("Longest wait; the server has a limit too. 0: do not wait");

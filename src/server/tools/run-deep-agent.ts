@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isFinal } from "../../runs/run.ts";
+import { RUN_APP_URI } from "../app/run-app.ts";
 import { carriedState, deliver } from "../delivery/deliver.ts";
 import { refused, unknownRun, type Outcome } from "../outcome.ts";
 import { RunReport } from "../run-report.ts";
@@ -29,6 +30,7 @@ export const runDeepAgent = defineTool({
     "or a run_id when the task takes longer; the run goes on and check_deep_agent gets its result.",
   input,
   output: RunReport,
+  app: RUN_APP_URI,
   handle: async (args, call) => {
     const state = carriedState(call);
     return state === undefined ? start(args, call) : resume(args, state, call);

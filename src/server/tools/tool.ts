@@ -45,6 +45,8 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   /** Strict: unknown arguments are refused. */
   readonly input: Input;
   readonly output: z.ZodObject;
+  /** URI of the MCP App that shows its results. */
+  readonly app?: string;
   /** Expected failures are `refused` outcomes; whatever is thrown is logged and hidden behind a reference. */
   handle(args: z.output<Input>, call: ToolCall): Promise<Outcome>;
 }
@@ -71,6 +73,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
     return toResult(outcome, {
       forms: client.forms,
       page: client.forms ? undefined : await pageOf(outcome, context, deps),
+      picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
       model: deps.config.approvals.allowModelAnswers,
       ttlMs: deps.keptAtLeastMs ?? null,
       links: era === "modern" || (mcp.server.getNegotiatedProtocolVersion() ?? "") >= FIRST_WITH_LINKS,
@@ -93,6 +96,17 @@ async function pageOf(
     logger.warn("page.not_opened", { error });
     return undefined;
   });
+}
+
+/** What an MCP App shows of the run, and with it the journal. */
+async function pictureOf(
+  outcome: Outcome,
+  { http }: ServerContext,
+  { runs }: ServerDeps,
+): Promise<string | undefined> {
+  if (outcome.kind !== "run" || !allows(http?.authInfo, "read")) return undefined;
+  const { renderAppView } = await import("../app/render-app.ts");
+  return renderAppView(outcome.view, await runs());
 }
 
 const FIRST_WITH_LINKS = "2025-06-18";
@@ -120,6 +134,7 @@ interface Listing {
   inputSchema: StandardSchemaWithJSON<unknown, Record<string, unknown>>;
   outputSchema: StandardSchemaWithJSON;
   annotations: ToolAnnotations;
+  _meta?: Record<string, unknown>;
 }
 
 const listings = new WeakMap<ServerTool, Listing>();
@@ -133,6 +148,7 @@ function listingOf(tool: ServerTool): Listing {
     inputSchema: inputSchema(tool),
     outputSchema: outputSchema(tool.output),
     annotations: ANNOTATIONS[tool.kind],
+    ...(tool.app === undefined ? {} : { _meta: { ui: { resourceUri: tool.app } } }),
   };
   listings.set(tool, listing);
   return listing;

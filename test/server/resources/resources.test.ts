@@ -65,11 +65,16 @@ const failure = (reading: Promise<unknown>): Promise<unknown> =>
   );
 
 describe.each(CLIENT_KINDS)("%s", (kind) => {
-  test("lists the top folders and the runs, and no file", async () => {
+  test("lists the app, the top folders and the runs, and no file", async () => {
     const { client, service } = await open(kind);
     const run = await startRun(service, "note something");
     const uris = (await client.listResources()).map(({ uri }) => uri);
-    expect(uris).toEqual(["deepagent://files/memories/", "deepagent://files/workspace/", runUri(run.id)]);
+    expect(uris).toEqual([
+      "ui://deepagent/run",
+      "deepagent://files/memories/",
+      "deepagent://files/workspace/",
+      runUri(run.id),
+    ]);
   });
 
   test("reads text, bytes and folders", async () => {
