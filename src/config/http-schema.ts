@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 
 /** What a token may do: start and cancel runs, decide on approvals, read resources, files and memories. */
@@ -32,13 +33,39 @@ const secureUrl = z.string().refine(
 );
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
-const oauth = z.strictObject({
-  issuer: secureUrl.describe("As it stands in the tokens, character by character."),
-  jwksUrl: secureUrl.describe("Where its keys are."),
-  resource: secureUrl.describe("Where clients reach this server, such as `https://agent.example.org/mcp`."),
-  audience: z.string().min(1).optional().describe("Expected in the tokens. Default: `resource`."),
+const introspection = z.strictObject({
+  url: secureUrl.describe("Introspection endpoint (RFC 7662)."),
+  clientId: z.string().min(1).describe("How this server names itself there."),
+  clientSecretVariable: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "must be the name of an environment variable" })
+    .describe("Environment variable that holds its secret."),
 });
+
+const oauth = z
+  .strictObject({
+    issuer: secureUrl.describe("As it stands in the tokens, character by character."),
+    jwksUrl: secureUrl.optional().describe("Where its keys are."),
+    introspection: introspection.optional().describe("Or how it is asked about each token."),
+    resource: secureUrl.describe("Where clients reach this server, such as `https://agent.example.org/mcp`."),
+    audience: z.string().min(1).optional().describe("Expected in the tokens. Default: `resource`."),
+  })
+  .refine(({ jwksUrl, introspection: asked }) => (jwksUrl === undefined) !== (asked === undefined), {
+    error: "needs either a jwksUrl or introspection",
+  });
 export type OAuthConfig = z.output<typeof oauth>;
+
+/** `192.0.2.1`, `10.0.0.0/8`, `fd00::/8`. */
+const network = z.string().refine(
+  (text) => {
+    const [address = "", prefix, ...rest] = text.split("/");
+    const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : -1;
+    return (
+      rest.length === 0 && (prefix === undefined ? bits > 0 : /^\d{1,3}$/.test(prefix) && +prefix <= bits)
+    );
+  },
+  { error: "must be an IP address or a network such as 10.0.0.0/8" },
+);
 
 /** The part of the configuration that `serve --http` alone reads. */
 export const httpSchema = z.strictObject({
@@ -68,6 +95,18 @@ export const httpSchema = z.strictObject({
     .max(1_000_000)
     .default(1200)
     .describe("Requests that one principal may make in a minute."),
+  refusalsPerMinute: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .default(60)
+    .describe("Tokens from one address that may be refused in a minute; good ones go on being accepted."),
+  trustedProxies: z
+    .array(network)
+    .default([])
+    .describe(
+      "Addresses or networks of reverse proxies; only from them `X-Forwarded-For` says where a request comes from.",
+    ),
   tokens: z
     .array(token)
     .refine((tokens) => new Set(tokens.map(({ sha256 }) => sha256)).size === tokens.length, {
@@ -80,6 +119,6 @@ export const httpSchema = z.strictObject({
   oauth: oauth
     .optional()
     .describe(
-      "Accepts access tokens of an OAuth 2.1 authorization server: issuer, jwksUrl, resource (the public address of this server) and audience.",
+      "Accepts access tokens of an OAuth 2.1 authorization server: issuer, jwksUrl or introspection, resource (the public address of this server) and audience.",
     ),
 });

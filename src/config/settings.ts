@@ -48,6 +48,8 @@ export const SETTINGS: readonly Setting[] = [
   { path: "http.allowedHosts", kind: "list", flag: "allowed-hosts" },
   { path: "http.allowedOrigins", kind: "list", flag: "allowed-origins" },
   { path: "http.requestsPerMinute", kind: "number", flag: "requests-per-minute" },
+  { path: "http.refusalsPerMinute", kind: "number", flag: "refusals-per-minute" },
+  { path: "http.trustedProxies", kind: "list", flag: "trusted-proxies" },
   { path: "logLevel", kind: "text" },
 ];
 

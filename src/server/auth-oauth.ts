@@ -1,23 +1,20 @@
-import {
-  getOAuthProtectedResourceMetadataUrl,
-  OAuthError,
-  OAuthErrorCode,
-} from "@modelcontextprotocol/server";
-import { createRemoteJWKSet, errors, jwtVerify, type JWTPayload } from "jose";
+import { getOAuthProtectedResourceMetadataUrl } from "@modelcontextprotocol/server";
+import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 import { SCOPES, type OAuthConfig } from "../config/http-schema.ts";
 import type { Logger } from "../core/logger.ts";
-import { authInfoOf, invalidToken, type TokenVerifier } from "./auth.ts";
+import { CLOCK_TOLERANCE_SECONDS, holderOf } from "./auth-claims.ts";
+import { invalidToken, issuerUnavailable, type TokenVerifier } from "./auth.ts";
 
 /** Signatures by private keys only: with a shared secret everyone who can verify could also sign. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
-const CLOCK_TOLERANCE_SECONDS = 5;
+const TIMEOUT_MS = 5000;
 
 /**
  * Verifies access tokens of an OAuth 2.1 authorization server: signature by its published keys, issuer,
- * audience, expiry. The principal is issuer and subject together, so it is nobody from `http.tokens`.
+ * audience, expiry.
  */
-export function oauthVerifier(config: OAuthConfig, logger: Logger): TokenVerifier {
-  const keys = createRemoteJWKSet(new URL(config.jwksUrl), { timeoutDuration: 5000 });
+export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: Logger): TokenVerifier {
+  const keys = createRemoteJWKSet(new URL(config.jwksUrl), { timeoutDuration: TIMEOUT_MS });
   const options = {
     issuer: config.issuer,
     audience: config.audience ?? config.resource,
@@ -32,30 +29,12 @@ export function oauthVerifier(config: OAuthConfig, logger: Logger): TokenVerifie
         throw refusal(error, logger);
       },
     );
-    if (typeof payload.sub !== "string" || payload.sub === "") throw invalidToken();
-    const scopes = scopesOf(payload);
-    if (scopes.length === 0) {
-      throw new OAuthError(
-        OAuthErrorCode.InsufficientScope,
-        `The token has none of the scopes ${SCOPES.join(", ")}`,
-      );
-    }
-    return authInfoOf({
-      principal: `${config.issuer}#${payload.sub}`,
-      scopes,
-      ...(payload.exp === undefined ? {} : { expiresAt: payload.exp + CLOCK_TOLERANCE_SECONDS }),
-    });
+    return holderOf(config.issuer, payload);
   };
 }
 
-/** `scope` as RFC 9068 has it, or `scp` as other servers do. */
-function scopesOf({ scope, scp }: JWTPayload): string[] {
-  const claimed: unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scp) ? scp : [];
-  return SCOPES.filter((known) => claimed.includes(known));
-}
-
 /** The client learns only whether its token or this server is at fault; the log says why. */
-function refusal(error: unknown, logger: Logger): OAuthError {
+function refusal(error: unknown, logger: Logger): Error {
   const ours = !(error instanceof errors.JOSEError) || KEYS_UNAVAILABLE.has(error.code);
   const reason = error instanceof errors.JOSEError ? error.code : "unreachable";
   if (!ours) {
@@ -63,7 +42,7 @@ function refusal(error: unknown, logger: Logger): OAuthError {
     return invalidToken();
   }
   logger.warn("auth.keys_unavailable", { reason, error });
-  return new OAuthError(OAuthErrorCode.ServerError, "The keys of the authorization server cannot be read");
+  return issuerUnavailable();
 }
 
 const KEYS_UNAVAILABLE = new Set(["ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID", "ERR_JOSE_GENERIC"]);

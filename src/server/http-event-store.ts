@@ -70,7 +70,7 @@ export class SessionEvents {
   }
 
   /** For the transport of one session. An event that cannot be stored is sent all the same. */
-  of(session: string, owner: string): EventStore {
+  of(session: string, owner: () => string): EventStore {
     const store = this.#storeFor(session, owner);
     return {
       storeEvent: async (stream, message) => {
@@ -82,27 +82,34 @@ export class SessionEvents {
           return `lost-${this.#lost}`;
         }
       },
-      getStreamIdForEventId: async (id) => this.#streamOf(session, owner, id),
+      getStreamIdForEventId: async (id) => this.#streamOf(session, id),
       replayEventsAfter: async (id, { send }) => {
-        const stream = this.#streamOf(session, owner, id);
+        const stream = this.#streamOf(session, id);
         if (stream === undefined) throw new Error(`event ${id} is no longer kept`);
-        for (const event of this.after(session, owner, id)) await send(event.id, event.message);
+        for (const event of this.after(session, () => true, id)) await send(event.id, event.message);
         return stream;
       },
     };
   }
 
-  /** What was sent after the event `id` on the same stream of the owner's session; empty when that is unknown. */
-  after(session: string, owner: string, id: string): SentEvent[] {
-    const stream = this.#streamOf(session, owner, id);
+  /**
+   * What was sent after the event `id` on the same stream of a session, to someone who `maySee` what its
+   * owners were sent; empty when that event is unknown.
+   */
+  after(session: string, maySee: (owner: string) => boolean, id: string): SentEvent[] {
+    const stream = this.#streamOf(session, id);
     if (stream === undefined) return [];
-    const rows = this.#database.prepare<[string, string, number], { id: number; message: string }>(
+    const rows = this.#database
+      .prepare<[string, string, number], { id: number; owner: string; message: string }>(
+        "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? ORDER BY id",
+      )
+      .all(session, stream, Number(id));
+    if (!rows.every(({ owner }) => maySee(owner))) return [];
+    return rows.slice(1).flatMap((row) => {
       // The transport stores an empty message to obtain the id that opens a stream; it is not for clients.
-      "SELECT id, message FROM stream_events WHERE session = ? AND stream = ? AND id > ? AND message <> '{}' ORDER BY id",
-    );
-    return rows.all(session, stream, Number(id)).map((row) => {
+      if (row.message === "{}") return [];
       const message = JSON.parse(row.message) as JSONRPCMessage; // as it was stored by `of`
-      return { id: String(row.id), message };
+      return [{ id: String(row.id), message }];
     });
   }
 
@@ -122,7 +129,7 @@ export class SessionEvents {
   }
 
   /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */
-  #storeFor(session: string, owner: string): (stream: string, message: string) => string {
+  #storeFor(session: string, owner: () => string): (stream: string, message: string) => string {
     const { clock, events, characters } = this.#options;
     const insert = this.#database.prepare(
       "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
@@ -132,7 +139,7 @@ export class SessionEvents {
     const kept: { id: number; size: number }[] = [];
     let size = 0;
     return (stream, message) => {
-      const inserted = insert.run(session, owner, stream, message, message.length, clock());
+      const inserted = insert.run(session, owner(), stream, message, message.length, clock());
       const id = Number(inserted.lastInsertRowid);
       kept.push({ id, size: message.length });
       size += message.length;
@@ -146,12 +153,12 @@ export class SessionEvents {
     };
   }
 
-  #streamOf(session: string, owner: string, id: string): string | undefined {
+  #streamOf(session: string, id: string): string | undefined {
     if (!/^\d{1,15}$/.test(id)) return undefined;
-    const stream = this.#database.prepare<[number, string, string], string>(
-      "SELECT stream FROM stream_events WHERE id = ? AND session = ? AND owner = ?",
+    const stream = this.#database.prepare<[number, string], string>(
+      "SELECT stream FROM stream_events WHERE id = ? AND session = ?",
     );
-    return stream.pluck().get(Number(id), session, owner);
+    return stream.pluck().get(Number(id), session);
   }
 }
 

@@ -8,24 +8,42 @@ export interface Metric {
   values: readonly { labels?: Readonly<Record<string, string>>; value: number }[];
 }
 
-/** Counts what the HTTP server answered. */
-export class RequestCounter {
-  readonly #byStatus = new Map<number, number>();
+/** Counts by the values of one label. */
+export class Counter {
+  readonly #about: { name: string; help: string; label: string };
+  readonly #counts = new Map<string, number>();
 
-  count(status: number): void {
-    this.#byStatus.set(status, (this.#byStatus.get(status) ?? 0) + 1);
+  constructor(about: { name: string; help: string; label: string }) {
+    this.#about = about;
+  }
+
+  count(value: string): void {
+    this.#counts.set(value, (this.#counts.get(value) ?? 0) + 1);
   }
 
   metric(): Metric {
-    const values = [...this.#byStatus].sort(([a], [b]) => a - b);
-    return {
-      name: "deepagent_http_requests_total",
-      help: "Answered HTTP requests by status code.",
-      type: "counter",
-      values: values.map(([code, value]) => ({ labels: { code: String(code) }, value })),
-    };
+    const { label, ...about } = this.#about;
+    const counts = [...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1));
+    const values = counts.map(([value, count]) => ({ labels: { [label]: value }, value: count }));
+    return { ...about, type: "counter", values };
   }
 }
+
+/** What the HTTP server answered. */
+export const requestCounter = (): Counter =>
+  new Counter({
+    name: "deepagent_http_requests_total",
+    help: "Answered HTTP requests by status code.",
+    label: "code",
+  });
+
+/** Requests that were refused for what they can prove. */
+export const refusalCounter = (): Counter =>
+  new Counter({
+    name: "deepagent_http_auth_refusals_total",
+    help: "Requests that authentication or a missing scope refused, by reason.",
+    label: "reason",
+  });
 
 export function runMetrics({ runs, pendingApprovals }: RunStatistics): Metric[] {
   return [

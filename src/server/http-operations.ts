@@ -10,7 +10,7 @@ import {
   metricsText,
   processMetrics,
   runMetrics,
-  type RequestCounter,
+  type Counter,
 } from "./http-metrics.ts";
 import type { AuthenticatedRequest } from "./http-modern.ts";
 
@@ -22,7 +22,8 @@ export interface OperationsOptions {
   /** Opens runs and storage where they are not open; fails when they cannot be. */
   statistics: (() => Promise<RunStatistics>) | undefined;
   clock: Clock;
-  requests: RequestCounter;
+  requests: Counter;
+  refusals: Counter;
   /** Sessions open now. */
   sessions: () => number;
   logger: Logger;
@@ -61,10 +62,11 @@ export class Operations {
     if (!allows(request.auth, "read")) {
       return sendError(response, 403, -32000, "Metrics need a token with the scope read");
     }
-    const { statistics, requests, sessions } = this.#options;
+    const { statistics, requests, refusals, sessions } = this.#options;
     const metrics = [
       ...(statistics === undefined ? [] : runMetrics(await statistics())),
       requests.metric(),
+      refusals.metric(),
       gauge("deepagent_http_sessions", "Open sessions of 2025-era clients.", sessions()),
       ...processMetrics(),
     ];

@@ -1,8 +1,11 @@
 import type { ServerResponse } from "node:http";
 import { toWebRequest } from "@modelcontextprotocol/node";
 import { isInitializeRequest, isJsonContentType, isLegacyRequest } from "@modelcontextprotocol/server";
+import { scopeChallenge } from "./auth-challenge.ts";
 import { principalOf, type Authenticator } from "./auth.ts";
+import { clientNetwork, type AddressOf } from "./client-address.ts";
 import { readJsonBody, sendError, sendResponse } from "./http-body.ts";
+import type { Counter } from "./http-metrics.ts";
 import type { AuthenticatedRequest, ModernHandlers } from "./http-modern.ts";
 import { METRICS_PATH, type Operations } from "./http-operations.ts";
 import type { RateLimit } from "./http-rate-limit.ts";
@@ -19,7 +22,12 @@ export interface Route {
   authenticator: Authenticator | undefined;
   documents: ReadonlyMap<string, unknown>;
   operations: Operations;
+  /** Of requests, by principal. */
   rateLimit: RateLimit;
+  /** Of refused tokens, by network. */
+  refusalLimit: RateLimit;
+  refusals: Counter;
+  addressOf: AddressOf;
 }
 
 export type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
@@ -29,20 +37,45 @@ export function createRoute(route: Route): RequestListener {
   return async (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";
     if (route.documents.has(path)) return sendDocument(request, response, route.documents.get(path));
-    if (route.authenticator !== undefined) {
-      const outcome = await route.authenticator.authenticate(request.headers.authorization);
-      if (!outcome.ok) return sendResponse(response, outcome.response);
-      request.auth = outcome.auth;
-    }
+    if (!(await identify(route, request, response))) return;
     const wait = route.rateLimit.take(principalOf(request.auth));
-    if (wait > 0) {
-      response.setHeader("retry-after", String(wait));
-      return sendError(response, 429, -32000, `Too many requests: try again in ${wait} s`);
-    }
+    if (wait > 0) return sendTooMany(response, "requests", wait);
     if (path === METRICS_PATH) return route.operations.metrics(request, response);
     if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
     return serveMcp(route, request, response);
   };
+}
+
+/**
+ * Finds out whose request it is, or has refused it and returns false. An address that has had too many
+ * tokens refused goes on being served with those that are known to be good; nobody is asked about others.
+ */
+async function identify(
+  { authenticator, refusalLimit, refusals, addressOf }: Route,
+  request: AuthenticatedRequest,
+  response: ServerResponse,
+): Promise<boolean> {
+  if (authenticator === undefined) return true;
+  const network = clientNetwork(addressOf(request));
+  const mayAsk = refusalLimit.wait(network) === 0;
+  const outcome = await authenticator.authenticate(request.headers.authorization, { mayAsk });
+  if (outcome.ok) {
+    request.auth = outcome.auth;
+    return true;
+  }
+  const { reason } = outcome;
+  refusals.count(reason);
+  // Nobody guesses with no token, and when the authorization server is silent the token may be good.
+  const isGuess = reason !== "no_token" && reason !== "issuer_unavailable";
+  const wait = isGuess ? refusalLimit.take(network) : 0;
+  if (wait > 0) sendTooMany(response, "refused tokens", wait);
+  else await sendResponse(response, outcome.response);
+  return false;
+}
+
+function sendTooMany(response: ServerResponse, what: string, seconds: number): void {
+  response.setHeader("retry-after", String(seconds));
+  sendError(response, 429, -32000, `Too many ${what}: try again in ${seconds} s`);
 }
 
 function sendDocument(request: AuthenticatedRequest, response: ServerResponse, document: unknown): void {
@@ -55,7 +88,7 @@ function sendDocument(request: AuthenticatedRequest, response: ServerResponse, d
 }
 
 async function serveMcp(
-  { modern, sessions }: Route,
+  { modern, sessions, refusals }: Route,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<void> {
@@ -71,6 +104,11 @@ async function serveMcp(
     const read = await readJsonBody(request);
     if (!read.ok) return sendError(response, read.status, read.code, read.message);
     body = read.value;
+    const challenge = scopeChallenge(body, request.auth);
+    if (challenge !== undefined) {
+      refusals.count("missing_scope");
+      return sendResponse(response, challenge);
+    }
   }
   if (!(await isLegacyRequest(await toWebRequest(request, body), body))) {
     return modern.serve(request, response, body);

@@ -5,10 +5,11 @@ import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { RunStatistics } from "../runs/statistics.ts";
 import type { Authenticator } from "./auth.ts";
+import { clientAddress } from "./client-address.ts";
 import { createRequestGuard, inUrl, isLoopback, requireLoopback, unbracket } from "./host-guard.ts";
 import { sendError } from "./http-body.ts";
 import { SessionEvents } from "./http-event-store.ts";
-import { RequestCounter } from "./http-metrics.ts";
+import { refusalCounter, requestCounter } from "./http-metrics.ts";
 import { ModernHandlers } from "./http-modern.ts";
 import { Operations } from "./http-operations.ts";
 import { RateLimit } from "./http-rate-limit.ts";
@@ -35,6 +36,10 @@ export interface HttpOptions {
   statistics?: () => Promise<RunStatistics>;
   /** Requests that a principal may make in a minute; one more gets 429. Default 1200. */
   requestsPerMinute?: number;
+  /** Tokens from one address that may be refused in a minute; then 429 instead of 401. Default 60. */
+  refusalsPerMinute?: number;
+  /** Addresses and networks whose `X-Forwarded-For` is believed. Default: none. */
+  trustedProxies?: readonly string[];
   /** Database of what sessions sent, for streams that are resumed. Absent: kept in memory. */
   eventFile?: string;
   /** Sessions of 2025-era clients at one time. Default 200. */
@@ -62,8 +67,52 @@ const CLOSE_GRACE_MS = 300;
  * reaches it is the same principal.
  */
 export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
-  const { factory, logger, clock = systemClock, changes, authenticator } = options;
-  if (authenticator === undefined) requireLoopback(options.host);
+  const { logger } = options;
+  if (options.authenticator === undefined) requireLoopback(options.host);
+  const endpoint = createEndpoint(options);
+  const guard = createRequestGuard(options);
+  const server = createServer((request, response) => {
+    response.once("close", () => endpoint.requests.count(String(response.statusCode)));
+    const serve = async (): Promise<void> => {
+      const path = request.url?.split("?", 1)[0] ?? "";
+      if (await endpoint.operations.probe(request, response, path)) return;
+      if (guard(request, response)) await endpoint.route(request, response);
+    };
+    serve().catch((error: unknown) => {
+      if (response.destroyed) return;
+      logger.error("http.request_failed", { error });
+      sendError(response, 500, -32603, "Internal server error");
+    });
+  });
+  const port = await listen(server, options).catch((error: unknown) => {
+    endpoint.events.close();
+    throw error;
+  });
+  const expiry = setInterval(() => {
+    endpoint.sessions.expire().catch((error: unknown) => logger.warn("http.expiry_failed", { error }));
+  }, EXPIRY_INTERVAL_MS).unref();
+
+  return {
+    url: `http://${inUrl(options.host)}:${port}${MCP_PATH}`,
+    close: async () => {
+      clearInterval(expiry);
+      endpoint.operations.closing();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await Promise.all([endpoint.modern.close(), endpoint.sessions.close()]);
+      // What was answered just now may still be on its way out; then its connection is idle.
+      const idle = setInterval(() => server.closeIdleConnections(), 10);
+      const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+      await closed;
+      clearInterval(idle);
+      clearTimeout(cut);
+      endpoint.events.close();
+    },
+  };
+}
+
+/** All that stands behind the socket. */
+function createEndpoint(options: HttpOptions) {
+  const { factory, logger, clock = systemClock, changes, authenticator, statistics } = options;
   const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
   const modern = new ModernHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
   const events = new SessionEvents({ file: options.eventFile ?? ":memory:", clock, logger });
@@ -77,49 +126,22 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     idleMs: options.sessionIdleMs ?? 30 * 60_000,
     keepAliveMs: KEEP_ALIVE_MS,
   });
-  const requests = new RequestCounter();
-  const { statistics, requestsPerMinute: perMinute = 1200, documents = new Map() } = options;
-  const operations = new Operations({ statistics, clock, requests, sessions: () => sessions.size, logger });
-  const rateLimit = new RateLimit({ perMinute, clock });
-  const route = createRoute({ modern, sessions, authenticator, documents, operations, rateLimit });
-  const guard = createRequestGuard(options);
-  const server = createServer((request, response) => {
-    response.once("close", () => requests.count(response.statusCode));
-    const serve = async (): Promise<void> => {
-      const path = request.url?.split("?", 1)[0] ?? "";
-      if (await operations.probe(request, response, path)) return;
-      if (guard(request, response)) await route(request, response);
-    };
-    serve().catch((error: unknown) => {
-      if (response.destroyed) return;
-      logger.error("http.request_failed", { error });
-      sendError(response, 500, -32603, "Internal server error");
-    });
+  const requests = requestCounter();
+  const refusals = refusalCounter();
+  const counts = { requests, refusals, sessions: () => sessions.size };
+  const operations = new Operations({ statistics, clock, logger, ...counts });
+  const route = createRoute({
+    modern,
+    sessions,
+    authenticator,
+    documents: options.documents ?? new Map(),
+    operations,
+    rateLimit: new RateLimit({ perMinute: options.requestsPerMinute ?? 1200, clock }),
+    refusalLimit: new RateLimit({ perMinute: options.refusalsPerMinute ?? 60, clock }),
+    refusals,
+    addressOf: clientAddress(options.trustedProxies ?? []),
   });
-  const port = await listen(server, options).catch((error: unknown) => {
-    events.close();
-    throw error;
-  });
-  const expiry = setInterval(() => {
-    sessions.expire().catch((error: unknown) => logger.warn("http.expiry_failed", { error }));
-  }, EXPIRY_INTERVAL_MS).unref();
-
-  return {
-    url: `http://${inUrl(options.host)}:${port}${MCP_PATH}`,
-    close: async () => {
-      clearInterval(expiry);
-      operations.closing();
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await Promise.all([modern.close(), sessions.close()]);
-      // What was answered just now may still be on its way out; then its connection is idle.
-      const idle = setInterval(() => server.closeIdleConnections(), 10);
-      const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
-      await closed;
-      clearInterval(idle);
-      clearTimeout(cut);
-      events.close();
-    },
-  };
+  return { modern, events, sessions, operations, requests, route };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

@@ -4,7 +4,7 @@ import { NodeStreamableHTTPServerTransport } from "@modelcontextprotocol/node";
 import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
-import { ownerOf } from "./auth.ts";
+import { maySucceed, ownerOf } from "./auth.ts";
 import type { SessionEvents } from "./http-event-store.ts";
 import { sendError } from "./http-body.ts";
 import type { AuthenticatedRequest } from "./http-modern.ts";
@@ -26,8 +26,10 @@ export interface SessionOptions {
 }
 
 interface Session {
-  /** Principal and scopes of the token that opened it; no other may use it. */
+  /** Whose it is, and with which scopes; see `maySucceed`. */
   owner: string;
+  /** What the server instance knows of the token. */
+  auth: AuthInfo | undefined;
   transport: NodeStreamableHTTPServerTransport;
   close(): Promise<void>;
   /** Requests and streams open now. */
@@ -62,11 +64,12 @@ export class Sessions {
     body: unknown,
   ): Promise<void> {
     const session = this.#sessions.get(id);
-    if (session === undefined || session.owner !== ownerOf(request.auth)) {
+    if (session === undefined || !maySucceed(request.auth, session.owner)) {
       if (this.#sendRest(id, request, response)) return;
       sendError(response, 404, -32001, "Session not found");
       return;
     }
+    grow(session, request.auth);
     this.#track(session, response);
     await session.transport.handleRequest(request, response, body);
   }
@@ -78,7 +81,7 @@ export class Sessions {
   #sendRest(id: string, request: AuthenticatedRequest, response: ServerResponse): boolean {
     const last = request.headers["last-event-id"];
     if (request.method !== "GET" || typeof last !== "string" || this.#sessions.has(id)) return false;
-    const rest = this.#options.events.after(id, ownerOf(request.auth), last);
+    const rest = this.#options.events.after(id, (owner) => maySucceed(request.auth, owner), last);
     if (rest.length === 0) return false;
     response.writeHead(200, {
       "content-type": "text/event-stream",
@@ -125,7 +128,8 @@ export class Sessions {
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
   }
 
-  async #create(auth: AuthInfo | undefined): Promise<Session> {
+  async #create(opener: AuthInfo | undefined): Promise<Session> {
+    const auth = opener === undefined ? undefined : { ...opener };
     const { factory, keepAliveMs, clock } = this.#options;
     const mcp = await factory({ era: "legacy", ...(auth === undefined ? {} : { authInfo: auth }) });
     const owner = ownerOf(auth);
@@ -134,11 +138,12 @@ export class Sessions {
       sessionIdGenerator: () => id,
       keepAliveMs,
       retryInterval: 1000,
-      eventStore: this.#options.events.of(id, owner),
+      eventStore: this.#options.events.of(id, () => session.owner),
       onsessioninitialized: () => void this.#sessions.set(id, session),
     });
     const session: Session = {
       owner,
+      auth,
       transport,
       close: () => mcp.close(),
       open: 0,
@@ -184,4 +189,11 @@ export class Sessions {
     await oldest.close();
     return true;
   }
+}
+
+/** From now on the session needs, and can do, what the token of this request allows. */
+function grow(session: Session, auth: AuthInfo | undefined): void {
+  if (session.auth === undefined || auth === undefined) return;
+  session.auth.scopes = [...auth.scopes];
+  session.owner = ownerOf(auth);
 }

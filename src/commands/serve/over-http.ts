@@ -1,8 +1,11 @@
 import { join } from "node:path";
+import type { OAuthConfig } from "../../config/http-schema.ts";
 import type { Config } from "../../config/schema.ts";
+import { systemClock } from "../../core/clock.ts";
+import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { tokenVerifier } from "../../server/auth-tokens.ts";
-import { createAuthenticator } from "../../server/auth.ts";
+import { createAuthenticator, type TokenVerifier } from "../../server/auth.ts";
 import { createServerFactory } from "../../server/create-server.ts";
 import { serveHttp, type HttpOptions } from "../../server/http.ts";
 import type { ServerParts } from "../server-deps.ts";
@@ -15,6 +18,7 @@ const CLOSE_MS = 850;
 export async function serveOverHttp(
   { http, dataDir }: Config,
   parts: ServerParts,
+  env: Environment,
   listening: (url: string) => void,
 ): Promise<void> {
   const { deps } = parts;
@@ -22,7 +26,7 @@ export async function serveOverHttp(
   const signal = untilSignal();
   const server = await serveHttp({
     ...http,
-    ...(await authenticationOf(http, logger)),
+    ...(await authenticationOf(http, env, logger)),
     factory: createServerFactory(deps),
     changes,
     logger,
@@ -40,11 +44,15 @@ export async function serveOverHttp(
   );
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+type Authentication = Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts">;
+
 /** Whoever configures tokens or OAuth wants every request to carry a token, on loopback as well. */
 export async function authenticationOf(
   { tokens, oauth, allowedHosts }: Config["http"],
+  env: Environment,
   logger: Logger,
-): Promise<Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts">> {
+): Promise<Authentication> {
   const known = tokens.length === 0 ? [] : [tokenVerifier(tokens)];
   if (oauth === undefined) {
     return {
@@ -52,13 +60,32 @@ export async function authenticationOf(
       ...(tokens.length === 0 ? {} : { authenticator: createAuthenticator({ verifiers: known }) }),
     };
   }
-  const { oauthVerifier, resourceMetadata, resourceMetadataUrl } = await import("../../server/auth-oauth.ts");
+  const { resourceMetadata, resourceMetadataUrl } = await import("../../server/auth-oauth.ts");
   return {
     allowedHosts: [...allowedHosts, new URL(oauth.resource).hostname],
     documents: resourceMetadata(oauth),
     authenticator: createAuthenticator({
-      verifiers: [...known, oauthVerifier(oauth, logger)],
+      verifiers: [...known, await oauthVerifier(oauth, env, logger)],
       resourceMetadataUrl: resourceMetadataUrl(oauth),
     }),
   };
+}
+
+async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logger): Promise<TokenVerifier> {
+  const { introspection, jwksUrl } = oauth;
+  if (introspection !== undefined) {
+    const { introspectionVerifier } = await import("../../server/auth-introspection.ts");
+    const { url, clientId, clientSecretVariable } = introspection;
+    const clientSecret = env[clientSecretVariable];
+    if (!clientSecret) {
+      throw new ConfigurationError(
+        "http_introspection_secret_missing",
+        `http.oauth.introspection needs the environment variable ${clientSecretVariable}, which is not set.`,
+      );
+    }
+    return introspectionVerifier({ oauth, url, clientId, clientSecret, clock: systemClock, logger });
+  }
+  if (jwksUrl === undefined) throw new Error("the schema wants jwksUrl where there is no introspection");
+  const { jwtVerifier } = await import("../../server/auth-oauth.ts");
+  return jwtVerifier({ ...oauth, jwksUrl }, logger);
 }

@@ -22,7 +22,7 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
   const facts = { version, pid: process.pid, workspace: config.workspace ?? null };
   if (flags["http"] === true) {
     const { serveOverHttp } = await import("./over-http.ts");
-    await serveOverHttp(config, parts, (url) => logger.info("server.started", { ...facts, url }));
+    await serveOverHttp(config, parts, host.env, (url) => logger.info("server.started", { ...facts, url }));
   } else {
     const { closed } = serveStdioServer(parts.deps, { stdout: reserveStdout(), close: () => parts.close() });
     logger.info("server.started", facts);

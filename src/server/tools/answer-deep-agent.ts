@@ -20,6 +20,7 @@ export const answerDeepAgent = defineTool({
   name: "answer_deep_agent",
   title: "Answer an approval",
   kind: "decide",
+  scopes: ["approve"],
   description:
     "Passes on a person's decision on an approval of a run. Never decide yourself. Refused unless the user's " +
     "configuration allows it; otherwise people answer in their client.",

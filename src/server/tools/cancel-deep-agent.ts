@@ -8,6 +8,7 @@ export const cancelDeepAgent = defineTool({
   name: "cancel_deep_agent",
   title: "Cancel a deep agent run",
   kind: "cancel",
+  scopes: ["run"],
   description: "Ends a run for good. What it has done stays; its thread can be continued.",
   input: z.strictObject({ run_id: runId, reason: z.string().max(500).optional() }),
   output: RunChange,

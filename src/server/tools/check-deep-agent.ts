@@ -9,6 +9,7 @@ export const checkDeepAgent = defineTool({
   name: "check_deep_agent",
   title: "Check a deep agent run",
   kind: "read",
+  scopes: [],
   description:
     "Status, progress, open approvals and answer of a run. Waits for news and returns as soon as something " +
     "changes. Call it until the status is completed, failed or cancelled.",

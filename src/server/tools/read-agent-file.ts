@@ -16,6 +16,7 @@ export const readAgentFile = defineTool({
   name: "read_agent_file",
   title: "Read a file of the agent",
   kind: "read",
+  scopes: ["read"],
   description: "Reads a file as the agent sees it, with line numbers and in pages.",
   input,
   output: z.object({ path: z.string(), content: z.string() }),

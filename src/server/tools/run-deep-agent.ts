@@ -24,6 +24,7 @@ export const runDeepAgent = defineTool({
   name: "run_deep_agent",
   title: "Run a deep agent",
   kind: "delegate",
+  scopes: ["run"],
   description:
     "Delegates a task of many steps to an agent that plans, reads, searches and edits files in /workspace/, " +
     "sends out subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +

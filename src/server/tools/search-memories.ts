@@ -5,6 +5,7 @@ export const searchMemories = defineTool({
   name: "search_memories",
   title: "Search memories",
   kind: "read",
+  scopes: ["read"],
   description:
     "Finds what earlier runs kept under /memories/, best match first. read_agent_file reads a whole file.",
   input: z.strictObject({

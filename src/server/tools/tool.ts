@@ -6,6 +6,7 @@ import type {
   ToolAnnotations,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
+import type { Scope } from "../../config/http-schema.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { isFinal, type Principal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
@@ -41,6 +42,8 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   readonly name: string;
   readonly title: string;
   readonly kind: ServerToolKind;
+  /** What the token of a call must allow; a call without them gets a challenge instead of a result. */
+  readonly scopes: readonly Scope[];
   readonly description: string;
   /** Strict: unknown arguments are refused. */
   readonly input: Input;
