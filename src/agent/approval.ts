@@ -6,34 +6,56 @@ import type { AgentTool, CallScope } from "./agent-tool.ts";
 import type { Decision, HitlRequest, HitlResponse } from "./events.ts";
 import { responseProblem } from "./middleware/human-in-the-loop.ts";
 import type { Gate, ToolCallRequest, ToolGate } from "./middleware/middleware.ts";
+import { questionId } from "./pending.ts";
 import { agentPath, emit } from "./step.ts";
 
 /** A call that may run, exactly as it stands here, or the answer in its place. */
 export type Verdict = { run: true; toolCall: ToolCall; edited: boolean } | { run: false; result: ToolResult };
 
-/**
- * Asks a person about a call when a gate demands it.
- *
- * The task stops here until there is an answer and starts again from its top then, so nothing with an
- * effect may come before. An answer that does not fit leaves the request open under the same id.
- */
-export async function authorize(
-  request: ToolCallRequest,
-  gates: readonly ToolGate[],
-  tools: ReadonlyMap<string, AgentTool>,
-  scope: CallScope,
-): Promise<Verdict> {
-  const { toolCall } = request;
-  const gate = await firstGate(gates, request);
-  if (!gate) return { run: true, toolCall, edited: false };
-  const question = await reviewRequest(toolCall, gate, tools, scope);
-  for (;;) {
-    const answer: unknown = ask(question, scope.config);
-    if (responseProblem(question, answer)) continue;
-    const [decision] = (answer as HitlResponse).decisions; // checked by responseProblem
-    if (decision) return apply(decision, toolCall, tools);
+/** Asks people about one call: as the model made it and, when middleware changes it, once more. */
+export class Approval {
+  readonly #gates: readonly ToolGate[];
+  readonly #tools: ReadonlyMap<string, AgentTool>;
+  readonly #scope: CallScope;
+  #questions = 0;
+  #hasBegun = false;
+
+  constructor(gates: readonly ToolGate[], tools: ReadonlyMap<string, AgentTool>, scope: CallScope) {
+    this.#gates = gates;
+    this.#tools = tools;
+    this.#scope = scope;
+  }
+
+  /** The call runs now: from here on nobody can be asked, because its task would start over and run it again. */
+  begin(): void {
+    this.#hasBegun = true;
+  }
+
+  /**
+   * Asks when a gate demands it.
+   *
+   * The task stops here until there is an answer and starts again from its top then, so nothing with an
+   * effect may come before. An answer that does not fit leaves the request open under the same id.
+   */
+  async of(request: ToolCallRequest): Promise<Verdict> {
+    const { toolCall } = request;
+    const gate = await firstGate(this.#gates, request);
+    if (!gate) return { run: true, toolCall, edited: false };
+    if (this.#hasBegun) return { run: false, result: toolError(changedTooLate(toolCall)) };
+    this.#questions += 1;
+    const number = this.#questions > 1 ? { question: this.#questions } : {};
+    const review = { ...(await reviewRequest(toolCall, gate, this.#tools, this.#scope)), ...number };
+    for (;;) {
+      const answer: unknown = ask(review, this.#scope.config);
+      if (responseProblem(review, answer)) continue;
+      const [decision] = (answer as HitlResponse).decisions; // checked by responseProblem
+      if (decision) return apply(decision, toolCall, this.#tools);
+    }
   }
 }
+
+const changedTooLate = ({ name }: ToolCall): string =>
+  `${name} was changed when it had run already, and needs approval as it is now. The changed call was not run.`;
 
 async function firstGate(gates: readonly ToolGate[], request: ToolCallRequest): Promise<Gate | undefined> {
   for (const gate of gates) {
@@ -67,8 +89,9 @@ function ask(request: HitlRequest, config: RunnableConfig): unknown {
     return interrupt(request);
   } catch (error) {
     if (isGraphInterrupt(error)) {
-      const interruptId = error.interrupts[0]?.id;
-      if (interruptId) {
+      const id = error.interrupts[0]?.id;
+      if (id) {
+        const interruptId = questionId(id, request);
         emit(config, { kind: "approval_requested", agent: agentPath(config), interruptId, request });
       }
     }

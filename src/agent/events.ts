@@ -35,6 +35,8 @@ export interface HitlRequest {
   reviewConfigs: ReviewConfig[];
   /** Where the call was made. */
   agent?: AgentPath;
+  /** From the second question about a call on, its number. */
+  question?: number;
 }
 
 export type Decision =
@@ -60,6 +62,7 @@ export interface TokenUsage {
 }
 
 export interface PendingInterrupt {
+  /** Of this very question: when a call is changed after its approval, it is asked about under another id. */
   id: string;
   request: HitlRequest;
 }

@@ -9,12 +9,24 @@ import { responseProblem } from "./middleware/human-in-the-loop.ts";
 /** Channels of LangGraph's own; a write to any other one says that a task has finished. */
 const INTERRUPT = "__interrupt__";
 const UNFINISHED = new Set([INTERRUPT, "__resume__", "__error__"]);
-const INTERRUPT_ID = /^[0-9a-f]{32}$/;
+const INTERRUPT_ID = /^[0-9a-f]{32}(-\d+)?$/;
 
 /** An open interrupt of a thread: a request for approval, or whatever a tool of the user asked. */
 export interface OpenInterrupt {
+  /** What it is answered by. */
   readonly id: string;
+  /** What LangGraph calls it. */
+  readonly interruptId: string;
   readonly value: unknown;
+}
+
+/**
+ * What a question is answered by: LangGraph's id, which is that of the task, and from its second question
+ * on the number too, so that an answer that is stored somewhere never counts for another question.
+ */
+export function questionId(interruptId: string, value: unknown): string {
+  const { question = 1 } = isRequest(value) ? value : {};
+  return question === 1 ? interruptId : `${interruptId}-${question}`;
 }
 
 /**
@@ -37,10 +49,12 @@ export async function openInterrupts(
         thread_id: configurable?.["thread_id"],
         checkpoint_ns: inner,
       });
-      return nested.length > 0 ? nested : [interrupt as { id?: string; value?: unknown }]; // what LangGraph writes there
+      if (nested.length > 0) return nested;
+      const { id, value } = interrupt as { id?: string; value?: unknown }; // what LangGraph writes there
+      return id ? [{ id: questionId(id, value), interruptId: id, value }] : [];
     }),
   );
-  return found.flat().flatMap(({ id, value }) => (id ? [{ id, value }] : []));
+  return found.flat();
 }
 
 function address(configurable: RunnableConfig["configurable"]): Record<string, unknown> {
@@ -52,8 +66,9 @@ function address(configurable: RunnableConfig["configurable"]): Record<string, u
 export type EditCheck = (request: HitlRequest, tool: string, args: unknown) => ValidatedArgs | undefined;
 
 /**
- * Answers by interrupt id, from what a caller resumes with: such a record, or a bare answer when exactly
- * one interrupt is open. LangGraph alone would hand a bare answer to every open interrupt.
+ * Answers by LangGraph's interrupt id, from what a caller resumes with: a record by that id or the
+ * question's, or a bare answer when exactly one interrupt is open. LangGraph alone would hand a bare answer
+ * to every open interrupt.
  *
  * @throws ConfigurationError for an answer that fits no open interrupt; nothing was run then, and every
  *   interrupt stays open.
@@ -63,9 +78,10 @@ export function answersById(
   open: readonly OpenInterrupt[],
   checkEdit: EditCheck,
 ): Record<string, unknown> {
-  const answers = isRecordOfAnswers(resume, open) ? resume : { [theOnly(open)]: resume };
-  for (const [id, answer] of Object.entries(answers)) {
-    const interrupt = open.find((candidate) => candidate.id === id);
+  const given = isRecordOfAnswers(resume, open) ? resume : { [theOnly(open)]: resume };
+  const answers: Record<string, unknown> = {};
+  for (const [id, answer] of Object.entries(given)) {
+    const interrupt = open.find((candidate) => isCalled(candidate, id));
     if (!interrupt) throw new ConfigurationError("INTERRUPT_NOT_PENDING", `Interrupt ${id} is not pending.`);
     const problem = answerProblem(interrupt, answer, checkEdit);
     if (problem !== undefined) {
@@ -74,9 +90,13 @@ export function answersById(
         `${problem} Interrupt ${id} stays open; answer it again.`,
       );
     }
+    answers[interrupt.interruptId] = answer;
   }
   return answers;
 }
+
+const isCalled = ({ id, interruptId }: OpenInterrupt, name: string): boolean =>
+  id === name || interruptId === name;
 
 /** What is wrong with the answer to an open interrupt; anything goes where no approval was asked for. */
 export function answerProblem(
@@ -105,7 +125,10 @@ function isRecordOfAnswers(
 ): resume is Record<string, unknown> {
   if (typeof resume !== "object" || resume === null || Array.isArray(resume)) return false;
   const keys = Object.keys(resume);
-  return keys.some((key) => open.some(({ id }) => id === key)) || keys.some((key) => INTERRUPT_ID.test(key));
+  return (
+    keys.some((key) => open.some((interrupt) => isCalled(interrupt, key))) ||
+    keys.some((key) => INTERRUPT_ID.test(key))
+  );
 }
 
 function theOnly(open: readonly OpenInterrupt[]): string {

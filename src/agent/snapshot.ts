@@ -3,6 +3,7 @@ import type { StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../backends/backend.ts";
 import type { AgentEvent, AgentSnapshot, HitlRequest, PendingInterrupt } from "./events.ts";
 import { stopReasonOf } from "./limits/limits.ts";
+import { questionId } from "./pending.ts";
 import type { AgentState } from "./state.ts";
 
 /** A thread as LangGraph gives it. */
@@ -41,7 +42,7 @@ export function interruptsIn(chunk: unknown): PendingInterrupt[] {
 function toPending({ id, value }: { id?: string; value?: unknown }): PendingInterrupt[] {
   // The value is what the gate of this project, or of LangChain's middleware, asked with.
   const request = value as HitlRequest | undefined;
-  return id && Array.isArray(request?.actionRequests) ? [{ id, request }] : [];
+  return id && Array.isArray(request?.actionRequests) ? [{ id: questionId(id, request), request }] : [];
 }
 
 const valuesOf = ({ values }: ThreadState): Partial<AgentState> => values as Partial<AgentState>; // our channels

@@ -8,11 +8,16 @@ import { ownTurn } from "../core/turns.ts";
 import { type ToolContext, type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
-import { authorize } from "./approval.ts";
+import { Approval } from "./approval.ts";
 import { EffectGuard } from "./effects.ts";
 import { isBeyondLimit } from "./limits/limits.ts";
 import { type Deadline, withDeadline } from "./limits/meter.ts";
-import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
+import {
+  composeToolCall,
+  type ToolCallRequest,
+  type ToolGate,
+  type ToolHandler,
+} from "./middleware/middleware.ts";
 import {
   agentPath,
   agentRuntime,
@@ -60,7 +65,8 @@ export function createToolNode(
     const scope = await callScope(parts, callId, state, config);
     const { toolCall, tool } = checked;
     const request: ToolCallRequest = { toolCall, tool: tool.offered, state, runtime: agentRuntime(config) };
-    const verdict = await authorize(request, gates, parts.tools, scope);
+    const approval = new Approval(gates, parts.tools, scope);
+    const verdict = await approval.of(request);
     if (!verdict.run) return finish(parts, toolCall, toolOutcome(toolCall, verdict.result), config);
     const approved = verdict.toolCall;
     const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
@@ -72,10 +78,12 @@ export function createToolNode(
     emitStarted(approved, config, known !== undefined);
     if (known) return finish(parts, approved, known, config);
     const time = withDeadline(config.signal, timeFor(tool, parts, config));
-    const run = composeToolCall(parts.middleware, (inner) =>
-      runApproved(inner, { approved, scope: timed(scope, time), parts, gates, effects }),
+    const runs = new Map([[signature(approved), approved]]);
+    const { handler, settled } = keepingPauses((inner) =>
+      runApproved(inner, { runs, scope: timed(scope, time), parts, approval, effects }),
     );
-    const work = () => time.race(run({ ...request, toolCall: approved }));
+    const run = composeToolCall(parts.middleware, handler);
+    const work = () => settled(time.race(run({ ...request, toolCall: approved })));
     const ran = await guarded(approved, work, { effects, parts, config, time });
     const outcome = verdict.edited ? tellEdit(ran, approved) : ran;
     await effects.finish(outcome);
@@ -140,28 +148,58 @@ function checkCall(parts: AgentParts, toolCall: ToolCall): CheckedCall {
 }
 
 interface ApprovedCall {
-  approved: ToolCall;
+  /** What may run without asking (again), by the signature of the call that a wrapper passes on. */
+  runs: Map<string, ToolCall>;
   scope: CallScope;
   parts: AgentParts;
-  gates: readonly ToolGate[];
+  approval: Approval;
   effects: EffectGuard;
 }
 
 /** The innermost handler: asks again when a wrapper changed what was approved. */
 async function runApproved(
   request: ToolCallRequest,
-  { approved, scope, parts, gates, effects }: ApprovedCall,
+  { runs, scope, parts, approval, effects }: ApprovedCall,
 ): Promise<Outcome> {
-  const run = async (tool: AgentTool, call: ToolCall): Promise<Outcome> => {
-    await effects.begin(tool, call, scope.context.backend);
-    return tool.run(call, scope);
-  };
   const checked = checkCall(parts, request.toolCall);
   if ("invalid" in checked) return toolOutcome(request.toolCall, checked.invalid);
-  if (signature(checked.toolCall) === signature(approved)) return run(checked.tool, approved);
-  const verdict = await authorize({ ...request, toolCall: checked.toolCall }, gates, parts.tools, scope);
-  if (!verdict.run) return toolOutcome(request.toolCall, verdict.result);
-  return run(parts.tools.get(verdict.toolCall.name) ?? checked.tool, verdict.toolCall);
+  const key = signature(checked.toolCall);
+  let call = runs.get(key);
+  if (!call) {
+    const verdict = await approval.of({ ...request, toolCall: checked.toolCall });
+    if (!verdict.run) return toolOutcome(request.toolCall, verdict.result);
+    runs.set(key, (call = verdict.toolCall));
+  }
+  const tool = parts.tools.get(call.name) ?? checked.tool;
+  await effects.begin(tool, call, scope.context.backend);
+  approval.begin();
+  return tool.run(call, scope);
+}
+
+/**
+ * Keeps wrappers from taking a pause for an error, as those that retry do: once `handler` has stopped to
+ * ask a person, it stays stopped, and so does whatever is made of that.
+ */
+function keepingPauses(inner: ToolHandler): {
+  handler: ToolHandler;
+  settled: (work: Promise<Outcome>) => Promise<Outcome>;
+} {
+  let pause: { error: unknown } | undefined;
+  const check = (): void => {
+    if (pause) throw pause.error;
+  };
+  return {
+    handler: async (request) => {
+      check();
+      try {
+        return await inner(request);
+      } catch (error) {
+        if (isGraphBubbleUp(error)) pause = { error };
+        throw error;
+      }
+    },
+    settled: (work) => work.finally(check),
+  };
 }
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);

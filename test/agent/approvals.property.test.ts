@@ -1,194 +1,234 @@
-import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { tool } from "@langchain/core/tools";
+import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { z } from "zod";
 import {
   type AgentEvent,
-  buildAgent,
+  type AgentInput,
   type Decision,
+  getAgentState,
+  type HitlResponse,
   type PendingInterrupt,
   resumeAgentInput,
+  streamEvents,
 } from "../../src/agent/agent-core.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { collect, toolMessages } from "../support/run-agent.ts";
-import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
-
-type Answer = "approve" | "edit" | "reject" | "edit_invalid";
-/** One call of a batch: a tool that needs approval, one that does not, or a subagent with a batch of its own. */
-type Call = { kind: "gated"; answer: Answer } | { kind: "free" } | { kind: "task"; calls: Call[] };
-
-const gated = fc
-  .constantFrom<Answer>("approve", "edit", "reject", "edit_invalid")
-  .map((answer): Call => ({ kind: "gated", answer }));
-const free = fc.constant<Call>({ kind: "free" });
-const task = (calls: fc.Arbitrary<Call[]>): fc.Arbitrary<Call> =>
-  calls.map((own) => ({ kind: "task", calls: own }));
-const leaf = fc.oneof({ weight: 3, arbitrary: gated }, { weight: 1, arbitrary: free });
-const inner = fc.array(leaf, { minLength: 1, maxLength: 3 });
-const middle = fc.array(fc.oneof({ weight: 3, arbitrary: leaf }, { weight: 1, arbitrary: task(inner) }), {
-  minLength: 1,
-  maxLength: 3,
-});
-const batch = fc.array(fc.oneof({ weight: 3, arbitrary: leaf }, { weight: 2, arbitrary: task(middle) }), {
-  minLength: 1,
-  maxLength: 8,
-});
+import { type End, MortalProcess } from "../support/mortal-process.ts";
+import {
+  allowedValue,
+  answerTo,
+  batch,
+  type Call,
+  decisionOf,
+  type Leaf,
+  leavesOf,
+} from "./approvals/batch.ts";
+import { World } from "./approvals/world.ts";
 
 /** How one pause is answered: which of the open requests (cyclic picks), in which order, and badly before. */
 const round = fc.record({
   picks: fc.array(fc.nat({ max: 15 }), { minLength: 1, maxLength: 5 }),
   bad: fc.boolean(),
 });
+type Round = typeof round extends fc.Arbitrary<infer Value> ? Value : never;
+const end = fc.record({
+  steps: fc.integer({ min: 1, max: 80 }),
+  how: fc.constantFrom<End["how"]>("kill", "abort"),
+});
 
-interface Leaf {
-  key: string;
-  call: Exclude<Call, { kind: "task" }>;
+const NEVER: End = { steps: Infinity, how: "kill" };
+
+/** What one process did: everything it told, and whether it ended before its work did. */
+interface Life {
+  events: AgentEvent[];
+  isOver: boolean;
 }
 
-/** Calls as a model makes them; a key says where in the tree a call is. */
-function toolCallsOf(calls: readonly Call[], prefix: string): ScriptedToolCall[] {
-  return calls.map((call, index) => {
-    const key = `${prefix}${index}`;
-    if (call.kind !== "task") return { id: key, name: call.kind, args: { key, value: "asked" } };
-    const description = JSON.stringify({ calls: call.calls, prefix: `${key}.` });
-    return { id: key, name: "task", args: { description, subagent_type: "general-purpose" } };
-  });
+/** Everything that happens to one task, over all the processes that work on it. */
+class Story {
+  readonly world = new World();
+  readonly #leaves: ReadonlyMap<string, Leaf>;
+  readonly #task: AgentInput;
+  readonly #processes: MortalProcess[] = [];
+  readonly #ends: End[];
+  readonly #answers = new Map<string, HitlResponse>();
+  /** Answered questions that were open at the end of a process all the same. */
+  readonly #openAgain = new Set<string>();
+  /** Interrupt ids by the call they ask about, as it is shown. */
+  readonly #asked = new Map<string, string>();
+  /** Processes that ended before their work did. */
+  ended = 0;
+
+  constructor(calls: readonly Call[], ends: readonly End[]) {
+    this.#leaves = new Map(leavesOf(calls).map((leaf) => [leaf.key, leaf]));
+    this.#task = { kind: "task", task: JSON.stringify({ calls, prefix: "" }) };
+    this.#ends = [...ends];
+  }
+
+  async tell(rounds: readonly Round[]): Promise<AgentEvent | undefined> {
+    for (let turn = 0; turn < 100; turn += 1) {
+      const { picks, bad } = rounds[turn % rounds.length] ?? { picks: [0], bad: false };
+      const { events, isOver } = await this.#live(this.#next());
+      const last = events.at(-1);
+      if (!isOver && last?.kind !== "paused") return last;
+      const open = last?.kind === "paused" && !isOver ? last.interrupts : [];
+      expect(new Set(open.map(({ id }) => id)).size).toBe(open.length);
+      if (bad && open[0]) await this.#answerBadly(open[0], open);
+      // Of a process that ended, the person has seen the requests it told.
+      for (const request of picked(isOver ? requestsIn(events) : open, picks)) this.#answer(request, isOver);
+    }
+    throw new Error("the approvals never end");
+  }
+
+  /** What the thread's files hold in the end. */
+  async files(): Promise<Record<string, unknown>> {
+    const process = new MortalProcess();
+    this.#processes.push(process);
+    const { files } = await getAgentState(this.world.agentOf(process), "t1");
+    return Object.fromEntries(Object.entries(files).map(([path, { content }]) => [path, content]));
+  }
+
+  close(): void {
+    for (const process of this.#processes) process.close();
+    this.world.close();
+  }
+
+  #next(): AgentInput {
+    return this.#answers.size === 0 ? this.#task : resumeAgentInput(Object.fromEntries(this.#answers));
+  }
+
+  async #live(input: AgentInput, end = this.#ends.shift()): Promise<Life> {
+    const process = new MortalProcess(end);
+    this.#processes.push(process);
+    const effects = this.world.effectLogOf(process);
+    const options = { threadId: "t1", runId: "run_1", signal: process.signal, effects };
+    const events: AgentEvent[] = [];
+    const working = (async () => {
+      for await (const event of streamEvents(this.world.agentOf(process), input, options)) {
+        await process.trace(() => events.push(event));
+      }
+    })();
+    try {
+      await Promise.race([working, process.died]);
+    } catch (error) {
+      if (!process.isEnded) throw error;
+    }
+    if (process.isEnded) this.ended += 1;
+    const last = events.at(-1)?.kind;
+    return { events, isOver: process.isEnded && last !== "finished" && last !== "paused" };
+  }
+
+  /** An answer that does not fit changes nothing. */
+  async #answerBadly({ id }: PendingInterrupt, open: readonly PendingInterrupt[]): Promise<void> {
+    const before = this.world.runs.length;
+    const answers = { ...Object.fromEntries(this.#answers), [id]: { decisions: [] } };
+    if (Object.keys(answers).length > 1) return; // what was answered would be taken
+    const { events } = await this.#live(resumeAgentInput(answers), NEVER);
+    const last = events.at(-1);
+    expect(last?.kind === "paused" && last.interrupts.map((each) => each.id).sort()).toEqual(
+      open.map((each) => each.id).sort(),
+    );
+    expect(this.world.runs).toHaveLength(before);
+  }
+
+  #answer({ id, request }: PendingInterrupt, early: boolean): void {
+    const { toolCallId: key = "", args = {} } = request.actionRequests[0] ?? {};
+    const leaf = this.#leaves.get(key);
+    const answer = leaf && answerTo(leaf, args["value"]);
+    if (!leaf || !answer) throw new Error(`asked about ${key}, which needs no approval`);
+    const question = JSON.stringify([key, args]);
+    expect(this.#asked.get(question) ?? id, "a question keeps its id").toBe(id);
+    this.#asked.set(question, id);
+    if (!this.#answers.has(id)) return this.#say(id, decisionOf(leaf, answer));
+    if (early) return;
+    if (answer === "edit_invalid") return this.#say(id, { type: "reject" });
+    // The question was stored after its answer was given at the earliest.
+    expect(this.#openAgain.has(id), `asked twice about ${key}`).toBe(false);
+    this.#openAgain.add(id);
+  }
+
+  #say(id: string, decision: Decision): void {
+    this.#answers.set(id, { decisions: [decision] });
+  }
 }
 
-const leavesOf = (calls: readonly Call[], prefix: string): Leaf[] =>
-  calls.flatMap((call, index) =>
-    call.kind === "task" ? leavesOf(call.calls, `${prefix}${index}.`) : [{ key: `${prefix}${index}`, call }],
+const picked = (open: readonly PendingInterrupt[], picks: readonly number[]): PendingInterrupt[] => [
+  ...new Set(picks.flatMap((pick) => open[pick % open.length] ?? [])),
+];
+
+const requestsIn = (events: readonly AgentEvent[]): PendingInterrupt[] =>
+  events.flatMap((event) =>
+    event.kind === "approval_requested" ? [{ id: event.interruptId, request: event.request }] : [],
   );
 
-/** One world outside of the agent: what ran, over all processes. */
-function world() {
-  const runs: Array<{ key: string; value: string }> = [];
-  const replies: string[] = [];
-  const histories = new Map<string, BaseMessage[]>();
-  const database = openDatabase(":memory:");
-  const schema = z.object({ key: z.string(), value: z.enum(["asked", "changed"]) });
-  const effect = (name: string) =>
-    tool(
-      (args) => {
-        runs.push(args);
-        return `did ${args.key}`;
-      },
-      { name, description: name, schema },
-    );
-  /** As a new process would make it: nothing but the database is shared. */
-  const agent = () =>
-    buildAgent({
-      checkpointer: createCheckpointer(database),
-      tools: [effect("gated"), effect("free")],
-      interruptOn: { gated: true },
-      limits: { subagentDepth: 2 },
-      model: scriptedModel(({ messages }) => {
-        const plan = messages.find((message) => HumanMessage.isInstance(message))?.text ?? "";
-        const { calls, prefix } = JSON.parse(plan) as { calls: Call[]; prefix: string };
-        if (messages.some((message) => ToolMessage.isInstance(message))) {
-          histories.set(prefix, messages);
-          replies.push(`end ${prefix}`);
-          return { text: "end" };
-        }
-        replies.push(`start ${prefix}`);
-        return { toolCalls: toolCallsOf(calls, prefix) };
-      }),
-    });
-  return { agent, runs, replies, histories, close: () => database.close() };
-}
-
-/** What the person says; an edit that does not fit is refused, or told to the model, and not tried again. */
-function decisionFor(
-  { id, request }: PendingInterrupt,
-  leaves: ReadonlyMap<string, Leaf>,
-  answered: Set<string>,
-): Decision {
-  const key = request.actionRequests[0]?.toolCallId ?? "";
-  const leaf = leaves.get(key);
-  if (leaf?.call.kind !== "gated") throw new Error(`asked about ${key}, which needs no approval`);
-  const { answer } = leaf.call;
-  const again = answered.has(id);
-  answered.add(id);
-  if (again && answer !== "edit_invalid") throw new Error(`asked twice about ${key}`);
-  if (again) return { type: "reject" };
-  if (answer === "approve" || answer === "reject") return { type: answer };
-  const value = answer === "edit" ? "changed" : "nonsense";
-  return { type: "edit", editedAction: { name: "gated", args: { key, value } } };
-}
-
-const openOf = (events: readonly AgentEvent[]): PendingInterrupt[] => {
-  const last = events.at(-1);
-  return last?.kind === "paused" ? last.interrupts : [];
-};
-
-function check(calls: readonly Call[], { runs, replies, histories }: ReturnType<typeof world>): void {
-  for (const { key, call } of leavesOf(calls, "")) {
-    const ran = runs.filter((run) => run.key === key);
-    const allowed = call.kind === "free" || call.answer === "approve" || call.answer === "edit";
-    expect(ran, key).toHaveLength(allowed ? 1 : 0);
-    if (call.kind === "gated" && allowed)
-      expect(ran[0]?.value).toBe(call.answer === "edit" ? "changed" : "asked");
-  }
-  expect(new Set(replies).size, "no agent thinks twice about the same").toBe(replies.length);
+/** The results of each call, in every agent's thread. */
+function resultsByCall({ histories }: World): Map<string, string> {
+  const results = new Map<string, string>();
   for (const messages of histories.values()) {
     const asked = messages.flatMap((message) =>
-      AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [],
+      AIMessage.isInstance(message) ? (message.tool_calls ?? []).map(({ id }) => id ?? "") : [],
     );
     const answered = messages.filter((message) => ToolMessage.isInstance(message));
-    expect(answered.map(({ tool_call_id }) => tool_call_id)).toEqual(asked.map(({ id }) => id));
+    expect(answered.map(({ tool_call_id }) => tool_call_id).sort()).toEqual(asked.sort());
+    for (const { tool_call_id, text } of answered) results.set(tool_call_id, text);
   }
+  return results;
 }
 
+function check(calls: readonly Call[], { world, ended }: Story, files: Record<string, unknown>): void {
+  expect(world.repeated).toEqual([]);
+  const results = resultsByCall(world);
+  for (const leaf of leavesOf(calls)) {
+    const { key, call } = leaf;
+    const ran = world.runs.filter((run) => run.key === key);
+    const result = results.get(key) ?? "";
+    const value = allowedValue(leaf);
+    for (const run of ran) expect(run.value, key).toBe(value);
+    if (call.kind === "file") expect(files[`/${key}.md`], key).toBe(value);
+    if (value === undefined || call.kind === "file") continue;
+    if (call.kind === "look") expect(ran.length).toBeLessThanOrEqual(1 + ended);
+    else if (result.includes("unknown whether")) {
+      expect(ran.length).toBeLessThanOrEqual(1);
+      expect(ended).toBeGreaterThan(0);
+      continue;
+    } else expect(ran, key).toHaveLength(1);
+    expect(result).toContain(call.kind === "look" ? `saw ${key}` : `did ${key}`);
+  }
+  if (ended === 0) expect(new Set(world.replies).size, "no agent thinks twice").toBe(world.replies.length);
+}
+
+/** Gives how many processes ended before their work did. */
+const tellAndCheck = async (calls: Call[], rounds: Round[], ends: End[]): Promise<number> => {
+  const story = new Story(calls, ends);
+  try {
+    expect(await story.tell(rounds)).toMatchObject({ kind: "finished", answer: "end " });
+    check(calls, story, await story.files());
+    return story.ended;
+  } finally {
+    story.close();
+  }
+};
+
 describe("approvals", () => {
-  it("hold for any batch, any tree of subagents, answers in any order and restarts in between", async () => {
+  const rounds = fc.array(round, { minLength: 1, maxLength: 6 });
+
+  it("hold for any batch, any tree of subagents, answers in any order, and processes that end anywhere", async () => {
+    const ends = fc.array(end, { maxLength: 5, size: "max" });
     await fc.assert(
-      fc.asyncProperty(batch, fc.array(round, { minLength: 1, maxLength: 6 }), async (calls, rounds) => {
-        const outside = world();
-        try {
-          const leaves = new Map(leavesOf(calls, "").map((found) => [found.key, found]));
-          let events = await collect(outside.agent(), {
-            kind: "task",
-            task: JSON.stringify({ calls, prefix: "" }),
-          });
-          const answered = new Set<string>();
-          for (let turn = 0; openOf(events).length > 0; turn += 1) {
-            if (turn > 100) throw new Error("the approvals never end");
-            const open = openOf(events);
-            expect(new Set(open.map(({ id }) => id)).size).toBe(open.length);
-            const { picks, bad } = rounds[turn % rounds.length] ?? { picks: [0], bad: false };
-            const chosen = [...new Set(picks.flatMap((pick) => open[pick % open.length] ?? []))];
-            if (bad && chosen[0]) {
-              const before = outside.runs.length;
-              events = await collect(
-                outside.agent(),
-                resumeAgentInput({ [chosen[0].id]: { decisions: [] } }),
-              );
-              expect(
-                openOf(events)
-                  .map(({ id }) => id)
-                  .sort(),
-              ).toEqual(open.map(({ id }) => id).sort());
-              expect(outside.runs).toHaveLength(before);
-            }
-            const answers = Object.fromEntries(
-              chosen.map((interrupt) => [
-                interrupt.id,
-                { decisions: [decisionFor(interrupt, leaves, answered)] },
-              ]),
-            );
-            events = await collect(outside.agent(), resumeAgentInput(answers));
-          }
-          expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-          expect(answered.size).toBe([...leaves.values()].filter(({ call }) => call.kind === "gated").length);
-          expect(await toolMessages(outside.agent())).toHaveLength(calls.length);
-          check(calls, outside);
-        } finally {
-          outside.close();
-        }
-      }),
-      { numRuns: Number(process.env["PROPERTY_RUNS"] ?? 12) },
+      fc.asyncProperty(batch, rounds, ends, async (...story) => void (await tellAndCheck(...story))),
+      {
+        numRuns: Number(process.env["PROPERTY_RUNS"] ?? 12),
+      },
     );
+  }, 600_000);
+
+  it("hold wherever a process ends that goes on with answers", async () => {
+    const calls: Call[] = [
+      { kind: "swap", answer: "approve", again: "reject" },
+      { kind: "task", calls: [{ kind: "swap", answer: "approve", again: "edit" }, { kind: "free" }] },
+    ];
+    const all = { picks: [0, 1, 2], bad: false };
+    let ended = 1;
+    for (let steps = 1; ended > 0; steps += 1) {
+      ended = await tellAndCheck(calls, [all], [NEVER, { steps, how: "kill" }]);
+    }
   }, 120_000);
 });

@@ -188,6 +188,53 @@ describe("an approval", () => {
     expect((await getAgentState(agent, "t1")).files).toEqual({});
   });
 
+  it("that was given to a call does not count for what a wrapper makes of it, under whatever id it comes", async () => {
+    const { agent, events, open } = await decide({ type: "approve" }, { middleware: [changer] });
+    const [changed] = paused(events);
+    expect(changed?.id).not.toBe(open?.id);
+    const again = { [open?.id ?? ""]: { decisions: [{ type: "approve" as const }] } };
+    expect(paused(await collect(agent, resumeAgentInput(again)))).toEqual([changed]);
+    await collect(agent, resumeAgentInput({ [changed?.id ?? ""]: { decisions: [{ type: "reject" }] } }));
+    expect((await getAgentState(agent, "t1")).files).toEqual({});
+  });
+
+  it("is not asked for twice about the same, nor about a call that a wrapper changes when it has run", async () => {
+    const ran: unknown[] = [];
+    const failing = tool(
+      (args) => {
+        ran.push(args);
+        throw new Error("no");
+      },
+      { name: "failing", description: "f", schema: z.object({ n: z.number() }) },
+    );
+    const retry: Middleware = {
+      name: "Retry",
+      wrapToolCall: async (request, next) => {
+        const changed = (n: number) => ({ ...request, toolCall: { ...request.toolCall, args: { n } } });
+        await next(changed(2)).catch(() => undefined);
+        await next(changed(2)).catch(() => undefined);
+        return next(changed(3));
+      },
+    };
+    const { agent } = agentCalling([{ id: "f", name: "failing", args: { n: 1 } }], {
+      tools: [failing],
+      interruptOn: { failing: true },
+      middleware: [retry],
+    });
+    let events = await collect(agent, { kind: "task", task: "go" });
+    for (const asked of [1, 2]) {
+      const [open] = paused(events);
+      expect(open?.request.actionRequests[0]?.args).toEqual({ n: asked });
+      events = await collect(
+        agent,
+        resumeAgentInput({ [open?.id ?? ""]: { decisions: [{ type: "approve" }] } }),
+      );
+    }
+    expect(events.at(-1)).toMatchObject({ kind: "finished" });
+    expect(ran).toEqual([{ n: 2 }, { n: 2 }]);
+    expect((await texts(agent))[0]?.text).toMatch(/^Error: failing was changed when it had run already/);
+  });
+
   it("is not asked for when the predicate says so, and is when the predicate fails", async () => {
     const { agent } = agentCalling([call], { interruptOn: { write_file: { when: () => false } } });
     expect((await collect(agent, { kind: "task", task: "go" })).at(-1)).toMatchObject({ kind: "finished" });

@@ -1,0 +1,106 @@
+import type { Checkpoint, CheckpointMetadata, PendingWrite } from "@langchain/langgraph-checkpoint";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
+import { openDatabase } from "../../src/storage/database.ts";
+
+/** When a process ends: after so many steps, killed at once or told to stop by its signal. */
+export interface End {
+  steps: number;
+  how: "kill" | "abort";
+}
+
+/**
+ * A process that ends in the middle of its work. Whatever leaves a trace outside counts as two steps,
+ * before and after it; once killed, nothing leaves a trace any more and nobody hears an error.
+ */
+export class MortalProcess {
+  readonly #controller = new AbortController();
+  readonly #end: End | undefined;
+  readonly #closing: Array<() => void> = [];
+  #steps = 0;
+  #isDead = false;
+  #tellDeath: () => void = () => undefined;
+  /** Settles when the process is killed. */
+  readonly died = new Promise<void>((resolve) => (this.#tellDeath = resolve));
+
+  constructor(end?: End) {
+    this.#end = end;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Whether it was killed or told to stop. */
+  get isEnded(): boolean {
+    return this.#isDead || this.signal.aborted;
+  }
+
+  /** Does something that leaves a trace; of a process that was killed before or meanwhile, never settles. */
+  trace<T>(work: () => T | Promise<T>): Promise<T> {
+    if (this.#isOver()) return new Promise(() => undefined);
+    const done = new Promise<T>((resolve) => resolve(work()));
+    return new Promise((resolve, reject) => {
+      done.then(
+        (value) => this.#isOver() || resolve(value),
+        (error: unknown) => this.#isDead || reject(error),
+      );
+    });
+  }
+
+  /** A checkpointer with a connection of its own, which is lost with the process; `stored` is told what tasks wrote. */
+  checkpointer(file: string, stored: (writes: PendingWrite[]) => void): SqliteCheckpointer {
+    const database = openDatabase(file, { synchronous: "NORMAL" });
+    this.#closing.push(() => database.close());
+    createCheckpointer(database); // makes the tables
+    return new MortalCheckpointer(database, this, stored);
+  }
+
+  /** Ends what is left of it. */
+  close(): void {
+    this.#isDead = true;
+    for (const close of this.#closing.splice(0)) close();
+  }
+
+  #isOver(): boolean {
+    this.#steps += 1;
+    if (this.#steps === this.#end?.steps) {
+      if (this.#end.how === "abort") this.#controller.abort(new Error("told to stop"));
+      else {
+        this.close();
+        this.#tellDeath();
+      }
+    }
+    return this.#isDead;
+  }
+}
+
+class MortalCheckpointer extends SqliteCheckpointer {
+  private readonly process: MortalProcess;
+  private readonly stored: (writes: PendingWrite[]) => void;
+
+  constructor(
+    database: ReturnType<typeof openDatabase>,
+    process: MortalProcess,
+    stored: (writes: PendingWrite[]) => void,
+  ) {
+    super(database);
+    this.process = process;
+    this.stored = stored;
+  }
+
+  override put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+  ): Promise<RunnableConfig> {
+    return this.process.trace(() => super.put(config, checkpoint, metadata));
+  }
+
+  override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+    return this.process.trace(async () => {
+      await super.putWrites(config, writes, taskId);
+      this.stored(writes);
+    });
+  }
+}
