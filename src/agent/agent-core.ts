@@ -1,9 +1,9 @@
 /**
- * The only door between runs and the agent: five functions and the types they speak.
+ * The only door between runs and the agent: six functions and the types they speak.
  */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { HumanMessage } from "@langchain/core/messages";
-import { Command } from "@langchain/langgraph";
+import { Command, END } from "@langchain/langgraph";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
 import type { EffectLog } from "./effects.ts";
@@ -17,6 +17,7 @@ import type { AgentState } from "./state.ts";
 import { traceEvents } from "./tracing.ts";
 import { eventOf, withEffectLog } from "./step.ts";
 
+export { pointsOf } from "./points.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
 export type { Inbox, InboxMessage } from "./inbox.ts";
 export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
@@ -162,9 +163,12 @@ async function graphInput(
     const answers = await agent.graph.fittingAnswers({ thread_id: threadId }, input.answers);
     return Object.keys(answers).length === 0 ? null : new Command({ resume: answers });
   }
-  const { values } = await agent.graph.getState({ configurable: { thread_id: threadId } });
+  const thread = { configurable: { thread_id: threadId } };
+  const { values, next } = await agent.graph.getState(thread);
   const messages: ReadonlyArray<{ id?: string }> = values["messages"] ?? [];
   if (messages.some(({ id }) => id === runId)) return null;
   if (input.kind === "continue") return null;
+  // An earlier run stopped within a step: what its calls finished counts, the others are given up.
+  if (next.length > 0) await agent.graph.updateState(thread, null, END);
   return { messages: [new HumanMessage({ id: runId, content: input.task })] };
 }

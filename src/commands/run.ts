@@ -8,7 +8,12 @@ export const runCommand: Command = {
   positionals: 1,
   flags: [
     { name: "resume", kind: "text", hint: "RUN", help: "Go on with this run instead of starting one." },
-    { name: "thread", kind: "text", hint: "THREAD", help: "Continue this conversation." },
+    {
+      name: "thread",
+      kind: "text",
+      hint: "THREAD",
+      help: "Continue this conversation; THREAD@N, from runs points: begin a new one there.",
+    },
     { name: "yes", short: "y", kind: "boolean", help: "Approve everything without asking." },
     { name: "json", kind: "boolean", help: "Write events and the run as lines of JSON." },
   ],

@@ -4,11 +4,11 @@ export const runsCommand: Command = {
   name: "runs",
   usage: "runs ACTION [RUN]",
   summary:
-    "Look at runs and decide on them, also while a server works: list, show, watch, answer, tell, cancel, open, prune.",
+    "Look at runs and decide on them, also while a server works: list, show, watch, answer, tell, cancel, open, points, prune.",
   configurable: true,
   positionals: 3,
   flags: [
-    { name: "json", kind: "boolean", help: "list, show, watch: write JSON." },
+    { name: "json", kind: "boolean", help: "list, show, watch, points: write JSON." },
     { name: "limit", kind: "text", hint: "N", help: "list: how many of the newest runs. Default 20." },
     {
       name: "approve",

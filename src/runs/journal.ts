@@ -7,7 +7,8 @@ import type { Approval, RunEventKind } from "./run.ts";
 /**
  * What the journal says, by kind of event (`data` of a RunEvent; all texts are bounded):
  *
- * - `run_started`, `run_resumed` (after a crash or a shutdown), `run_parked`: nothing
+ * - `run_started`: `forkedFrom` when its thread began from a point of another
+ * - `run_resumed` (after a crash or a shutdown), `run_parked`: nothing
  * - `run_completed`: `answer` (its beginning; the whole is in the run), `stopReason` when it ended early
  * - `run_failed`: `reason`, `message`; `run_cancelled`: `reason`
  * - `todos`: `todos`

@@ -1,5 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
+import type { ThreadStep } from "../storage/thread-steps.ts";
+import { CopyStore } from "./copy-store.ts";
 import { KEPT_FOR_SIZE_MS, type Retention } from "./retention.ts";
 import { inTransaction } from "./transaction.ts";
 
@@ -16,6 +18,10 @@ export interface Checkpoints {
   /** Forgets what only a run that is not over needs: the steps of its subagents. */
   deleteSubgraphs(threadId: string): Promise<void>;
   usedBytes(): number;
+  /** The steps of a thread that are kept, oldest first. */
+  steps(threadId: string): Promise<ThreadStep[]>;
+  /** Makes `target` of the thread `source` as it was at a checkpoint; false when it is gone. */
+  copyThread(source: string, target: string, checkpointId: string): Promise<boolean>;
 }
 
 export interface PruneContext {
@@ -25,6 +31,8 @@ export interface PruneContext {
   signal: AbortSignal;
 }
 
+/** Nobody copies a thread for so long. */
+const COPY_MS = 3_600_000;
 /** Runs forgotten in one transaction: others wait for it. */
 const BATCH = 10;
 
@@ -40,6 +48,7 @@ export async function prune(
   const isTooMuch = (): boolean =>
     maxBytes !== undefined && usedBytes(database) + (checkpoints?.usedBytes() ?? 0) > maxBytes;
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
+  giveUpCopies(database, now - COPY_MS);
   await forgetThreads(database, checkpoints);
   while (!signal.aborted) {
     const forgotten = forgetRuns(database, isTooMuch() ? Math.max(before, now - KEPT_FOR_SIZE_MS) : before);
@@ -69,6 +78,16 @@ function forgetRuns(database: Database, endedBefore: number): number {
       database.prepare("INSERT INTO pruned_threads (id) VALUES (?)").run(thread_id);
     }
     return runs.length;
+  });
+}
+
+/** Copies of threads that no run took over: whoever made them has ended, or will not have them any more. */
+function giveUpCopies(database: Database, begunBefore: number): void {
+  const copies = new CopyStore(database);
+  inTransaction(database, () => {
+    for (const id of copies.giveUp(begunBefore)) {
+      database.prepare("INSERT INTO pruned_threads (id) VALUES (?)").run(id);
+    }
   });
 }
 

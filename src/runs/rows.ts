@@ -45,6 +45,7 @@ export interface RunRow {
   heartbeat_at: number | null;
   crashes: number;
   claimed_at: number | null;
+  forked_from: string | null;
 }
 
 /** A row of `run_events`. */
@@ -93,6 +94,7 @@ export function toRun(row: RunRow): Run {
       cachedInputTokens: row.cached_input_tokens,
     },
     lastSeq: row.last_seq,
+    ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
   };
 }

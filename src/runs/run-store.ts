@@ -2,8 +2,10 @@ import type { Statement } from "better-sqlite3";
 import type { Database } from "../storage/database.ts";
 import type { Decision } from "../agent/agent-core.ts";
 import { ApprovalStore } from "./approval-store.ts";
+import { CopyStore } from "./copy-store.ts";
 import { EffectStore } from "./effects.ts";
 import { EventStore } from "./event-store.ts";
+import { parsePoint } from "./fork.ts";
 import { decidedEntry } from "./journal.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { MessageStore } from "./message-store.ts";
@@ -15,7 +17,7 @@ import { inTransaction } from "./transaction.ts";
 
 export interface NewRun {
   runId: string;
-  /** Id of the thread, when the request names none. */
+  /** Id of the thread, when the request names none or a point of another. */
   newThreadId: string;
   environment: string;
   now: number;
@@ -25,11 +27,12 @@ export type Created =
   | { kind: "created" | "existing"; run: Run }
   | { kind: "conflict"; run: Run }
   | { kind: "thread_not_found" }
-  | { kind: "thread_busy"; run: Run };
+  | { kind: "thread_busy"; run: Run }
+  | { kind: "copy_given_up" };
 
 type InsertRow = Pick<
   RunRow,
-  "id" | "thread_id" | "principal" | "environment" | "idempotency_key" | "task" | "created_at"
+  "id" | "thread_id" | "principal" | "environment" | "idempotency_key" | "task" | "created_at" | "forked_from"
 >;
 
 /**
@@ -43,6 +46,7 @@ export class RunStore {
   readonly status: StatusStore;
   readonly effects: EffectStore;
   readonly messages: MessageStore;
+  readonly copies: CopyStore;
   readonly database: Database;
   readonly changed: (runId: string) => void;
   readonly #insertThread: Statement<[string, string, number]>;
@@ -64,12 +68,13 @@ export class RunStore {
     this.status = new StatusStore(database, this.approvals);
     this.effects = new EffectStore(database);
     this.messages = new MessageStore(database);
+    this.copies = new CopyStore(database);
     this.#insertThread = database.prepare("INSERT INTO threads (id, principal, created_at) VALUES (?, ?, ?)");
     this.#insertRun = database.prepare(
       `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
-         updated_at, runnable_since)
+         updated_at, runnable_since, forked_from)
        VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @created_at,
-         @created_at, @created_at)`,
+         @created_at, @created_at, @forked_from)`,
     );
     this.#thread = database.prepare("SELECT id FROM threads WHERE id = ? AND principal = ?");
     this.#get = database.prepare("SELECT * FROM runs WHERE id = ? AND principal = ?");
@@ -102,11 +107,15 @@ export class RunStore {
     const { task, threadId, idempotencyKey } = request;
     const same = idempotencyKey === undefined ? undefined : this.#byKey.get(principal, idempotencyKey);
     if (same !== undefined) {
-      const repeated = same.task === task && (threadId ?? same.thread_id) === same.thread_id;
+      const repeated = same.task === task && [undefined, same.thread_id, same.forked_from].includes(threadId);
       return { kind: repeated ? "existing" : "conflict", run: toRun(same) };
     }
     if (threadId === undefined) return undefined;
-    if (this.#thread.get(threadId, principal) === undefined) return { kind: "thread_not_found" };
+    const point = parsePoint(threadId);
+    if (this.#thread.get(point?.threadId ?? threadId, principal) === undefined) {
+      return { kind: "thread_not_found" };
+    }
+    if (point !== undefined) return undefined;
     const busy = this.#openInThread.get(threadId);
     return busy === undefined ? undefined : { kind: "thread_busy", run: toRun(busy) };
   }
@@ -115,8 +124,11 @@ export class RunStore {
     const created = inTransaction(this.database, (): Created => {
       const obstacle = this.obstacle(principal, request);
       if (obstacle !== undefined) return obstacle;
-      const threadId = request.threadId ?? fresh.newThreadId;
-      if (request.threadId === undefined) this.#insertThread.run(threadId, principal, fresh.now);
+      const named = request.threadId;
+      const isFork = named !== undefined && parsePoint(named) !== undefined;
+      if (isFork && !this.copies.take(fresh.newThreadId)) return { kind: "copy_given_up" };
+      const threadId = isFork ? fresh.newThreadId : (named ?? fresh.newThreadId);
+      if (threadId !== named) this.#insertThread.run(threadId, principal, fresh.now);
       this.#insertRun.run({
         id: fresh.runId,
         thread_id: threadId,
@@ -125,8 +137,10 @@ export class RunStore {
         idempotency_key: request.idempotencyKey ?? null,
         task: request.task,
         created_at: fresh.now,
+        forked_from: isFork ? named : null,
       });
-      this.events.append(fresh.runId, { kind: "run_started", agent: [], data: {} }, fresh.now);
+      const data = isFork ? { forkedFrom: named } : {};
+      this.events.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
       return { kind: "created", run: this.#known(principal, fresh.runId) };
     });
     if (created.kind === "created") this.changed(fresh.runId);

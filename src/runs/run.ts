@@ -33,6 +33,8 @@ export type FailureReason = (typeof FAILURE_REASONS)[number];
 export interface Run {
   id: string;
   threadId: string;
+  /** The point of another thread, such as `thr_a@7`, that this run's thread began from. */
+  forkedFrom?: string;
   principal: Principal;
   task: string;
   status: RunStatus;

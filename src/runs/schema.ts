@@ -155,6 +155,18 @@ ALTER TABLE approvals ADD COLUMN expires_at INTEGER;
 CREATE INDEX approvals_expiring ON approvals (expires_at) WHERE status = 'pending' AND expires_at IS NOT NULL;
 `;
 
+/**
+ * `runs.forked_from` is the point of another thread that the run's thread began from. `thread_copies` holds
+ * threads that are being copied, until a run has them.
+ */
+const FORKS = `
+ALTER TABLE runs ADD COLUMN forked_from TEXT;
+CREATE TABLE thread_copies (
+  id TEXT PRIMARY KEY,
+  begun_at INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -197,6 +209,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "deadlines of approvals",
     up(database: Database) {
       database.exec(DEADLINES);
+    },
+  },
+  {
+    version: 7,
+    name: "threads that begin within others",
+    up(database: Database) {
+      database.exec(FORKS);
     },
   },
 ];

@@ -7,7 +7,10 @@ import type { RunStatistics } from "./statistics.ts";
 
 export interface StartRequest {
   task: string;
-  /** Continues this thread; must be the principal's own. */
+  /**
+   * Continues this thread; must be the principal's own. With the name of a point, such as `thr_a@7`, a new
+   * thread begins as this one was there: its messages and files, no approval that waits.
+   */
   threadId?: string;
   /** A repeated start with the same key and the same task gives the same run. */
   idempotencyKey?: string;
@@ -21,6 +24,7 @@ export type StartOutcome =
 export type StartRefusal =
   | "thread_not_found"
   | "thread_busy"
+  | "point_not_found"
   | "idempotency_conflict"
   | "model_not_configured"
   | "workspace_missing"
@@ -47,6 +51,18 @@ export interface TellRequest {
 export type TellOutcome =
   | { ok: true; run: Run; /** It was told before; nothing changed. */ repeated: boolean }
   | { ok: false; code: "not_found" | "ended"; message: string };
+
+/** A moment of a thread that a new one can begin from. */
+export interface RunPoint {
+  /** To be given as the thread to start in. */
+  id: string;
+  /** Milliseconds since the epoch. */
+  time: number;
+  /** The run it belongs to; absent in what a thread began with. */
+  runId?: string;
+  /** One line: what happened there. */
+  summary: string;
+}
 
 export interface MemoryHit {
   /** Virtual path below `/memories/`. */
@@ -82,6 +98,8 @@ export interface RunService {
     runId: string,
     options: { after?: number; signal: AbortSignal },
   ): AsyncIterable<RunEvent>;
+  /** The points of the run's thread, oldest first. `undefined`: no such run. */
+  points(principal: Principal, runId: string): Promise<RunPoint[] | undefined>;
   /** Stores the decision of a person and lets the run go on. An edit is validated before it is stored. */
   decide(
     principal: Principal,

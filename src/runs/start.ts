@@ -1,11 +1,14 @@
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
+import { forkThread, parsePoint } from "./fork.ts";
+import type { Checkpoints } from "./prune.ts";
 import type { Principal } from "./run.ts";
 import type { Created, RunStore } from "./run-store.ts";
 import type { StartOutcome, StartRefusal, StartRequest } from "./service.ts";
 
 export interface StartContext {
   store: RunStore;
+  checkpoints: Checkpoints | undefined;
   preflight: () => Promise<{ code: StartRefusal; message: string } | undefined>;
   environment: string;
   newId: IdSource;
@@ -16,15 +19,21 @@ export interface StartContext {
 export async function start(
   principal: Principal,
   request: StartRequest,
-  { store, preflight, environment, newId, clock }: StartContext,
+  { store, checkpoints, preflight, environment, newId, clock }: StartContext,
 ): Promise<StartOutcome> {
   const obstacle = store.obstacle(principal, request);
   if (obstacle !== undefined) return outcomeOf(obstacle, request);
   const refusal = await preflight();
   if (refusal !== undefined) return { ok: false, ...refusal };
+  const point = request.threadId === undefined ? undefined : parsePoint(request.threadId);
+  const thread =
+    point === undefined
+      ? { ok: true as const, threadId: newId("thr") }
+      : await forkThread(point, { store, checkpoints, newId, now: clock() });
+  if (!thread.ok) return thread;
   const created = store.create(principal, request, {
     runId: newId("run"),
-    newThreadId: newId("thr"),
+    newThreadId: thread.threadId,
     environment,
     now: clock(),
   });
@@ -47,6 +56,12 @@ function outcomeOf(created: Created, request: StartRequest): StartOutcome {
         ok: false,
         code: "thread_not_found",
         message: `There is no thread ${request.threadId}. Leave the thread out to start a new one.`,
+      };
+    case "copy_given_up":
+      return {
+        ok: false,
+        code: "point_not_found",
+        message: `Beginning a thread at ${request.threadId} took too long and was given up. Try again.`,
       };
     case "thread_busy":
       return {

@@ -6,6 +6,7 @@ import { type IdSource, randomId } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { decide } from "./decide.ts";
+import { pointsOfThread } from "./fork.ts";
 import { follow } from "./follow.ts";
 import { type Checkpoints, prune, type PruneReport } from "./prune.ts";
 import type { Retention } from "./retention.ts";
@@ -17,6 +18,7 @@ import { RunFolds } from "./run-view.ts";
 import type {
   CancelOutcome,
   MemoryHit,
+  RunPoint,
   RunService,
   StartOutcome,
   StartRefusal,
@@ -155,6 +157,7 @@ class Supervisor implements RunService {
     if (this.#closing !== undefined) return SHUTTING_DOWN;
     const outcome = await start(principal, request, {
       store: this.#store,
+      checkpoints: this.#options.checkpoints,
       preflight: () => this.#options.preflight(principal),
       environment: this.#options.environment,
       newId: this.#newId,
@@ -191,6 +194,13 @@ class Supervisor implements RunService {
 
   watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
     return follow(principal, runId, options, { store: this.#store, feed: this.#feed });
+  }
+
+  async points(principal: Principal, runId: string): Promise<RunPoint[] | undefined> {
+    const threadId = this.#store.get(principal, runId)?.threadId;
+    if (threadId === undefined) return undefined;
+    const { checkpoints } = this.#options;
+    return pointsOfThread(principal, threadId, { store: this.#store, checkpoints });
   }
 
   async decide(...[principal, runId, approvalId, decision, by]: Parameters<RunService["decide"]>) {

@@ -28,6 +28,7 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
     watch: (...args) => demand(...ANY).watch(...args),
     list: async (...args) => demand("read").list(...args),
     events: async (...args) => demand("read").events(...args),
+    points: async (...args) => demand("read").points(...args),
     runFiles: async (...args) => demand("read").runFiles(...args),
     files: async (...args) => demand("read").files(...args),
     searchMemories: async (...args) => demand("read").searchMemories(...args),

@@ -21,6 +21,7 @@ import type {
 import { type Database, usedBytes } from "./database.ts";
 import { syncNow } from "./durability.ts";
 import { migrate } from "./migrations.ts";
+import { type ThreadStep, ThreadSteps } from "./thread-steps.ts";
 
 /** The checkpointer over `database`, which stays the caller's to close. Makes its tables when they are missing. */
 export function createCheckpointer(database: Database): SqliteCheckpointer {
@@ -42,6 +43,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   private readonly underWay = new Map<string, Map<string, Promise<void>>>();
   private isSynced = true;
   private readonly sql: CheckpointStatements;
+  private readonly threadSteps: ThreadSteps;
   private readonly readOne: Transaction<ReadCheckpoint>;
   private readonly putAll: Transaction<(put: PutWrite, writes: readonly WriteFields[]) => void>;
   private readonly deleteAll: Transaction<(threadId: string) => void>;
@@ -51,6 +53,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     super(database);
     const sql = prepareStatements(database);
     this.sql = sql;
+    this.threadSteps = new ThreadSteps(database, this.serde);
     this.readOne = database.transaction((threadId, namespace, checkpointId) => {
       const row =
         checkpointId === undefined
@@ -161,6 +164,22 @@ export class SqliteCheckpointer extends SqliteSaver {
   /** Deletes the checkpoints of graphs inside the thread's graph, but for those of a step at work. */
   async deleteSubgraphs(threadId: string): Promise<void> {
     this.deleteNested.immediate(threadId);
+  }
+
+  /** The steps that lead to the thread's newest checkpoint and are kept, oldest first. */
+  async steps(threadId: string): Promise<ThreadStep[]> {
+    return this.threadSteps.of(threadId);
+  }
+
+  /**
+   * Makes the new thread `target` of `source` as it was at `checkpointId` (default: its newest), with its
+   * history, and without requests that wait for an answer. False when there is no such checkpoint. Repeated,
+   * it changes nothing.
+   */
+  async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
+    const copied = this.threadSteps.copy(source, target, checkpointId);
+    this.isSynced &&= !copied;
+    return copied;
   }
 
   /** Bytes of the file that are in use. */

@@ -58,6 +58,8 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
       deleteThread: (thread) => checkpointer.deleteThread(thread),
       deleteSubgraphs: (thread) => checkpointer.deleteSubgraphs(thread),
       usedBytes: () => checkpointer.usedBytes(),
+      steps: (thread) => checkpointer.steps(thread),
+      copyThread: (...copy) => checkpointer.copyThread(...copy),
     },
   });
   const run = await startRun(server.service, "go");

@@ -6,6 +6,7 @@ import { answerRun } from "./answer.ts";
 import { cancelRun } from "./cancel.ts";
 import { listRuns } from "./list.ts";
 import { openRun } from "./open.ts";
+import { listPoints } from "./points.ts";
 import { pruneRuns } from "./prune.ts";
 import { showRun } from "./show.ts";
 import { tellRun } from "./tell.ts";
@@ -24,6 +25,7 @@ const ACTIONS: Readonly<Record<string, { words: readonly [least: number, most: n
   answer: { words: [1, 2], act: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags) },
   cancel: { words: [1, 1], act: (local, [run = ""], { flags }) => cancelRun(local, run, flags) },
   tell: { words: [2, 2], act: (local, [run = "", text = ""]) => tellRun(local, run, text) },
+  points: { words: [1, 1], act: (local, [run = ""], { flags }) => listPoints(local, run, flags) },
   prune: { words: [0, 0], act: (local) => pruneRuns(local) },
   open: { words: [1, 1], act: (local, [run = ""], { flags }) => openRun(local, run, flags) },
 };

@@ -1,5 +1,6 @@
 import { isoTime } from "../../core/clock.ts";
 import type { Approval, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
+import type { RunPoint } from "../../runs/service.ts";
 import { agentLabel } from "../approval-form.ts";
 
 /**
@@ -10,6 +11,7 @@ export function runDocument({ run, approvals, subagents, filesChanged, activity 
   return {
     run_id: run.id,
     thread_id: run.threadId,
+    forked_from: run.forkedFrom,
     status: run.status,
     task: run.task,
     activity,
@@ -37,6 +39,10 @@ export function runDocument({ run, approvals, subagents, filesChanged, activity 
 
 export function eventDocument({ seq, time, agent, kind, data }: RunEvent): object {
   return { seq, time: isoTime(time), agent: agentLabel(agent), kind, data };
+}
+
+export function pointDocument({ id, time, runId, summary }: RunPoint): object {
+  return { thread_id: id, time: isoTime(time), run_id: runId, summary };
 }
 
 /** The answer of a run as text; while there is none, where the run stands. */

@@ -3,7 +3,7 @@ import { oneLine } from "../../core/text.ts";
 import { isFinal, type RunView } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { completePath, readTarget } from "./contents.ts";
-import { eventDocument, reportOf, runDocument } from "./run-document.ts";
+import { eventDocument, pointDocument, reportOf, runDocument } from "./run-document.ts";
 import type { ResourceScope } from "./scope.ts";
 import { registerTemplate, type ReadRequest } from "./template.ts";
 import { RUN_FILES_TEMPLATE, RUN_TEMPLATE, runFileUri, runUri, type RunViewName } from "./uris.ts";
@@ -69,6 +69,18 @@ const RESOURCES: readonly RunResource[] = [
     description: "Todo list of a run.",
     mimeType: "application/json",
     text: ({ view }) => JSON.stringify(view.run.todos, null, 2),
+  },
+  {
+    name: "run-points",
+    path: "points",
+    title: "Run points",
+    description:
+      "Points of a run's thread, oldest first. run_deep_agent with one as thread_id begins a new thread there.",
+    mimeType: "application/json",
+    text: async ({ service, runId }, { principal }) => {
+      const points = (await service.points(principal, runId)) ?? [];
+      return JSON.stringify(points.map(pointDocument), null, 2);
+    },
   },
 ];
 

@@ -14,7 +14,12 @@ const input = z.strictObject({
     .max(200_000)
     .refine((task) => task.trim() !== "", { error: "describe the task in words" })
     .describe("Goal, facts the agent cannot see, form of the result"),
-  thread_id: z.string().min(1).max(200).optional().describe("Continue this conversation"),
+  thread_id: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe("Conversation to continue; ID@N from its point N"),
   idempotency_key: z.string().min(1).max(200).optional().describe("The same key and task give the same run"),
   wait_seconds: waitSeconds,
 });
@@ -59,7 +64,8 @@ async function resume(args: Input, state: ApprovalState, call: ToolCall): Promis
   const view = await call.runs.view(call.principal, state.run);
   if (view === undefined) return unknownRun(state.run);
   const { run } = view;
-  if (run.task !== args.task || (args.thread_id !== undefined && args.thread_id !== run.threadId)) {
+  const isSameThread = [undefined, run.threadId, run.forkedFrom].includes(args.thread_id);
+  if (run.task !== args.task || !isSameThread) {
     return refused(
       "The arguments differ from those of the call that asked for approval, so the answers were not used. " +
         `Call check_deep_agent with run_id ${run.id} to be asked again.`,

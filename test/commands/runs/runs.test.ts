@@ -186,3 +186,22 @@ function serverOf({ workspace, env }: TerminalHome, more: Record<string, string>
     stderr: "ignore",
   });
 }
+
+test("points lists the steps of a conversation, and run begins a new one at a point", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  const { stdout } = await home.bin("runs", "points", runId, "--json");
+  const points = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Record<string, string>);
+  expect(points[0]).toMatchObject({ run_id: runId, summary: expect.stringMatching(/^told: .*TODO/) });
+  const point = points[0]?.["thread_id"] ?? "";
+  expect((await home.bin("runs", "points", runId)).stdout).toContain(`${point}  `);
+  const forked = await home.bin("run", "--thread", point, "list every TODO", "--yes", "--json");
+  expect(forked.code).toBe(0);
+  expect(forked.stdout).toContain(`"forked_from":"${point}"`);
+  const shown = JSON.parse((await home.bin("runs", "show", runId, "--json")).stdout) as object;
+  expect(shown).toMatchObject({ status: "input_required" });
+  expect((await home.bin("runs", "points", "run_unknown")).code).toBe(1);
+});

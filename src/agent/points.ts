@@ -1,0 +1,53 @@
+import { AIMessage, BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { oneLine } from "../core/text.ts";
+
+/** A step of a thread, as it is kept. */
+interface StepRecord {
+  number: number;
+  checkpointId: string;
+  /** Milliseconds since the epoch. */
+  time: number;
+  /** What the step added to the thread's messages. */
+  messages: readonly unknown[];
+}
+
+/** A moment of a thread that another thread can begin from. */
+interface ThreadPoint {
+  number: number;
+  checkpointId: string;
+  time: number;
+  /** The newest message of a person until then. */
+  messageId?: string;
+  /** One line: what happened there. */
+  summary: string;
+}
+
+const LINE = 160;
+
+/** The steps of a thread that changed its conversation, oldest first. */
+export function pointsOf(steps: readonly StepRecord[]): ThreadPoint[] {
+  let messageId: string | undefined;
+  return steps.flatMap(({ messages, ...step }) => {
+    const added = messages.flat().filter((message) => BaseMessage.isInstance(message));
+    if (added.length === 0) return [];
+    messageId = added.findLast((message) => HumanMessage.isInstance(message))?.id ?? messageId;
+    const { number, checkpointId, time } = step;
+    const summary = oneLine(summaryOf(added), LINE);
+    return [{ number, checkpointId, time, summary, ...(messageId === undefined ? {} : { messageId }) }];
+  });
+}
+
+function summaryOf(messages: readonly BaseMessage[]): string {
+  const results = messages.flatMap((message) =>
+    ToolMessage.isInstance(message) ? [message.name ?? ""] : [],
+  );
+  const said = messages.filter((message) => !ToolMessage.isInstance(message)).map(lineOf);
+  return [...(results.length === 0 ? [] : [`results of ${results.join(", ")}`]), ...said].join("; ");
+}
+
+function lineOf(message: BaseMessage): string {
+  if (!AIMessage.isInstance(message))
+    return `${message.type === "human" ? "told" : message.type}: ${message.text}`;
+  const calls = (message.tool_calls ?? []).map(({ name }) => name);
+  return calls.length === 0 ? `answered: ${message.text}` : `called ${calls.join(", ")}`;
+}
