@@ -48,8 +48,20 @@ export {
   type OpenedBubblewrap,
   openBubblewrap,
 } from "./backends/sandbox/bubblewrap.ts";
+export {
+  createSandbox,
+  type CreateSandboxOptions,
+  type OpenSandbox,
+  type SetupOptions,
+} from "./backends/sandbox/create-sandbox.ts";
+export type { DaytonaOptions } from "./backends/sandbox/daytona.ts";
 export { type DockerOptions, type DockerSandbox, openDocker } from "./backends/sandbox/docker.ts";
 export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/local-shell.ts";
+export type { ModalOptions } from "./backends/sandbox/modal.ts";
+export type { LoadPackage } from "./backends/sandbox/provider-package.ts";
+export type { RemoteOptions } from "./backends/sandbox/remote-sandbox.ts";
+export type { RunloopOptions } from "./backends/sandbox/runloop.ts";
+export type { FileTransfer } from "./backends/sandbox/sandbox-files.ts";
 export { SandboxError } from "./backends/sandbox/sandbox-error.ts";
 export { StateBackend } from "./backends/state.ts";
 export { StoreBackend } from "./backends/store.ts";

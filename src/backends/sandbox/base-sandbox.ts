@@ -57,10 +57,11 @@ export abstract class BaseSandbox implements SandboxBackend {
   readonly #maxFileSize: number;
 
   constructor(options: BaseSandboxOptions, isolation: BackendCapabilities["isolation"]) {
-    const { root = "/", readChunk = READ_CHUNK, maxFileSizeMb = 10 } = options;
+    const { root = "/", readChunk = READ_CHUNK, maxFileSizeMb = 10, transfer } = options;
     this.#files = new SandboxFiles((command, call) => this.runFileCommand(command, call), {
       root,
       readChunk,
+      ...(transfer === undefined ? {} : { transfer }),
     });
     this.#maxFileSize = maxFileSizeMb * BYTES_PER_MB;
     this.capabilities = {

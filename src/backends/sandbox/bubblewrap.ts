@@ -76,6 +76,10 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
   close(): Promise<void> {
     return this.#executor.close();
   }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
 }
 
 export type OpenedBubblewrap =

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { CallOptions, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox } from "./base-sandbox.ts";
+import { END_MARKED, MARK_NAME } from "./marked-command.ts";
 import { ProcessRunner } from "./process-runner.ts";
 import { SandboxError } from "./sandbox-error.ts";
 import { SYSTEM_PATH } from "./shell-environment.ts";
@@ -38,11 +39,6 @@ const START_TIMEOUT = 300;
 /** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
 const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK = 4 * 1024 * 1024;
-const MARK_NAME = "DEEPAGENT_COMMAND";
-
-/** Ends every process of a command, whatever group or session it went to. */
-const END_MARKED = `for p in /proc/[0-9]*; do grep -q "$1" "$p/environ" 2>/dev/null && kill -s KILL "\${p#/proc/}"; done; exit 0`;
-
 /** What shells without a terminal complain about; nothing of it is about the command. */
 const TTY_NOISE = [
   "cannot set terminal process group (-1)",

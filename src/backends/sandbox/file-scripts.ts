@@ -102,14 +102,21 @@ export function commandFor(
   variables: Readonly<Record<string, string>>,
   mark: string,
 ): string {
-  const given = Object.entries(variables).map(
-    // The x keeps line ends at the end, which a substitution would drop.
-    ([name, value]) => `${name}=$(printf %s '${encode(value)}' | base64 -d; printf x); ${name}=\${${name}%x}`,
-  );
-  return [`mark='${mark}'`, PRELUDE, ...given, script].join("\n");
+  return [`mark='${mark}'`, PRELUDE, assignments(variables), script].join("\n");
 }
 
-const encode = (value: string): string => Buffer.from(value, "utf8").toString("base64");
+/** Shell code that sets variables, whose names are plain and whose values may be anything. */
+export const assignments = (variables: Readonly<Record<string, string>>): string =>
+  Object.entries(variables)
+    // The x keeps line ends at the end, which a substitution would drop.
+    .map(([name, value]) => `${name}=${decoded(value, "; printf x")}; ${name}=\${${name}%x}`)
+    .join("\n");
+
+/** A command line that runs a script as one argument of a shell of its own. */
+export const scriptLine = (script: string): string => `sh -c "${decoded(script)}"`;
+
+const decoded = (value: string, more = ""): string =>
+  `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d${more})`;
 
 /** What a script said, by key; undefined when the answer is cut off or is none. */
 export function parseAnswer(output: string, mark: string): Map<string, string> | undefined {

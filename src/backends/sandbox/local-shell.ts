@@ -47,6 +47,10 @@ export class LocalShellBackend extends FilesystemBackend implements SandboxBacke
   close(): Promise<void> {
     return this.#executor.close();
   }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
 }
 
 /** The directory a command starts in, as a path of this machine. */

@@ -3,7 +3,8 @@ import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
 import type { ExecuteOptions } from "../backend.ts";
 import type { BackgroundJobs, JobInfo, JobResult } from "../background-jobs.ts";
 import type { BackendFailure } from "../errors.ts";
-import { outputText, type ProcessEnd, type RunningProcess } from "./process-runner.ts";
+import { outputText } from "./execute-response.ts";
+import type { ProcessEnd, RunningProcess } from "./process-runner.ts";
 
 /** Starts the process of a job, or says why it cannot. */
 export type StartProcess = (

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "../../core/errors.ts";
 import type { ExecuteResponse } from "../backend.ts";
 import { CommandOutput } from "./command-output.ts";
+import { outputText, stopReason, timedOutResponse, withLine } from "./execute-response.ts";
 import { ProcessGuard } from "./process-guard.ts";
 
 /** A program to start, with everything it gets. */
@@ -39,7 +40,6 @@ export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: strin
 const KILL_AFTER_MS = 2000;
 /** How long a group that was asked to end may take to write its last words before the answer is given. */
 const LAST_WORDS_MS = 200;
-const TIMEOUT_EXIT_CODE = 124;
 const SIGNAL_EXIT_BASE = 128;
 
 /**
@@ -83,11 +83,9 @@ export class ProcessRunner {
     await Promise.race([running.ended, lastWords]);
     rest.abort();
     running.output.finish();
+    if (first === "timeout") return timedOutResponse(running.output, timeout);
     const { truncated } = running.output;
-    const output = outputText(running.output);
-    if (first === "aborted") return { output, exitCode: null, truncated };
-    const notice = `Error: Command timed out after ${timeout} seconds.`;
-    return { output: withLine(output, notice), exitCode: TIMEOUT_EXIT_CODE, truncated, timedOut: true };
+    return { output: outputText(running.output), exitCode: null, truncated };
   }
 
   /** Ends everything that was started and still lives. */
@@ -226,21 +224,6 @@ function endOf(child: ChildProcess): Promise<ProcessEnd> {
   });
 }
 
-/** Resolved when one of both happens; stays open when `settled` aborts first. */
-function stopReason(
-  timeout: number,
-  signal: AbortSignal | undefined,
-  settled: AbortSignal,
-): Promise<"timeout" | "aborted"> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve("timeout"), timeout * 1000);
-    settled.addEventListener("abort", () => clearTimeout(timer), { once: true });
-    if (signal === undefined) return;
-    if (signal.aborted) resolve("aborted");
-    else signal.addEventListener("abort", () => resolve("aborted"), { once: true, signal: settled });
-  });
-}
-
 function finished(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
   const { truncated } = output;
   const text = outputText(output);
@@ -253,12 +236,3 @@ function finished(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
   }
   return { output: text, exitCode: end.exitCode, truncated };
 }
-
-/** The output, and where it was cut. */
-export function outputText(output: CommandOutput): string {
-  const text = output.text();
-  return output.truncated ? withLine(text, `... Output truncated at ${output.limit} bytes.`) : text;
-}
-
-const withLine = (text: string, line: string): string =>
-  text === "" || text.endsWith("\n") ? text + line : `${text}\n${line}`;

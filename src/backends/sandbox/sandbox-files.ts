@@ -11,6 +11,14 @@ export interface SandboxFilesOptions {
   root: string;
   /** Bytes of one piece of a file that is read; base64 of it must fit into the output of a command. */
   readChunk: number;
+  /** Moves what does not fit into one command; without it that goes in pieces. */
+  transfer?: FileTransfer;
+}
+
+/** A way of files in and out of a sandbox besides commands. Paths are those inside; failures are thrown. */
+export interface FileTransfer {
+  upload(path: string, bytes: Uint8Array, options: CallOptions): Promise<void>;
+  download(path: string, options: CallOptions): Promise<Uint8Array>;
 }
 
 /** What is at a path. `result` is the word of the script that looked. */
@@ -42,11 +50,13 @@ export class SandboxFiles {
   readonly #run: RunCommand;
   readonly #root: string;
   readonly #readChunk: number;
+  readonly #transfer: FileTransfer | undefined;
 
-  constructor(run: RunCommand, { root, readChunk }: SandboxFilesOptions) {
+  constructor(run: RunCommand, { root, readChunk, transfer }: SandboxFilesOptions) {
     this.#run = run;
     this.#root = root === "/" ? "" : root;
     this.#readChunk = readChunk;
+    this.#transfer = transfer;
   }
 
   /** A whole file of at most `limit` bytes, as it was at one moment. */
@@ -91,6 +101,13 @@ export class SandboxFiles {
     const file = this.#real(path);
     const temporary = `${file.slice(0, file.lastIndexOf("/") + 1)}.deepagent-tmp-${randomBytes(8).toString("hex")}`;
     const variables = { file, temporary, create: create ? "1" : "0" };
+    if (this.#transfer !== undefined && bytes.length > WRITE_CHUNK) {
+      const begun = await this.#askWritten(scripts.BEGIN_WRITE + scripts.PENDING, variables, options);
+      if (begun !== "pending") return begun;
+      await this.#transfer.upload(temporary, bytes, options);
+      const ended = await this.#askWritten(scripts.END_WRITE, variables, options);
+      return ended === "pending" ? "failed" : ended;
+    }
     for (let from = 0; ; from += WRITE_CHUNK) {
       const isLast = from + WRITE_CHUNK >= bytes.length;
       const data = Buffer.from(bytes.subarray(from, from + WRITE_CHUNK)).toString("base64");
@@ -100,10 +117,18 @@ export class SandboxFiles {
         scripts.APPEND,
         isLast ? scripts.END_WRITE : scripts.PENDING,
       ].join("\n");
-      const result = (await this.#ask(script, variables, options)).get("result");
-      // The words that END_WRITE and BEGIN_WRITE end with are those of `Written`.
-      if (result !== "pending") return result as Written;
+      const result = await this.#askWritten(script, variables, options);
+      if (result !== "pending") return result;
     }
+  }
+
+  async #askWritten(
+    script: string,
+    variables: Readonly<Record<string, string>>,
+    options: CallOptions,
+  ): Promise<Written | "pending"> {
+    const said = await this.#ask(script, variables, options);
+    return said.get("result") as Written | "pending"; // the words that scripts of writing end with
   }
 
   async remove(path: string, options: CallOptions): Promise<"deleted" | "missing" | "denied"> {
@@ -137,6 +162,11 @@ export class SandboxFiles {
       if (length >= Number(size))
         return { result, bytes: Buffer.concat(pieces), modifiedAt: timeOf(seconds) };
       if (piece.length === 0) return undefined;
+      if (this.#transfer === undefined) continue;
+      const bytes = Buffer.from(await this.#transfer.download(variables.file, options));
+      const after = await this.#ask(scripts.READ, { ...variables, count: "0" }, options);
+      const isWhole = after.get("facts") === facts && bytes.length === Number(size);
+      return isWhole ? { result, bytes, modifiedAt: timeOf(seconds) } : undefined;
     }
   }
 

@@ -99,6 +99,10 @@ export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend
   close(): Promise<void> {
     return this.#executor.close();
   }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
 }
 
 /** The arguments of `sandbox-exec` for one command. */

@@ -3,6 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, sy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import {
   type DockerOptions,
   type DockerSandbox,
@@ -71,6 +72,26 @@ describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" 
     expect((await first.read("/a.txt")).content).toBe("kept");
   });
 
+  it("is set up once when it is new, and not when it is used again", async () => {
+    const setupScript = "echo ready >> log; pwd >> log";
+    const first = await createSandbox({ provider: "docker", ...OPTIONS, setupScript });
+    onTestFinished(() => first.close());
+    const again = await createSandbox({ provider: "docker", ...OPTIONS, setupScript, sandboxId: first.id });
+    await again.close();
+    expect((await first.read("/log")).content).toBe("ready\n/workspace\n");
+  });
+
+  it("is gone when its setup fails", async () => {
+    const before = containers();
+    await expect(
+      createSandbox({ provider: "docker", ...OPTIONS, setupScript: "echo broken; exit 4" }),
+    ).rejects.toMatchObject({
+      code: "COMMAND_FAILED",
+      message: "The setup script of the sandbox failed with exit code 4; its output ends: broken",
+    });
+    expect(containers()).toEqual(before);
+  });
+
   it("is gone when it is closed", async () => {
     const sandbox = await open();
     await sandbox.close();
@@ -137,6 +158,11 @@ async function open(): Promise<DockerSandbox> {
   onTestFinished(() => sandbox.close());
   return sandbox;
 }
+
+const containers = (): string[] =>
+  execFileSync(PROGRAM, ["ps", "--all", "--quiet", "--filter", "name=deepagent-"], { encoding: "utf8" })
+    .trim()
+    .split("\n");
 
 /** Makes the image; gives the reason when that is not possible here. */
 function prepareImage(): string | undefined {

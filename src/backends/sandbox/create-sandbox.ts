@@ -1,0 +1,97 @@
+import { readFile } from "node:fs/promises";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { SandboxBackend } from "../backend.ts";
+import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";
+import { type DaytonaOptions, openDaytona } from "./daytona.ts";
+import { type DockerOptions, openDocker } from "./docker.ts";
+import { LocalShellBackend, type LocalShellOptions } from "./local-shell.ts";
+import { type ModalOptions, openModal } from "./modal.ts";
+import type { LoadPackage } from "./provider-package.ts";
+import { openRunloop, type RunloopOptions } from "./runloop.ts";
+import { SandboxError } from "./sandbox-error.ts";
+
+export interface SetupOptions {
+  /** Shell commands that prepare a new sandbox, run once before anything else. */
+  setupScript?: string;
+  /** A file of this machine with such commands, instead. */
+  setupScriptPath?: string;
+  /** Seconds that the setup may take. Default 600. */
+  setupTimeout?: number;
+}
+
+/** The provider with its own options. */
+export type CreateSandboxOptions = SetupOptions &
+  (
+    | ({ provider: "local" } & LocalShellOptions)
+    | ({ provider: "bubblewrap" } & BubblewrapOptions)
+    | ({ provider: "docker" } & DockerOptions)
+    | ({ provider: "modal" } & ModalOptions)
+    | ({ provider: "runloop" } & RunloopOptions)
+    | ({ provider: "daytona" } & DaytonaOptions)
+  );
+
+/** A sandbox with its end: `close` ends what runs in it, and the sandbox itself if it was made here. */
+export interface OpenSandbox extends SandboxBackend, AsyncDisposable {
+  close(): Promise<void>;
+}
+
+const SETUP_TIMEOUT = 600;
+const OUTPUT_TAIL = 2000;
+
+/**
+ * A sandbox of any provider, ready for use. A running one that `sandboxId` names is used as it is, without
+ * setup. The packages of remote providers are loaded when they are asked for, by `load`.
+ *
+ * Throws `SandboxError` when the sandbox cannot be had (`NOT_INITIALIZED`) or its setup failed
+ * (`COMMAND_FAILED`, `COMMAND_TIMEOUT`), and `ConfigurationError` for options that make no sense.
+ */
+export async function createSandbox(
+  options: CreateSandboxOptions,
+  load: LoadPackage = (name) => import(name),
+): Promise<OpenSandbox> {
+  const script = await setupScriptOf(options);
+  const sandbox = await open(options, load);
+  const isNew = !("sandboxId" in options) || options.sandboxId === undefined;
+  if (script === undefined || !isNew) return sandbox;
+  const { output, exitCode, timedOut } = await sandbox.execute(script, {
+    timeout: options.setupTimeout ?? SETUP_TIMEOUT,
+  });
+  if (exitCode === 0) return sandbox;
+  await sandbox.close();
+  const code = timedOut === true ? "COMMAND_TIMEOUT" : "COMMAND_FAILED";
+  const what = timedOut === true ? "did not end in time" : `failed with exit code ${exitCode ?? "none"}`;
+  const tail = output.trim().slice(-OUTPUT_TAIL);
+  throw new SandboxError(code, `The setup script of the sandbox ${what}; its output ends: ${tail}`);
+}
+
+async function setupScriptOf({ setupScript, setupScriptPath }: SetupOptions): Promise<string | undefined> {
+  if (setupScriptPath === undefined) return setupScript;
+  if (setupScript !== undefined) {
+    throw new ConfigurationError("SANDBOX_SETUP", "Give setupScript or setupScriptPath, not both");
+  }
+  try {
+    return await readFile(setupScriptPath, "utf8");
+  } catch (cause) {
+    throw new ConfigurationError("SANDBOX_SETUP", "The file of setupScriptPath cannot be read", { cause });
+  }
+}
+
+async function open(options: CreateSandboxOptions, load: LoadPackage): Promise<OpenSandbox> {
+  switch (options.provider) {
+    case "local":
+      return new LocalShellBackend(options);
+    case "bubblewrap": {
+      const opened = await openBubblewrap(options);
+      if (opened.ok) return opened.backend;
+      throw new SandboxError("NOT_INITIALIZED", opened.reason);
+    }
+    case "docker":
+      return openDocker(options);
+    case "modal":
+      return openModal(options, load);
+    case "runloop":
+      return openRunloop(options, load);
+    case "daytona":
+      return openDaytona(options, load);
+  }
+}

@@ -1,0 +1,117 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { OutputStream } from "./command-output.ts";
+import { type LoadPackage, loadClient, type ProviderPackage } from "./provider-package.ts";
+import { openRemote, type RemoteMachine, type RemoteOptions, type RemoteSandbox } from "./remote-sandbox.ts";
+
+/** `parameters` are those of `create`, such as `snapshot`. Daytona stops a sandbox that nobody uses by itself. */
+export type DaytonaOptions = RemoteOptions;
+
+/** What is used of the package, as its version 0.218.0 declares it. */
+export interface DaytonaClient {
+  create(parameters: Record<string, unknown>): Promise<DaytonaSandbox>;
+  get(id: string): Promise<DaytonaSandbox>;
+}
+
+interface DaytonaSandbox {
+  id: string;
+  state?: string;
+  process: {
+    createSession(session: string): Promise<unknown>;
+    executeSessionCommand(
+      session: string,
+      request: { command: string; runAsync: boolean },
+    ): Promise<{ cmdId: string }>;
+    getSessionCommandLogs(
+      session: string,
+      command: string,
+      onStdout: (chunk: string) => void,
+      onStderr: (chunk: string) => void,
+    ): Promise<unknown>;
+    getSessionCommand(session: string, command: string): Promise<{ exitCode?: number }>;
+    deleteSession(session: string): Promise<unknown>;
+  };
+  fs: {
+    uploadFile(file: Buffer, path: string): Promise<unknown>;
+    downloadFile(path: string): Promise<Uint8Array>;
+  };
+  delete(): Promise<unknown>;
+}
+
+const PACKAGE: ProviderPackage = {
+  provider: "Daytona",
+  name: "@daytonaio/sdk",
+  version: "0.218.0",
+  client: "Daytona",
+  keys: ["DAYTONA_API_KEY"],
+  hasKeys: ({ DAYTONA_API_KEY: key, DAYTONA_JWT_TOKEN: token }) => Boolean(key) || Boolean(token),
+};
+const POLL_MS = 250;
+
+/** A workspace at Daytona, working in `/home/daytona`. Throws `SandboxError`. */
+export async function openDaytona(options: DaytonaOptions, load: LoadPackage): Promise<RemoteSandbox> {
+  // The interface above is what the package declares; it takes its key from the environment.
+  const Client = (await loadClient(PACKAGE, load)) as new () => DaytonaClient;
+  return openRemote(
+    {
+      name: "Daytona",
+      workdir: "/home/daytona",
+      create: async () => machine(await new Client().create({ ...options.parameters })),
+      find: async (id) => {
+        const sandbox = await new Client().get(id);
+        if (sandbox.state !== "started") throw new Error(`its state is ${sandbox.state ?? "unknown"}`);
+        return machine(sandbox);
+      },
+    },
+    options,
+  );
+}
+
+const machine = (sandbox: DaytonaSandbox): RemoteMachine => ({
+  id: sandbox.id,
+  start: (line, onOutput, signal) => startInSession(sandbox.process, line, onOutput, signal),
+  upload: async (path, bytes) => void (await sandbox.fs.uploadFile(Buffer.from(bytes), path)),
+  download: (path) => sandbox.fs.downloadFile(path),
+  remove: async () => void (await sandbox.delete()),
+  release: async () => {},
+});
+
+/** Each command in a session of its own: only commands of sessions have output that comes while they run. */
+async function startInSession(
+  process: DaytonaSandbox["process"],
+  line: string,
+  onOutput: (stream: OutputStream, chunk: string) => void,
+  signal: AbortSignal,
+) {
+  const session = `deepagent-${randomUUID()}`;
+  await process.createSession(session);
+  const { cmdId } = await process.executeSessionCommand(session, { command: line, runAsync: true });
+  const drained = process
+    .getSessionCommandLogs(
+      session,
+      cmdId,
+      (chunk) => onOutput("stdout", chunk),
+      (chunk) => onOutput("stderr", chunk),
+    )
+    .then(() => undefined);
+  const end = async (): Promise<number | null> => {
+    try {
+      // The end of the output nearly always is the end of the command; a broken connection is not.
+      await Promise.race([drained.catch(() => undefined), aborted(signal)]);
+      for (;;) {
+        const { exitCode } = await process.getSessionCommand(session, cmdId);
+        if (exitCode !== undefined || signal.aborted) return exitCode ?? null;
+        await delay(POLL_MS);
+      }
+    } finally {
+      await process.deleteSession(session).catch(() => undefined);
+    }
+  };
+  return { exitCode: end(), drained };
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });

@@ -1,0 +1,254 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { errorMessage } from "../../core/errors.ts";
+import type { CallOptions, ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import { addPrefix, validatePath } from "../paths.ts";
+import { BaseSandbox } from "./base-sandbox.ts";
+import { CommandOutput, type OutputStream } from "./command-output.ts";
+import { outputText, stopReason, timedOutResponse } from "./execute-response.ts";
+import { assignments, scriptLine } from "./file-scripts.ts";
+import { END_MARKED, MARK_NAME } from "./marked-command.ts";
+import type { FileTransfer } from "./sandbox-files.ts";
+import { SandboxError } from "./sandbox-error.ts";
+import type { ShellLimits } from "./shell-executor.ts";
+
+/** What all sandboxes of providers take. */
+export interface RemoteOptions extends ShellLimits {
+  /** A sandbox that runs already; it is left running. Default: a new one, removed with `close`. */
+  sandboxId?: string;
+  /** Directory of the agent's files. Default: the one the provider is known for. */
+  workdir?: string;
+  /** Environment of commands. */
+  env?: Readonly<Record<string, string>>;
+  /** Further parameters of a new sandbox, as the provider's package takes them. */
+  parameters?: Readonly<Record<string, unknown>>;
+}
+
+/** A sandbox at a provider: all in which one provider differs from another. Failures are thrown. */
+export interface RemoteMachine extends FileTransfer {
+  readonly id: string;
+  /** Hands a command line to a shell; `onOutput` gets what it writes. No longer listens once `signal` aborts. */
+  start(
+    line: string,
+    onOutput: (stream: OutputStream, chunk: string | Uint8Array) => void,
+    signal: AbortSignal,
+  ): Promise<RemoteCommand>;
+  /** Ends the sandbox for good. */
+  remove(): Promise<void>;
+  /** Ends what this process holds of it, such as connections. */
+  release(): Promise<void>;
+}
+
+export interface RemoteCommand {
+  /** Resolved with the end of the command. */
+  exitCode: Promise<number | null>;
+  /** Resolved when all it wrote was handed over; descendants may delay that without end. */
+  drained: Promise<void>;
+}
+
+const DEFAULT_TIMEOUT = 120;
+const DEFAULT_OUTPUT_BYTES = 100_000;
+const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
+const READ_CHUNK = 256 * 1024;
+/** How long nothing may come after the end of a command before its output counts as complete. */
+const QUIET_MS = 2000;
+/** How long an answer waits for the end of a command that was stopped. */
+const LAST_WORDS_MS = 2000;
+const ENVIRONMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** Bash where there is one, because models write for it. Standard input is closed. */
+const START = `
+if command -v bash >/dev/null 2>&1; then shell=bash; else shell=sh; fi
+cd -- "$directory" || exit 1
+`;
+
+/** A sandbox at a provider. Made by `openRemote`. */
+export class RemoteSandbox extends BaseSandbox {
+  readonly id: string;
+  readonly #machine: RemoteMachine;
+  readonly #options: RemoteOptions;
+  readonly #workdir: string;
+  readonly #closing = new AbortController();
+  readonly #running = new Set<Promise<unknown>>();
+  #closed: Promise<void> | undefined;
+
+  constructor(machine: RemoteMachine, options: RemoteOptions, workdir: string) {
+    super({ root: workdir, readChunk: READ_CHUNK, transfer: machine }, "remote");
+    this.id = machine.id;
+    this.#machine = machine;
+    this.#options = options;
+    this.#workdir = workdir;
+  }
+
+  async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
+    const refused = refusal(command, options);
+    if (refused !== undefined) return { output: `Error: ${refused}`, exitCode: 1, truncated: false };
+    const valid = validatePath(options.cwd ?? "/");
+    if (!valid.ok) return { output: `Error: ${valid.error}`, exitCode: 1, truncated: false };
+    const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = this.#options;
+    const cwd = addPrefix(this.#workdir, valid.path);
+    try {
+      return await this.#run(command, { ...options, cwd }, maxOutputBytes);
+    } catch {
+      // What a provider's package throws may name hosts and accounts.
+      const output = "Error: The sandbox did not run the command; it may have ended. Try again.";
+      return { output, exitCode: 1, truncated: false };
+    }
+  }
+
+  protected override runFileCommand(command: string, options: CallOptions): Promise<ExecuteResponse> {
+    return this.#run(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
+  }
+
+  /** Ends what runs; ends the sandbox if it was made for this object. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.allSettled(this.#running);
+    if (this.#options.sandboxId === undefined) await this.#machine.remove();
+    await this.#machine.release();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #run(command: string, options: ExecuteOptions, maxOutputBytes: number): Promise<ExecuteResponse> {
+    const running = this.#runToEnd(command, options, maxOutputBytes);
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+
+  async #runToEnd(
+    command: string,
+    options: ExecuteOptions,
+    maxOutputBytes: number,
+  ): Promise<ExecuteResponse> {
+    const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT } = options;
+    const signals = [this.#closing.signal, ...(options.signal === undefined ? [] : [options.signal])];
+    const signal = AbortSignal.any(signals);
+    const mark = randomBytes(12).toString("hex");
+    const output = new CommandOutput(maxOutputBytes, (chunk) => options.onOutput?.(chunk));
+    if (signal.aborted) return { output: "", exitCode: null, truncated: false };
+    const settled = new AbortController();
+    const stopped = stopReason(timeout, signal, settled.signal);
+    const env = { ...this.#options.env, ...options.env, [MARK_NAME]: mark };
+    const script = commandScript(command, options.cwd ?? "/", env);
+    let isStopped = false;
+    const onOutput = (stream: OutputStream, chunk: Buffer): void => {
+      // What shells around the command say of its end is not the command's.
+      if (!isStopped || stream === "stdout") output.add(stream, chunk);
+    };
+    const ended = this.#toEnd(script, onOutput, settled.signal);
+    try {
+      const first = await Promise.race([ended, stopped]);
+      if (typeof first === "object") {
+        output.finish();
+        const truncated = output.truncated || first.isBroken;
+        return { output: outputText(output), exitCode: first.exitCode, truncated };
+      }
+      isStopped = true;
+      const kill = this.#toEnd(killScript(mark), () => {}, settled.signal);
+      const timer = new AbortController();
+      const patience = delay(LAST_WORDS_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+      await Promise.race([Promise.allSettled([kill, ended]), patience]);
+      timer.abort();
+      output.finish();
+      if (first === "timeout") return timedOutResponse(output, timeout);
+      return { output: outputText(output), exitCode: null, truncated: output.truncated };
+    } finally {
+      settled.abort();
+    }
+  }
+
+  /** `isBroken`: its output broke off, and does not count as the whole. */
+  async #toEnd(
+    script: string,
+    onOutput: (stream: OutputStream, chunk: Buffer) => void,
+    signal: AbortSignal,
+  ): Promise<{ exitCode: number | null; isBroken: boolean }> {
+    let lastChunkAt = 0;
+    const onChunk = (stream: OutputStream, chunk: string | Uint8Array): void => {
+      lastChunkAt = performance.now();
+      onOutput(stream, Buffer.from(chunk));
+    };
+    const command = await this.#machine.start(scriptLine(script), onChunk, signal);
+    const drained = command.drained.then(
+      () => "whole" as const,
+      () => "broken" as const,
+    );
+    const exitCode = await command.exitCode;
+    lastChunkAt = Math.max(lastChunkAt, performance.now());
+    let state: "whole" | "broken" | "open" = "open";
+    for (let left = QUIET_MS; left > 0 && state === "open";) {
+      const timer = new AbortController();
+      const quiet = delay(left, "open" as const, { signal: timer.signal }).catch(() => "open" as const);
+      state = await Promise.race([drained, quiet]);
+      timer.abort();
+      left = lastChunkAt + QUIET_MS - performance.now();
+    }
+    return { exitCode, isBroken: state === "broken" };
+  }
+}
+
+function refusal(command: string, { env = {} }: ExecuteOptions): string | undefined {
+  if (command.trim() === "") return "Command must be a non-empty string.";
+  if (command.includes("\0")) return "Command contains a NUL character.";
+  const wrong = Object.keys(env).find((name) => !ENVIRONMENT_NAME.test(name));
+  return wrong === undefined ? undefined : `'${wrong}' cannot be the name of an environment variable.`;
+}
+
+function commandScript(command: string, directory: string, env: Readonly<Record<string, string>>): string {
+  const entries = Object.entries(env).map(
+    ([name, value], index) => [`e${index}`, `${name}=${value}`] as const,
+  );
+  const variables = { directory, command, ...Object.fromEntries(entries) };
+  const given = entries.map(([name]) => `"$${name}"`).join(" ");
+  return `${assignments(variables)}${START}exec env ${given} "$shell" -c "$command" </dev/null\n`;
+}
+
+const killScript = (mark: string): string => `set -- ${mark}\n${END_MARKED}`;
+
+export interface RemoteProvider {
+  /** As in texts: `Modal`. */
+  name: string;
+  workdir: string;
+  /** The running sandbox of that id. */
+  find(id: string): Promise<RemoteMachine>;
+  create(): Promise<RemoteMachine>;
+}
+
+/** A new sandbox, or the running one that `sandboxId` names. Throws `SandboxError`. */
+export async function openRemote(provider: RemoteProvider, options: RemoteOptions): Promise<RemoteSandbox> {
+  const { sandboxId, workdir = provider.workdir } = options;
+  const machine = await machineOf(provider, sandboxId);
+  const sandbox = new RemoteSandbox(machine, options, workdir);
+  if (sandboxId !== undefined) return sandbox;
+  const parent = new RemoteSandbox(machine, { ...options, sandboxId: machine.id }, "/");
+  const made = await parent.execute('mkdir -p -- "$DIRECTORY"', { env: { DIRECTORY: workdir } });
+  if (made.exitCode === 0) return sandbox;
+  await sandbox.close();
+  throw new SandboxError(
+    "COMMAND_FAILED",
+    `The directory ${workdir} could not be made in a sandbox of ${provider.name}: ${made.output.trim().slice(-500)}`,
+  );
+}
+
+async function machineOf(provider: RemoteProvider, sandboxId: string | undefined): Promise<RemoteMachine> {
+  try {
+    return await (sandboxId === undefined ? provider.create() : provider.find(sandboxId));
+  } catch (error) {
+    const what =
+      sandboxId === undefined ? "did not start a sandbox" : `has no running sandbox '${sandboxId}'`;
+    const reason = errorMessage(error).slice(0, 300);
+    throw new SandboxError("NOT_INITIALIZED", `${provider.name} ${what}: ${reason}`, { cause: error });
+  }
+}

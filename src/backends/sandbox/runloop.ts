@@ -1,0 +1,101 @@
+import { type LoadPackage, loadClient, type ProviderPackage } from "./provider-package.ts";
+import { openRemote, type RemoteMachine, type RemoteOptions, type RemoteSandbox } from "./remote-sandbox.ts";
+
+/** `parameters` are those of `devboxes.create`, such as `blueprint_name`. Runloop ends a devbox after an hour. */
+export type RunloopOptions = RemoteOptions;
+
+interface CallOptions {
+  signal?: AbortSignal;
+}
+
+/** What is used of the package, as its version 1.32.0 declares it. */
+export interface RunloopClient {
+  devboxes: {
+    createAndAwaitRunning(parameters: Record<string, unknown>): Promise<{ id: string }>;
+    retrieve(id: string): PromiseLike<{ id: string; status: string }>;
+    shutdown(id: string): PromiseLike<unknown>;
+    executeAsync(id: string, body: { command: string }): PromiseLike<{ execution_id: string }>;
+    uploadFile(id: string, body: { path: string; file: File }, options: CallOptions): PromiseLike<unknown>;
+    downloadFile(
+      id: string,
+      body: { path: string },
+      options: CallOptions,
+    ): PromiseLike<{ arrayBuffer(): Promise<ArrayBuffer> }>;
+    executions: {
+      awaitCompleted(
+        id: string,
+        execution: string,
+        options: CallOptions,
+      ): Promise<{ exit_status?: number | null }>;
+      streamStdoutUpdates: StreamUpdates;
+      streamStderrUpdates: StreamUpdates;
+    };
+  };
+}
+
+type StreamUpdates = (
+  id: string,
+  execution: string,
+  query: Record<string, never>,
+  options: CallOptions,
+) => PromiseLike<AsyncIterable<{ output: string }>>;
+
+const PACKAGE: ProviderPackage = {
+  provider: "Runloop",
+  name: "@runloop/api-client",
+  version: "1.32.0",
+  client: "Runloop",
+  keys: ["RUNLOOP_API_KEY"],
+  hasKeys: ({ RUNLOOP_API_KEY: key }) => Boolean(key),
+};
+
+/** A devbox at Runloop, working in `/home/user`. Throws `SandboxError`. */
+export async function openRunloop(options: RunloopOptions, load: LoadPackage): Promise<RemoteSandbox> {
+  // The interface above is what the package declares; it takes its key from the environment.
+  const Client = (await loadClient(PACKAGE, load)) as new () => RunloopClient;
+  return openRemote(
+    {
+      name: "Runloop",
+      workdir: "/home/user",
+      create: async () => {
+        const client = new Client();
+        return machine(client, (await client.devboxes.createAndAwaitRunning({ ...options.parameters })).id);
+      },
+      find: async (id) => {
+        const client = new Client();
+        const { status } = await client.devboxes.retrieve(id);
+        if (status !== "running") throw new Error(`its state is ${status}`);
+        return machine(client, id);
+      },
+    },
+    options,
+  );
+}
+
+const machine = ({ devboxes }: RunloopClient, id: string): RemoteMachine => ({
+  id,
+  start: async (command, onOutput, signal) => {
+    const { execution_id: execution } = await devboxes.executeAsync(id, { command });
+    const { executions } = devboxes;
+    const listen = async (stream: "stdout" | "stderr"): Promise<void> => {
+      const updates =
+        stream === "stdout"
+          ? executions.streamStdoutUpdates(id, execution, {}, { signal })
+          : executions.streamStderrUpdates(id, execution, {}, { signal });
+      for await (const { output } of await updates) onOutput(stream, output);
+    };
+    const drained = Promise.all([listen("stdout"), listen("stderr")]).then(() => undefined);
+    const completed = executions.awaitCompleted(id, execution, { signal });
+    return { exitCode: completed.then(({ exit_status: code }) => code ?? null), drained };
+  },
+  upload: async (path, bytes, { signal }) => {
+    const file = new File([bytes], "file");
+    await devboxes.uploadFile(id, { path, file }, signal === undefined ? {} : { signal });
+  },
+  download: async (path, { signal }) => {
+    const answer = await devboxes.downloadFile(id, { path }, signal === undefined ? {} : { signal });
+    return new Uint8Array(await answer.arrayBuffer());
+  },
+  remove: async () => void (await devboxes.shutdown(id)),
+  release: async () => {},
+});
