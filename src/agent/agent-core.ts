@@ -32,6 +32,7 @@ export type {
   HitlRequest,
   HitlResponse,
   PendingInterrupt,
+  SameCalls,
   TokenUsage,
 } from "./events.ts";
 

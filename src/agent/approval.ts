@@ -7,6 +7,7 @@ import type { Decision, HitlRequest, HitlResponse } from "./events.ts";
 import { responseProblem } from "./middleware/human-in-the-loop.ts";
 import type { Gate, ToolCallRequest, ToolGate } from "./middleware/middleware.ts";
 import { questionId } from "./pending.ts";
+import { sameCalls } from "./same-calls.ts";
 import { agentPath, emit } from "./step.ts";
 
 /** A call that may run, exactly as it stands here, or the answer in its place. */
@@ -71,13 +72,15 @@ async function reviewRequest(
   tools: ReadonlyMap<string, AgentTool>,
   { context, config }: CallScope,
 ): Promise<HitlRequest> {
-  const preview = await tools.get(name)?.preview(args, context);
+  const tool = tools.get(name);
+  const preview = await tool?.preview(args, context);
+  const same = tool && preview ? { same: sameCalls(tool, args, preview) } : {};
   const description =
     gate.description ??
     `Tool execution requires approval\n\nTool: ${name}\n\n${preview?.detail ?? JSON.stringify(args, null, 2)}`;
   const argsSchema = gate.argsSchema ? { argsSchema: gate.argsSchema } : {};
   return {
-    actionRequests: [{ name, args, description, toolCallId: id, ...(preview ? { preview } : {}) }],
+    actionRequests: [{ name, args, description, toolCallId: id, ...(preview ? { preview } : {}), ...same }],
     reviewConfigs: [{ actionName: name, allowedDecisions: gate.allowedDecisions, ...argsSchema }],
     agent: agentPath(config),
   };

@@ -14,6 +14,14 @@ export type AgentPath = readonly AgentPathSegment[];
 
 export type DecisionType = "approve" | "edit" | "reject";
 
+/** Later calls that a person can approve together with one. */
+export interface SameCalls {
+  /** Equal for all of them, and for no others. */
+  key: string;
+  /** Which they are, in words for a person: `edit_file of /a.md, …`. */
+  text: string;
+}
+
 /** One gated call that waits for a person. */
 export interface ActionRequest {
   name: string;
@@ -21,6 +29,8 @@ export interface ActionRequest {
   description: string;
   toolCallId: string;
   preview?: CallPreview;
+  /** Absent: no other call counts as the same. */
+  same?: SameCalls;
 }
 
 export interface ReviewConfig {

@@ -15,6 +15,11 @@ export const runsCommand: Command = {
       kind: "boolean",
       help: "answer RUN [APPROVAL]: approve; without APPROVAL all that are open.",
     },
+    {
+      name: "approve-same",
+      kind: "boolean",
+      help: "answer RUN [APPROVAL]: approve it and, for the rest of the run, the same calls.",
+    },
     { name: "reject", kind: "boolean", help: "answer RUN [APPROVAL]: reject." },
     { name: "edit", kind: "text", hint: "JSON", help: "answer RUN APPROVAL: run it with these arguments." },
     { name: "message", kind: "text", hint: "TEXT", help: "answer --reject: to the agent. cancel: why." },

@@ -25,9 +25,9 @@ export class ApprovalStore {
   constructor(database: Database) {
     this.#insert = database.prepare(
       `INSERT INTO approvals (run_id, id, interrupt_id, position, agent, tool, args, preview,
-         allowed_decisions, status, requested_at, expires_at)
+         allowed_decisions, same, status, requested_at, expires_at)
        VALUES (@run_id, @id, @interrupt_id, @position, @agent, @tool, @args, @preview,
-         @allowed_decisions, @status, @requested_at, @expires_at)
+         @allowed_decisions, @same, @status, @requested_at, @expires_at)
        ON CONFLICT (run_id, id) DO NOTHING`,
     );
     this.#get = database.prepare("SELECT * FROM approvals WHERE run_id = ? AND id = ?");
@@ -70,6 +70,7 @@ export class ApprovalStore {
       args: toJson(approval.args),
       preview: toJson(approval.preview),
       allowed_decisions: toJson(approval.allowedDecisions),
+      same: approval.same === undefined ? null : toJson(approval.same),
       status: approval.status,
       requested_at: approval.requestedAt,
       expires_at: approval.expiresAt ?? null,

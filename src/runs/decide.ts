@@ -1,6 +1,6 @@
 import type { Agent, Decision } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
-import { DEADLINE, type Principal, type Run } from "./run.ts";
+import { DEADLINE, offeredDecisions, type PersonDecision, type Principal, type Run } from "./run.ts";
 import type { RunStore } from "./run-store.ts";
 import type { DecideOutcome } from "./service.ts";
 
@@ -8,7 +8,7 @@ export interface DecideRequest {
   principal: Principal;
   runId: string;
   approvalId: string;
-  decision: Decision;
+  decision: PersonDecision;
   by: string;
 }
 
@@ -29,8 +29,9 @@ export async function decide(
     return { ok: false, code: "not_found", message: `There is no approval ${approvalId} in run ${runId}.` };
   }
   if (approval.status !== "pending") return { ok: true, approval, repeated: true };
-  if (!approval.allowedDecisions.includes(decision.type)) {
-    const allowed = approval.allowedDecisions.join(", ");
+  const offered = offeredDecisions(approval);
+  if (!offered.includes(decision.type)) {
+    const allowed = offered.join(", ");
     return {
       ok: false,
       code: "not_allowed",

@@ -18,8 +18,9 @@ import type { Approval, RunEventKind } from "./run.ts";
  * - `model_called`: `model`, `usage`, `text`
  * - `file_changed`: `callId`, `path`, `diff` where the call tells it
  * - `approval_requested`: `approvalId`, `tool`, `summary`
- * - `approval_decided`: `approvalId`, `tool`, `decision` ("approve" | "edit" | "reject" | "withdrawn"), `by`
- *   (`deadline`: nobody decided in time)
+ * - `approval_decided`: `approvalId`, `tool`, `decision` ("approve" | "edit" | "reject" | "withdrawn" |
+ *   "approve_same": and all calls that count as the same), `by` (`deadline`: nobody decided in time; `same as …`:
+ *   a person had approved it together with another)
  * - `warning`: `message`
  * - `message_received`: `messageId`, `text` (its beginning)
  */
@@ -106,6 +107,7 @@ export function approvalsOf(
     args: action.args,
     preview: action.preview ?? argumentsPreview(action),
     allowedDecisions: request.reviewConfigs[index]?.allowedDecisions ?? ["approve", "edit", "reject"],
+    ...(action.same === undefined ? {} : { same: action.same }),
     status: "pending",
     requestedAt: now,
     ...(deadlineMs === undefined ? {} : { expiresAt: now + deadlineMs }),

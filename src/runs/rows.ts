@@ -1,4 +1,4 @@
-import type { AgentPath, Decision, DecisionType } from "../agent/agent-core.ts";
+import type { AgentPath, Decision, DecisionType, SameCalls } from "../agent/agent-core.ts";
 import { type Json, fromJson } from "./json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 import type {
@@ -69,6 +69,7 @@ export interface ApprovalRow {
   args: Json<Record<string, unknown>>;
   preview: Json<CallPreview>;
   allowed_decisions: Json<DecisionType[]>;
+  same: Json<SameCalls> | null;
   status: ApprovalStatus;
   requested_at: number;
   expires_at: number | null;
@@ -136,6 +137,7 @@ export function toApproval(row: ApprovalRow): Approval {
     args: fromJson(row.args),
     preview: fromJson(row.preview),
     allowedDecisions: fromJson(row.allowed_decisions),
+    ...(row.same === null ? {} : { same: fromJson(row.same) }),
     status: row.status,
     requestedAt: row.requested_at,
     ...(row.expires_at === null ? {} : { expiresAt: row.expires_at }),

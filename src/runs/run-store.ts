@@ -7,10 +7,20 @@ import { EffectStore } from "./effects.ts";
 import { EventStore } from "./event-store.ts";
 import { parsePoint } from "./fork.ts";
 import { decidedEntry } from "./journal.ts";
+import { GrantStore } from "./grant-store.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { MessageStore } from "./message-store.ts";
 import { type RunRow, toRun } from "./rows.ts";
-import { type Approval, DEADLINE, type Principal, type Run, breakOff, isFinal } from "./run.ts";
+import {
+  type Approval,
+  DEADLINE,
+  type PersonDecision,
+  type Principal,
+  type Run,
+  breakOff,
+  isFinal,
+  sameAs,
+} from "./run.ts";
 import type { StartRequest } from "./service.ts";
 import { StatusStore } from "./status-store.ts";
 import { inTransaction } from "./transaction.ts";
@@ -47,6 +57,7 @@ export class RunStore {
   readonly effects: EffectStore;
   readonly messages: MessageStore;
   readonly copies: CopyStore;
+  readonly grants: GrantStore;
   readonly database: Database;
   readonly changed: (runId: string) => void;
   readonly #insertThread: Statement<[string, string, number]>;
@@ -65,7 +76,8 @@ export class RunStore {
     this.events = new EventStore(database);
     this.approvals = new ApprovalStore(database);
     this.leases = new LeaseStore(database);
-    this.status = new StatusStore(database, this.approvals);
+    this.grants = new GrantStore(database);
+    this.status = new StatusStore(database, this.approvals, this.grants);
     this.effects = new EffectStore(database);
     this.messages = new MessageStore(database);
     this.copies = new CopyStore(database);
@@ -152,13 +164,12 @@ export class RunStore {
    * after the deadline is not taken: the deadline decides. `undefined`: it was decided or withdrawn before,
    * and nothing changed.
    */
-  decide(approval: Approval, decision: Decision, by: string, now: number): Approval | undefined {
-    const { runId, expiresAt = Infinity } = approval;
+  decide(approval: Approval, decision: PersonDecision, by: string, now: number): Approval | undefined {
+    const { runId } = approval;
     const decided = inTransaction(this.database, () => {
-      const isDecided =
-        now < expiresAt
-          ? this.#settleWith(approval, decision, by, now)
-          : this.#settleWith(approval, TOO_LATE, DEADLINE, now);
+      const isDecided = isExpired(approval, now)
+        ? this.#settleWith(approval, TOO_LATE, DEADLINE, now)
+        : this.#settleWith(approval, decision, by, now);
       return isDecided ? this.approvals.get(runId, approval.id) : undefined;
     });
     if (decided !== undefined) this.changed(runId);
@@ -173,13 +184,24 @@ export class RunStore {
   }
 
   /** Belongs inside a transaction. False when it was not pending any more. */
-  #settleWith(approval: Approval, decision: Decision, by: string, now: number): boolean {
+  #settleWith(approval: Approval, decision: PersonDecision, by: string, now: number): boolean {
     const { runId: id, interruptId } = approval;
-    if (!this.approvals.decide(approval, decision, by, now)) return false;
+    const isForAll = decision.type === "approve_same";
+    if (!this.approvals.decide(approval, isForAll ? APPROVED : decision, by, now)) return false;
     this.events.append(id, decidedEntry(approval, decision.type, by), now);
     this.status.settleOpen(id, now);
     if (Object.hasOwn(this.approvals.undelivered(id), interruptId)) this.#makeRunnable.run({ id, now });
+    if (isForAll) this.#grant(approval, by, now);
     return true;
+  }
+
+  /** Lets calls that count as the same go ahead: those that wait already, and those to come. */
+  #grant(approval: Approval, by: string, now: number): void {
+    this.grants.add(approval, by, now);
+    for (const other of this.approvals.ofRun(approval.runId)) {
+      if (other.status !== "pending" || isExpired(other, now) || !this.grants.find(other)) continue;
+      if (other.same?.key === approval.same?.key) this.#settleWith(other, APPROVED, sameAs(approval.id), now);
+    }
   }
 
   /** `ended`: it was over before, and nothing changed. Whoever works on it keeps its lease until it has stopped. */
@@ -207,6 +229,10 @@ export class RunStore {
     return run;
   }
 }
+
+const APPROVED: Decision = { type: "approve" };
+
+const isExpired = ({ expiresAt = Infinity }: Approval, now: number): boolean => now >= expiresAt;
 
 /** What the model is told in the place of the call's result. */
 const TOO_LATE: Decision = {

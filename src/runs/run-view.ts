@@ -1,6 +1,6 @@
 import type { AgentPath } from "../agent/agent-core.ts";
 import { oneLine } from "../core/text.ts";
-import { DEADLINE, type RunEvent, type SubagentView } from "./run.ts";
+import { DEADLINE, sameAs, type RunEvent, type SubagentView } from "./run.ts";
 
 const LINE = 200;
 
@@ -130,11 +130,13 @@ const RUN_LINES = {
 function decidedText({ decision, by }: RunEvent["data"]): string {
   if (by === DEADLINE) return "denied, because nobody decided in time";
   const decided = DECIDED[text(decision)] ?? "decided";
-  return decision === "withdrawn" ? decided : `${decided} (${text(by)})`;
+  if (decision === "withdrawn") return decided;
+  return text(by).startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${text(by)})`;
 }
 
 const DECIDED: Readonly<Record<string, string>> = {
   approve: "approved",
+  approve_same: "approved for the whole run",
   edit: "approved with changes",
   reject: "rejected",
   withdrawn: "no longer needed",

@@ -1,4 +1,4 @@
-import type { AgentPath, Decision, DecisionType, TokenUsage } from "../agent/agent-core.ts";
+import type { AgentPath, Decision, DecisionType, SameCalls, TokenUsage } from "../agent/agent-core.ts";
 export type { AgentPath, Decision, DecisionType, TokenUsage } from "../agent/agent-core.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 
@@ -69,6 +69,8 @@ export interface Approval {
   args: Record<string, unknown>;
   preview: CallPreview;
   allowedDecisions: DecisionType[];
+  /** Which later calls of the run a person can approve together with this one. */
+  same?: SameCalls;
   status: ApprovalStatus;
   requestedAt: number;
   /** When it is denied, unless it has been decided by then. Absent: it waits as long as a person needs. */
@@ -77,6 +79,30 @@ export interface Approval {
   /** Channel of the answer: `elicitation`, `input_required`, `answer_deep_agent`, `terminal`, …, or `deadline`. */
   decidedBy?: string;
   decision?: Decision;
+}
+
+/** What a person may answer. `approve_same`: this call, and those of the run that count as the same. */
+export type PersonDecision = Decision | { type: "approve_same" };
+
+/** Standing approval of calls that count as the same, until the run ends. */
+export interface Grant {
+  tool: string;
+  /** Which calls, in words. */
+  text: string;
+  /** The approval with which it was given, by whom and when. */
+  approvalId: string;
+  grantedBy: string;
+  grantedAt: number;
+}
+
+/** Who decided a call that a person had approved together with the one of this id. */
+export const sameAs = (approvalId: string): string => `same as ${approvalId}`;
+
+/** What a person may answer to this approval. */
+export function offeredDecisions({ allowedDecisions, same }: Approval): PersonDecision["type"][] {
+  return allowedDecisions.flatMap((decision) =>
+    decision === "approve" && same !== undefined ? [decision, "approve_same" as const] : [decision],
+  );
 }
 
 /** Who decided an approval that nobody decided in time. */
@@ -128,6 +154,8 @@ export interface RunView {
   run: Run;
   /** All approvals of the run, oldest first. */
   approvals: Approval[];
+  /** What need not be asked for again, oldest first; nothing once the run has ended. */
+  grants: Grant[];
   subagents: SubagentView[];
   /** Virtual paths the run changed, sorted. */
   filesChanged: string[];

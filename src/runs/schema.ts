@@ -167,6 +167,22 @@ CREATE TABLE thread_copies (
 ) WITHOUT ROWID, STRICT;
 `;
 
+/** Calls a person approved for the rest of a run. */
+const GRANTS = `
+ALTER TABLE approvals ADD COLUMN same TEXT;
+CREATE TABLE run_grants (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  key TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  text TEXT NOT NULL,
+  approval_id TEXT NOT NULL,
+  granted_by TEXT NOT NULL,
+  granted_at INTEGER NOT NULL,
+  UNIQUE (run_id, key)
+) STRICT;
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -216,6 +232,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "threads that begin within others",
     up(database: Database) {
       database.exec(FORKS);
+    },
+  },
+  {
+    version: 8,
+    name: "grants of runs",
+    up(database: Database) {
+      database.exec(GRANTS);
     },
   },
 ];

@@ -1,8 +1,7 @@
 import type { Backend } from "../backends/backend.ts";
-import type { Decision } from "../agent/agent-core.ts";
 import type { PruneReport } from "./prune.ts";
 import type { Retention } from "./retention.ts";
-import type { Approval, Principal, Run, RunEvent, RunView } from "./run.ts";
+import type { Approval, PersonDecision, Principal, Run, RunEvent, RunView } from "./run.ts";
 import type { RunStatistics } from "./statistics.ts";
 
 export interface StartRequest {
@@ -105,7 +104,7 @@ export interface RunService {
     principal: Principal,
     runId: string,
     approvalId: string,
-    decision: Decision,
+    decision: PersonDecision,
     by: string,
   ): Promise<DecideOutcome>;
   /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */

@@ -1,6 +1,7 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "../storage/database.ts";
 import type { ApprovalStore } from "./approval-store.ts";
+import type { GrantStore } from "./grant-store.ts";
 import type { RunRow } from "./rows.ts";
 import { toJson } from "./json.ts";
 import {
@@ -44,9 +45,11 @@ export class StatusStore {
   readonly #forgetEffects: Statement<[string]>;
   readonly #status: Statement<[string], Pick<RunRow, "status">>;
   readonly #approvals: ApprovalStore;
+  readonly #grants: GrantStore;
 
-  constructor(database: Database, approvals: ApprovalStore) {
+  constructor(database: Database, approvals: ApprovalStore, grants: GrantStore) {
     this.#approvals = approvals;
+    this.#grants = grants;
     this.#move = database.prepare(
       "UPDATE runs SET status = @to, updated_at = @now WHERE id = @id AND status = @from",
     );
@@ -90,6 +93,7 @@ export class StatusStore {
     });
     expectChange(result.changes, runId, transition);
     this.#forgetEffects.run(runId);
+    this.#grants.revoke(runId);
   }
 }
 

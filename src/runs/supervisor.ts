@@ -177,6 +177,7 @@ class Supervisor implements RunService {
     return {
       run,
       approvals: this.#store.approvals.ofRun(runId),
+      grants: this.#store.grants.ofRun(runId),
       subagents: fold.subagents(),
       filesChanged: fold.filesChanged(),
       activity: fold.activity,

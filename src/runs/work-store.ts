@@ -12,7 +12,7 @@ import {
 } from "./journal.ts";
 import type { Claim, ClaimRequest, Lease, OpenRunRow } from "./lease-store.ts";
 import { RunInbox } from "./message-store.ts";
-import { type FailureReason, breakOff } from "./run.ts";
+import { type FailureReason, breakOff, sameAs } from "./run.ts";
 import { type Json, toJson } from "./json.ts";
 import type { RunStore } from "./run-store.ts";
 import type { Todo } from "../tools/tool.ts";
@@ -258,6 +258,11 @@ export class WorkStore {
     for (const approval of approvalsOf(runId, interruptId, agent, request, { now, deadlineMs })) {
       if (!this.#store.approvals.add(approval)) continue;
       this.#store.events.append(runId, requestedEntry(approval), now);
+      const grant = this.#store.grants.find(approval);
+      if (grant === undefined) continue;
+      const by = sameAs(grant.approvalId);
+      this.#store.approvals.decide(approval, { type: "approve" }, by, now);
+      this.#store.events.append(runId, decidedEntry(approval, "approve", by), now);
     }
   }
 

@@ -1,8 +1,15 @@
 import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
+import { canonicalJson } from "../core/canonical-json.ts";
 import { isoTime } from "../core/clock.ts";
-import { DEADLINE, type AgentPath, type Approval, type Decision, type DecisionType } from "../runs/run.ts";
+import {
+  DEADLINE,
+  offeredDecisions,
+  type AgentPath,
+  type Approval,
+  type PersonDecision,
+} from "../runs/run.ts";
 
 /** Longest arguments that a form field can hold for editing. */
 export const MAX_EDITABLE_CHARACTERS = 8000;
@@ -21,14 +28,14 @@ export interface FormPlace {
 }
 
 /** What a person answered, or why the answer cannot be taken and they are asked again. */
-export type FormAnswer = { ok: true; decision: Decision } | { ok: false; problem: string };
+export type FormAnswer = { ok: true; decision: PersonDecision } | { ok: false; problem: string };
 
 /**
  * The form for one approval: who wants to do what, the real diff or command, and a decision without a
  * default, so that a client which accepts defaults unseen approves nothing.
  */
 export function approvalForm(approval: Approval, place: FormPlace): ElicitRequestFormParams {
-  const decisions = decisionsOf(approval);
+  const decisions = formDecisions(approval);
   const properties: ElicitRequestFormParams["requestedSchema"]["properties"] = {
     decision: {
       type: "string",
@@ -64,7 +71,7 @@ export function decisionOf(approval: Approval, content: unknown): FormAnswer {
   const parsed = Answer.safeParse(content);
   if (!parsed.success) return { ok: false, problem: "The answer was incomplete: choose a decision." };
   const { decision, edited_args: edited = "", message = "" } = parsed.data;
-  const offered = decisionsOf(approval);
+  const offered = formDecisions(approval);
   if (!offered.includes(decision)) {
     return { ok: false, problem: `"${decision}" is not possible here; choose ${offered.join(" or ")}.` };
   }
@@ -78,7 +85,7 @@ export function decisionOf(approval: Approval, content: unknown): FormAnswer {
       problem: "You changed the arguments but chose approve. Choose edit to run it with your changes.",
     };
   }
-  return { ok: true, decision: { type: "approve" } };
+  return { ok: true, decision: { type: decision } };
 }
 
 /** Names of the agents on the way to `agent`, outermost first. */
@@ -97,23 +104,27 @@ export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): stri
 export const shortTime = (milliseconds: number): string =>
   `${isoTime(milliseconds).slice(0, 16).replace("T", " ")} UTC`;
 
+/** What `approve_same` allows beyond the call itself. */
+export const sameText = ({ same }: Approval): string =>
+  `approve_same: also every further ${same?.text ?? "call like this"}, in this run, without asking again.`;
+
 /** What happens when nobody decides; nothing for an approval that waits for as long as it takes. */
 export const deadlineText = ({ expiresAt }: Approval): string[] =>
   expiresAt === undefined ? [] : [`Denied unless somebody decides by ${shortTime(expiresAt)}.`];
 
 const Answer = z.object({
-  decision: z.enum(["approve", "edit", "reject"]),
+  decision: z.enum(["approve", "approve_same", "edit", "reject"]),
   edited_args: z.string().max(MAX_EDITABLE_CHARACTERS).optional(),
   message: z.string().max(MAX_MESSAGE_CHARACTERS).optional(),
 });
 
 /** Editing is offered only for arguments that fit into the form. */
-function decisionsOf(approval: Approval): DecisionType[] {
+function formDecisions(approval: Approval): PersonDecision["type"][] {
   const editable = argumentsJson(approval).length <= MAX_EDITABLE_CHARACTERS;
-  return approval.allowedDecisions.filter((decision) => decision !== "edit" || editable);
+  return offeredDecisions(approval).filter((decision) => decision !== "edit" || editable);
 }
 
-function formMessage(approval: Approval, place: FormPlace, decisions: readonly DecisionType[]): string {
+function formMessage(approval: Approval, place: FormPlace, decisions: readonly string[]): string {
   const { kind, summary, detail } = approval.preview;
   const tooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
@@ -124,6 +135,7 @@ function formMessage(approval: Approval, place: FormPlace, decisions: readonly D
     indented(cutMiddle(stripControl(detail), MAX_DETAIL_CHARACTERS)),
     "",
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
+    ...(decisions.includes("approve_same") ? [sameText(approval)] : []),
     ...deadlineText(approval),
     ...(tooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
   ].join("\n");
@@ -175,17 +187,8 @@ const HIDDEN = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 function sameArguments(edited: string, approval: Approval): boolean {
   try {
-    return canonical(JSON.parse(edited)) === canonical(approval.args);
+    return canonicalJson(JSON.parse(edited)) === canonicalJson(approval.args);
   } catch {
     return false;
   }
-}
-
-/** JSON with sorted keys. */
-export function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner !== null && typeof inner === "object" && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
 }

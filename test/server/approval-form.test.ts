@@ -1,11 +1,7 @@
+import { canonicalJson } from "../../src/core/canonical-json.ts";
 import { anything, assert, dictionary, jsonValue, property, string } from "fast-check";
 import { expect, test } from "vitest";
-import {
-  approvalForm,
-  canonical,
-  decisionOf,
-  MAX_EDITABLE_CHARACTERS,
-} from "../../src/server/approval-form.ts";
+import { approvalForm, decisionOf, MAX_EDITABLE_CHARACTERS } from "../../src/server/approval-form.ts";
 import { anApproval } from "./support.ts";
 
 const PLACE = { runId: "run_1", position: 1, total: 2 };
@@ -38,6 +34,22 @@ test("a form says who wants to do what, and has no default decision", () => {
       message: expect.objectContaining({ type: "string" }),
     },
   });
+});
+
+test("approving the same for the run is offered where approving is, and says what that covers", () => {
+  const same = { key: "k", text: "execute with exactly the command shown here" };
+  const { message, requestedSchema } = approvalForm(anApproval({ same }), PLACE);
+  expect(requestedSchema.properties["decision"]).toMatchObject({
+    enum: ["approve", "approve_same", "edit", "reject"],
+  });
+  expect(message).toContain("approve_same: also every further execute with exactly the command shown here");
+  expect(decisionOf(anApproval({ same }), { decision: "approve_same" })).toEqual({
+    ok: true,
+    decision: { type: "approve_same" },
+  });
+  const never = anApproval({ same, allowedDecisions: ["reject"] });
+  expect(decisionOf(never, { decision: "approve_same" })).toMatchObject({ ok: false });
+  expect(decisionOf(anApproval(), { decision: "approve_same" })).toMatchObject({ ok: false });
 });
 
 test("the real diff is in the message, and every line of it is a code block", () => {
@@ -132,7 +144,7 @@ test("the arguments offered for editing mean the same arguments, whatever they a
       const approval = anApproval({ args });
       const field = approvalForm(approval, PLACE).requestedSchema.properties["edited_args"];
       const offered = field !== undefined && "default" in field ? String(field.default) : "";
-      expect(canonical(JSON.parse(offered))).toBe(canonical(args));
+      expect(canonicalJson(JSON.parse(offered))).toBe(canonicalJson(args));
       expect(decisionOf(approval, { decision: "approve", edited_args: offered })).toMatchObject({ ok: true });
     }),
   );

@@ -120,6 +120,7 @@ export function aView({
       ...run,
     },
     approvals: [],
+    grants: [],
     subagents: [],
     filesChanged: [],
     activity: "started",

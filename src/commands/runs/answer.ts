@@ -1,5 +1,5 @@
 import type { FlagValues } from "../../config/load.ts";
-import type { Approval, Decision } from "../../runs/run.ts";
+import type { Approval, PersonDecision } from "../../runs/run.ts";
 import { stripControl } from "../../core/text.ts";
 import { alreadyDecided } from "../../server/approval-form.ts";
 import { pendingApprovals } from "../../server/run-report.ts";
@@ -22,11 +22,14 @@ export async function answerRun(
   const pending = pendingApprovals(view);
   const chosen = approvalId === undefined ? pending : pending.filter(({ id }) => id === approvalId);
   if (chosen.length === 0) return complain(nothingOpen(runId, approvalId, view.approvals));
-  const given = ["approve", "reject", "edit"].filter((name) => flags[name] !== undefined);
-  if (given.length > 1) return complain("Choose one of --approve, --reject and --edit.", 2);
+  const given = ["approve", "approve-same", "reject", "edit"].filter((name) => flags[name] !== undefined);
+  if (given.length > 1) return complain("Choose one of --approve, --approve-same, --reject and --edit.", 2);
   if (given.length === 1) return decideAll(local, chosen, flags);
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    return complain("There is no terminal to ask in: use --approve, --reject or --edit JSON.", 2);
+    return complain(
+      "There is no terminal to ask in: use --approve, --approve-same, --reject or --edit JSON.",
+      2,
+    );
   }
   const asker = terminalAsker(colorsFor(process.stdout, process.env), () => interrupt.abort());
   try {
@@ -63,9 +66,10 @@ async function decideAll(
 
 function decisionFrom(
   { tool }: Approval,
-  { approve, reject, edit, message }: FlagValues,
-): Decision | undefined {
+  { approve, "approve-same": same, reject, edit, message }: FlagValues,
+): PersonDecision | undefined {
   if (approve === true) return { type: "approve" };
+  if (same === true) return { type: "approve_same" };
   if (reject === true) return { type: "reject", ...(typeof message === "string" ? { message } : {}) };
   const args = parsed(typeof edit === "string" ? edit : "");
   return args === undefined ? undefined : { type: "edit", editedAction: { name: tool, args } };

@@ -34,6 +34,12 @@ export async function showRun({ runs }: LocalRuns, runId: string, flags: FlagVal
       ...deadlineText(approval),
     );
   }
+  for (const { text, grantedBy } of view.grants) {
+    lines.push(
+      "",
+      `${colors.green("✔")} Approved for this run (${grantedBy}): every further ${stripControl(text)}`,
+    );
+  }
   const decided = view.approvals.filter(({ status }) => status !== "pending").map(decidedLine);
   if (decided.length > 0) lines.push("", ...decided);
   process.stdout.write(`${lines.join("\n")}\n${runEnd(view, colors)}`);

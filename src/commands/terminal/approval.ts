@@ -6,7 +6,7 @@ export const ApprovalForm = z.object({
   message: z.string(),
   requestedSchema: z.object({
     properties: z.object({
-      decision: z.object({ enum: z.array(z.enum(["approve", "edit", "reject"])) }),
+      decision: z.object({ enum: z.array(z.enum(["approve", "approve_same", "edit", "reject"])) }),
       edited_args: z.object({ default: z.string() }).optional(),
     }),
   }),
@@ -14,7 +14,7 @@ export const ApprovalForm = z.object({
 export type ApprovalForm = z.output<typeof ApprovalForm>;
 
 export type ApprovalAnswer = {
-  decision: "approve" | "edit" | "reject";
+  decision: "approve" | "approve_same" | "edit" | "reject";
   edited_args?: string;
   message?: string;
 };
@@ -40,13 +40,16 @@ export async function askApproval(form: ApprovalForm, asker: Asker): Promise<App
   const hidden = lines.length - shown;
   asker.print(["", colors.yellow("? Approval"), ...lines.slice(0, shown)].join("\n"));
   if (hidden > 0) asker.print(colors.dim(`    … ${hidden} more lines`));
-  const choices = [...offered, ...(hidden > 0 ? ["view"] : [])];
+  // A letter of its own.
+  const named = offered.map((decision) => (decision === "approve_same" ? SAME : decision));
+  const choices = [...named, ...(hidden > 0 ? ["view"] : [])];
   const prompt = `${choices.map((choice) => keyed(choice, colors)).join("  ")} › `;
   for (;;) {
     const key = (await asker.question(prompt)).trim().toLowerCase();
     const choice = key === "" ? undefined : choices.find((name) => name.startsWith(key));
     if (choice === "view") asker.print(lines.join("\n"));
     if (choice === "approve") return { decision: "approve" };
+    if (choice === SAME) return { decision: "approve_same" };
     if (choice === "reject") {
       const message = await asker.question("Why, or what instead (may stay empty) › ");
       return { decision: "reject", ...(message.trim() === "" ? {} : { message }) };
@@ -58,6 +61,8 @@ export async function askApproval(form: ApprovalForm, asker: Asker): Promise<App
     }
   }
 }
+
+const SAME = "same for the whole run";
 
 /** The first lines of a form: who wants to do what. */
 export function approvalTitle(form: ApprovalForm): string {

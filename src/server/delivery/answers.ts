@@ -1,4 +1,4 @@
-import type { Approval, Decision, RunView } from "../../runs/run.ts";
+import type { Approval, PersonDecision, RunView } from "../../runs/run.ts";
 import { decisionOf } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
 import type { DeliverySession } from "./session.ts";
@@ -44,7 +44,12 @@ export async function takeAnswer(
     : { kind: "again", problem: answer.problem };
 }
 
-async function decide(session: Decider, approval: Approval, decision: Decision, by: string): Promise<Taken> {
+async function decide(
+  session: Decider,
+  approval: Approval,
+  decision: PersonDecision,
+  by: string,
+): Promise<Taken> {
   const { runs, principal, runId, logger } = session;
   const outcome = await runs.decide(principal, runId, approval.id, decision, by);
   if (outcome.ok) {

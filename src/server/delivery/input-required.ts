@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { inputResponse, type ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import type { Approval } from "../../runs/run.ts";
-import { approvalForm, canonical } from "../approval-form.ts";
+import { approvalForm } from "../approval-form.ts";
+import { canonicalJson } from "../../core/canonical-json.ts";
 import type { Outcome } from "../outcome.ts";
 import type { ApprovalState } from "../state-codec.ts";
 import { askable, takeAnswer } from "./answers.ts";
@@ -81,7 +82,7 @@ async function ask(session: DeliverySession, approvals: Approval[], question: Qu
 /** Ties an answer to the tool and arguments that were shown. */
 function digestOf({ tool, args }: Approval): string {
   return createHash("sha256")
-    .update(canonical([tool, args]))
+    .update(canonicalJson([tool, args]))
     .digest("base64url")
     .slice(0, 22);
 }

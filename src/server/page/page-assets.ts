@@ -67,7 +67,7 @@ input { font: inherit; }
 .buttons { display: flex; flex-wrap: wrap; gap: 10px; margin: 0; }
 button { font: inherit; font-weight: 600; padding: 7px 18px; border-radius: 6px; cursor: pointer;
   border: 1px solid currentColor; background: var(--card); color: var(--accent); }
-button.approve { color: var(--good); } button.reject { color: var(--bad); }
+button.approve, button.approve_same { color: var(--good); } button.reject { color: var(--bad); }
 button:hover { background: var(--back); }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 .notice { max-width: 620px; padding-top: 12vh; }

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import type { Approval, Decision } from "../../runs/run.ts";
-import { canonical } from "../approval-form.ts";
+import type { Approval, PersonDecision } from "../../runs/run.ts";
+import { canonicalJson } from "../../core/canonical-json.ts";
 
 /** What a person sent, read as a decision, or why it cannot be. */
-export type PageDecision = { ok: true; decision: Decision } | { ok: false; problem: string };
+export type PageDecision = { ok: true; decision: PersonDecision } | { ok: false; problem: string };
 
 /** The arguments of a call as a person edits them. */
 export interface EditableArguments {
@@ -28,9 +28,12 @@ export function editableArguments({ args }: Pick<Approval, "args">): EditableArg
 export function pageDecision(approval: Approval, form: URLSearchParams): PageDecision {
   const decision = form.get("decision");
   const edited = editedArguments(approval, form);
-  if (decision === "approve") {
-    if (edited === "none" || (typeof edited === "object" && canonical(edited) === canonical(approval.args))) {
-      return { ok: true, decision: { type: "approve" } };
+  if (decision === "approve" || decision === "approve_same") {
+    if (
+      edited === "none" ||
+      (typeof edited === "object" && canonicalJson(edited) === canonicalJson(approval.args))
+    ) {
+      return { ok: true, decision: { type: decision } };
     }
     return {
       ok: false,

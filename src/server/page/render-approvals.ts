@@ -1,5 +1,5 @@
 import { oneLine } from "../../core/text.ts";
-import type { Approval, RunView } from "../../runs/run.ts";
+import { offeredDecisions, type Approval, type PersonDecision, type RunView } from "../../runs/run.ts";
 import { agentLabel, deadlineText } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { html, type Html } from "./html.ts";
@@ -84,8 +84,8 @@ function howToDecide(runId: string): Html {
 }
 
 function decisionForm(approval: Approval, session: PageSession, complaint: Complaint | undefined): Html {
-  const { allowedDecisions } = approval;
-  const may = (decision: Approval["allowedDecisions"][number]) => allowedDecisions.includes(decision);
+  const offered = offeredDecisions(approval);
+  const may = (decision: PersonDecision["type"]) => offered.includes(decision);
   return html`<form method="post" action="${runPath(approval.runId)}/decide" autocomplete="off">
     <input type="hidden" name="csrf" value="${session.csrf}" />
     <input type="hidden" name="approval" value="${approval.id}" />
@@ -94,10 +94,15 @@ function decisionForm(approval: Approval, session: PageSession, complaint: Compl
     ${may("edit") ? editor(approval, complaint) : undefined} ${may("reject") ? reason(complaint) : undefined}
     <p class="buttons">
       ${may("approve") ? button("approve", "Approve") : undefined}
+      ${may("approve_same") ? button("approve_same", "Approve the same for this run") : undefined}
       ${may("reject") ? button("reject", "Reject") : undefined}
     </p>
+    ${may("approve_same") ? sameHint(approval) : undefined}
   </form>`;
 }
+
+const sameHint = ({ same }: Approval): Html =>
+  html`<p class="none">The same: every further ${same?.text}, until the run ends.</p>`;
 
 /** The return key in a field presses a form's first button: this one, which does nothing. */
 const NO_DEFAULT = html`<button disabled hidden></button>`;

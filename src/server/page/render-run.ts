@@ -24,7 +24,7 @@ const STATUS: Record<RunView["run"]["status"], string> = {
 export function renderRun(view: RunView, events: readonly RunEvent[], viewer: Viewer): Html {
   return html`${summary(view)} ${outcome(view)}
     <div class="columns">
-      <div>${todos(view)} ${agents(view)}</div>
+      <div>${grants(view)} ${todos(view)} ${agents(view)}</div>
       <div>${files(view, viewer)} ${journal(events)}</div>
     </div>`;
 }
@@ -72,6 +72,24 @@ function outcome({ run }: RunView): Html | undefined {
     <h2>Answer</h2>
     <pre class="answer">${cutMiddle(run.answer, MAX.answer)}</pre>
   </section>`;
+}
+
+/** What a person approved for the whole run; nothing to show where there is none. */
+function grants({ grants: all }: RunView): Html | undefined {
+  if (all.length === 0) return undefined;
+  const items = all
+    .slice(0, MAX.todos)
+    .map(
+      ({ text, grantedBy, grantedAt }) =>
+        html`<li>${oneLine(text, MAX.line)} <small>${grantedBy}, ${renderTime(grantedAt)}</small></li>`,
+    );
+  return section(
+    "Approved for this run",
+    all.length,
+    html`<ul>
+      ${items}
+    </ul>`,
+  );
 }
 
 function todos({ run }: RunView): Html {

@@ -7,7 +7,7 @@ import { agentLabel } from "../approval-form.ts";
  * The JSON a client reads of a run: the names of the tools' reports, but all approvals and nothing cut
  * short. Times are ISO 8601, absent facts are left out.
  */
-export function runDocument({ run, approvals, subagents, filesChanged, activity }: RunView): object {
+export function runDocument({ run, approvals, grants, subagents, filesChanged, activity }: RunView): object {
   return {
     run_id: run.id,
     thread_id: run.threadId,
@@ -27,6 +27,13 @@ export function runDocument({ run, approvals, subagents, filesChanged, activity 
     todos: run.todos,
     agents: subagents.map(agentDocument),
     approvals: approvals.map(approvalDocument),
+    approved_for_run: grants.map(({ tool, text, approvalId, grantedBy, grantedAt }) => ({
+      tool,
+      calls: text,
+      approval_id: approvalId,
+      granted_by: grantedBy,
+      granted_at: isoTime(grantedAt),
+    })),
     files_changed: filesChanged,
     usage: {
       input_tokens: run.usage.inputTokens,

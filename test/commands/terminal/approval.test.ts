@@ -5,7 +5,7 @@ import { colorsFor } from "../../../src/commands/colors.ts";
 
 function form(
   args: unknown,
-  decisions: ("approve" | "edit" | "reject")[] = ["approve", "edit", "reject"],
+  decisions: ("approve" | "approve_same" | "edit" | "reject")[] = ["approve", "edit", "reject"],
 ): ApprovalForm {
   const diff = Array.from({ length: 30 }, (_, line) => `    +line ${line}`).join("\n");
   return {
@@ -41,6 +41,13 @@ const write = { file_path: "/workspace/a.md", content: "first\n" };
 describe("askApproval", () => {
   it.each(["a", "approve", "A"])("takes %j for approval", async (answer) => {
     expect(await askApproval(form(write), person([answer]))).toEqual({ decision: "approve" });
+  });
+
+  it("takes s for approving the same for the whole run", async () => {
+    const decisions = ["approve", "approve_same", "edit", "reject"] as const;
+    const asked = person(["s"]);
+    expect(await askApproval(form(write, [...decisions]), asked)).toEqual({ decision: "approve_same" });
+    expect(asked.prompts[0]).toContain("ame for the whole run");
   });
 
   it("asks again until it understands", async () => {

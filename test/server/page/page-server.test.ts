@@ -164,6 +164,19 @@ describe("decisions", () => {
     expect(notes).toEqual(["a"]);
   });
 
+  test("approve the same for this run covers what the page says, and the page lists it", async () => {
+    const { service, runId, notes } = await waitingRun("a", "b", "a");
+    const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
+    const { body } = await visitor.get(visitor.path);
+    expect(body).toContain("Approve the same for this run");
+    expect(body).toContain("every further note with exactly the arguments shown here");
+    const asked = (await service.view(ME, runId))?.approvals.find(({ args }) => args["text"] === "a");
+    const fields = { ...(await visitor.form()), approval: asked?.id ?? "", decision: "approve_same" };
+    expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
+    await expect.poll(() => notes).toEqual(["a", "a"]);
+    expect((await visitor.get(visitor.path)).body).toContain("Approved for this run");
+  });
+
   test("reject passes the message on", async () => {
     const { service, runId, notes } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));

@@ -1,0 +1,30 @@
+import { createHash } from "node:crypto";
+import { canonicalJson } from "../core/canonical-json.ts";
+import { oneLine, stripControl } from "../core/text.ts";
+import type { CallPreview } from "../tools/tool.ts";
+import type { AgentTool } from "./agent-tool.ts";
+import type { SameCalls } from "./events.ts";
+
+/**
+ * Which later calls count as the same as this one, when a person approves "the same" for the run: changes of
+ * the same file by the same tool, and otherwise only a call with the same arguments that would have the same
+ * effect, which for a command includes whether a sandbox confines it.
+ */
+export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: CallPreview): SameCalls {
+  const name = oneLine(stripControl(tool.name), 64);
+  const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
+  if (path !== undefined) {
+    return {
+      key: keyOf([tool.name, "path", path]),
+      text: `${name} of ${oneLine(stripControl(path), 500)}, whatever it changes there`,
+    };
+  }
+  const subject = tool.kind === "execute" && preview.kind === "command" ? "command" : "arguments";
+  return {
+    key: keyOf([tool.name, "arguments", args, preview.summary]),
+    text: `${name} with exactly the ${subject} shown here`,
+  };
+}
+
+const keyOf = (facts: unknown): string =>
+  createHash("sha256").update(canonicalJson(facts)).digest("base64url");
