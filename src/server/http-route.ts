@@ -1,6 +1,11 @@
 import type { ServerResponse } from "node:http";
 import { toWebRequest } from "@modelcontextprotocol/node";
-import { isInitializeRequest, isJsonContentType, isLegacyRequest } from "@modelcontextprotocol/server";
+import {
+  isInitializeRequest,
+  isJsonContentType,
+  isJSONRPCRequest,
+  isLegacyRequest,
+} from "@modelcontextprotocol/server";
 import { scopeChallenge } from "./auth-challenge.ts";
 import { principalOf, type Authenticator } from "./auth.ts";
 import { clientNetwork, type AddressOf } from "./client-address.ts";
@@ -9,6 +14,7 @@ import type { Counter } from "./http-metrics.ts";
 import type { AuthenticatedRequest, ModernHandlers } from "./http-modern.ts";
 import { METRICS_PATH, type Operations } from "./http-operations.ts";
 import type { RateLimit } from "./http-rate-limit.ts";
+import type { OpenResponses } from "./http-streams.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** Path of the MCP endpoint. */
@@ -28,6 +34,8 @@ export interface Route {
   refusalLimit: RateLimit;
   refusals: Counter;
   addressOf: AddressOf;
+  /** Absent as `authenticator` is. */
+  open: OpenResponses | undefined;
 }
 
 export type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
@@ -88,7 +96,7 @@ function sendDocument(request: AuthenticatedRequest, response: ServerResponse, d
 }
 
 async function serveMcp(
-  { modern, sessions, refusals }: Route,
+  { modern, sessions, refusals, open }: Route,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<void> {
@@ -110,6 +118,7 @@ async function serveMcp(
       return sendResponse(response, challenge);
     }
   }
+  open?.add(request, response, request.method === "GET" || isListening(body));
   if (!(await isLegacyRequest(await toWebRequest(request, body), body))) {
     return modern.serve(request, response, body);
   }
@@ -123,3 +132,6 @@ async function serveMcp(
     "Bad request: send initialize first, then Mcp-Session-Id with every request",
   );
 }
+
+const isListening = (body: unknown): boolean =>
+  isJSONRPCRequest(body) && body.method === "subscriptions/listen";

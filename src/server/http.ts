@@ -14,6 +14,7 @@ import { ModernHandlers } from "./http-modern.ts";
 import { Operations } from "./http-operations.ts";
 import { RateLimit } from "./http-rate-limit.ts";
 import { createRoute, MCP_PATH } from "./http-route.ts";
+import { OpenResponses } from "./http-streams.ts";
 import type { ResourceChanges } from "./resources/bus.ts";
 import { Sessions } from "./sessions.ts";
 
@@ -48,17 +49,23 @@ export interface HttpOptions {
   maxSessionsPerPrincipal?: number;
   /** Milliseconds after which an unused session ends. Default 30 minutes. */
   sessionIdleMs?: number;
+  /** Milliseconds after which the tokens of open streams are looked at again. Default 30 seconds. */
+  recheckMs?: number;
 }
 
 export interface HttpServer {
   /** Address of the endpoint. */
   url: string;
+  /** Ends what is open with tokens that are no longer good; call it when tokens were taken away. */
+  recheck(): Promise<void>;
   /** Ends sessions and streams, then stops listening. */
   close(): Promise<void>;
 }
 
 const KEEP_ALIVE_MS = 10_000;
 const EXPIRY_INTERVAL_MS = 60_000;
+const RECHECK_MS = 30_000;
+const TOKEN_EXPIRY_INTERVAL_MS = 1000;
 const CLOSE_GRACE_MS = 300;
 
 /**
@@ -88,17 +95,22 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     endpoint.events.close();
     throw error;
   });
-  const expiry = setInterval(() => {
-    endpoint.sessions.expire().catch((error: unknown) => logger.warn("http.expiry_failed", { error }));
-  }, EXPIRY_INTERVAL_MS).unref();
+  const { sessions, open } = endpoint;
+  const recheck = async (): Promise<void> => open?.recheck();
+  const timers = startTimers(logger, [
+    [EXPIRY_INTERVAL_MS, async () => sessions.expire()],
+    [TOKEN_EXPIRY_INTERVAL_MS, () => open?.expire()],
+    [options.recheckMs ?? RECHECK_MS, recheck],
+  ]);
 
   return {
     url: `http://${inUrl(options.host)}:${port}${MCP_PATH}`,
+    recheck,
     close: async () => {
-      clearInterval(expiry);
+      timers.stop();
       endpoint.operations.closing();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await Promise.all([endpoint.modern.close(), endpoint.sessions.close()]);
+      await Promise.all([endpoint.modern.close(), sessions.close()]);
       // What was answered just now may still be on its way out; then its connection is idle.
       const idle = setInterval(() => server.closeIdleConnections(), 10);
       const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
@@ -108,6 +120,18 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       endpoint.events.close();
     },
   };
+}
+
+type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
+
+/** What a server does from time to time; none of it keeps the process alive. */
+function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void } {
+  const timers = chores.map(([everyMs, work]) =>
+    setInterval(() => {
+      Promise.resolve(work()).catch((error: unknown) => logger.warn("http.chore_failed", { error }));
+    }, everyMs).unref(),
+  );
+  return { stop: () => timers.forEach((timer) => clearInterval(timer)) };
 }
 
 /** All that stands behind the socket. */
@@ -130,7 +154,9 @@ function createEndpoint(options: HttpOptions) {
   const refusals = refusalCounter();
   const counts = { requests, refusals, sessions: () => sessions.size };
   const operations = new Operations({ statistics, clock, logger, ...counts });
+  const open = authenticator && new OpenResponses({ authenticator, clock, logger });
   const route = createRoute({
+    open,
     modern,
     sessions,
     authenticator,
@@ -141,7 +167,7 @@ function createEndpoint(options: HttpOptions) {
     refusals,
     addressOf: clientAddress(options.trustedProxies ?? []),
   });
-  return { modern, events, sessions, operations, requests, route };
+  return { modern, events, sessions, operations, requests, open, route };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

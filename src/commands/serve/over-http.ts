@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { OAuthConfig } from "../../config/http-schema.ts";
+import type { LoadedConfig } from "../../config/load.ts";
 import type { Config } from "../../config/schema.ts";
 import { systemClock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
@@ -9,24 +10,32 @@ import { createAuthenticator, type TokenVerifier } from "../../server/auth.ts";
 import { createServerFactory } from "../../server/create-server.ts";
 import { serveHttp, type HttpOptions } from "../../server/http.ts";
 import type { ServerParts } from "../server-deps.ts";
+import { CurrentTokens } from "./current-tokens.ts";
 import { atMost, untilSignal } from "./process.ts";
 
 /** After this the process ends, whatever is still closing. */
 const CLOSE_MS = 850;
 
+export interface ServeOptions {
+  env: Environment;
+  /** Reads the configuration again. */
+  load: () => LoadedConfig;
+  listening: (url: string) => void;
+}
+
 /** Listens until a signal comes; then parks what runs and releases everything. */
 export async function serveOverHttp(
   { http, dataDir }: Config,
   parts: ServerParts,
-  env: Environment,
-  listening: (url: string) => void,
+  { env, load, listening }: ServeOptions,
 ): Promise<void> {
   const { deps } = parts;
   const { changes, logger } = deps;
   const signal = untilSignal();
+  const tokens = new CurrentTokens(http.tokens);
   const server = await serveHttp({
     ...http,
-    ...(await authenticationOf(http, env, logger)),
+    ...(await authenticationOf(http, env, logger, tokens)),
     factory: createServerFactory(deps),
     changes,
     logger,
@@ -35,9 +44,11 @@ export async function serveOverHttp(
   });
   process.stderr.write(`Serving MCP at ${server.url}\n`);
   listening(server.url);
+  const following = tokens.follow({ load, logger, changed: () => server.recheck() });
   // A run that an earlier process left is taken up again, whether or not a client comes.
   deps.runs().catch((error: unknown) => logger.error("runs.not_opened", { error }));
   logger.info("server.closing", { reason: await signal });
+  following.stop();
   await atMost(
     CLOSE_MS,
     server.close().then(() => parts.close()),
@@ -52,8 +63,9 @@ export async function authenticationOf(
   { tokens, oauth, allowedHosts }: Config["http"],
   env: Environment,
   logger: Logger,
+  current: CurrentTokens = new CurrentTokens(tokens),
 ): Promise<Authentication> {
-  const known = tokens.length === 0 ? [] : [tokenVerifier(tokens)];
+  const known = tokens.length === 0 ? [] : [tokenVerifier(() => current.tokens)];
   if (oauth === undefined) {
     return {
       allowedHosts,

@@ -8,7 +8,8 @@ import { reserveStdout, surviveRejections } from "./process.ts";
 
 /** Serves until the client leaves or the process is told to end. Then exits: nothing may linger. */
 export async function runServe({ flags, host }: CommandArguments): Promise<ExitCode> {
-  const loaded = loadConfig({ flags, ...host });
+  const load = () => loadConfig({ flags, ...host });
+  const loaded = load();
   if (!loaded.ok) {
     process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
     return 2;
@@ -22,7 +23,8 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
   const facts = { version, pid: process.pid, workspace: config.workspace ?? null };
   if (flags["http"] === true) {
     const { serveOverHttp } = await import("./over-http.ts");
-    await serveOverHttp(config, parts, host.env, (url) => logger.info("server.started", { ...facts, url }));
+    const listening = (url: string): void => logger.info("server.started", { ...facts, url });
+    await serveOverHttp(config, parts, { env: host.env, load, listening });
   } else {
     const { closed } = serveStdioServer(parts.deps, { stdout: reserveStdout(), close: () => parts.close() });
     logger.info("server.started", facts);

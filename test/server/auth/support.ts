@@ -23,7 +23,7 @@ export const entry = (
 ): TokenConfig => ({ sha256: sha256(token), principal, scopes });
 
 export const withTokens = (...tokens: TokenConfig[]) =>
-  createAuthenticator({ verifiers: [tokenVerifier(tokens)] });
+  createAuthenticator({ verifiers: [tokenVerifier(() => tokens)] });
 
 export interface Guarded extends HttpServer {
   connect(token: string, kind: ClientKind, person?: Person): Promise<TestClient>;
