@@ -45,7 +45,9 @@ class FanOutModel extends BaseChatModel {
 
 async function measure(count, isStored) {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-fan-out-"));
-  const database = isStored ? openDatabase(join(folder, "checkpoints.db")) : undefined;
+  const database = isStored
+    ? openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" })
+    : undefined;
   const agent = createDeepAgent({
     model: new FanOutModel(count),
     limits: { parallelSubagents: count, parallelTools: count },

@@ -16,6 +16,7 @@ import type { z } from "zod";
 import type { AgentParts } from "./agent-parts.ts";
 import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
 import { readingInbox } from "./inbox.ts";
+import { type GraphNode, type NodeFunction, runDirectly } from "./direct-tasks.ts";
 import { type AfterReply, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
 import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
 import { agentRuntime } from "./step.ts";
@@ -57,59 +58,57 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
       hook === "afterAgent" && target === "end" ? END : jumpFrom(target, messages, after),
     );
 
-  // LangGraph tracks node names in the type of the builder, which a graph of optional nodes cannot state.
-  const graph = new StateGraph(
-    Annotation.Root(options.channels),
-    options.contextSchema,
-  ) as unknown as GraphBuilder;
-  graph.addNode(MODEL, readingInbox(createModelNode(parts, after)), {
-    ends: [...new Set([after.hooks ?? TOOLS, TOOLS, loopStart, end])],
-  });
-  graph.addNode(TOOLS, createToolNode(parts));
-  graph.addEdge(TOOLS, loopStart);
-  const ends = [MODEL, BEFORE_MODEL, TOOLS, end].filter(
-    (node) => node !== BEFORE_MODEL || has("beforeModel"),
-  );
-  if (has("beforeAgent"))
-    graph.addNode(
-      BEFORE_AGENT,
-      hookNode("beforeAgent", () => loopStart),
-      { ends },
-    );
-  if (has("beforeModel"))
-    graph.addNode(
-      BEFORE_MODEL,
-      hookNode("beforeModel", () => MODEL),
-      { ends },
-    );
+  const nodes: GraphNodes = {
+    [MODEL]: {
+      work: readingInbox(createModelNode(parts, after)),
+      ends: [...new Set([after.hooks ?? TOOLS, TOOLS, loopStart, end])],
+    },
+    [TOOLS]: { work: createToolNode(parts), edge: loopStart },
+  };
+  const ends = [MODEL, ...(has("beforeModel") ? [BEFORE_MODEL] : []), TOOLS, end];
+  if (has("beforeAgent")) nodes[BEFORE_AGENT] = { work: hookNode("beforeAgent", () => loopStart), ends };
+  if (has("beforeModel")) nodes[BEFORE_MODEL] = { work: hookNode("beforeModel", () => MODEL), ends };
   if (has("afterModel")) {
-    graph.addNode(
-      AFTER_MODEL,
-      hookNode("afterModel", ({ messages }) => nextTasks(messages, after)),
-      { ends },
-    );
+    nodes[AFTER_MODEL] = { work: hookNode("afterModel", ({ messages }) => nextTasks(messages, after)), ends };
   }
-  if (has("afterAgent"))
-    graph.addNode(
-      AFTER_AGENT,
-      hookNode("afterAgent", () => END),
-      { ends: [END] },
-    );
-  graph.addEdge(START, has("beforeAgent") ? BEFORE_AGENT : loopStart);
-  const { checkpointer, store } = options;
-  return graph.compile({
+  if (has("afterAgent")) nodes[AFTER_AGENT] = { work: hookNode("afterAgent", () => END), ends: [END] };
+  return compile(nodes, has("beforeAgent") ? BEFORE_AGENT : loopStart, parts, options);
+}
+
+type GraphNodes = Record<string, { work: NodeFunction; ends?: string[]; edge?: string }>;
+
+function compile(
+  nodes: GraphNodes,
+  start: string,
+  parts: AgentParts,
+  { channels, contextSchema, checkpointer, store }: CompileOptions,
+): CompiledAgentGraph {
+  // LangGraph tracks node names in the type of the builder, which a graph of optional nodes cannot state.
+  const graph = new StateGraph(Annotation.Root(channels), contextSchema) as unknown as GraphBuilder;
+  for (const [name, { work, ends }] of Object.entries(nodes)) {
+    graph.addNode(name, work, ends ? { ends } : undefined);
+  }
+  for (const [name, { edge }] of Object.entries(nodes)) if (edge) graph.addEdge(name, edge);
+  graph.addEdge(START, start);
+  const compiled = graph.compile({
     name: parts.name,
     ...(checkpointer === undefined ? {} : { checkpointer }),
     ...(store ? { store } : {}),
   });
+  const names = new Set(Object.keys(channels));
+  const byName: Record<string, GraphNode | undefined> = compiled.nodes;
+  for (const [name, { work, edge }] of Object.entries(nodes)) {
+    const node = byName[name];
+    if (node) runDirectly(node, work, { name, channels: names, ...(edge ? { edge } : {}) });
+  }
+  return compiled;
 }
 
 /** The compiled graph of an agent. */
 export type CompiledAgentGraph = ReturnType<GraphBuilder["compile"]>;
 
-type GraphNodeFunction = (input: never, config: RunnableConfig) => unknown;
 type GraphBuilder = Omit<StateGraph<AgentState>, "addNode" | "addEdge" | "compile"> & {
-  addNode(name: string, node: GraphNodeFunction, options?: { ends?: string[] }): void;
+  addNode(name: string, node: NodeFunction, options?: { ends?: string[] }): void;
   addEdge(from: string, to: string): void;
   compile: StateGraph<AgentState>["compile"];
 };

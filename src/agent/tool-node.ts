@@ -24,7 +24,6 @@ import {
   backendRuntime,
   effectLog,
   emit,
-  expectFanOut,
   meterOf,
   readState,
   restoreStepFiles,
@@ -120,7 +119,6 @@ async function callScope(
 ): Promise<CallScope> {
   const files = threadFiles(config, callId);
   const signal = config.signal ?? new AbortController().signal;
-  expectFanOut(signal);
   const { subagents } = parts;
   const spawn = subagents && {
     spawn: (task: { subagentType: string; description: string }) =>

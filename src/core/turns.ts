@@ -1,20 +1,30 @@
-/**
- * Work that waits for its turn. There is one event loop in a process, and so one queue for it.
- */
-const waiting: Array<() => void> = [];
+/** How long work that waited for its turn may go on before the event loop sees to everything else. */
+const TURN_MS = 4;
+
+/** When the current turn is over; none while nobody had one yet. There is one event loop in a process. */
+let over: number | undefined;
 
 /**
- * Resolves when it is the caller's turn, one caller per turn of the event loop: between two steps of many
- * agents, whatever came from outside is answered. Steps that become ready all at once would otherwise
- * run in one go.
+ * Resolves when it is the caller's turn, a few milliseconds of work for each turn of the event loop: between
+ * the steps of many agents, whatever came from outside is answered. Steps that become ready all at once
+ * would otherwise run in one go.
  */
 export function ownTurn(): Promise<void> {
   return new Promise((resolve) => {
-    if (waiting.push(resolve) === 1) setImmediate(next);
+    setImmediate(take, resolve);
   });
 }
 
-function next(): void {
-  waiting.shift()?.();
-  if (waiting.length > 0) setImmediate(next);
+/** What an immediate's caller does with its turn is done when the next immediate runs. */
+function take(resolve: () => void): void {
+  const now = performance.now();
+  if (over === undefined) {
+    over = now + TURN_MS;
+    // The first of the next turn: all that wait were put behind it.
+    setImmediate(() => (over = undefined));
+  } else if (now >= over) {
+    setImmediate(take, resolve);
+    return;
+  }
+  resolve();
 }

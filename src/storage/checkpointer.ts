@@ -11,15 +11,10 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
-import type {
-  CheckpointRow,
-  CheckpointStatements,
-  PutWrite,
-  WriteFields,
-  WriteRow,
-} from "./checkpoint-sql.ts";
+import type { CheckpointRow, CheckpointStatements, WriteFields, WriteRow } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
 import { syncNow } from "./durability.ts";
+import { GroupCommit } from "./group-commit.ts";
 import { migrate } from "./migrations.ts";
 import { type ThreadStep, ThreadSteps } from "./thread-steps.ts";
 
@@ -40,12 +35,12 @@ const VALUES_PER_TURN = 64;
  */
 export class SqliteCheckpointer extends SqliteSaver {
   /** Results that are being stored or could not be, by checkpoint and task. */
-  private readonly underWay = new Map<string, Map<string, Promise<void>>>();
+  private readonly underWay = new Map<string, Map<string, Result>>();
+  private readonly commits: GroupCommit;
   private isSynced = true;
   private readonly sql: CheckpointStatements;
   private readonly threadSteps: ThreadSteps;
   private readonly readOne: Transaction<ReadCheckpoint>;
-  private readonly putAll: Transaction<(put: PutWrite, writes: readonly WriteFields[]) => void>;
   private readonly deleteAll: Transaction<(threadId: string) => void>;
   private readonly deleteNested: Transaction<(threadId: string) => void>;
 
@@ -61,9 +56,7 @@ export class SqliteCheckpointer extends SqliteSaver {
           : sql.checkpoint.get(threadId, namespace, checkpointId);
       return row && { row, writes: sql.writes.all(threadId, namespace, row.checkpoint_id) };
     });
-    this.putAll = database.transaction((put, writes) => {
-      for (const write of writes) put.run(...write);
-    });
+    this.commits = new GroupCommit(database);
     this.deleteAll = database.transaction((threadId) => {
       sql.deleteCheckpoints.run(threadId);
       sql.deleteWrites.run(threadId);
@@ -78,6 +71,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { threadId, namespace, checkpointId } = addressOf(config);
     if (threadId === undefined) return undefined;
+    this.commits.flush();
     const found = this.readOne(threadId, namespace, checkpointId);
     if (found === undefined) return undefined;
     const { row, writes } = found;
@@ -109,14 +103,17 @@ export class SqliteCheckpointer extends SqliteSaver {
       this.serde.dumpsTyped(copyCheckpoint(checkpoint)),
       this.serde.dumpsTyped(metadata),
     ]);
+    if (type !== metadataType) throw new Error("A checkpoint and its metadata must have the same encoding.");
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
     const before = keyOf(threadId, namespace, parent);
-    const results = [...(this.underWay.get(before)?.values() ?? [])];
-    await Promise.all(results);
+    const results = this.underWay.get(before);
+    if (results) await Promise.all([...results.values()].map(({ encoded }) => encoded));
+    await this.commits.run(() => {
+      for (const { failure } of results?.values() ?? []) if (failure !== undefined) throw failure;
+      this.sql.putCheckpoint.run(threadId, namespace, checkpoint.id, parent ?? null, type, state, facts);
+    }, state.length);
     this.underWay.delete(before);
-    if (type !== metadataType) throw new Error("A checkpoint and its metadata must have the same encoding.");
     this.isSynced = false;
-    this.sql.putCheckpoint.run(threadId, namespace, checkpoint.id, parent ?? null, type, state, facts);
     return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
   }
 
@@ -124,30 +121,37 @@ export class SqliteCheckpointer extends SqliteSaver {
     const { threadId, namespace, checkpointId } = addressOf(config);
     if (threadId === undefined) throw missing("thread_id");
     if (checkpointId === undefined) throw missing("checkpoint_id");
-    const storing = this.storeWrites([threadId, namespace, checkpointId, taskId], writes);
+    const result: Result = { encoded: this.encode([threadId, namespace, checkpointId, taskId], writes) };
     const key = keyOf(threadId, namespace, checkpointId);
-    const tasks = this.underWay.get(key) ?? new Map<string, Promise<void>>();
-    this.underWay.set(key, tasks.set(taskId, storing));
-    await storing;
-    // What failed stays, until it is tried again: no checkpoint may follow that lacks it.
-    if (tasks.get(taskId) === storing) tasks.delete(taskId);
-    if (tasks.size === 0) this.underWay.delete(key);
-  }
-
-  private async storeWrites(address: WriteAddress, writes: PendingWrite[]): Promise<void> {
+    const tasks = this.underWay.get(key) ?? new Map<string, Result>();
+    this.underWay.set(key, tasks.set(taskId, result));
     // A task's own results are written once; errors, interrupts and answers replace the earlier ones.
     const replaces = writes.every(([channel]) => channel in WRITES_IDX_MAP);
     const put = replaces ? this.sql.replaceWrite : this.sql.addWrite;
-    const rows = await Promise.all(
-      writes.map(async ([channel, value], index) => {
-        const [type, data] = await this.serde.dumpsTyped(value);
-        return { position: WRITES_IDX_MAP[channel] ?? index, channel, type, data };
-      }),
-    );
+    try {
+      const rows = await result.encoded;
+      await this.commits.run(
+        () => {
+          for (const row of rows) put.run(...row);
+        },
+        rows.reduce((sum, row) => sum + row[VALUE].length, 0),
+      );
+    } catch (thrown) {
+      // It stays, until it is tried again: no checkpoint may follow that lacks it.
+      result.failure = thrown;
+      throw thrown;
+    }
     this.isSynced = false;
-    this.putAll.immediate(
-      put,
-      rows.map(({ position, channel, type, data }) => [...address, position, channel, type, data]),
+    if (tasks.get(taskId) === result) tasks.delete(taskId);
+    if (tasks.size === 0) this.underWay.delete(key);
+  }
+
+  private encode(address: WriteAddress, writes: readonly PendingWrite[]): Promise<WriteFields[]> {
+    return Promise.all(
+      writes.map(async ([channel, value], index): Promise<WriteFields> => {
+        const [type, data] = await this.serde.dumpsTyped(value);
+        return [...address, WRITES_IDX_MAP[channel] ?? index, channel, type, data];
+      }),
     );
   }
 
@@ -156,6 +160,7 @@ export class SqliteCheckpointer extends SqliteSaver {
    * be called before anything is told that relies on it.
    */
   sync(): void {
+    this.commits.flush();
     if (this.isSynced) return;
     syncNow(this.db);
     this.isSynced = true;
@@ -163,6 +168,7 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   /** Deletes the checkpoints of graphs inside the thread's graph, but for those of a step at work. */
   async deleteSubgraphs(threadId: string): Promise<void> {
+    this.commits.flush();
     this.deleteNested.immediate(threadId);
   }
 
@@ -188,6 +194,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   override async deleteThread(threadId: string): Promise<void> {
+    this.commits.flush();
     this.deleteAll.immediate(threadId);
   }
 
@@ -204,6 +211,7 @@ export class SqliteCheckpointer extends SqliteSaver {
       channels.map((channel): [string, DeltaChannelHistory] => [channel, { writes: [] }]),
     );
     if (threadId !== undefined) {
+      this.commits.flush();
       const rows = this.sql.deltaHistory.all({
         thread: threadId,
         namespace,
@@ -219,6 +227,11 @@ export class SqliteCheckpointer extends SqliteSaver {
       for (const write of await this.revive(writes)) histories.get(write[1])?.writes.push(write);
     }
     return Object.fromEntries(histories);
+  }
+
+  override async *list(...args: Parameters<SqliteSaver["list"]>): ReturnType<SqliteSaver["list"]> {
+    this.commits.flush();
+    yield* super.list(...args);
   }
 
   /** The tables are made by `createCheckpointer`. */
@@ -241,6 +254,16 @@ type ReadCheckpoint = (
   namespace: string,
   checkpointId: string | undefined,
 ) => { row: CheckpointRow; writes: WriteRow[] } | undefined;
+
+/** Writes of one task on their way into the database. */
+interface Result {
+  encoded: Promise<WriteFields[]>;
+  /** Why they could not be stored. */
+  failure?: unknown;
+}
+
+/** Place of the value in the fields of a write. */
+const VALUE = 7;
 
 /** Thread, namespace, checkpoint and task. */
 type WriteAddress = readonly [string, string, string, string];

@@ -1,9 +1,19 @@
 import { expect, test } from "vitest";
 import { ownTurn } from "../../src/core/turns.ts";
 
+/** Work that takes longer than one turn may. */
+function workLong(): void {
+  const begin = performance.now();
+  while (performance.now() - begin < 6);
+}
+
 test("everyone gets a turn in their order, and what is ready meanwhile runs in between", async () => {
   const order: string[] = [];
-  const turns = [1, 2, 3].map((number) => ownTurn().then(() => order.push(`turn ${number}`)));
+  const turns = [1, 2, 3].map(async (number) => {
+    await ownTurn();
+    workLong();
+    order.push(`turn ${number}`);
+  });
   const others = [1, 2].map(
     (number) =>
       new Promise<void>((resolve) => {

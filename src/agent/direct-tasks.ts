@@ -1,0 +1,116 @@
+import { CallbackManager } from "@langchain/core/callbacks/manager";
+import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
+import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
+import { Command, END, isCommand, Send } from "@langchain/langgraph";
+import { expectFanOut } from "./step.ts";
+
+/** What a node of our graphs does; it answers with a command that changes and routes. */
+export type NodeFunction = (input: never, config: RunnableConfig) => unknown;
+
+/** The part of LangGraph's node that is used here. */
+export interface GraphNode {
+  getNode(): Runnable | undefined;
+  getWriters(): Runnable[];
+}
+
+/** Of LangGraph: where a task's writes go, and the channel of tasks to be started. */
+const SEND_KEY = "__pregel_send";
+const TASKS_CHANNEL = "__pregel_tasks";
+/** Of LangChain: where the store of a context has the running configuration, and variables of its user. */
+const CONFIG_KEY = Symbol.for("lc:child_config");
+const VARIABLES_KEY = Symbol.for("lc:context_variables");
+
+type Write = [channel: string, value: unknown];
+
+/**
+ * Lets tasks of `node` run without LangChain's machinery for observers (a sequence of runnables, each with
+ * a run of its own for tracing) while nobody observes: it took a third of the time of a step. With a
+ * callback, a tracer, or a stream mode that works through callbacks, tasks run as LangGraph runs them.
+ */
+export function runDirectly(node: GraphNode, work: NodeFunction, routes: Routes): void {
+  const observed = node.getNode();
+  if (!observed) throw new Error(`the node ${routes.name} does nothing`);
+  const task = new DirectTask(work, observed, node.getWriters(), routes);
+  node.getNode = () => task;
+}
+
+/** What LangGraph makes of the answers of a node. */
+interface Routes {
+  name: string;
+  /** The node that follows every answer, if one does. */
+  edge?: string;
+  /** Channels that answers can change. */
+  channels: ReadonlySet<string>;
+}
+
+class DirectTask extends Runnable {
+  override lc_namespace: string[] = ["deepagent"];
+  readonly #work: NodeFunction;
+  readonly #observed: Runnable;
+  readonly #writers: readonly Runnable[];
+  readonly #routes: Routes;
+
+  constructor(work: NodeFunction, observed: Runnable, writers: readonly Runnable[], routes: Routes) {
+    super();
+    this.#work = work;
+    this.#observed = observed;
+    this.#writers = writers;
+    this.#routes = routes;
+  }
+
+  override async invoke(input: unknown, config: RunnableConfig = {}): Promise<unknown> {
+    if (config.signal) expectFanOut(config.signal);
+    if (isObserved(config)) return this.#observed.invoke(input, config);
+    // LangGraph gives a node the input that it was told of.
+    const working = inContextOf(config, async () => this.#work(input as never, config));
+    const answer = await untilAborted(working, config.signal);
+    if (!isCommand(answer) || answer.graph !== undefined) return this.#writeAsLangGraph(answer, config);
+    const send = config.configurable?.[SEND_KEY] as (writes: Write[]) => void; // set by LangGraph for every task
+    send(writesOf(answer, this.#routes));
+    return answer;
+  }
+
+  /** Answers that leave the graph, such as those a tool of somebody else gives. */
+  async #writeAsLangGraph(answer: unknown, config: RunnableConfig): Promise<unknown> {
+    let written = answer;
+    for (const writer of this.#writers) written = await writer.invoke(written, config);
+    return written;
+  }
+}
+
+/** Whether anything would be told of a task: callbacks, or what LangChain adds by environment and context. */
+function isObserved({ callbacks }: RunnableConfig): boolean {
+  const manager = CallbackManager.configure(callbacks);
+  return manager !== undefined && manager.handlers.length > 0;
+}
+
+/** What LangChain's `getConfig` and its like find inside the task. */
+function inContextOf<T>(config: RunnableConfig, work: () => T): T {
+  const storage = AsyncLocalStorageProviderSingleton.getInstance();
+  const outer = storage.getStore() as Record<symbol, unknown> | undefined; // a run of a tracer, or like ours
+  const store = { extra: { [CONFIG_KEY]: config }, [VARIABLES_KEY]: outer?.[VARIABLES_KEY] };
+  return storage.run(store, work);
+}
+
+/** A task that does not listen to the signal is left behind. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error); // LangGraph aborts with errors
+    const settled = (): void => signal.removeEventListener("abort", stop);
+    signal.addEventListener("abort", stop, { once: true });
+    work.then(resolve, reject).finally(settled);
+  });
+}
+
+function writesOf({ update, goto }: Command, { name, edge, channels }: Routes): Write[] {
+  const changes = Array.isArray(update) ? update : Object.entries(update ?? {});
+  const targets = [goto].flat().filter((target) => target !== END);
+  return [
+    ...changes.filter(([channel]) => channels.has(channel)),
+    ...targets.map((target): Write =>
+      target instanceof Send ? [TASKS_CHANNEL, target] : [`branch:to:${target}`, name],
+    ),
+    ...(edge === undefined ? [] : [[`branch:to:${edge}`, null] satisfies Write]),
+  ];
+}

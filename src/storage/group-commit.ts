@@ -1,0 +1,85 @@
+import type { Database } from "./database.ts";
+
+/** Statements that belong together. What they throw undoes them and is told to who asked for them. */
+type Job = () => void;
+
+interface Entry {
+  job: Job;
+  bytes: number;
+  resolve(): void;
+  reject(thrown: unknown): void;
+}
+
+/** Most of one transaction: longer ones would hold up the event loop. */
+const JOBS_PER_COMMIT = 128;
+const BYTES_PER_COMMIT = 2_000_000;
+
+/**
+ * Commits what is asked for during one turn of the event loop in one transaction, in the order it came:
+ * with many agents at work, a commit of its own for each result would take most of their time.
+ */
+export class GroupCommit {
+  readonly #waiting: Entry[] = [];
+  /** How many of those that wait were part of a commit that failed: each is tried alone. */
+  #alone = 0;
+  readonly #runAll: (entries: readonly Entry[]) => void;
+
+  constructor(database: Database) {
+    const runAll = database.transaction((entries: readonly Entry[]) => {
+      for (const { job } of entries) job();
+    });
+    this.#runAll = (entries) => runAll.immediate(entries);
+  }
+
+  /** Resolves once the job is committed. `bytes`: roughly what it writes. */
+  run(job: Job, bytes: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ job, bytes, resolve, reject });
+      if (this.#waiting.length === 1) this.#commitSoon();
+    });
+  }
+
+  /** Commits at once what waits, but for what failed before. */
+  flush(): void {
+    while (this.#waiting.length > 0 && this.#alone === 0) this.#commitNext();
+  }
+
+  #commitSoon(): void {
+    setImmediate(() => {
+      if (this.#waiting.length === 0) return; // a flush was faster
+      this.#commitNext();
+      if (this.#waiting.length > 0) this.#commitSoon();
+    });
+  }
+
+  #commitNext(): void {
+    const entries = this.#takeNext();
+    try {
+      this.#runAll(entries);
+    } catch (thrown) {
+      if (entries.length === 1) entries[0]?.reject(thrown);
+      else this.#tryAlone(entries);
+      return;
+    }
+    for (const { resolve } of entries) resolve();
+  }
+
+  /** Nothing of them was kept. One at a time, each fails or succeeds for reasons of its own. */
+  #tryAlone(entries: readonly Entry[]): void {
+    this.#waiting.unshift(...entries);
+    this.#alone = entries.length;
+  }
+
+  #takeNext(): Entry[] {
+    if (this.#alone > 0) {
+      this.#alone -= 1;
+      return this.#waiting.splice(0, 1);
+    }
+    let [count, bytes] = [0, 0];
+    while (count < Math.min(this.#waiting.length, JOBS_PER_COMMIT) && bytes < BYTES_PER_COMMIT) {
+      bytes += this.#waiting[count]?.bytes ?? 0;
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+}

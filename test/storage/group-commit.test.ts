@@ -1,0 +1,40 @@
+import { expect, it } from "vitest";
+import { GroupCommit } from "../../src/storage/group-commit.ts";
+import { opened } from "./support.ts";
+
+function prepared() {
+  const database = opened();
+  database.exec("CREATE TABLE log (entry TEXT NOT NULL) STRICT");
+  const insert = database.prepare<[string | null]>("INSERT INTO log VALUES (?)");
+  const commits = new GroupCommit(database);
+  const all = database.prepare<[], string>("SELECT entry FROM log ORDER BY rowid").pluck();
+  const add = (entry: string | null, bytes = 1): Promise<void> =>
+    commits.run(() => void insert.run(entry), bytes);
+  return { commits, add, insert: (entry: string) => insert.run(entry), entries: () => all.all() };
+}
+
+it("commits in the order it was asked, whatever the sizes", async () => {
+  const { add, entries } = prepared();
+  const names = Array.from({ length: 300 }, (_, index) => `entry ${index}`);
+  await Promise.all(names.map((name, index) => add(name, index % 7 === 0 ? 5_000_000 : 1)));
+  expect(entries()).toEqual(names);
+});
+
+it("keeps nothing of a job that fails and everything of those beside it", async () => {
+  const { add, commits, insert, entries } = prepared();
+  const half = commits.run(() => {
+    insert("half");
+    throw new Error("stopped halfway");
+  }, 1);
+  const results = await Promise.allSettled([add("a"), half, add(null), add("b")]);
+  expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
+  expect(entries()).toEqual(["a", "b"]);
+});
+
+it("commits at once when asked to", async () => {
+  const { add, commits, entries } = prepared();
+  const waiting = add("a");
+  commits.flush();
+  expect(entries()).toEqual(["a"]);
+  await waiting;
+});
