@@ -174,6 +174,7 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   /** The steps that lead to the thread's newest checkpoint and are kept, oldest first. */
   async steps(threadId: string): Promise<ThreadStep[]> {
+    this.commits.flush();
     return this.threadSteps.of(threadId);
   }
 
@@ -183,6 +184,7 @@ export class SqliteCheckpointer extends SqliteSaver {
    * it changes nothing.
    */
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
+    this.commits.flush();
     const copied = this.threadSteps.copy(source, target, checkpointId);
     this.isSynced &&= !copied;
     return copied;

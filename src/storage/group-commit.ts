@@ -61,7 +61,7 @@ export class GroupCommit {
       else this.#tryAlone(entries);
       return;
     }
-    for (const { resolve } of entries) resolve();
+    for (const entry of entries) entry.resolve();
   }
 
   /** Nothing of them was kept. One at a time, each fails or succeeds for reasons of its own. */
