@@ -21,6 +21,7 @@ import type { Approval, RunEventKind } from "./run.ts";
  * - `approval_decided`: `approvalId`, `tool`, `decision` ("approve" | "edit" | "reject" | "withdrawn" |
  *   "approve_same": and all calls that count as the same), `by` (`deadline`: nobody decided in time; `same as …`:
  *   a person had approved it together with another)
+ * - `answer_refused`: `reason` ("replayed", "other_arguments", …): a client's signed answer was not used
  * - `warning`: `message`
  * - `message_received`: `messageId`, `text` (its beginning)
  */

@@ -68,7 +68,14 @@ function forgetRuns(database: Database, endedBefore: number): number {
   return inTransaction(database, () => {
     const runs = candidates.all(endedBefore, BATCH);
     for (const { id, thread_id } of runs) {
-      for (const table of ["run_events", "approvals", "effects", "run_messages"]) {
+      for (const table of [
+        "run_events",
+        "approvals",
+        "effects",
+        "run_messages",
+        "run_grants",
+        "used_answers",
+      ]) {
         database.prepare(`DELETE FROM ${table} WHERE run_id = ?`).run(id);
       }
       database.prepare("DELETE FROM runs WHERE id = ?").run(id);

@@ -1,6 +1,7 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "../storage/database.ts";
 import type { Decision } from "../agent/agent-core.ts";
+import { AnswerStore } from "./answer-store.ts";
 import { ApprovalStore } from "./approval-store.ts";
 import { CopyStore } from "./copy-store.ts";
 import { EffectStore } from "./effects.ts";
@@ -58,6 +59,7 @@ export class RunStore {
   readonly messages: MessageStore;
   readonly copies: CopyStore;
   readonly grants: GrantStore;
+  readonly #answers: AnswerStore;
   readonly database: Database;
   readonly changed: (runId: string) => void;
   readonly #insertThread: Statement<[string, string, number]>;
@@ -77,6 +79,7 @@ export class RunStore {
     this.approvals = new ApprovalStore(database);
     this.leases = new LeaseStore(database);
     this.grants = new GrantStore(database);
+    this.#answers = new AnswerStore(database);
     this.status = new StatusStore(database, this.approvals, this.grants);
     this.effects = new EffectStore(database);
     this.messages = new MessageStore(database);
@@ -181,6 +184,23 @@ export class RunStore {
     return this.approvals
       .expired(now)
       .flatMap((approval) => this.decide(approval, TOO_LATE, DEADLINE, now) ?? []);
+  }
+
+  /**
+   * Uses up a signed answer. False when it was used before or `problem` speaks against it; the journal of a
+   * run that is not over tells of that.
+   */
+  useAnswer(run: Run, answerId: string, problem: string | undefined, now: number): boolean {
+    const isRefused = inTransaction(this.database, () => {
+      const reason = problem ?? (this.#answers.use(run.id, answerId, now) ? undefined : "replayed");
+      if (reason === undefined) return false;
+      if (!isFinal(this.#known(run.principal, run.id).status)) {
+        this.events.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
+      }
+      return true;
+    });
+    if (isRefused) this.changed(run.id);
+    return !isRefused;
   }
 
   /** Belongs inside a transaction. False when it was not pending any more. */

@@ -86,6 +86,8 @@ function stepOf(event: RunEvent): string | undefined {
       return `waits for approval: ${text(data["summary"])}`;
     case "approval_decided":
       return `${decidedText(data)}: ${text(data["tool"])}`;
+    case "answer_refused":
+      return `an answer of the client was refused: ${text(data["reason"]).replaceAll("_", " ")}`;
     case "warning":
       return text(data["message"]);
     default:

@@ -147,6 +147,7 @@ export type RunEventKind =
   | "message_received"
   | "approval_requested"
   | "approval_decided"
+  | "answer_refused"
   | "warning";
 
 /** Everything a client may see of a run, at one moment. */

@@ -183,6 +183,16 @@ CREATE TABLE run_grants (
 ) STRICT;
 `;
 
+/** Signed answers of clients that were used up. */
+const ANSWERS = `
+CREATE TABLE used_answers (
+  id TEXT PRIMARY KEY,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  used_at INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+CREATE INDEX used_answers_of_run ON used_answers (run_id);
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -239,6 +249,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "grants of runs",
     up(database: Database) {
       database.exec(GRANTS);
+    },
+  },
+  {
+    version: 9,
+    name: "used answers",
+    up(database: Database) {
+      database.exec(ANSWERS);
     },
   },
 ];

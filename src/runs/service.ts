@@ -107,6 +107,11 @@ export interface RunService {
     decision: PersonDecision,
     by: string,
   ): Promise<DecideOutcome>;
+  /**
+   * Uses up a signed answer of a client, before anything in it is looked at. False, with an event, when it was
+   * used before, by whatever process, or the caller found a `problem` with it; false too for an unknown run.
+   */
+  useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean>;
   /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
   tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
   cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;

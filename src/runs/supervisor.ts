@@ -217,6 +217,11 @@ class Supervisor implements RunService {
     return outcome;
   }
 
+  async useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean> {
+    const run = this.#store.get(principal, runId);
+    return run !== undefined && this.#store.useAnswer(run, answerId, problem, this.#clock());
+  }
+
   prune(retention: Retention): Promise<PruneReport> {
     return prune(retention, {
       database: this.#options.database,

@@ -24,6 +24,7 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
     tell: async (...args) => demand("run").tell(...args),
     cancel: async (...args) => demand("run").cancel(...args),
     decide: async (...args) => demand("approve").decide(...args),
+    useAnswer: async (...args) => demand("approve").useAnswer(...args),
     view: async (...args) => demand(...ANY).view(...args),
     watch: (...args) => demand(...ANY).watch(...args),
     list: async (...args) => demand("read").list(...args),

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import {
   createRequestStateCodec,
   type RequestStateCodec,
@@ -12,11 +11,15 @@ import type { ServerDeps } from "./deps.ts";
 const TTL_SECONDS = 24 * 60 * 60;
 
 /**
- * What a client carries from a question to its answer: signed, readable, so ids and nothing else. It only
- * selects; whether an approval can still be decided is up to its row.
+ * What a client carries from a question to its answer: signed, readable, so ids and digests and nothing else.
+ * It only selects: whether it was used before, and whether an approval can still be decided, is up to rows.
  */
 export const ApprovalState = z.object({
+  /** Good once. */
+  id: z.string(),
   run: z.string(),
+  /** Digest of the tool and the arguments of the call that asked, with which it has to come again. */
+  call: z.string(),
   /** How often this call has asked, from 1. */
   round: z.int(),
   /** When it asked, in milliseconds. */
@@ -44,13 +47,12 @@ type CodecDeps = Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf
 
 /**
  * Signs with the current key and accepts what the previous one signed. Keys are read for every state, because
- * any process may have replaced them. Refused and repeated states are logged: clients do not send them.
+ * any process may have replaced them. Refused states are logged: clients do not send them.
  */
 export function createStateCodec(deps: CodecDeps): StateCodec {
   const bind = bindingOf(deps);
   const codecOf = (key: Uint8Array): RequestStateCodec<ApprovalState> =>
     createRequestStateCodec<ApprovalState>({ key, ttlSeconds: TTL_SECONDS, bind });
-  const seen = new SeenStates();
 
   const verify = async (state: string, context: ServerContext): Promise<ApprovalState> => {
     try {
@@ -69,36 +71,13 @@ export function createStateCodec(deps: CodecDeps): StateCodec {
         deps.logger.warn("state.refused", { ...facts, reason: errorMessage(error) });
         throw error;
       });
-      const parsed = ApprovalState.parse(verified);
-      if (seen.add(state)) deps.logger.warn("state.replayed", { ...facts, runId: parsed.run });
-      return parsed;
+      return ApprovalState.parse(verified);
     },
   };
 }
 
 /** What the codec of the SDK says when the signature is not of its key. */
 const WRONG_SIGNATURE = "mac";
-const REMEMBERED_STATES = 10_000;
-
-/** The states that came back lately. Sending one again does no harm: the approval's row decides. */
-class SeenStates {
-  readonly #hashes = new Set<string>();
-
-  /** Whether it was there before. */
-  add(state: string): boolean {
-    const hash = createHash("sha256").update(state).digest("base64");
-    if (this.#hashes.has(hash)) return true;
-    this.#hashes.add(hash);
-    if (this.#hashes.size > REMEMBERED_STATES) {
-      for (const oldest of this.#hashes) {
-        this.#hashes.delete(oldest);
-        break;
-      }
-    }
-    return false;
-  }
-}
-
 function bindingOf({ principalOf }: Pick<ServerDeps, "principalOf">) {
   return (context: ServerContext): string =>
     [context.mcpReq.method, principalOf(context.http?.authInfo), context.sessionId ?? ""].join("\0");

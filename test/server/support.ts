@@ -74,14 +74,19 @@ export const connectTo = (service: RunService, kind: ClientKind): Promise<TestCl
   );
 
 /** Runs whose agent makes these calls at once, each of which a person has to approve, and then answers. */
-export function approvalRuns(...calls: ScriptedToolCall[]): { service: RunService; notes: string[] } {
+export function approvalRuns(...calls: ScriptedToolCall[]): {
+  service: RunService;
+  notes: string[];
+  file: string;
+} {
   const notes: string[] = [];
-  const { service } = openServer(databaseFile(), {
+  const file = databaseFile();
+  const { service } = openServer(file, {
     model: calling(...calls),
     tools: [noteTool(notes)],
     interruptOn: { note: true },
   });
-  return { service, notes };
+  return { service, notes, file };
 }
 
 export function anApproval(changes: Partial<Approval> = {}): Approval {

@@ -28,6 +28,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       runs,
       principal,
       runId: view.run.id,
+      digest: call.digest,
       context,
       codec,
       progress,
@@ -41,11 +42,6 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
   } finally {
     progress.stop();
   }
-}
-
-/** The state a 2026-07-28 client brought back with an answer. 2025-era clients have none of ours. */
-export function carriedState({ context, client }: ToolCall): ApprovalState | undefined {
-  return client.era === "modern" ? context.mcpReq.requestState<ApprovalState>() : undefined;
 }
 
 function progressOf({ context, deps }: ToolCall): Progress {

@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { inputResponse, type ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import type { Approval } from "../../runs/run.ts";
 import { approvalForm } from "../approval-form.ts";
-import { canonicalJson } from "../../core/canonical-json.ts";
+import { callDigest } from "../call-digest.ts";
 import type { Outcome } from "../outcome.ts";
 import type { ApprovalState } from "../state-codec.ts";
 import { askable, takeAnswer } from "./answers.ts";
@@ -63,7 +63,7 @@ interface Question {
 }
 
 async function ask(session: DeliverySession, approvals: Approval[], question: Question): Promise<Outcome> {
-  const { runId, codec, context, clock } = session;
+  const { runId, digest, codec, context, clock } = session;
   const at = clock();
   const forms: Record<string, ElicitRequestFormParams> = {};
   const asked: ApprovalState["asked"] = [];
@@ -75,14 +75,10 @@ async function ask(session: DeliverySession, approvals: Approval[], question: Qu
     forms[key] = approvalForm(approval, problem === undefined ? place : { ...place, problem });
     asked.push({ key, approval: approval.id, digest: digestOf(approval) });
   }
-  const state = { run: runId, round: question.round, at, asked, left: [...question.left] };
+  const id = randomBytes(12).toString("base64url");
+  const state = { id, run: runId, call: digest, round: question.round, at, asked, left: [...question.left] };
   return { kind: "ask", forms, state: await codec.mint(state, context) };
 }
 
 /** Ties an answer to the tool and arguments that were shown. */
-function digestOf({ tool, args }: Approval): string {
-  return createHash("sha256")
-    .update(canonicalJson([tool, args]))
-    .digest("base64url")
-    .slice(0, 22);
-}
+const digestOf = ({ tool, args }: Approval): string => callDigest(tool, args);

@@ -19,6 +19,8 @@ export interface DeliverySession {
   readonly runs: RunService;
   readonly principal: Principal;
   readonly runId: string;
+  /** Of the tool and its arguments. */
+  readonly digest: string;
   readonly context: ServerContext;
   readonly codec: StateCodec;
   readonly progress: Progress;
@@ -131,5 +133,6 @@ const PASSING: ReadonlySet<RunEventKind> = new Set([
   "tool_started",
   "tool_finished",
   "model_called",
+  "answer_refused",
   "run_started",
 ]);

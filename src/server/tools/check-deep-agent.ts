@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { carriedState, deliver } from "../delivery/deliver.ts";
-import { refused, unknownRun } from "../outcome.ts";
+import { carriedAnswers } from "../delivery/carried.ts";
+import { deliver } from "../delivery/deliver.ts";
+import { unknownRun } from "../outcome.ts";
 import { RunReport } from "../run-report.ts";
 import { runId, waitSeconds } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
@@ -16,12 +17,10 @@ export const checkDeepAgent = defineTool({
   input: z.strictObject({ run_id: runId, wait_seconds: waitSeconds }),
   output: RunReport,
   handle: async (args, call) => {
-    const state = carriedState(call);
-    if (state !== undefined && state.run !== args.run_id) {
-      return refused("The answers belong to another run, so they were not used. Call again without them.");
-    }
+    const carried = await carriedAnswers(call);
+    if (!carried.ok) return carried.outcome;
     const view = await call.runs.view(call.principal, args.run_id);
     if (view === undefined) return unknownRun(args.run_id);
-    return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: true, state });
+    return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: true, state: carried.state });
   },
 });

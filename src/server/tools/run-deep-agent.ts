@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { isFinal } from "../../runs/run.ts";
 import { RUN_APP_URI } from "../app/run-app.ts";
-import { carriedState, deliver } from "../delivery/deliver.ts";
+import { carriedAnswers } from "../delivery/carried.ts";
+import { deliver } from "../delivery/deliver.ts";
 import { refused, unknownRun, type Outcome } from "../outcome.ts";
 import { RunReport } from "../run-report.ts";
 import type { ApprovalState } from "../state-codec.ts";
@@ -38,8 +39,9 @@ export const runDeepAgent = defineTool({
   output: RunReport,
   app: RUN_APP_URI,
   handle: async (args, call) => {
-    const state = carriedState(call);
-    return state === undefined ? start(args, call) : resume(args, state, call);
+    const carried = await carriedAnswers(call);
+    if (!carried.ok) return carried.outcome;
+    return carried.state === undefined ? start(args, call) : resume(args, carried.state, call);
   },
 });
 
@@ -63,13 +65,5 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
 async function resume(args: Input, state: ApprovalState, call: ToolCall): Promise<Outcome> {
   const view = await call.runs.view(call.principal, state.run);
   if (view === undefined) return unknownRun(state.run);
-  const { run } = view;
-  const isSameThread = [undefined, run.threadId, run.forkedFrom].includes(args.thread_id);
-  if (run.task !== args.task || !isSameThread) {
-    return refused(
-      "The arguments differ from those of the call that asked for approval, so the answers were not used. " +
-        `Call check_deep_agent with run_id ${run.id} to be asked again.`,
-    );
-  }
   return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, state });
 }

@@ -11,6 +11,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import { isFinal, type Principal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { allows } from "../auth-scopes.ts";
+import { callDigest } from "../call-digest.ts";
 import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
 import type { Era, ServerDeps } from "../deps.ts";
 import { refused, type Outcome } from "../outcome.ts";
@@ -36,6 +37,8 @@ export interface ToolCall {
   readonly client: ClientFacts;
   readonly principal: Principal;
   readonly runs: RunService;
+  /** Of the tool and its arguments. */
+  readonly digest: string;
 }
 
 export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
@@ -71,7 +74,8 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
     const client = clientFacts(mcp, context, era);
     const outcome = await guarded(tool.name, deps, async () => {
       const principal = deps.principalOf(context.http?.authInfo);
-      return tool.handle(args, { deps, codec, context, client, principal, runs: await deps.runs() });
+      const digest = callDigest(tool.name, args);
+      return tool.handle(args, { deps, codec, context, client, principal, digest, runs: await deps.runs() });
     });
     return toResult(outcome, {
       forms: client.forms,

@@ -165,7 +165,7 @@ test.each(CLIENT_KINDS)("%s: without forms the call gives a handle and nothing i
 
 test("2025 era: a form still open when the window closes is taken back, its approval waits", async () => {
   const { service, notes } = approvalRuns(note("a"));
-  const deps = depsFor(async () => service, { config: { delivery: { windowWithoutProgress: 0.4 } } });
+  const deps = depsFor(async () => service, { config: { delivery: { windowWithoutProgress: 3 } } });
   const never = new Promise<FormAnswer>(() => {});
   const client = await connect(deps, { kind: "v1", person: () => never });
   const { structured, isError } = await client.call("run_deep_agent", { task: "note a" });

@@ -3,7 +3,8 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { expect, test } from "vitest";
 import { createServerFactory } from "../../../src/server/create-server.ts";
 import type { ServerDeps } from "../../../src/server/deps.ts";
-import { cleanUpWith, ME, note, reach } from "../../runs/support.ts";
+import { cleanUpWith, ME, note, openServer, reach } from "../../runs/support.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns, depsFor, type DepsOptions } from "../support.ts";
 
 interface Asked {
@@ -53,13 +54,13 @@ async function rawClient(deps: ServerDeps, capabilities: object = { elicitation:
 const TASK = { task: "note a" };
 
 async function asked(options: DepsOptions = {}) {
-  const { service, notes } = approvalRuns(note("a"), note("b"));
+  const { service, notes, file } = approvalRuns(note("a"), note("b"));
   const client = await rawClient(depsFor(async () => service, options));
   const first = await client.result<Asked>("run_deep_agent", TASK);
   const keys = Object.keys(first.inputRequests);
   const runId = (await service.list(options.principalOf?.(undefined) ?? ME, { limit: 1 }))[0]?.id ?? "";
   const all = Object.fromEntries(keys.map((key) => [key, APPROVE]));
-  return { service, notes, client, first, keys, runId, all };
+  return { file, service, notes, client, first, keys, runId, all };
 }
 
 test("approvals of one moment are asked together, and the state tells no task, argument or path", async () => {
@@ -80,10 +81,8 @@ test("the repeated call goes on with its run; a replay of the same state decides
   expect(ended).toMatchObject({ resultType: "complete", structuredContent: { status: "completed" } });
   expect([...notes].sort()).toEqual(["a", "b"]);
   const replayed = await client.result<Ended>("run_deep_agent", TASK, again);
-  expect(replayed.structuredContent).toMatchObject({
-    run_id: ended.structuredContent.run_id,
-    status: "completed",
-  });
+  expect(replayed).toMatchObject({ isError: true });
+  expect(replayed.content[0]?.text).toContain(ended.structuredContent.run_id);
   expect(notes).toHaveLength(2);
   expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
 });
@@ -138,6 +137,30 @@ test("answers of another kind decide nothing", async () => {
   });
   expect(ended.structuredContent).toMatchObject({ status: "input_required" });
   expect(notes).toEqual([]);
+});
+
+test("an answer counts once, whichever process it comes to, and the journal tells of a replay", async () => {
+  const { file, service, client, first, keys, all, runId } = await asked();
+  const later = await client.result<Asked>("run_deep_agent", TASK, {
+    inputResponses: { [keys[0] ?? ""]: APPROVE },
+    requestState: first.requestState,
+  });
+  const next = openServer(file, { model: scriptedModel(() => ({ text: "" })) }, { concurrentRuns: 0 });
+  const other = await rawClient(depsFor(async () => next.service));
+  const replay = { inputResponses: all, requestState: first.requestState };
+  const replayed = await other.result<Ended>("run_deep_agent", TASK, replay);
+  expect(replayed).toMatchObject({ isError: true });
+  expect(replayed.content[0]?.text).toMatch(/came before.*check_deep_agent/);
+  const forged = await other.result<Ended>(
+    "run_deep_agent",
+    { task: "x" },
+    { ...replay, requestState: later.requestState },
+  );
+  expect(forged).toMatchObject({ isError: true });
+  const refusals = (await service.events(ME, runId))?.filter(({ kind }) => kind === "answer_refused");
+  expect(refusals).toMatchObject([{ data: { reason: "replayed" } }, { data: { reason: "other_arguments" } }]);
+  const { approvals } = await reach(service, runId, "input_required");
+  expect(approvals.filter(({ status }) => status === "pending")).toHaveLength(1);
 });
 
 test("changed arguments, or another run, make the answers void", async () => {
