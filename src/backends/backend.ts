@@ -122,7 +122,7 @@ export interface GlobResult extends Failure {
 export interface GrepResult extends Failure {
   matches?: GrepMatch[];
   truncated?: boolean;
-  /** Files not searched: unreadable or over the size limit. */
+  /** Files not searched: unreadable, or over the size limit unless it is known that they do not match. */
   skipped?: number;
   /** Parts of the tree that failed while others answered, one sentence each. */
   notes?: string[];

@@ -6,9 +6,12 @@ import {
   fstatSync,
   lstatSync,
   openSync,
-  readdirSync,
+  readdir as readdirWithCallback,
 } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
+
+const readdir = promisify(readdirWithCallback);
 
 /** A file system refusal of our own, in the shape of Node's: `code` says what it is. */
 export class AccessError extends Error {
@@ -27,7 +30,8 @@ export class AccessError extends Error {
 export interface DirectoryHandle {
   /** A path for `lstat`, `readlink`, `link`, `rename`, `unlink`, `mkdir` and `rmdir` of one entry. */
   at(name: string): string;
-  entries(): Dirent[];
+  /** What is in it, in no order. It must stay open until it has answered. */
+  entries(): Promise<Dirent[]>;
   openDirectory(name: string): DirectoryHandle;
   /** A file descriptor of one entry; the caller closes it. */
   openFile(name: string, flags: number, mode?: number): number;
@@ -63,8 +67,8 @@ class DescriptorDirectory implements DirectoryHandle {
     return `/proc/self/fd/${this.#descriptor}/${name}`;
   }
 
-  entries(): Dirent[] {
-    return readdirSync(`/proc/self/fd/${this.#descriptor}`, { withFileTypes: true });
+  entries(): Promise<Dirent[]> {
+    return readdir(`/proc/self/fd/${this.#descriptor}`, { withFileTypes: true });
   }
 
   openDirectory(name: string): DirectoryHandle {
@@ -85,6 +89,9 @@ class DescriptorDirectory implements DirectoryHandle {
     closeSync(this.#descriptor);
   }
 }
+
+/** How often a directory that changes meanwhile is looked at again. */
+const MAX_ATTEMPTS = 5;
 
 /**
  * Entries by path, for systems without descriptor paths. What is read is read between two looks at every
@@ -110,8 +117,13 @@ class NamedDirectory implements DirectoryHandle {
     return join(this.#path, name);
   }
 
-  entries(): Dirent[] {
-    return this.#undisturbed(() => readdirSync(this.#path, { withFileTypes: true }));
+  async entries(): Promise<Dirent[]> {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const before = this.#stamp();
+      const entries = await readdir(this.#path, { withFileTypes: true });
+      if (this.#stamp() === before) return entries;
+    }
+    throw new AccessError("EBUSY");
   }
 
   openDirectory(name: string): DirectoryHandle {
@@ -142,7 +154,7 @@ class NamedDirectory implements DirectoryHandle {
 
   /** Does something when nothing on the way changed meanwhile; else undoes it and tries again. */
   #undisturbed<Result>(run: () => Result, undo: (result: Result) => void = () => {}): Result {
-    for (let attempt = 0; attempt < 5; attempt += 1) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const before = this.#stamp();
       const result = run();
       if (this.#stamp() === before) return result;

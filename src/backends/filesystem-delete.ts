@@ -1,5 +1,4 @@
 import { rmdirSync, unlinkSync } from "node:fs";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallOptions, DeleteResult } from "./backend.ts";
 import type { DirectoryHandle } from "./directory-handles.ts";
 import { fileNotFound } from "./errors.ts";
@@ -33,7 +32,7 @@ async function removeTree(
 ): Promise<void> {
   const directory = parent.openDirectory(name);
   try {
-    for (const entry of directory.entries()) {
+    for (const entry of await directory.entries()) {
       signal?.throwIfAborted();
       if (entry.isDirectory()) await removeTree(directory, entry.name, signal);
       else unlinkSync(directory.at(entry.name));
@@ -42,5 +41,4 @@ async function removeTree(
     directory.close();
   }
   rmdirSync(parent.at(name));
-  await nextTurn();
 }

@@ -39,7 +39,7 @@ interface Place {
 async function listEntries(place: Place, options: CallOptions | undefined): Promise<LsResult> {
   const files: FileInfo[] = [];
   let skipped = 0;
-  for (const [index, entry] of place.directory.entries().entries()) {
+  for (const [index, entry] of (await place.directory.entries()).entries()) {
     if (index % SLICE === SLICE - 1) await nextTurn();
     options?.signal?.throwIfAborted();
     if (isTemporaryName(entry.name)) continue;

@@ -1,6 +1,5 @@
 import { closeSync, constants, fstatSync } from "node:fs";
 import { join } from "node:path";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallOptions, FileInfo, GlobResult, GrepOptions, GrepResult } from "./backend.ts";
 import type { DirectoryHandle } from "./directory-handles.ts";
 import { DirectoryTrail } from "./directory-trail.ts";
@@ -12,20 +11,20 @@ import { codeOf, type Jail } from "./jail.ts";
 import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "./mime.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "./paths.ts";
 import { type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
+import { toRipgrepGlobs } from "./ripgrep-glob.ts";
 import { toRustRegex } from "./rust-regex.ts";
 import {
   compileSearch,
   DEFAULT_MAX_COUNT,
   SEARCH_TIME_LIMIT_MS,
   type SearchableContent,
+  type SearchFile,
   searchFiles,
 } from "./search.ts";
 import { isExpressible, walkFiles } from "./tree-walker.ts";
 
 /** Most files one `glob` returns; beyond it the result is marked `truncated`. */
 const MAX_GLOB_RESULTS = 100_000;
-/** Files walked between two turns of the event loop: a few milliseconds. */
-const SLICE = 2000;
 
 /** Where a search starts: an open directory, and the path its results are shown below. */
 export interface SearchRoot {
@@ -49,17 +48,14 @@ export async function globDirectory(
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
   const request = { glob: compiled.glob, onUnreadable: () => (skipped += 1) };
   const base = withSlash(root.shownAs);
-  let walked = 0;
-  for (const path of walkFiles(root.directory, request)) {
-    if (compiled.glob.matches(path)) {
+  for await (const paths of walkFiles(root.directory, request)) {
+    if (options?.signal?.aborted === true) return operationAborted(root.shownAs);
+    if (performance.now() > deadline) return { files, skipped, truncated: true };
+    for (const path of paths) {
+      if (!compiled.glob.matches(path)) continue;
       if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
       files.push({ path: base + path, is_dir: false });
     }
-    walked += 1;
-    if (walked % SLICE !== 0) continue;
-    if (performance.now() > deadline) return { files, skipped, truncated: true };
-    await nextTurn();
-    if (options?.signal?.aborted === true) return operationAborted(root.shownAs);
   }
   return { files, skipped, truncated: false };
 }
@@ -85,16 +81,16 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   const filter = compileGlob(search.glob ?? "**", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
-  const proposed = await propose(root, search, deadline);
+  const proposed = await propose(root, filter.glob, search, deadline);
   if (proposed?.end === "aborted") return operationAborted(root.shownAs);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
   let skipped = isUsable ? countSkipped(root, filter.glob, proposed) : 0;
   const walk = { glob: filter.glob, onUnreadable: () => (skipped += 1) };
-  const paths = isUsable
-    ? proposed.files.filter(isExpressible).sort(comparePaths)
+  const portions = isUsable
+    ? [proposed.files.filter(isExpressible).sort(comparePaths)]
     : walkFiles(root.directory, walk);
   const trail = new DirectoryTrail(root.directory);
-  const result = await searchFiles(candidates(root, filter.glob, paths, { trail, ...search }), {
+  const result = await searchFiles(candidates(root, filter.glob, portions, { trail, ...search }), {
     pattern,
     maxCount,
     options,
@@ -139,7 +135,8 @@ export async function grepFile(
 
 async function propose(
   { jail, segments }: SearchRoot,
-  { pattern, maxCount, glob, options = {}, maxFileSize, ripgrep }: FilesystemSearch,
+  filter: Glob,
+  { pattern, maxCount, options = {}, maxFileSize, ripgrep }: FilesystemSearch,
   deadline: number,
 ): Promise<RipgrepAnswer | undefined> {
   const isRegex = options.regex === true;
@@ -154,13 +151,10 @@ async function propose(
     maxFileSize,
     maxFiles: Math.min(Math.max((maxCount ?? DEFAULT_MAX_COUNT) * 10, 1000), 10_000),
     deadline,
-    ...(glob !== null && glob !== undefined && SHARED_GLOB.test(glob) ? { glob } : {}),
+    globs: toRipgrepGlobs(filter),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
 }
-
-/** Filters by file name that mean the same to ripgrep; others are applied to what it finds. */
-const SHARED_GLOB = /^(?!.*\*\*)[\w.*?-]+$/;
 
 /** As the walk counts: what the filter keeps, and directories it leads into. */
 function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: RipgrepAnswer): number {
@@ -174,19 +168,21 @@ function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: Ripgre
   return large.length + unreadable.length;
 }
 
-function* candidates(
+async function* candidates(
   { shownAs }: SearchRoot,
   glob: Glob,
-  paths: Iterable<string>,
+  portions: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
   { trail, maxFileSize }: { trail: DirectoryTrail; maxFileSize: number },
-): Generator<{ path: string; load: () => Promise<SearchableContent> }> {
-  for (const path of paths) {
-    const name = baseName(path);
-    if (!glob.matches(path) || isTemporaryName(name)) continue;
-    yield {
-      path: joinPath(shownAs, path),
-      load: () => loadText(name, maxFileSize, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
-    };
+): AsyncGenerator<SearchFile> {
+  for await (const paths of portions) {
+    for (const path of paths) {
+      const name = baseName(path);
+      if (!glob.matches(path) || isTemporaryName(name)) continue;
+      yield {
+        path: joinPath(shownAs, path),
+        load: () => loadText(name, maxFileSize, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
+      };
+    }
   }
 }
 

@@ -35,6 +35,8 @@ export interface Glob {
    * can match there. It means the same with and without `nameAtAnyDepth`.
    */
   below(directory: string): string | undefined;
+  /** What it selects is what one of these does; undefined for a negated pattern. */
+  readonly alternatives: readonly (readonly Segment[])[] | undefined;
 }
 
 export type GlobCompilation = { ok: true; glob: Glob } | ({ ok: false } & BackendFailure);
@@ -88,6 +90,7 @@ function unionOf(alternatives: readonly Segment[][]): Glob {
     return alternatives.flatMap((segments) => segmentsBelow(segments, names));
   };
   return {
+    alternatives,
     matches: (path) => {
       if (byName !== undefined) return byName(path.slice(path.lastIndexOf("/") + 1));
       const names = path.split("/");
@@ -105,6 +108,7 @@ function unionOf(alternatives: readonly Segment[][]): Glob {
 
 function complementOf(inner: Glob): Glob {
   return {
+    alternatives: undefined,
     matches: (path) => !inner.matches(path),
     reaches: () => true,
     below: (directory) => {

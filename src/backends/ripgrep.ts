@@ -9,8 +9,8 @@ export interface RipgrepRequest {
   isRegex: boolean;
   caseSensitive: boolean;
   maxFileSize: number;
-  /** A ripgrep glob that passes at least the files wanted. */
-  glob?: string;
+  /** Globs of ripgrep one of which passes each file wanted; undefined for all files. */
+  globs: readonly string[] | undefined;
   /** More files than this are not collected: the search is stopped. */
   maxFiles: number;
   /** Milliseconds of `performance.now()`. */
@@ -24,7 +24,7 @@ export interface RipgrepAnswer {
   files: string[];
   /** Files or directories that could not be read. */
   unreadable: string[];
-  /** Files over the size limit. */
+  /** Files over the size limit that were not searched; with globs they are, and are among `files`. */
   tooLarge: string[];
   end: "complete" | "overflow" | "timeout" | "aborted";
 }
@@ -43,27 +43,10 @@ export async function findRipgrep(): Promise<string | undefined> {
  * configuration. Undefined when it cannot be started or refuses the pattern. Its process is killed when it
  * has told enough, at the deadline and on abort, and has ended when the promise settles.
  */
-export async function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | undefined> {
-  if (request.glob === undefined) return run(request, [...searchFlags(request), TELL_LARGE_FILES]);
-  // With a glob rg would tell of each file whether it passes, which takes longer than the search itself.
-  const enough = new AbortController();
-  const signal = AbortSignal.any([enough.signal, ...(request.signal === undefined ? [] : [request.signal])]);
-  const walk = run({ ...request, signal }, ["--files", TELL_LARGE_FILES], { output: "ignore" });
-  const found = await run(request, searchFlags(request));
-  if (found?.end !== "complete") enough.abort();
-  const walked = await walk;
-  if (found?.end !== "complete" || walked === undefined) return found;
-  return { ...found, tooLarge: walked.tooLarge, end: walked.end };
-}
-
-function run(
-  request: RipgrepRequest,
-  flags: readonly string[],
-  { output }: { output: "pipe" | "ignore" } = { output: "pipe" },
-): Promise<RipgrepAnswer | undefined> {
+export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | undefined> {
   return new Promise((resolve) => {
     const answer: RipgrepAnswer = { files: [], unreadable: [], tooLarge: [], end: "complete" };
-    const child = start(request, flags, output);
+    const child = start(request);
     const stop = (end: RipgrepAnswer["end"]): void => {
       if (answer.end === "complete") answer.end = end;
       child.kill("SIGKILL");
@@ -87,41 +70,51 @@ function run(
     });
     child.once("error", () => settle(undefined));
     child.once("close", (code) => {
-      const isRefused = answer.end === "complete" && (code === null || code > 1) && !hasProblem;
-      settle(isRefused ? undefined : answer);
+      const hasFailed = code === null || (code > 1 && !hasProblem);
+      settle(answer.end === "complete" && hasFailed ? undefined : answer);
     });
   });
 }
 
-/** Makes rg say, among more, which files are over the size limit. */
-const TELL_LARGE_FILES = "--debug";
+/**
+ * Large files are passed over, and rg tells which. With globs it would tell of every file whether it
+ * passes, which takes longer than the search; then large ones are searched as well.
+ */
+const sizeFlags = ({ globs, maxFileSize }: RipgrepRequest): string[] =>
+  globs === undefined ? [`--max-filesize=${maxFileSize}`, "--debug"] : globs.map((glob) => `--glob=${glob}`);
 
-const searchFlags = (request: RipgrepRequest): string[] => [
-  "--files-with-matches",
-  "--null",
-  request.caseSensitive ? "--case-sensitive" : "--ignore-case",
-  ...(request.isRegex ? ["--engine=default"] : ["--fixed-strings"]),
-  ...(request.glob === undefined ? [] : [`--glob=${request.glob}`]),
-  `--regexp=${request.pattern}`,
-];
-
-function start(request: RipgrepRequest, flags: readonly string[], output: "pipe" | "ignore"): ChildProcess {
-  const common = [
+function start(request: RipgrepRequest): ChildProcess {
+  const flags = [
     "--no-config",
     "--hidden",
     "--no-ignore",
     "--no-follow",
     "--color=never",
-    `--max-filesize=${request.maxFileSize}`,
+    "--files-with-matches",
+    "--null",
+    request.caseSensitive ? "--case-sensitive" : "--ignore-case",
+    request.isRegex ? "--engine=default" : "--fixed-strings",
+    ...sizeFlags(request),
+    `--regexp=${request.pattern}`,
   ];
-  return spawn(request.binary, [...common, ...flags, "--", "."], {
+  const [command = "", ...args] = [...LIMIT_MEMORY, request.binary, ...flags, "--", "."];
+  return spawn(command, args, {
     cwd: request.directory,
-    stdio: ["ignore", output, "pipe"],
+    stdio: ["ignore", "pipe", "pipe"],
     // Nothing of the environment changes the search, and no secret of ours is passed on.
     env: {},
     windowsHide: true,
   });
 }
+
+/**
+ * rg holds the longest line of a file in memory. One of gigabytes ends it, and the search goes on without
+ * it. The limit, in KB, is one of address space; with its 12 threads rg does with 200,000.
+ */
+const LIMIT_MEMORY =
+  process.platform === "linux"
+    ? ["/bin/sh", "-c", '{ ulimit -c 0; ulimit -v 2097152; } 2>/dev/null; exec "$0" "$@"']
+    : [];
 
 /** Whole pieces of a stream as text; what is not UTF-8 in a name is lost, and such a name matches no file. */
 function splitStream(stream: Readable | null, separator: string, onPiece: (piece: string) => void): void {

@@ -1,3 +1,4 @@
+import type { Dirent } from "node:fs";
 import type { DirectoryHandle } from "./directory-handles.ts";
 import { isTemporaryName } from "./file-writer.ts";
 import type { Glob } from "./glob.ts";
@@ -9,67 +10,109 @@ export interface WalkRequest {
   onUnreadable(directory: string): void;
 }
 
-/** A directory being walked, and how far that is. */
-interface Level {
-  directory: DirectoryHandle;
-  /** Path of its entries up to their names. */
-  prefix: string;
-  names: readonly string[];
-  next: number;
-}
+/** Directories of one level that are read while another one is walked. */
+const READ_AHEAD = 4;
+/** Below so many levels they are read one by one, so that a deep tree does not use up all descriptors. */
+const DEEP = 32;
 
 /**
- * Regular files below a directory, as relative paths in path order. Links are not followed, hidden files
- * are included; names that no path can express are passed over. Never holds more than one directory a
- * level open, and closes them when it is left early. `directory` itself stays open.
+ * Regular files below a directory, as relative paths in path order, in portions. Links are not followed,
+ * hidden files are included; names that no path can express are passed over. Holds few directories a level
+ * open, and closes them when it is left early. `directory` itself stays open.
  */
-export function* walkFiles(directory: DirectoryHandle, request: WalkRequest): Generator<string> {
-  const levels: Level[] = [];
-  descend(levels, directory, "", request);
+export async function* walkFiles(
+  directory: DirectoryHandle,
+  request: WalkRequest,
+): AsyncGenerator<readonly string[]> {
+  const levels = [new Level(directory, "", request)];
   try {
     for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
-      const name = level.names[level.next++];
-      if (name === undefined) {
-        levels.pop();
-        if (level.directory !== directory) level.directory.close();
-      } else if (name.endsWith("/")) {
-        enter(levels, level, name.slice(0, -1), request);
-      } else {
-        yield level.prefix + name;
-      }
+      const names = await level.names;
+      const ahead = levels.length < DEEP ? READ_AHEAD : 1;
+      const { files, child } = level.advance(names, ahead);
+      if (files.length > 0) yield files;
+      if (child !== undefined) levels.push(child);
+      else if (levels.pop() !== levels[0]) await level.close();
     }
   } finally {
-    for (const level of levels) if (level.directory !== directory) level.directory.close();
+    await Promise.all(levels.map((level) => level.close()));
   }
 }
 
-function enter(levels: Level[], { directory, prefix }: Level, name: string, request: WalkRequest): void {
-  const path = prefix + name;
-  if (!request.glob.reaches(path)) return;
-  let child: DirectoryHandle;
-  try {
-    child = directory.openDirectory(name);
-  } catch {
-    request.onUnreadable(path);
-    return;
+/** A directory that is read, and how far its walk is. */
+class Level {
+  /** In path order: with its slash a directory sorts where its files do among whole paths. */
+  readonly names: Promise<readonly string[]>;
+  readonly #directory: DirectoryHandle;
+  /** Path of its entries up to their names; empty for the directory the walk was given. */
+  readonly #prefix: string;
+  readonly #request: WalkRequest;
+  /** Directories in it that are read already, by name. */
+  readonly #started = new Map<string, Level>();
+  #next = 0;
+  #nextToStart = 0;
+
+  constructor(directory: DirectoryHandle, prefix: string, request: WalkRequest) {
+    this.#directory = directory;
+    this.#prefix = prefix;
+    this.#request = request;
+    this.names = this.#read();
   }
-  if (!descend(levels, child, `${path}/`, request)) child.close();
+
+  /** The files up to the next directory that is to be walked, and that one; without it this was the end. */
+  advance(names: readonly string[], ahead: number): { files: readonly string[]; child: Level | undefined } {
+    this.#startAhead(names, ahead);
+    const files: string[] = [];
+    for (let name = names[this.#next++]; name !== undefined; name = names[this.#next++]) {
+      const child = this.#started.get(name);
+      if (child !== undefined) {
+        this.#started.delete(name);
+        this.#startAhead(names, ahead);
+        return { files, child };
+      }
+      if (!name.endsWith("/")) files.push(this.#prefix + name);
+    }
+    return { files, child: undefined };
+  }
+
+  async close(): Promise<void> {
+    // Closed before it has answered, its descriptor could come to mean another directory.
+    await this.names;
+    await Promise.all([...this.#started.values()].map((level) => level.close()));
+    if (this.#prefix !== "") this.#directory.close();
+  }
+
+  async #read(): Promise<readonly string[]> {
+    try {
+      return namesIn(await this.#directory.entries());
+    } catch {
+      this.#request.onUnreadable(this.#prefix.slice(0, -1));
+      return [];
+    }
+  }
+
+  #startAhead(names: readonly string[], ahead: number): void {
+    while (this.#nextToStart < names.length && this.#started.size < ahead) {
+      const name = names[this.#nextToStart++] ?? "";
+      if (name.endsWith("/")) this.#start(name);
+    }
+  }
+
+  #start(name: string): void {
+    const path = this.#prefix + name.slice(0, -1);
+    if (!this.#request.glob.reaches(path)) return;
+    try {
+      const directory = this.#directory.openDirectory(name.slice(0, -1));
+      this.#started.set(name, new Level(directory, `${path}/`, this.#request));
+    } catch {
+      this.#request.onUnreadable(path);
+    }
+  }
 }
 
-function descend(levels: Level[], directory: DirectoryHandle, prefix: string, request: WalkRequest): boolean {
-  try {
-    levels.push({ directory, prefix, names: namesOf(directory), next: 0 });
-    return true;
-  } catch {
-    request.onUnreadable(prefix.slice(0, -1));
-    return false;
-  }
-}
-
-/** Names in path order. With its slash a directory sorts where its files do among whole paths. */
-function namesOf(directory: DirectoryHandle): string[] {
+function namesIn(entries: readonly Dirent[]): string[] {
   const names: string[] = [];
-  for (const entry of directory.entries()) {
+  for (const entry of entries) {
     if (!isExpressible(entry.name)) continue;
     if (entry.isDirectory()) names.push(`${entry.name}/`);
     else if (entry.isFile() && !isTemporaryName(entry.name)) names.push(entry.name);

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { GrepOptions, GrepResult } from "../../src/backends/backend.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../../src/backends/filesystem.ts";
+import { compileGlob } from "../../src/backends/glob.ts";
 import { findRipgrep } from "../../src/backends/ripgrep.ts";
 
 let root: string;
@@ -104,6 +105,36 @@ describe("searching with and without ripgrep", () => {
     expect(await bothWays("nothing", { maxFileSizeMb: 1, glob: "*.ts" })).toMatchObject({ skipped: 0 });
   });
 
+  it("tells of a large file that a filter asks for when it may match", async () => {
+    plant({ "big.txt": "other ".repeat(400_000), "a.txt": "hit" });
+    const large = make({ maxFileSizeMb: 1 });
+    expect(await large.grep("other", "/", "*.txt")).toMatchObject({ matches: [], skipped: 1 });
+    expect(await large.grep("hit", "/", "*.txt")).toMatchObject({
+      matches: [{ path: "/a.txt" }],
+      skipped: 0,
+    });
+  });
+
+  it("finds the same for any filter", async () => {
+    const folders = ["", "a/", "a/b/", "é/", "x.ts/", ".h/", "c d/", "[d]/", "!d/"];
+    const names = ["a.ts", "é.ts", "éa", "-a", "a b", "a{b}", "b.tsx", ".ts", "!a", "#a", "a ", "𝒳", "[ab]"];
+    plant(Object.fromEntries(folders.flatMap((folder) => names.map((name) => [folder + name, "hit"]))));
+    const token = fc.constantFrom(
+      ..."a b é . ts * ? ** / / [ab] [!a] [a-c] [é] [,-.] {a,b} {ts,*} \\* \\[ \\{ ! #".split(" "),
+      " ",
+    );
+    const glob = fc
+      .array(token, { minLength: 1, maxLength: 6 })
+      .map((tokens) => tokens.join(""))
+      .filter((text) => compileGlob(text, { nameAtAnyDepth: true }).ok);
+    await fc.assert(
+      fc.asyncProperty(glob, async (filter) => {
+        await bothWays("hit", { glob: filter });
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   it("caps alike, also when nearly every file matches", async () => {
     for (let index = 0; index < 1300; index += 1) plant({ [`d${index % 7}/f${index}.txt`]: "hit\n" });
     const few = await bothWays("hit", { maxCount: 5 });
@@ -160,9 +191,17 @@ describe("searching with and without ripgrep", () => {
   });
 
   it("searches without a binary that is not there or does not work", async () => {
-    plant({ "a.txt": "hit" });
-    for (const ripgrep of ["/nowhere/rg", process.execPath]) {
-      expect(found(await make({ ripgrep }).grep("hit"))).toEqual(["/a.txt:1"]);
+    plant({ "a.txt": "hit", "b.txt": "hit" });
+    const crashing = join(root, "rg");
+    writeFileSync(
+      crashing,
+      `#!/bin/sh\nprintf './a.txt\\0'\necho 'rg: ./c: denied (os error 13)' >&2\nkill -ABRT $$\n`,
+    );
+    chmodSync(crashing, 0o755);
+    for (const ripgrep of ["/nowhere/rg", process.execPath, crashing]) {
+      const result = await make({ ripgrep }).grep("hit", "/", "*.txt");
+      expect(found(result), ripgrep).toEqual(["/a.txt:1", "/b.txt:1"]);
+      expect(result.skipped).toBe(0);
     }
   });
 
