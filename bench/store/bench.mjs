@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
+import { AsyncBatchedStore } from "@langchain/langgraph-checkpoint";
 import { createStore, openDatabase, StoreBackend } from "../../dist/index.js";
 
 const MEMORIES = Number(process.argv[2] ?? 20_000);
@@ -29,7 +30,9 @@ async function fill(root, memories) {
     });
     await store.batch(operations);
   }
-  return { database, backend: new StoreBackend({ store, namespace: NAMESPACE }) };
+  // As a running graph hands it to its tools.
+  const handed = new AsyncBatchedStore(store);
+  return { database, backend: new StoreBackend({ store: handed, namespace: NAMESPACE }) };
 }
 
 async function timed(run) {

@@ -97,7 +97,7 @@ function start(request: RipgrepRequest): ChildProcess {
     ...sizeFlags(request),
     `--regexp=${request.pattern}`,
   ];
-  const [command = "", ...args] = [...LIMIT_MEMORY, request.binary, ...flags, "--", "."];
+  const [command, ...args] = [...LIMIT_MEMORY, request.binary, ...flags, "--", "."];
   return spawn(command, args, {
     cwd: request.directory,
     stdio: ["ignore", "pipe", "pipe"],

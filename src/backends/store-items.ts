@@ -2,6 +2,15 @@ import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import type { FileData } from "./backend.ts";
 import { decodeBase64, isTextType } from "./mime.ts";
 
+/**
+ * LangGraph hands the store to a node in a wrapper that collects calls for `batch` and offers nothing
+ * beyond `BaseStore`. What the store itself offers, such as an order of keys, is used all the same.
+ */
+export const unbatched = (store: BaseStore): BaseStore => (isBatched(store) ? store.store : store);
+
+const isBatched = (store: object): store is { store: BaseStore } =>
+  "lg_name" in store && store.lg_name === "AsyncBatchedStore" && "store" in store;
+
 /** How file data is kept as a store item: JSON, bytes as base64 with `encoding` saying so. */
 export function toItem(data: FileData): Record<string, unknown> {
   if (Array.isArray(data.content) || typeof data.content === "string") return { ...data };

@@ -38,7 +38,7 @@ import { pageRequest } from "./pages.ts";
 import { validatePath } from "./paths.ts";
 import { bindRuntime, splitArguments } from "./runtime.ts";
 import { openCell } from "./store-cell.ts";
-import { fromItem, toItem } from "./store-items.ts";
+import { fromItem, toItem, unbatched } from "./store-items.ts";
 import { filesBelow, filesToList } from "./store-listing.ts";
 import { badNamespace, namespaceOf, type StoreNamespace } from "./store-namespace.ts";
 
@@ -239,7 +239,7 @@ export class StoreBackend implements Backend {
     const store = this.#options.store ?? this.#runtime?.store;
     return store === undefined
       ? undefined
-      : { store, namespace: namespaceOf(this.#options.namespace, this.#runtime) };
+      : { store: unbatched(store), namespace: namespaceOf(this.#options.namespace, this.#runtime) };
   }
 
   /** Puts what `change` makes of the stored file; when that was replaced meanwhile, of the new one. */

@@ -143,7 +143,8 @@ describe("StoreBackend", () => {
     try {
       const [ours, theirs] = databases.map((database) => createStore(database));
       if (ours === undefined || theirs === undefined) throw new Error("two connections");
-      await new StoreBackend({ store: ours }).write("/a.md", "one two");
+      const backend = new StoreBackend({ store: new AsyncBatchedStore(ours) });
+      await backend.write("/a.md", "one two");
       // Between our look and our put the other process makes its change, once.
       let isFirst = true;
       const putIf = ours.putIf.bind(ours);
@@ -154,7 +155,6 @@ describe("StoreBackend", () => {
         }
         return putIf(...args);
       };
-      const backend = new StoreBackend({ store: ours });
       expect((await backend.edit("/a.md", "one", "1")).error).toBeUndefined();
       expect((await backend.read("/a.md")).content).toBe("1 2");
       isFirst = true;
@@ -168,7 +168,10 @@ describe("StoreBackend", () => {
   });
 });
 
-describe("StoreBackend on a store with ordered keys", () => {
+describe.each([
+  { handed: "as it is", wrap: (store: SqliteStore) => store },
+  { handed: "as a running graph hands it out", wrap: (store: SqliteStore) => new AsyncBatchedStore(store) },
+])("StoreBackend on a store with ordered keys, $handed", ({ wrap }) => {
   const withSqlite = async (
     run: (backend: StoreBackend, read: () => string[], store: SqliteStore) => Promise<void>,
   ): Promise<void> => {
@@ -183,7 +186,7 @@ describe("StoreBackend on a store with ordered keys", () => {
         return items;
       };
       store.search = () => Promise.reject(new Error("reads the whole namespace"));
-      await run(new StoreBackend({ store }), () => keys.splice(0), store);
+      await run(new StoreBackend({ store: wrap(store) }), () => keys.splice(0), store);
     } finally {
       database.close();
     }
