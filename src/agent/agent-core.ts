@@ -12,7 +12,7 @@ import { type Inbox, newMessages, withInbox } from "./inbox.ts";
 import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
 import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
-import { finishedEvent, interruptsIn, snapshotOf, type ThreadState } from "./snapshot.ts";
+import { awaitsModel, finishedEvent, interruptsIn, snapshotOf, type ThreadState } from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
 import { traceEvents } from "./tracing.ts";
 import { eventOf, withEffectLog } from "./step.ts";
@@ -20,6 +20,8 @@ import { eventOf, withEffectLog } from "./step.ts";
 export { pointsOf } from "./points.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
 export type { Inbox, InboxMessage } from "./inbox.ts";
+export type { ModelLender } from "./models/client-model.ts";
+export type { SamplingBlock, SamplingReply, SamplingRequest } from "./models/sampling.ts";
 export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 export type { DeepAgentParams, SubAgent } from "./params.ts";
 export type {
@@ -99,9 +101,11 @@ async function* workOn(agent: Agent, input: AgentInput, options: StreamOptions):
   const open = new Map<string, PendingInterrupt>();
   let next: GraphInput = await graphInput(agent, input, options);
   for (;;) {
-    yield* streamGraph(agent, next, open, options);
+    const modelAwaited = yield* streamGraph(agent, next, open, options);
     signal.throwIfAborted();
-    if (open.size > 0) return yield { kind: "paused", interrupts: [...open.values()] };
+    if (open.size > 0 || modelAwaited) {
+      return yield { kind: "paused", interrupts: [...open.values()], modelAwaited };
+    }
     const thread = await readThread(agent, threadId);
     const messages = await newMessages(options.inbox, thread.values["messages"] ?? []);
     if (messages.length === 0) return yield finishedEvent(thread);
@@ -109,13 +113,14 @@ async function* workOn(agent: Agent, input: AgentInput, options: StreamOptions):
   }
 }
 
-/** Lets the graph work until it stops; adds the requests it stopped with to `open`. */
+/** Lets the graph work until it stops; adds the requests it stopped with to `open`. True: a model is awaited. */
 async function* streamGraph(
   agent: Agent,
   input: GraphInput,
   open: Map<string, PendingInterrupt>,
   { threadId, runId, signal, effects, inbox }: StreamOptions,
-): AsyncGenerator<AgentEvent> {
+): AsyncGenerator<AgentEvent, boolean> {
+  let modelAwaited = false;
   try {
     const stream = await agent.graph.stream(input, {
       configurable: { thread_id: threadId, ...withEffectLog(effects), ...withInbox(inbox) },
@@ -132,7 +137,9 @@ async function* streamGraph(
       const event = eventOf(chunk);
       if (event) yield event;
       for (const interrupt of interruptsIn(chunk)) open.set(interrupt.id, interrupt);
+      modelAwaited ||= awaitsModel(chunk);
     }
+    return modelAwaited;
   } catch (error) {
     signal.throwIfAborted();
     throw graphFailure(error);

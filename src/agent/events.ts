@@ -120,7 +120,12 @@ export type AgentEvent =
     }
   | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
   | { kind: "warning"; agent: AgentPath; message: string }
-  | { kind: "paused"; interrupts: PendingInterrupt[] }
+  | {
+      kind: "paused";
+      interrupts: PendingInterrupt[];
+      /** A model call waits for a client that lends its model. */
+      modelAwaited: boolean;
+    }
   | {
       kind: "finished";
       answer: string;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
+import { Command, interrupt, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
 import { DeepAgentError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import { ownTurn } from "../core/turns.ts";
@@ -18,8 +18,10 @@ import {
   type ModelRequest,
   type StateUpdate,
 } from "./middleware/middleware.ts";
+import { ModelAwaited } from "./models/client-model.ts";
 import { modelFailure } from "./models/failure.ts";
 import { answeredBy, withoutRequest } from "./models/reply.ts";
+import { MODEL_AWAITED } from "./snapshot.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
 import { agentPath, agentRuntime, emit, meterOf } from "./step.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
@@ -100,6 +102,8 @@ async function answered(call: () => Promise<AIMessage>, time: Deadline): Promise
     return await call();
   } catch (error) {
     if (time.isOver()) return undefined;
+    // The task ends here; when the graph goes on, it starts again from its top and asks once more.
+    if (error instanceof ModelAwaited) return interrupt(MODEL_AWAITED);
     if (isGraphBubbleUp(error) || time.signal?.aborted || error instanceof DeepAgentError) throw error;
     throw modelFailure(error);
   }

@@ -33,13 +33,30 @@ export function finishedEvent(state: ThreadState): AgentEvent {
   };
 }
 
-/** The requests inside a chunk of stream mode `updates`. */
-export function interruptsIn(chunk: unknown): PendingInterrupt[] {
-  if (typeof chunk !== "object" || chunk === null || !("__interrupt__" in chunk)) return [];
-  return Array.isArray(chunk.__interrupt__) ? chunk.__interrupt__.flatMap(toPending) : [];
+/** Value of the interrupt of a model call that waits for a client to lend its model. */
+export const MODEL_AWAITED = "model_awaited";
+
+/** Whether a chunk of stream mode `updates` tells that a model is waited for. */
+export function awaitsModel(chunk: unknown): boolean {
+  return rawInterrupts(chunk).some(({ value }) => value === MODEL_AWAITED);
 }
 
-function toPending({ id, value }: { id?: string; value?: unknown }): PendingInterrupt[] {
+/** The requests inside a chunk of stream mode `updates`. */
+export function interruptsIn(chunk: unknown): PendingInterrupt[] {
+  return rawInterrupts(chunk).flatMap(toPending);
+}
+
+interface RawInterrupt {
+  id?: string;
+  value?: unknown;
+}
+
+function rawInterrupts(chunk: unknown): RawInterrupt[] {
+  if (typeof chunk !== "object" || chunk === null || !("__interrupt__" in chunk)) return [];
+  return Array.isArray(chunk.__interrupt__) ? (chunk.__interrupt__ as RawInterrupt[]) : []; // what LangGraph streams
+}
+
+function toPending({ id, value }: RawInterrupt): PendingInterrupt[] {
   // The value is what the gate of this project, or of LangChain's middleware, asked with.
   const request = value as HitlRequest | undefined;
   return id && Array.isArray(request?.actionRequests) ? [{ id: questionId(id, request), request }] : [];

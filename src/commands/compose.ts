@@ -33,6 +33,8 @@ export interface RunSettings {
   config: Config;
   env: Readonly<Record<string, string | undefined>>;
   logger: Logger;
+  /** Whether MCP clients can lend their models. Default false. */
+  lendable?: boolean;
 }
 
 /**
@@ -40,7 +42,7 @@ export interface RunSettings {
  * closes all of it.
  */
 export async function openRuns(settings: RunSettings): Promise<RunService> {
-  const { config, env } = settings;
+  const { config, env, lendable = false } = settings;
   const storage = openStorage(config.dataDir);
   try {
     const choice = await chooseExecutor(config);
@@ -48,7 +50,7 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
     const version = packageVersion();
     const mcp = openMcpTools(config.mcpServers, { env, version, log: settings.logger });
     const parts = { storage, executors, mcp, isSandboxed: choice.kind === "sandbox" };
-    const service = assemble(settings, parts, modelChoice({ model: config.model, env }));
+    const service = assemble(settings, parts, modelChoice({ model: config.model, env, lendable }));
     const park = service.close.bind(service);
     const close = async (): Promise<void> => {
       try {
@@ -72,26 +74,28 @@ interface Parts {
   isSandboxed: boolean;
 }
 
-function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: ModelChoice): RunService {
+function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): RunService {
+  const { config, env, logger } = settings;
   const { store, checkpointer, database } = parts.storage;
   const tree = new FileTree(config, store);
   const models = new Models(env, logger);
-  const fallbackModels = usableFallbacks(config, env, logger).map((model) => () => models.get(model));
+  const fallbacks = usableFallbacks(config, settings, logger);
   const canWork = config.workspace !== undefined && choice.ok;
   const executorFor = ({ id, principal }: Run) => parts.executors.of(id, () => endOf(service, principal, id));
   const service: RunService = createRunService({
     database,
-    agentFor: async (run) => {
-      const chat = choice.ok ? await models.get(config.model) : UNUSED_MODEL;
+    agentFor: async (run, lender) => {
+      const own = models.lentTo(lender);
+      const chat = choice.ok ? await own.get(config.model) : UNUSED_MODEL;
       // A run that has ended is only read: no server is started for it.
       const mcp = isFinal(run.status) ? undefined : parts.mcp;
       const interruptOn = approvalGates(config.approvals, parts.isSandboxed);
       const configured = await withAgentFiles(config, tree.mounts(run.principal), logger);
-      const subagents = withModels(configured, models);
+      const subagents = withModels(configured, own);
       return buildAgent({
         ...(await withForeignTools(mcp, chat, { interruptOn, subagents })),
         model: chat,
-        fallbackModels,
+        fallbackModels: fallbacks.map((model) => () => own.get(model)),
         backend: tree.withThread(run.principal, executorFor(run)),
         store,
         checkpointer,
@@ -110,7 +114,7 @@ function assemble({ config, env, logger }: RunSettings, parts: Parts, choice: Mo
       const hits = await store.searchText(memoryNamespace(principal), query, limit);
       return hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score }));
     },
-    preflight: async () => obstacle(config, choice, env),
+    preflight: async () => obstacle(settings, choice),
     environment: environmentOf(config, choice),
     // A server that cannot work still answers questions about runs, and leaves them to others.
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
@@ -210,14 +214,13 @@ function pricesOf(prices: NonNullable<Config["limits"]["prices"]>): Record<strin
 
 /** Why no run can be started now. */
 function obstacle(
-  config: Config,
+  settings: RunSettings,
   choice: ModelChoice,
-  env: RunSettings["env"],
 ): { code: StartRefusal; message: string } | undefined {
-  const { workspace } = config;
+  const { workspace } = settings.config;
   if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };
   if (folderProblem(workspace) !== undefined) return { code: "workspace_missing", message: WORKSPACE_GONE };
-  const message = choice.ok ? subagentModelProblem(config, env) : choice.message;
+  const message = choice.ok ? subagentModelProblem(settings.config, settings) : choice.message;
   return message === undefined ? undefined : { code: "model_not_configured", message };
 }
 

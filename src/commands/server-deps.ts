@@ -28,7 +28,7 @@ export interface ServerParts {
 export function serverParts({ config, env, version, logger, page = false }: ServerSettings): ServerParts {
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./compose.ts");
-    return openRuns({ config, env, logger });
+    return openRuns({ config, env, logger, lendable: true });
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });

@@ -35,7 +35,9 @@ export const ConfigSchema = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe("`provider:model` or `offline`. Default: chosen from the provider keys in the environment."),
+    .describe(
+      "`provider:model`, `offline`, or `client` for the model that the MCP client lends. Default: chosen from the provider keys in the environment.",
+    ),
   fallbackModels: z
     .array(z.string().min(1))
     .default([])

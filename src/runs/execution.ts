@@ -77,7 +77,7 @@ async function converse(execution: Execution, context: ExecutionContext): Promis
       again: offered.has(interruptId),
     }));
     for (const { interruptId } of delivered) offered.add(interruptId);
-    const outcome = work.pause(lease, end.interrupts, delivered, clock());
+    const outcome = work.pause(lease, end, delivered, clock());
     if (outcome === "waiting") return;
     if (outcome === "stuck") throw new Error("The agent paused without an approval that is still open.");
     execution.controller.signal.throwIfAborted();

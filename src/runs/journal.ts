@@ -22,6 +22,7 @@ import type { Approval, RunEventKind } from "./run.ts";
  *   "approve_same": and all calls that count as the same), `by` (`deadline`: nobody decided in time; `same as …`:
  *   a person had approved it together with another)
  * - `answer_refused`: `reason` ("replayed", "other_arguments", …): a client's signed answer was not used
+ * - `model_requested`, `model_awaited`: a client is to answer a model call; nobody has for a while: nothing
  * - `warning`: `message`
  * - `message_received`: `messageId`, `text` (its beginning)
  */

@@ -75,6 +75,7 @@ function forgetRuns(database: Database, endedBefore: number): number {
         "run_messages",
         "run_grants",
         "used_answers",
+        "model_requests",
       ]) {
         database.prepare(`DELETE FROM ${table} WHERE run_id = ?`).run(id);
       }

@@ -11,6 +11,7 @@ import { decidedEntry } from "./journal.ts";
 import { GrantStore } from "./grant-store.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { MessageStore } from "./message-store.ts";
+import { ModelRequestStore } from "./model-request-store.ts";
 import { type RunRow, toRun } from "./rows.ts";
 import {
   type Approval,
@@ -60,6 +61,7 @@ export class RunStore {
   readonly copies: CopyStore;
   readonly grants: GrantStore;
   readonly #answers: AnswerStore;
+  readonly models: ModelRequestStore;
   readonly database: Database;
   readonly changed: (runId: string) => void;
   readonly #insertThread: Statement<[string, string, number]>;
@@ -80,7 +82,8 @@ export class RunStore {
     this.leases = new LeaseStore(database);
     this.grants = new GrantStore(database);
     this.#answers = new AnswerStore(database);
-    this.status = new StatusStore(database, this.approvals, this.grants);
+    this.models = new ModelRequestStore(database);
+    this.status = new StatusStore(database, this.approvals, this.grants, this.models);
     this.effects = new EffectStore(database);
     this.messages = new MessageStore(database);
     this.copies = new CopyStore(database);
@@ -241,6 +244,11 @@ export class RunStore {
     });
     if (cancelled?.ended === false) this.changed(runId);
     return cancelled;
+  }
+
+  /** Lets a run that waits be worked on; belongs inside the transaction of what it waited for. */
+  makeRunnable(runId: string, now: number): void {
+    this.#makeRunnable.run({ id: runId, now });
   }
 
   #known(principal: Principal, runId: string): Run {

@@ -88,6 +88,8 @@ function stepOf(event: RunEvent): string | undefined {
       return `${decidedText(data)}: ${text(data["tool"])}`;
     case "answer_refused":
       return `an answer of the client was refused: ${text(data["reason"]).replaceAll("_", " ")}`;
+    case "model_awaited":
+      return "waits for a client that lends its model";
     case "warning":
       return text(data["message"]);
     default:

@@ -1,10 +1,24 @@
-import type { AgentPath, Decision, DecisionType, SameCalls, TokenUsage } from "../agent/agent-core.ts";
-export type { AgentPath, Decision, DecisionType, TokenUsage } from "../agent/agent-core.ts";
+import type {
+  AgentPath,
+  Decision,
+  DecisionType,
+  SameCalls,
+  SamplingRequest,
+  TokenUsage,
+} from "../agent/agent-core.ts";
+export type {
+  AgentPath,
+  Decision,
+  DecisionType,
+  SamplingReply,
+  SamplingRequest,
+  TokenUsage,
+} from "../agent/agent-core.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 
 /** Statuses that nothing follows. */
 export type FinalStatus = "completed" | "failed" | "cancelled";
-/** Statuses of a run that is not over. `input_required`: at least one approval is pending. */
+/** Statuses of a run that is not over. `input_required`: it waits for an approval, or for a client's model. */
 export type OpenStatus = "working" | "input_required";
 /** `working ⇄ input_required → completed | failed | cancelled`; the last three are final. */
 export type RunStatus = OpenStatus | FinalStatus;
@@ -148,6 +162,8 @@ export type RunEventKind =
   | "approval_requested"
   | "approval_decided"
   | "answer_refused"
+  | "model_requested"
+  | "model_awaited"
   | "warning";
 
 /** Everything a client may see of a run, at one moment. */
@@ -162,6 +178,21 @@ export interface RunView {
   filesChanged: string[];
   /** One line: what happened last. */
   activity: string;
+  /** Model calls that a client is to answer. */
+  modelCalls: OpenModelCall[];
+}
+
+/** A model call that a client is to answer, without what it asks. */
+export interface OpenModelCall {
+  id: string;
+  /** Nobody answered for a while: the run waits, and nothing is held for it. */
+  waiting: boolean;
+}
+
+/** A model call with what it asks. */
+export interface ModelCall {
+  id: string;
+  request: SamplingRequest;
 }
 
 /** Which status may follow which. An approval that is still pending keeps a run from completing. */
@@ -186,12 +217,12 @@ export function isFinal(status: RunStatus): status is FinalStatus {
 }
 
 /**
- * The change that makes an open run's status agree with its number of pending approvals; `undefined`
+ * The change that makes an open run's status agree with how many answers it waits for; `undefined`
  * when it agrees already.
  */
-export function settle(status: OpenStatus, pendingApprovals: number): Transition | undefined {
-  if (status === "working" && pendingApprovals > 0) return { from: "working", to: "input_required" };
-  if (status === "input_required" && pendingApprovals === 0) return { from: "input_required", to: "working" };
+export function settle(status: OpenStatus, pending: number): Transition | undefined {
+  if (status === "working" && pending > 0) return { from: "working", to: "input_required" };
+  if (status === "input_required" && pending === 0) return { from: "input_required", to: "working" };
   return undefined;
 }
 

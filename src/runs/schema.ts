@@ -193,6 +193,24 @@ CREATE TABLE used_answers (
 CREATE INDEX used_answers_of_run ON used_answers (run_id);
 `;
 
+/**
+ * Model calls that a client answers, by a digest of what is asked: asked again after a crash, a call finds its
+ * reply. `epoch`: of the lease that last asked; `waiting`: nobody answered while the run worked.
+ */
+const MODEL_REQUESTS = `
+CREATE TABLE model_requests (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  id TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  waiting INTEGER NOT NULL DEFAULT 0,
+  request TEXT,
+  reply TEXT,
+  requested_at INTEGER NOT NULL,
+  UNIQUE (run_id, id)
+) STRICT;
+`;
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   {
@@ -256,6 +274,13 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
     name: "used answers",
     up(database: Database) {
       database.exec(ANSWERS);
+    },
+  },
+  {
+    version: 10,
+    name: "model calls that clients answer",
+    up(database: Database) {
+      database.exec(MODEL_REQUESTS);
     },
   },
 ];

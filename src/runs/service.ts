@@ -1,7 +1,16 @@
 import type { Backend } from "../backends/backend.ts";
 import type { PruneReport } from "./prune.ts";
 import type { Retention } from "./retention.ts";
-import type { Approval, PersonDecision, Principal, Run, RunEvent, RunView } from "./run.ts";
+import type {
+  Approval,
+  ModelCall,
+  PersonDecision,
+  Principal,
+  Run,
+  RunEvent,
+  RunView,
+  SamplingReply,
+} from "./run.ts";
 import type { RunStatistics } from "./statistics.ts";
 
 export interface StartRequest {
@@ -36,6 +45,10 @@ export type DecideOutcome =
       /** Others, or the deadline, had decided before; the decision was not used. */ repeated: boolean;
     }
   | { ok: false; code: "not_found" | "not_allowed" | "invalid_arguments"; message: string };
+
+export type ModelReplyOutcome =
+  | { ok: true; /** It was replied to before, or is asked no more; nothing changed. */ repeated: boolean }
+  | { ok: false; code: "not_found"; message: string };
 
 export type CancelOutcome =
   | { ok: true; run: Run; /** It had ended before; nothing changed. */ alreadyEnded: boolean }
@@ -114,6 +127,15 @@ export interface RunService {
   useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean>;
   /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
   tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
+  /** Model calls that a client of the principal is to answer, oldest first; none for an unknown run. */
+  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
+  /** Stores what a client replied to a model call and lets the run go on; the first reply counts. */
+  replyToModel(
+    principal: Principal,
+    runId: string,
+    callId: string,
+    reply: SamplingReply,
+  ): Promise<ModelReplyOutcome>;
   cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
   /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
   runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;

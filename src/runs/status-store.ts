@@ -2,6 +2,7 @@ import type { Statement } from "better-sqlite3";
 import type { Database } from "../storage/database.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import type { GrantStore } from "./grant-store.ts";
+import type { ModelRequestStore } from "./model-request-store.ts";
 import type { RunRow } from "./rows.ts";
 import { toJson } from "./json.ts";
 import {
@@ -46,10 +47,12 @@ export class StatusStore {
   readonly #status: Statement<[string], Pick<RunRow, "status">>;
   readonly #approvals: ApprovalStore;
   readonly #grants: GrantStore;
+  readonly #models: ModelRequestStore;
 
-  constructor(database: Database, approvals: ApprovalStore, grants: GrantStore) {
+  constructor(database: Database, approvals: ApprovalStore, grants: GrantStore, models: ModelRequestStore) {
     this.#approvals = approvals;
     this.#grants = grants;
+    this.#models = models;
     this.#move = database.prepare(
       "UPDATE runs SET status = @to, updated_at = @now WHERE id = @id AND status = @from",
     );
@@ -63,9 +66,9 @@ export class StatusStore {
     this.#forgetEffects = database.prepare("DELETE FROM effects WHERE run_id = ?");
   }
 
-  /** Makes the status of an open run agree with its pending approvals; gives the status it has then. */
+  /** Makes the status of an open run agree with what it waits for: approvals, a client's model; gives the status it has then. */
   settle(runId: string, status: OpenStatus, now: number): OpenStatus {
-    const transition = settle(status, this.#approvals.pendingOf(runId));
+    const transition = settle(status, this.#approvals.pendingOf(runId) + this.#models.waitingOf(runId));
     if (transition === undefined) return status;
     expectChange(this.#move.run({ id: runId, ...transition, now }).changes, runId, transition);
     return status === "working" ? "input_required" : "working";
@@ -94,6 +97,7 @@ export class StatusStore {
     expectChange(result.changes, runId, transition);
     this.#forgetEffects.run(runId);
     this.#grants.revoke(runId);
+    this.#models.forget(runId);
   }
 }
 

@@ -1,17 +1,16 @@
-import type { Database } from "../storage/database.ts";
 import type { Agent } from "../agent/agent-core.ts";
-import type { Backend, BackendSource } from "../backends/backend.ts";
+import type { Backend } from "../backends/backend.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
-import type { Logger } from "../core/logger.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { decide } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
 import { follow } from "./follow.ts";
-import { type Checkpoints, prune, type PruneReport } from "./prune.ts";
+import { type LendingContext, lenderFor, replyToModel } from "./lending.ts";
+import { prune, type PruneReport } from "./prune.ts";
 import type { Retention } from "./retention.ts";
 import { Pulse } from "./pulse.ts";
-import type { Principal, Run, RunView } from "./run.ts";
+import type { ModelCall, Principal, Run, RunView } from "./run.ts";
 import { threadTree } from "./run-files.ts";
 import { RunStore } from "./run-store.ts";
 import { RunFolds } from "./run-view.ts";
@@ -21,67 +20,16 @@ import type {
   RunPoint,
   RunService,
   StartOutcome,
-  StartRefusal,
   StartRequest,
   TellOutcome,
   TellRequest,
 } from "./service.ts";
+import type { RunServiceOptions } from "./service-options.ts";
 import { start } from "./start.ts";
 import { readStatistics, type RunStatistics } from "./statistics.ts";
 import { tell } from "./tell.ts";
 import { WorkStore } from "./work-store.ts";
 import { Worker } from "./worker.ts";
-
-/** Times of the machinery, in milliseconds. */
-export interface RunTiming {
-  /** How often to look for what other processes wrote. Default 100. */
-  pollMs: number;
-  /** How often leases are renewed. Default 2000. */
-  heartbeatMs: number;
-  /** How long a lease lives without being renewed. Default 10000. */
-  leaseMs: number;
-}
-
-export interface RunServiceOptions {
-  /** Migrated with `RUN_MIGRATIONS`. Stays the caller's: close it after the service. */
-  database: Database;
-  /** The agent to work on this run with; called once for each stretch of work. */
-  agentFor(run: Run): Promise<Agent>;
-  /**
-   * The checkpoints of its agents: made durable before anything that relies on them is acknowledged, and
-   * deleted with their runs. Default: they see to that themselves.
-   */
-  checkpoints?: Checkpoints;
-  /** Which runs to forget, now and every hour. Default: none. */
-  retention?: Retention;
-  /** The mounts alone. */
-  tree(principal: Principal): Promise<Backend>;
-  /** The mounts and, everywhere else, the thread's files: the tree the agent has. */
-  treeWithThread(principal: Principal): Promise<BackendSource>;
-  searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
-  /** Why no new run can work now; `undefined` when it can. */
-  preflight(principal: Principal): Promise<{ code: StartRefusal; message: string } | undefined>;
-  /**
-   * Names what agents of this server work on, such as the workspace and the model. A run is only worked
-   * on by servers with the `environment` it was started in, so that it never goes on in another folder.
-   */
-  environment: string;
-  /** Milliseconds after which an approval asked for from now on is denied. Default: it waits. */
-  approvalDeadlineMs?: number;
-  /** How many runs to work on at once; the others wait. 0: only looks on, and leaves the work to others. */
-  concurrentRuns: number;
-  /**
-   * How often a server may end while it works on one run, without ten minutes of work in between, before
-   * the run fails with `server_crashes`. Default 10.
-   */
-  crashLimit?: number;
-  log: Logger;
-  /** Default: the system's. */
-  clock?: Clock;
-  /** Default: random. */
-  newId?: IdSource;
-  timing?: Partial<RunTiming>;
-}
 
 /** Opens the service and takes up what an earlier process left unfinished. */
 export function createRunService(options: RunServiceOptions): RunService {
@@ -119,7 +67,7 @@ class Supervisor implements RunService {
         syncCheckpoints: () => options.checkpoints?.sync(),
         deadlineMs: options.approvalDeadlineMs,
       }),
-      agentFor: (run) => options.agentFor(run),
+      agentFor: (run) => this.#agentFor(run),
       clock: this.#clock,
       newId: this.#newId,
       log,
@@ -181,6 +129,7 @@ class Supervisor implements RunService {
       subagents: fold.subagents(),
       filesChanged: fold.filesChanged(),
       activity: fold.activity,
+      modelCalls: this.#store.models.open(runId),
     };
   }
 
@@ -209,7 +158,7 @@ class Supervisor implements RunService {
       { principal, runId, approvalId, decision, by },
       {
         store: this.#store,
-        agentFor: (run) => this.#options.agentFor(run),
+        agentFor: (run) => this.#agentFor(run),
         clock: this.#clock,
       },
     );
@@ -220,6 +169,16 @@ class Supervisor implements RunService {
   async useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean> {
     const run = this.#store.get(principal, runId);
     return run !== undefined && this.#store.useAnswer(run, answerId, problem, this.#clock());
+  }
+
+  async modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
+    return this.#store.get(principal, runId) === undefined ? [] : this.#store.models.calls(runId);
+  }
+
+  async replyToModel(...[principal, runId, callId, reply]: Parameters<RunService["replyToModel"]>) {
+    const outcome = replyToModel({ principal, runId, callId, reply }, this.#store, this.#clock());
+    this.#worker.pump();
+    return outcome;
   }
 
   prune(retention: Retention): Promise<PruneReport> {
@@ -246,7 +205,9 @@ class Supervisor implements RunService {
 
   async runFiles(principal: Principal, runId: string): Promise<Backend | undefined> {
     const run = this.#store.get(principal, runId);
-    return run === undefined ? undefined : threadTree(run, this.#options);
+    return run === undefined
+      ? undefined
+      : threadTree(run, { ...this.#options, agentFor: (one) => this.#agentFor(one) });
   }
 
   files(principal: Principal): Promise<Backend> {
@@ -271,6 +232,17 @@ class Supervisor implements RunService {
     for (const { runId, id } of this.#store.expire(this.#clock())) {
       this.#options.log.info("approval.deadline_passed", { runId, approvalId: id });
     }
+  }
+
+  #agentFor(run: Run): Promise<Agent> {
+    const { timing } = this.#options;
+    const lending: LendingContext = {
+      store: this.#store,
+      feed: this.#feed,
+      clock: this.#clock,
+      patienceMs: timing?.lendMs ?? 30_000,
+    };
+    return this.#options.agentFor(run, lenderFor(run, lending));
   }
 
   #keepHouse(retention: Retention = {}): void {

@@ -1,5 +1,12 @@
 import type { Statement } from "better-sqlite3";
-import type { AgentInput, AgentPath, EffectLog, HitlRequest, PendingInterrupt } from "../agent/agent-core.ts";
+import type {
+  AgentEvent,
+  AgentInput,
+  AgentPath,
+  EffectLog,
+  HitlRequest,
+  PendingInterrupt,
+} from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
 import { effectLog } from "./effects.ts";
 import {
@@ -19,7 +26,7 @@ import type { Todo } from "../tools/tool.ts";
 import { inQuickTransaction, inTransaction } from "./transaction.ts";
 
 /**
- * What follows a pause. `waiting`: for people; the lease is given back. `answered`: an answer came in
+ * What follows a pause. `waiting`: for people or a client's model; the lease is given back. `answered`: an answer came in
  * meanwhile; resume at once. `stuck`: the agent waits for nothing that a person could still answer.
  */
 export type PauseOutcome = "waiting" | "answered" | "stuck";
@@ -29,6 +36,9 @@ export interface Delivered {
   interruptId: string;
   again: boolean;
 }
+
+/** What the agent stopped with. */
+export type Paused = Pick<Extract<AgentEvent, { kind: "paused" }>, "interrupts" | "modelAwaited">;
 
 export interface RunResult {
   answer: string;
@@ -161,12 +171,12 @@ export class WorkStore {
   /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
   pause(
     lease: Lease,
-    open: readonly PendingInterrupt[],
+    { interrupts: open, modelAwaited }: Paused,
     delivered: readonly Delivered[],
     now: number,
   ): PauseOutcome {
     return this.#write(lease, (row): PauseOutcome => {
-      const { approvals, events, leases, status } = this.#store;
+      const { approvals, events, leases, models, status } = this.#store;
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
       const untaken = new Set(open.filter((asked) => this.#isRepeated(row.id, asked)).map(({ id }) => id));
@@ -182,6 +192,7 @@ export class WorkStore {
       }
       const settled = status.settle(row.id, row.status, now);
       if (Object.keys(approvals.undelivered(row.id)).length > 0) return "answered";
+      if (modelAwaited && models.waitingOf(row.id) === 0) return "answered";
       if (settled === "working") return "stuck";
       this.#wait.run(row.id);
       leases.release(lease);
@@ -202,6 +213,7 @@ export class WorkStore {
       for (const approval of this.#store.approvals.withdraw(row.id, now)) {
         this.#store.events.append(row.id, decidedEntry(approval, "withdrawn", "agent"), now);
       }
+      this.#store.models.forget(row.id);
       this.#store.status.settle(row.id, row.status, now);
       const data = { answer: answerExcerpt(answer), ...(stopReason === undefined ? {} : { stopReason }) };
       this.#store.events.append(row.id, { kind: "run_completed", agent: [], data }, now);

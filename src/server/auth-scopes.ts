@@ -22,6 +22,8 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
   return {
     start: async (...args) => demand("run").start(...args),
     tell: async (...args) => demand("run").tell(...args),
+    modelCalls: async (...args) => demand("run").modelCalls(...args),
+    replyToModel: async (...args) => demand("run").replyToModel(...args),
     cancel: async (...args) => demand("run").cancel(...args),
     decide: async (...args) => demand("approve").decide(...args),
     useAnswer: async (...args) => demand("approve").useAnswer(...args),

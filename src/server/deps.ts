@@ -14,7 +14,7 @@ export type Era = McpRequestContext["era"];
 /** What the server needs from the rest of the program; one object for all connections of a process. */
 export interface ServerDeps {
   version: string;
-  config: Pick<Config, "approvals" | "delivery">;
+  config: Pick<Config, "approvals" | "delivery" | "model" | "fallbackModels" | "subagents">;
   logger: Logger;
   clock: Clock;
   /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */

@@ -1,4 +1,4 @@
-import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import type { CreateMessageRequestParams, ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import type { RunView } from "../runs/run.ts";
 import type { MemoryHit } from "../runs/service.ts";
 
@@ -15,7 +15,13 @@ export type Outcome =
   /** The run as a task that the client polls. */
   | { kind: "task"; view: RunView }
   /** Questions to a person, by key; the client repeats the call with the answers and `state`. */
-  | { kind: "ask"; forms: Record<string, ElicitRequestFormParams>; state: string }
+  | {
+      kind: "ask";
+      forms: Record<string, ElicitRequestFormParams>;
+      /** Model calls for the client to answer, by key. */
+      models: Record<string, CreateMessageRequestParams>;
+      state: string;
+    }
   | { kind: "file"; path: string; content: string; media: Media[] }
   | { kind: "memories"; query: string; hits: MemoryHit[] }
   /** The message says what happened, to which thing, and what to do next. */

@@ -33,9 +33,10 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
       };
     case "ask":
       return inputRequired({
-        inputRequests: Object.fromEntries(
-          Object.entries(outcome.forms).map(([key, form]) => [key, inputRequired.elicit(form)]),
-        ),
+        inputRequests: Object.fromEntries([
+          ...Object.entries(outcome.forms).map(([key, form]) => [key, inputRequired.elicit(form)]),
+          ...Object.entries(outcome.models).map(([key, call]) => [key, inputRequired.createMessage(call)]),
+        ]),
         requestState: outcome.state,
       });
     case "file":

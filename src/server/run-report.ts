@@ -171,6 +171,9 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
     case "working":
       return `Run ${run.id} is working: ${line(view.activity)}. Call check_deep_agent with this run_id to wait for it.`;
     case "input_required":
+      if (pendingApprovals(view).length === 0) {
+        return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It goes on when such a client calls check_deep_agent with this run_id.`;
+      }
       return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(run.id, ways)}`;
     case "completed":
       return `Run ${run.id} completed${run.stopReason === undefined ? "" : ` early: ${run.stopReason}`}.`;

@@ -34,6 +34,8 @@ export const ApprovalState = z.object({
   ),
   /** Approvals left open by the person; not asked again in this call. */
   left: z.array(z.string()),
+  /** Model calls that the client was asked to answer. */
+  models: z.array(z.object({ key: z.string(), call: z.string() })).optional(),
 });
 export type ApprovalState = z.output<typeof ApprovalState>;
 

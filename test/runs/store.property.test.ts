@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Decision, HitlRequest } from "../../src/agent/agent-core.ts";
+import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent-core.ts";
 import { entryOf } from "../../src/runs/journal.ts";
 import { type Lease, LeaseLostError } from "../../src/runs/lease-store.ts";
 import type { RunRow } from "../../src/runs/rows.ts";
@@ -48,6 +48,8 @@ const operation = fc.oneof(
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
 /** One run in a database of its own, with whoever holds or once held its lease. */
+const stoppedWith = (interrupts: PendingInterrupt[]) => ({ interrupts, modelAwaited: false });
+
 class World {
   readonly database = openDatabase(":memory:");
   readonly store: RunStore;
@@ -107,7 +109,7 @@ class World {
       }
       case "pause": {
         const open = operation.open.map((id) => ({ id, request: requestOf(1) }));
-        const outcome = work.pause(lease, open, operation.delivered.map(first), now);
+        const outcome = work.pause(lease, stoppedWith(open), operation.delivered.map(first), now);
         if (outcome === "stuck") work.fail(lease, { reason: "internal", message: "stuck" }, now);
         return;
       }
@@ -235,7 +237,7 @@ test("an interrupt with two calls is answered when both are decided, in the orde
   const answers = { i1: { decisions: [{ type: "approve" }, { type: "reject" }] } };
   expect(world.work.nextInput(world.lease)).toEqual({ kind: "resume", answers });
   const open = [{ id: "i2", request: requestOf(1) }];
-  expect(world.work.pause(world.lease, open, [first("i1")], 1)).toBe("waiting");
+  expect(world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("waiting");
   expect(world.row()).toMatchObject({
     status: "input_required",
     runnable: 0,
@@ -251,9 +253,11 @@ test("an answer the agent did not take in, because it asks the same again, is of
   world.apply({ do: "request", interrupt: "i1", calls: 1 });
   world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
   const open = [{ id: "i1", request: requestOf(1) }];
-  expect(world.work.pause(world.lease, open, [first("i1")], 1)).toBe("answered");
+  expect(world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("answered");
   expect(world.work.nextInput(world.lease).kind).toBe("resume");
-  expect(world.work.pause(world.lease, open, [{ interruptId: "i1", again: true }], 1)).toBe("stuck");
+  expect(world.work.pause(world.lease, stoppedWith(open), [{ interruptId: "i1", again: true }], 1)).toBe(
+    "stuck",
+  );
   world.database.close();
 });
 
@@ -265,7 +269,7 @@ test("an answer is never offered for another question under the same interrupt",
   const request = requestOf(1);
   const changed = request.actionRequests.map((action) => ({ ...action, args: { other: true } }));
   const open = [{ id: "i1", request: { ...request, actionRequests: changed } }];
-  expect(world.work.pause(world.lease, open, [first("i1")], 1)).toBe("stuck");
+  expect(world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("stuck");
   world.database.close();
 });
 

@@ -5,14 +5,20 @@ import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { afterEach } from "vitest";
 import { z } from "zod";
-import { buildAgent, type Agent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
+import {
+  buildAgent,
+  type Agent,
+  type DeepAgentParams,
+  type ModelLender,
+} from "../../src/agent/agent-core.ts";
 import { StateBackend } from "../../src/backends/state.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { snapshotFiles } from "../../src/backends/thread-files.ts";
 import type { Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
 import type { RunService } from "../../src/runs/service.ts";
-import { createRunService, type RunServiceOptions } from "../../src/runs/supervisor.ts";
+import type { RunServiceOptions } from "../../src/runs/service-options.ts";
+import { createRunService } from "../../src/runs/supervisor.ts";
 import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import { openDatabase, type Database } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
@@ -75,7 +81,9 @@ class MortalCheckpointer extends SqliteCheckpointer {
   }
 }
 
-type AgentParams = DeepAgentParams | ((run: Run) => DeepAgentParams | Promise<DeepAgentParams>);
+type AgentParams =
+  | DeepAgentParams
+  | ((run: Run, lender: ModelLender) => DeepAgentParams | Promise<DeepAgentParams>);
 
 /** A run service with a connection of its own, working with real agents. */
 export function openServer(
@@ -86,8 +94,8 @@ export function openServer(
   const database = connect(file);
   const service = createRunService({
     database,
-    agentFor: async (run): Promise<Agent> => {
-      const params = typeof agent === "function" ? await agent(run) : agent;
+    agentFor: async (run, lender): Promise<Agent> => {
+      const params = typeof agent === "function" ? await agent(run, lender) : agent;
       createCheckpointer(database);
       return buildAgent({ checkpointer: new MortalCheckpointer(database), ...params });
     },

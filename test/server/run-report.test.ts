@@ -13,6 +13,7 @@ test("a finished run: text and structure both carry the whole answer", () => {
       todos: [{ content: "look", status: "completed" }],
     },
     filesChanged: ["/memories/a.md", "/workspace/r.md"],
+    modelCalls: [],
     subagents: [
       {
         agent: [{ callId: "c", name: "researcher" }],

@@ -128,6 +128,7 @@ export function aView({
     grants: [],
     subagents: [],
     filesChanged: [],
+    modelCalls: [],
     activity: "started",
     ...changes,
   };

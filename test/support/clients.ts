@@ -2,6 +2,7 @@ import { Client as ModernClient, type Transport as ModernTransport } from "@mode
 import { Client as FirstClient } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport as FirstTransport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
+  CreateMessageRequestSchema,
   ElicitRequestSchema,
   ResourceListChangedNotificationSchema,
   ResourceUpdatedNotificationSchema,
@@ -33,7 +34,33 @@ export interface ClientOptions {
   kind: ClientKind;
   /** Without one the client declares that it cannot ask. */
   person?: Person;
+  /** What its model replies; without it the client lends none. What it throws is the client's refusal. */
+  model?: LentModel;
 }
+
+export interface SampledMessage {
+  role: string;
+  content: unknown;
+}
+
+/** Parameters of a sampling request, as far as tests look at them. */
+export interface Sampled {
+  systemPrompt?: string | undefined;
+  messages: SampledMessage[];
+  tools?: { name: string }[] | undefined;
+}
+
+export type LentModel = (request: Sampled, signal: AbortSignal) => SampledReply | Promise<SampledReply>;
+
+/** An alias, not an interface: the SDKs want an index signature. */
+export type SampledReply = {
+  role: "assistant";
+  model: string;
+  stopReason?: string;
+  content:
+    | { type: "text"; text: string }
+    | { type: "tool_use"; id: string; name: string; input: Record<string, unknown> }[];
+};
 
 export interface CallOptions {
   /** Gets the lines of progress; without it no progress is asked for. */
@@ -89,8 +116,17 @@ export async function connectClient(to: Connector, options: ClientOptions): Prom
   return options.kind === "v1" ? connectFirst(to, options) : connectModern(to, options);
 }
 
-async function connectFirst(to: Connector, { kind, person }: ClientOptions): Promise<TestClient> {
-  const client = new FirstClient(INFO, { capabilities: person ? { elicitation: {} } : {} });
+async function connectFirst(to: Connector, { kind, person, model }: ClientOptions): Promise<TestClient> {
+  const capabilities = {
+    ...(person ? { elicitation: {} } : {}),
+    ...(model ? { sampling: { tools: {} } } : {}),
+  };
+  const client = new FirstClient(INFO, { capabilities });
+  if (model) {
+    client.setRequestHandler(CreateMessageRequestSchema, async ({ params }, { signal }) =>
+      model(params, signal),
+    );
+  }
   if (person) client.setRequestHandler(ElicitRequestSchema, async ({ params }) => person(formOf(params)));
   const updates: string[] = [];
   client.setNotificationHandler(
@@ -119,12 +155,20 @@ async function connectFirst(to: Connector, { kind, person }: ClientOptions): Pro
   };
 }
 
-async function connectModern(to: Connector, { kind, person }: ClientOptions): Promise<TestClient> {
+async function connectModern(to: Connector, { kind, person, model }: ClientOptions): Promise<TestClient> {
   const modern = kind === "v2-modern";
   const client = new ModernClient(INFO, {
-    capabilities: person ? { elicitation: { form: {} } } : {},
+    capabilities: {
+      ...(person ? { elicitation: { form: {} } } : {}),
+      ...(model ? { sampling: { tools: {} } } : {}),
+    },
     versionNegotiation: { mode: modern ? { pin: "2026-07-28" } : "legacy" },
   });
+  if (model) {
+    client.setRequestHandler("sampling/createMessage", async ({ params }, { mcpReq }) =>
+      model(params, mcpReq.signal),
+    );
+  }
   if (person) client.setRequestHandler("elicitation/create", async ({ params }) => person(formOf(params)));
   const updates: string[] = [];
   client.setNotificationHandler(

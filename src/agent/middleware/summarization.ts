@@ -7,6 +7,7 @@ import { sanitizeToolCallId } from "../../backends/paths.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
+import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { SUMMARY_PROMPT } from "../prompts.ts";
 import { latest } from "../state.ts";
@@ -151,7 +152,7 @@ async function summarize(
       );
       if (reply.text.trim() !== "") return summaryText(reply.text, path, request);
     } catch (error) {
-      if (request.runtime.signal?.aborted) throw error;
+      if (request.runtime.signal?.aborted || error instanceof ModelAwaited) throw error;
       setup.log.warn("summary_failed", { attempt, problem: errorMessage(error) });
     }
   }
@@ -173,6 +174,8 @@ async function saveHistory(request: ModelRequest, text: string, setup: Setup): P
   const { data } = await backend.readRaw(path);
   const known = data ? contentOf(path, data) : undefined;
   const before = known?.ok && known.content.kind === "text" ? `${known.content.text}\n` : "";
+  // Saved before the model call of this summary was broken off: the task has started again.
+  if (before.endsWith(`${text}\n`)) return path;
   const written = await backend.write(path, before + text, { mode: "overwrite" });
   if (written.error !== undefined) {
     setup.log.warn("history_not_saved", { path, error: written.error });

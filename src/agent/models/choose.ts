@@ -3,10 +3,15 @@ import { DEFAULT_MODELS, type Environment, PROVIDERS, endpointOf, variable } fro
 /** The model that needs no key: it follows rules and says so. */
 export const OFFLINE = "offline";
 
+/** The model that an MCP client lends, through sampling. */
+export const CLIENT = "client";
+
 export interface ModelOptions {
-  /** `provider:model` or `offline`. Default: chosen from the keys in `env`. */
+  /** `provider:model`, `offline` or `client`. Default: chosen from the keys in `env`. */
   model?: string | undefined;
   env: Environment;
+  /** Whether clients can lend their model here. Default false. */
+  lendable?: boolean;
 }
 
 export type ModelProblem =
@@ -18,7 +23,7 @@ export type ModelProblem =
 export type ModelChoice =
   | {
       ok: true;
-      /** `provider:model`, or `offline`. */
+      /** `provider:model`, `offline` or `client`. */
       spec: string;
       provider: string;
       /** The model's name at its provider. */
@@ -34,8 +39,12 @@ export type ModelChoice =
  * Which model would be used and why, or why none can be. Looks at names and variables only: it loads no
  * provider and makes no request, so it is cheap enough to ask before every run.
  */
-export function modelChoice({ model, env }: ModelOptions): ModelChoice {
+export function modelChoice({ model, env, lendable = false }: ModelOptions): ModelChoice {
   const wanted = model?.trim();
+  if (wanted === CLIENT) {
+    if (!lendable) return { ok: false, code: "model_not_configured", message: NOT_LENDABLE };
+    return { ok: true, spec: CLIENT, provider: CLIENT, name: CLIENT, why: "it was chosen" };
+  }
   if (wanted) return specChoice(wanted, "it was chosen", env);
   for (const { provider, model: name } of DEFAULT_MODELS) {
     const key = PROVIDERS[provider]?.key;
@@ -103,6 +112,9 @@ function notConfigured(): string {
     "3. Choose the model `offline` in the same way: it follows fixed rules, is no language model and needs no key.",
   ].join("\n");
 }
+
+const NOT_LENDABLE =
+  "The model `client` is lent by the MCP client of a server, and there is none here. Choose a model as provider:model, or `offline`.";
 
 function notASpec(wanted: string): string {
   const inferred = /^claude/i.test(wanted) ? "anthropic" : /^(gpt|o\d)/i.test(wanted) ? "openai" : "provider";

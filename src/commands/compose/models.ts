@@ -1,10 +1,15 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { buildLlm } from "../../agent/agent-core.ts";
+import { type ModelLender, buildLlm } from "../../agent/agent-core.ts";
 import type { ModelSource } from "../../agent/lazy-model.ts";
-import { modelChoice } from "../../agent/models/choose.ts";
+import { CLIENT, modelChoice } from "../../agent/models/choose.ts";
 import type { Environment } from "../../agent/models/providers.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Logger } from "../../core/logger.ts";
+
+/** Gives models by their specification; `undefined`: the one the environment chooses. */
+export interface ModelSources {
+  get(spec: string | undefined): Promise<BaseChatModel>;
+}
 
 /** The models of a server: each is resolved when it is first needed, and then shared. */
 export class Models {
@@ -15,6 +20,14 @@ export class Models {
   constructor(env: Environment, log: Logger) {
     this.#env = env;
     this.#log = log;
+  }
+
+  /** With the model that clients lend to one run. */
+  lentTo(lender: ModelLender): ModelSources {
+    let lent: Promise<BaseChatModel> | undefined;
+    return {
+      get: (spec) => (spec === CLIENT ? (lent ??= lentModel(lender)) : this.get(spec)),
+    };
   }
 
   /** `undefined`: the one the environment chooses. After a failure the next call tries again. */
@@ -30,21 +43,33 @@ export class Models {
   }
 }
 
+async function lentModel(lender: ModelLender): Promise<BaseChatModel> {
+  const { ClientModel } = await import("../../agent/models/client-model.ts");
+  return new ClientModel(lender);
+}
+
 type ModelConfig = Pick<Config, "fallbackModels" | "subagents">;
 
 /** Why the model of a subagent cannot be used; `undefined`: all can. */
-export function subagentModelProblem({ subagents }: ModelConfig, env: Environment): string | undefined {
+export function subagentModelProblem(
+  { subagents }: ModelConfig,
+  { env, lendable = false }: { env: Environment; lendable?: boolean },
+): string | undefined {
   for (const { name, model } of subagents) {
-    const choice = model === undefined ? undefined : modelChoice({ model, env });
+    const choice = model === undefined ? undefined : modelChoice({ model, env, lendable });
     if (choice?.ok === false) return `No run was started. Subagent '${name}': ${choice.message}`;
   }
   return undefined;
 }
 
 /** The fallback models that can be used. The others are logged: a spare part that is missing stops nothing. */
-export function usableFallbacks({ fallbackModels }: ModelConfig, env: Environment, log: Logger): string[] {
+export function usableFallbacks(
+  { fallbackModels }: ModelConfig,
+  { env, lendable = false }: { env: Environment; lendable?: boolean },
+  log: Logger,
+): string[] {
   return fallbackModels.filter((model) => {
-    const choice = modelChoice({ model, env });
+    const choice = modelChoice({ model, env, lendable });
     if (!choice.ok) log.warn("fallback_model_unusable", { model, reason: choice.message });
     return choice.ok;
   });
@@ -53,7 +78,7 @@ export function usableFallbacks({ fallbackModels }: ModelConfig, env: Environmen
 /** Subagents as configured, whose own models are resolved when they are first needed. */
 export function withModels<Subagent extends { model?: string | undefined }>(
   subagents: readonly Subagent[],
-  models: Models,
+  models: ModelSources,
 ): Array<Omit<Subagent, "model"> & { model?: ModelSource }> {
   return subagents.map(({ model, ...subagent }) =>
     model === undefined ? subagent : { ...subagent, model: () => models.get(model) },

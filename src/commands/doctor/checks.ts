@@ -50,7 +50,7 @@ export async function checkDataDir({ dataDir }: Config): Promise<Check> {
 
 /** Looks at names and variables only; no request is made. */
 export async function checkModel({ model }: Config, env: NodeJS.ProcessEnv): Promise<Check> {
-  const choice = modelChoice({ model, env });
+  const choice = modelChoice({ model, env, lendable: true });
   if (!choice.ok) return { name: "Model", ok: false, text: choice.message };
   const endpoint = choice.endpoint === undefined ? "" : ` at ${choice.endpoint}`;
   return { name: "Model", ok: true, text: `${choice.spec}${endpoint} (${choice.why})` };

@@ -15,7 +15,7 @@ export function checkOtherModels(
     ...subagents.flatMap(({ name, model }) => (model === undefined ? [] : [{ model, by: `of ${name}` }])),
   ];
   return used.map(({ model, by }) => {
-    const choice = modelChoice({ model, env });
+    const choice = modelChoice({ model, env, lendable: true });
     return {
       name: "Model",
       ok: choice.ok,

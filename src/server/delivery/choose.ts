@@ -23,6 +23,8 @@ export interface ClientFacts {
   tasks: boolean;
   /** It renders MCP Apps. */
   apps: boolean;
+  /** It lends its model: samples messages with tools, and its token may work on runs. */
+  models: boolean;
 }
 
 export type DeliveryName = "task" | "input_required" | "elicit" | "handle";
@@ -36,15 +38,22 @@ export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
 
 /**
  * The best way for this client. Chosen before anything is answered, by capability and never by name.
- * `asTask`: whether this call may answer with a task.
+ * `asTask`: whether this call may answer with a task; `lends`: whether runs here ask for the client's model.
  */
 export function chooseDelivery(
-  { era, forms, tasks }: Pick<ClientFacts, "era" | "forms" | "tasks">,
-  asTask: boolean,
+  client: Pick<ClientFacts, "era" | "forms" | "tasks" | "models">,
+  { asTask, lends }: DeliveryWishes,
 ): DeliveryName {
-  if (asTask && tasks && era === "modern") return "task";
-  if (!forms) return "handle";
-  return era === "modern" ? "input_required" : "elicit";
+  const { era, forms, tasks, models } = client;
+  const serves = lends && models;
+  if (asTask && tasks && era === "modern" && !serves) return "task";
+  if (era === "modern") return forms || serves ? "input_required" : "handle";
+  return forms ? "elicit" : "handle";
+}
+
+export interface DeliveryWishes {
+  asTask: boolean;
+  lends: boolean;
 }
 
 /** 2026-07-28 clients declare with every request, 2025-era clients once, in the handshake. */
@@ -58,7 +67,13 @@ export function clientFacts(mcp: McpServer, context: ServerContext, era: Era): C
     forms,
     tasks: era === "modern" && declaresExtension(declared, TASKS_EXTENSION),
     apps: declaresExtension(declared, APPS_EXTENSION),
+    models: declaresModels(declared) && allows(context.http?.authInfo, "run"),
   };
+}
+
+/** Without tools a model cannot do the work of an agent. */
+function declaresModels(capabilities: unknown): boolean {
+  return Sampling.safeParse(capabilities).success;
 }
 
 /** An empty `elicitation` means forms, as in the revisions that knew nothing else. */
@@ -73,4 +88,5 @@ function declaresExtension(capabilities: unknown, extension: string): boolean {
 }
 
 const Capabilities = z.looseObject({ elicitation: z.looseObject({}).optional() });
+const Sampling = z.looseObject({ sampling: z.looseObject({ tools: z.looseObject({}) }) });
 const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown()) });

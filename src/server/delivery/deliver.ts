@@ -3,7 +3,10 @@ import { createProgress, noProgress, type Progress } from "../progress.ts";
 import type { Outcome } from "../outcome.ts";
 import type { ApprovalState } from "../state-codec.ts";
 import type { ToolCall } from "../tools/tool.ts";
+import { asksForClientModel } from "../../config/client-model.ts";
 import { chooseDelivery, DELIVERIES } from "./choose.ts";
+import { whileLending } from "./lend.ts";
+import type { DeliverySession } from "./session.ts";
 
 export interface DeliverOptions {
   /** What the caller asked for; the configured window is the limit. */
@@ -24,7 +27,8 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
   const seconds = Math.min(options.waitSeconds ?? window, window);
   progress.started(view);
   try {
-    return await DELIVERIES[chooseDelivery(call.client, options.asTask === true)].deliver({
+    const wishes = { asTask: options.asTask === true, lends: asksForClientModel(config) };
+    const session: DeliverySession = {
       runs,
       principal,
       runId: view.run.id,
@@ -38,7 +42,14 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       untilChange: options.untilChange,
       state: options.state,
       seen: view.run.lastSeq,
-    });
+      client: call.client,
+    };
+    const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
+    if (!wishes.lends || !call.client.models || call.client.era === "modern")
+      return await delivery.deliver(session);
+    // The client is at work for the run: what it has begun may take as long as a call may take at all.
+    const patienceMs = config.delivery.windowWithProgress * 1000;
+    return await whileLending(session, patienceMs, () => delivery.deliver(session));
   } finally {
     progress.stop();
   }

@@ -1,11 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { inputResponse, type ElicitRequestFormParams } from "@modelcontextprotocol/server";
-import type { Approval } from "../../runs/run.ts";
+import {
+  inputResponse,
+  type CreateMessageRequestParams,
+  type ElicitRequestFormParams,
+} from "@modelcontextprotocol/server";
+import { type Approval, isFinal, type ModelCall, type RunView } from "../../runs/run.ts";
 import { approvalForm } from "../approval-form.ts";
 import { callDigest } from "../call-digest.ts";
 import type { Outcome } from "../outcome.ts";
 import type { ApprovalState } from "../state-codec.ts";
 import { askable, takeAnswer } from "./answers.ts";
+import { samplingParams, samplingReply } from "./sampling.ts";
 import { follow, gathered, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
 
 /** Clients give up after ten rounds; before that the call ends with what there is. */
@@ -22,14 +27,37 @@ export const inputRequiredDelivery: Delivery = {
     const left = new Set(state?.left);
     const problems =
       state === undefined ? new Map<string, string>() : await takeAnswers(session, state, left);
+    if (state !== undefined) await takeReplies(session, state);
     const round = (state?.round ?? 0) + 1;
-    const news = await follow(session, hasNews(session));
-    const view = await gathered(session, news, askable(news, left));
-    const approvals = askable(view, left);
-    if (approvals.length === 0 || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
-    return ask(session, approvals, { left, problems, round });
+    const { forms, models } = session.client;
+    const mayAsk = (view: RunView): Approval[] => (forms ? askable(view, left) : []);
+    const isNews = hasNews(session);
+    const news = await follow(
+      session,
+      (view, changed) => isNews(view, changed) || (models && view.modelCalls.length > 0),
+    );
+    const view = await gathered(session, news, mayAsk(news));
+    const approvals = mayAsk(view);
+    const calls = models && !isFinal(view.run.status) ? await openCalls(session) : [];
+    const isNothing = approvals.length === 0 && calls.length === 0;
+    if (isNothing || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
+    return ask(session, approvals, calls, { left, problems, round });
   },
 };
+
+const openCalls = ({ runs, principal, runId }: DeliverySession): Promise<ModelCall[]> =>
+  runs.modelCalls(principal, runId);
+
+/** Stores what the client replied to model calls; what it left out is asked again. */
+async function takeReplies(session: DeliverySession, { models = [] }: ApprovalState): Promise<void> {
+  const { runs, principal, runId, context, logger } = session;
+  for (const { key, call } of models) {
+    const reply = samplingReply(context.mcpReq.inputResponses?.[key]);
+    if (reply === undefined) continue;
+    const outcome = await runs.replyToModel(principal, runId, call, reply);
+    if (outcome.ok && outcome.repeated) logger.info("model.replied_before", { runId });
+  }
+}
 
 /** Carries out what came back, and notes what stays open in `left`; gives the problems to show again. */
 async function takeAnswers(
@@ -62,7 +90,12 @@ interface Question {
   round: number;
 }
 
-async function ask(session: DeliverySession, approvals: Approval[], question: Question): Promise<Outcome> {
+async function ask(
+  session: DeliverySession,
+  approvals: readonly Approval[],
+  calls: readonly ModelCall[],
+  question: Question,
+): Promise<Outcome> {
   const { runId, digest, codec, context, clock } = session;
   const at = clock();
   const forms: Record<string, ElicitRequestFormParams> = {};
@@ -76,8 +109,25 @@ async function ask(session: DeliverySession, approvals: Approval[], question: Qu
     asked.push({ key, approval: approval.id, digest: digestOf(approval) });
   }
   const id = randomBytes(12).toString("base64url");
-  const state = { id, run: runId, call: digest, round: question.round, at, asked, left: [...question.left] };
-  return { kind: "ask", forms, state: await codec.mint(state, context) };
+  const models = calls.map((call) => ({ key: `model-${call.id}@${at.toString(36)}`, call: call.id }));
+  const requests = calls.map(({ request }, index) => [models[index]?.key, samplingParams(request)]);
+  const left = [...question.left];
+  const state = {
+    id,
+    run: runId,
+    call: digest,
+    round: question.round,
+    at,
+    asked,
+    left,
+    ...(models.length > 0 ? { models } : {}),
+  };
+  return {
+    kind: "ask",
+    forms,
+    models: Object.fromEntries(requests) as Record<string, CreateMessageRequestParams>, // pairs of the two
+    state: await codec.mint(state, context),
+  };
 }
 
 /** Ties an answer to the tool and arguments that were shown. */

@@ -11,6 +11,7 @@ import {
 } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import type { Outcome } from "../outcome.ts";
+import type { ClientFacts } from "./choose.ts";
 import type { Progress } from "../progress.ts";
 import type { ApprovalState, StateCodec } from "../state-codec.ts";
 
@@ -26,6 +27,7 @@ export interface DeliverySession {
   readonly progress: Progress;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly client: ClientFacts;
   /** When the window of this call closes, in milliseconds since the epoch. */
   readonly deadline: number;
   /** Whether the call is over at the first change instead of at the end of the run. */
@@ -105,23 +107,32 @@ async function nextView(
   stop: AbortSignal,
 ): Promise<RunView> {
   const { runs, principal, runId } = session;
-  for (let changed = false; ; changed = true) {
+  for (let changed = false; ;) {
     const view = await runs.view(principal, runId);
     if (view === undefined) throw new Error(`run ${runId} disappeared while it was followed`);
     if (isFinal(view.run.status) || stop.aborted || enough(view, changed)) return view;
-    if (!(await nextChange(session, stop))) return (await runs.view(principal, runId)) ?? view;
+    const next = await nextChange(session, stop);
+    if (next === "end") return (await runs.view(principal, runId)) ?? view;
+    changed ||= next === "change";
   }
 }
 
-/** Resolves with true after an event that changes what a client is shown of the run, with false at the end. */
-async function nextChange(session: DeliverySession, signal: AbortSignal): Promise<boolean> {
+/**
+ * Resolves after an event that changes what a client is shown of the run, or that asks for its model; or at
+ * the end.
+ */
+async function nextChange(
+  session: DeliverySession,
+  signal: AbortSignal,
+): Promise<"change" | "model_requested" | "end"> {
   const { runs, principal, runId, progress } = session;
   for await (const event of runs.watch(principal, runId, { after: session.seen, signal })) {
     session.seen = event.seq;
     progress.event(event);
-    if (isChange(event)) return true;
+    if (event.kind === "model_requested") return event.kind;
+    if (isChange(event)) return "change";
   }
-  return false;
+  return "end";
 }
 
 function isChange(event: RunEvent): boolean {

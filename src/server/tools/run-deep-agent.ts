@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CLIENT_MODEL } from "../../config/client-model.ts";
 import { isFinal } from "../../runs/run.ts";
 import { RUN_APP_URI } from "../app/run-app.ts";
 import { carriedAnswers } from "../delivery/carried.ts";
@@ -46,7 +47,8 @@ export const runDeepAgent = defineTool({
 });
 
 async function start(args: Input, call: ToolCall): Promise<Outcome> {
-  const { runs, principal, deps } = call;
+  const { runs, principal, deps, client } = call;
+  if (deps.config.model === CLIENT_MODEL && !client.models) return refused(CANNOT_LEND);
   const started = await runs.start(principal, {
     task: args.task,
     ...(args.thread_id === undefined ? {} : { threadId: args.thread_id }),
@@ -60,6 +62,9 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
   const asTask = !isFinal(view.run.status);
   return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, asTask });
 }
+
+const CANNOT_LEND =
+  'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
 
 /** The same call again, with answers: goes on with the run that it started, and starts nothing. */
 async function resume(args: Input, state: ApprovalState, call: ToolCall): Promise<Outcome> {

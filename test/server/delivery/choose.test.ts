@@ -7,7 +7,9 @@ test.each([
   ["legacy", true, "elicit"],
   ["legacy", false, "handle"],
 ] as const)("%s client, forms %s: %s", (era, forms, delivery) => {
-  expect(chooseDelivery({ era, forms, tasks: false }, true)).toBe(delivery);
+  expect(chooseDelivery({ era, forms, tasks: false, models: true }, { asTask: true, lends: false })).toBe(
+    delivery,
+  );
 });
 
 test.each([
@@ -16,8 +18,20 @@ test.each([
   ["legacy", true, "elicit", "elicit"],
   ["legacy", false, "handle", "handle"],
 ] as const)("%s client with tasks, forms %s: %s, or %s where no task fits", (era, forms, task, other) => {
-  expect(chooseDelivery({ era, forms, tasks: true }, true)).toBe(task);
-  expect(chooseDelivery({ era, forms, tasks: true }, false)).toBe(other);
+  expect(chooseDelivery({ era, forms, tasks: true, models: false }, { asTask: true, lends: true })).toBe(
+    task,
+  );
+  expect(chooseDelivery({ era, forms, tasks: true, models: false }, { asTask: false, lends: true })).toBe(
+    other,
+  );
+});
+
+test.each([
+  ["modern", "input_required"],
+  ["legacy", "handle"],
+] as const)("a %s client that lends its model is asked in its way, and gets no task", (era, delivery) => {
+  const client = { era, forms: false, tasks: true, models: true };
+  expect(chooseDelivery(client, { asTask: true, lends: true })).toBe(delivery);
 });
 
 test.each([
