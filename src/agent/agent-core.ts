@@ -21,7 +21,7 @@ export { pointsOf } from "./points.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
 export type { Inbox, InboxMessage } from "./inbox.ts";
 export type { ModelLender } from "./models/client-model.ts";
-export type { SamplingBlock, SamplingReply, SamplingRequest } from "./models/sampling.ts";
+export type { SamplingReply, SamplingRequest } from "./models/sampling.ts";
 export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 export type { DeepAgentParams, SubAgent } from "./params.ts";
 export type {
