@@ -15,8 +15,8 @@ export interface Checkpoints {
   /** Makes what was stored outlive a power cut. */
   sync(): void;
   deleteThread(threadId: string): Promise<void>;
-  /** Forgets what only a run that is not over needs: the steps of its subagents. */
-  deleteSubgraphs(threadId: string): Promise<void>;
+  /** Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. */
+  tidyThread(threadId: string): Promise<void>;
   usedBytes(): number;
   /** The steps of a thread that are kept, oldest first. */
   steps(threadId: string): Promise<ThreadStep[]>;

@@ -77,7 +77,7 @@ class Supervisor implements RunService {
       crashLimit: options.crashLimit ?? 10,
       completed: async ({ id, threadId }) =>
         options.checkpoints
-          ?.deleteSubgraphs(threadId)
+          ?.tidyThread(threadId)
           .catch((error: unknown) => log.warn("run.not_tidied", { runId: id, error })),
     });
     this.#pulse = new Pulse({

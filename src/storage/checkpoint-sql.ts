@@ -1,8 +1,12 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "./database.ts";
+import type { WriteRow } from "./delta-history.ts";
 import type { Migration } from "./migrations.ts";
 
-/** The tables of LangGraph's `SqliteSaver`: a file of either can be opened by the other. */
+/**
+ * The tables of LangGraph's `SqliteSaver`, and one more for checkpoints that were superseded: each can open
+ * the other's file, but the stock saver finds no further back than what is not packed yet.
+ */
 export const CHECKPOINT_MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
@@ -32,6 +36,20 @@ CREATE TABLE IF NOT EXISTS writes (
 );`);
     },
   },
+  {
+    version: 2,
+    name: "packed checkpoints",
+    up(database: Database): void {
+      database.exec(`
+CREATE TABLE packed_checkpoints (
+  thread_id TEXT NOT NULL,
+  first_id TEXT NOT NULL,
+  last_id TEXT NOT NULL,
+  pack BLOB NOT NULL,
+  PRIMARY KEY (thread_id, last_id)
+) STRICT;`);
+    },
+  },
 ];
 
 export interface CheckpointRow {
@@ -40,21 +58,6 @@ export interface CheckpointRow {
   type: string | null;
   checkpoint: Uint8Array;
   metadata: Uint8Array;
-}
-
-export interface WriteRow {
-  task_id: string;
-  channel: string;
-  type: string | null;
-  value: Uint8Array | null;
-}
-
-/** A write, or, without a task, the value a channel starts from (as JSON text). */
-export interface HistoryRow {
-  task_id: string | null;
-  channel: string;
-  type: string | null;
-  value: Uint8Array | string | null;
 }
 
 /** Thread, namespace, checkpoint, task, position, channel, encoding and value of a write. */
@@ -68,12 +71,9 @@ export interface CheckpointStatements {
   putCheckpoint: Statement<[string, string, string, string | null, string, Uint8Array, Uint8Array]>;
   addWrite: PutWrite;
   replaceWrite: PutWrite;
-  deltaHistory: Statement<
-    [{ thread: string; namespace: string; checkpoint: string | null; channels: string }],
-    HistoryRow
-  >;
   deleteCheckpoints: Statement<[string]>;
   deleteWrites: Statement<[string]>;
+  deletePacked: Statement<[string]>;
   deleteNestedCheckpoints: Statement<{ thread: string }>;
   deleteNestedWrites: Statement<{ thread: string }>;
 }
@@ -85,52 +85,6 @@ FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?`;
 const PUT_WRITE = `
 INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
-
-/**
- * Walks the ancestors of a checkpoint (the newest when none is named), nearest first, until every wanted
- * channel has met one that stores its value. Bit n of `open` says that channel n still looks for it;
- * `filled` has the bits of those found at this ancestor, whose own writes still count.
- *
- * Answers the seeds, then the writes from the oldest ancestor on, within one ancestor by task and position.
- */
-const DELTA_HISTORY = `
-WITH RECURSIVE
-wanted (bit, channel) AS (SELECT 1 << key, value FROM json_each(@channels)),
-chain (depth, id, parent, open, filled) AS (
-  SELECT * FROM (
-    SELECT 0, checkpoint_id, parent_checkpoint_id, (SELECT sum(bit) FROM wanted), 0
-    FROM checkpoints
-    WHERE thread_id = @thread AND checkpoint_ns = @namespace
-      AND (@checkpoint IS NULL OR checkpoint_id = @checkpoint)
-    ORDER BY checkpoint_id DESC LIMIT 1
-  )
-  UNION ALL
-  SELECT chain.depth + 1, c.checkpoint_id, c.parent_checkpoint_id, chain.open & ~chain.filled, (
-    SELECT coalesce(sum(wanted.bit), 0)
-    FROM json_each(CAST(c.checkpoint AS TEXT), '$.channel_values') AS stored
-    JOIN wanted ON wanted.channel = stored.key
-  )
-  FROM chain JOIN checkpoints AS c
-    ON c.thread_id = @thread AND c.checkpoint_ns = @namespace AND c.checkpoint_id = chain.parent
-  WHERE chain.open & ~chain.filled <> 0
-)
-SELECT NULL AS task_id, wanted.channel, c.type, (
-  SELECT CAST(c.checkpoint AS TEXT) -> stored.fullkey
-  FROM json_each(CAST(c.checkpoint AS TEXT), '$.channel_values') AS stored
-  WHERE stored.key = wanted.channel
-) AS value, NULL AS depth, NULL AS idx
-FROM chain JOIN wanted ON chain.open & chain.filled & wanted.bit <> 0
-JOIN checkpoints AS c
-  ON c.thread_id = @thread AND c.checkpoint_ns = @namespace AND c.checkpoint_id = chain.id
-UNION ALL
-SELECT * FROM (
-  SELECT w.task_id, w.channel, w.type, w.value, chain.depth, w.idx
-  FROM chain CROSS JOIN writes AS w
-    ON w.thread_id = @thread AND w.checkpoint_ns = @namespace AND w.checkpoint_id = chain.id
-  JOIN wanted ON wanted.channel = w.channel AND chain.open & wanted.bit <> 0
-  WHERE chain.depth > 0
-  ORDER BY chain.depth DESC, w.task_id, w.idx
-)`;
 
 /**
  * Those of graphs inside a thread's graph from before its newest checkpoint: ids grow with time, and a
@@ -153,9 +107,9 @@ INSERT OR REPLACE INTO checkpoints
 VALUES (?, ?, ?, ?, ?, ?, ?)`),
     addWrite: database.prepare(`INSERT OR IGNORE ${PUT_WRITE}`),
     replaceWrite: database.prepare(`INSERT OR REPLACE ${PUT_WRITE}`),
-    deltaHistory: database.prepare(DELTA_HISTORY),
     deleteCheckpoints: database.prepare("DELETE FROM checkpoints WHERE thread_id = ?"),
     deleteWrites: database.prepare("DELETE FROM writes WHERE thread_id = ?"),
+    deletePacked: database.prepare("DELETE FROM packed_checkpoints WHERE thread_id = ?"),
     deleteNestedCheckpoints: database.prepare(`DELETE FROM checkpoints ${SUPERSEDED}`),
     deleteNestedWrites: database.prepare(`DELETE FROM writes ${SUPERSEDED}`),
   };

@@ -4,18 +4,20 @@ import { WRITES_IDX_MAP, copyCheckpoint } from "@langchain/langgraph-checkpoint"
 import type {
   Checkpoint,
   CheckpointMetadata,
-  CheckpointPendingWrite,
   CheckpointTuple,
   DeltaChannelHistory,
   PendingWrite,
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { addressOf, missing } from "./checkpoint-address.ts";
 import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
-import type { CheckpointRow, CheckpointStatements, WriteFields, WriteRow } from "./checkpoint-sql.ts";
+import type { CheckpointRow, CheckpointStatements, WriteFields } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
+import { CHANNELS_PER_QUERY, DeltaHistory, revive, type WriteRow } from "./delta-history.ts";
 import { syncNow } from "./durability.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { migrate } from "./migrations.ts";
+import { PackedCheckpoints } from "./packed-checkpoints.ts";
 import { type ThreadStep, ThreadSteps } from "./thread-steps.ts";
 
 /** The checkpointer over `database`, which stays the caller's to close. Makes its tables when they are missing. */
@@ -24,14 +26,16 @@ export function createCheckpointer(database: Database): SqliteCheckpointer {
   return new SqliteCheckpointer(database);
 }
 
-/** Channels one history query can follow: each takes a bit of a 64-bit integer. */
-const CHANNELS_PER_QUERY = 32;
-/** Values revived between two turns of the event loop. */
-const VALUES_PER_TURN = 64;
+/** Superseded checkpoints of a thread at work that are packed together, and those of one that rests. */
+const PACKED_AT_WORK = 24;
+const PACKED_AT_REST = 8;
+/** Threads whose superseded checkpoints are counted. */
+const COUNTED_THREADS = 10_000;
 
 /**
  * LangGraph's `SqliteSaver` on the same tables, with every statement prepared once, binary values kept
- * as they are, and the history of delta channels read by one query instead of one per ancestor.
+ * as they are, results of one turn of the event loop stored in one transaction, superseded checkpoints
+ * packed, and the history of delta channels read by one query instead of one per ancestor.
  */
 export class SqliteCheckpointer extends SqliteSaver {
   /** Results that are being stored or could not be, by checkpoint and task. */
@@ -40,6 +44,10 @@ export class SqliteCheckpointer extends SqliteSaver {
   private isSynced = true;
   private readonly sql: CheckpointStatements;
   private readonly threadSteps: ThreadSteps;
+  private readonly packed: PackedCheckpoints;
+  private readonly history: DeltaHistory;
+  /** Checkpoints stored since a thread was packed. */
+  private readonly added = new Map<string, number>();
   private readonly readOne: Transaction<ReadCheckpoint>;
   private readonly deleteAll: Transaction<(threadId: string) => void>;
   private readonly deleteNested: Transaction<(threadId: string) => void>;
@@ -49,6 +57,8 @@ export class SqliteCheckpointer extends SqliteSaver {
     const sql = prepareStatements(database);
     this.sql = sql;
     this.threadSteps = new ThreadSteps(database, this.serde);
+    this.packed = new PackedCheckpoints(database);
+    this.history = new DeltaHistory(database, this.packed);
     this.readOne = database.transaction((threadId, namespace, checkpointId) => {
       const row =
         checkpointId === undefined
@@ -60,6 +70,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     this.deleteAll = database.transaction((threadId) => {
       sql.deleteCheckpoints.run(threadId);
       sql.deleteWrites.run(threadId);
+      sql.deletePacked.run(threadId);
     });
     this.deleteNested = database.transaction((threadId) => {
       sql.deleteNestedWrites.run({ thread: threadId });
@@ -72,7 +83,10 @@ export class SqliteCheckpointer extends SqliteSaver {
     const { threadId, namespace, checkpointId } = addressOf(config);
     if (threadId === undefined) return undefined;
     this.commits.flush();
-    const found = this.readOne(threadId, namespace, checkpointId);
+    let found = this.readOne(threadId, namespace, checkpointId);
+    if (found === undefined && checkpointId !== undefined && (await this.packed.unpack(threadId))) {
+      found = this.readOne(threadId, namespace, checkpointId);
+    }
     if (found === undefined) return undefined;
     const { row, writes } = found;
     const checkpoint: Checkpoint = await this.serde.loadsTyped(row.type ?? "json", row.checkpoint);
@@ -87,7 +101,7 @@ export class SqliteCheckpointer extends SqliteSaver {
       checkpoint,
       config: checkpointId === undefined ? at(row.checkpoint_id) : config,
       metadata,
-      pendingWrites: await this.revive(writes),
+      pendingWrites: await revive(writes, this.serde),
       ...(row.parent_checkpoint_id === null ? {} : { parentConfig: at(row.parent_checkpoint_id) }),
     };
   }
@@ -114,7 +128,16 @@ export class SqliteCheckpointer extends SqliteSaver {
     }, state.length);
     this.underWay.delete(before);
     this.isSynced = false;
+    if (namespace === "") this.packSometimes(threadId);
     return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
+  }
+
+  /** Keeps a thread at work small. What cannot be packed now stays as it is. */
+  private packSometimes(threadId: string): void {
+    const added = (this.added.get(threadId) ?? 0) + 1;
+    if (this.added.size > COUNTED_THREADS) this.added.clear();
+    this.added.set(threadId, added % PACKED_AT_WORK);
+    if (added === PACKED_AT_WORK) this.packed.pack(threadId, PACKED_AT_WORK).catch(() => undefined);
   }
 
   override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
@@ -166,15 +189,21 @@ export class SqliteCheckpointer extends SqliteSaver {
     this.isSynced = true;
   }
 
-  /** Deletes the checkpoints of graphs inside the thread's graph, but for those of a step at work. */
-  async deleteSubgraphs(threadId: string): Promise<void> {
+  /**
+   * Makes a thread small whose graph has ended: deletes the checkpoints of graphs inside it, but for those
+   * of a step at work, and packs what is superseded.
+   */
+  async tidyThread(threadId: string): Promise<void> {
     this.commits.flush();
     this.deleteNested.immediate(threadId);
+    this.added.delete(threadId);
+    await this.packed.pack(threadId, PACKED_AT_REST);
   }
 
   /** The steps that lead to the thread's newest checkpoint and are kept, oldest first. */
   async steps(threadId: string): Promise<ThreadStep[]> {
     this.commits.flush();
+    await this.packed.unpack(threadId);
     return this.threadSteps.of(threadId);
   }
 
@@ -185,6 +214,7 @@ export class SqliteCheckpointer extends SqliteSaver {
    */
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
     this.commits.flush();
+    await this.packed.unpack(source);
     const copied = this.threadSteps.copy(source, target, checkpointId);
     this.isSynced &&= !copied;
     return copied;
@@ -209,45 +239,24 @@ export class SqliteCheckpointer extends SqliteSaver {
     // More channels than one query follows: the inherited walk, one checkpoint at a time.
     if (channels.length > CHANNELS_PER_QUERY) return super.getDeltaChannelHistory(options);
     const { threadId, namespace, checkpointId } = addressOf(options.config);
-    const histories = new Map(
-      channels.map((channel): [string, DeltaChannelHistory] => [channel, { writes: [] }]),
-    );
-    if (threadId !== undefined) {
-      this.commits.flush();
-      const rows = this.sql.deltaHistory.all({
-        thread: threadId,
-        namespace,
-        checkpoint: checkpointId ?? null,
-        channels: JSON.stringify(channels),
-      });
-      const seeds = rows.filter(({ task_id }) => task_id === null);
-      const writes = rows.filter((row): row is WriteRow => row.task_id !== null);
-      for (const { channel, type, value } of seeds) {
-        const history = histories.get(channel);
-        if (history !== undefined) history.seed = await this.serde.loadsTyped(type ?? "json", value ?? "");
-      }
-      for (const write of await this.revive(writes)) histories.get(write[1])?.writes.push(write);
-    }
-    return Object.fromEntries(histories);
+    const empty = (): Record<string, DeltaChannelHistory> =>
+      Object.fromEntries(channels.map((channel) => [channel, { writes: [] }]));
+    if (threadId === undefined) return empty();
+    this.commits.flush();
+    const target = { thread: threadId, namespace, checkpoint: checkpointId ?? null };
+    const read = () => this.history.of(target, channels, this.serde);
+    return (await read()) ?? ((await this.packed.unpack(threadId)) ? await read() : undefined) ?? empty();
   }
 
   override async *list(...args: Parameters<SqliteSaver["list"]>): ReturnType<SqliteSaver["list"]> {
     this.commits.flush();
+    const { threadId } = addressOf(args[0]);
+    if (threadId !== undefined) await this.packed.unpack(threadId);
     yield* super.list(...args);
   }
 
   /** The tables are made by `createCheckpointer`. */
   protected override setup(): void {}
-
-  /** Decodes writes in their order; a long history lets other work run in between. */
-  private async revive(rows: readonly WriteRow[]): Promise<CheckpointPendingWrite[]> {
-    const writes: CheckpointPendingWrite[] = [];
-    for (const [index, { task_id, channel, type, value }] of rows.entries()) {
-      if (index > 0 && index % VALUES_PER_TURN === 0) await new Promise(setImmediate);
-      writes.push([task_id, channel, await this.serde.loadsTyped(type ?? "json", value ?? "")]);
-    }
-    return writes;
-  }
 }
 
 /** The checkpoint and its writes as they were at one moment; the newest checkpoint when none is named. */
@@ -272,24 +281,3 @@ type WriteAddress = readonly [string, string, string, string];
 
 const keyOf = (...address: [thread: string, namespace: string, checkpoint: string | undefined]): string =>
   JSON.stringify(address);
-
-interface Address {
-  threadId?: string;
-  namespace: string;
-  checkpointId?: string;
-}
-
-function addressOf(config: RunnableConfig): Address {
-  const { thread_id, checkpoint_ns, checkpoint_id }: Record<string, unknown> = config.configurable ?? {};
-  return {
-    ...(isName(thread_id) ? { threadId: String(thread_id) } : {}),
-    namespace: typeof checkpoint_ns === "string" ? checkpoint_ns : "",
-    ...(isName(checkpoint_id) ? { checkpointId: String(checkpoint_id) } : {}),
-  };
-}
-
-const isName = (value: unknown): value is string | number =>
-  (typeof value === "string" && value !== "") || typeof value === "number";
-
-const missing = (field: string): Error =>
-  new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);

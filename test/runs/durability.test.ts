@@ -56,7 +56,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
         writes.push("checkpoints");
       },
       deleteThread: (thread) => checkpointer.deleteThread(thread),
-      deleteSubgraphs: (thread) => checkpointer.deleteSubgraphs(thread),
+      tidyThread: (thread) => checkpointer.tidyThread(thread),
       usedBytes: () => checkpointer.usedBytes(),
       steps: (thread) => checkpointer.steps(thread),
       copyThread: (...copy) => checkpointer.copyThread(...copy),

@@ -96,7 +96,7 @@ describe("the history of delta channels", () => {
     const database = new SqliteDatabase(":memory:", { verbose: (sql) => void statements.push(String(sql)) });
     const checkpointer = createCheckpointer(database);
     let config = at("thread");
-    for (let step = 0; step < 100; step += 1) {
+    for (let step = 0; step < 40; step += 1) {
       const values = step === 20 ? { messages: new DeltaSnapshot(["start"]) } : {};
       config = await checkpointer.put(config, checkpointOf(uuid6(step), values), METADATA);
       await checkpointer.putWrites(config, [["messages", step]], `task-${step}`);
@@ -105,7 +105,7 @@ describe("the history of delta channels", () => {
     const { messages } = await checkpointer.getDeltaChannelHistory({ config, channels: ["messages"] });
     expect(messages?.seed).toEqual(new DeltaSnapshot(["start"]));
     expect(messages?.writes.map(([, , value]) => value)).toEqual(
-      Array.from({ length: 79 }, (_, i) => i + 20),
+      Array.from({ length: 19 }, (_, i) => i + 20),
     );
     expect(statements).toHaveLength(1);
     database.close();
@@ -137,7 +137,7 @@ describe("the file format", () => {
     return tuples;
   };
 
-  it("is the stock saver's, in both directions", async () => {
+  it("is the stock saver's, in both directions, but for what is packed", async () => {
     const database = opened(join(temporaryFolder(), "agent.db"));
     const stock = new SqliteSaver(database);
     const first = await stock.put(at("thread"), checkpointOf(uuid6(0), { a: [1] }), METADATA);

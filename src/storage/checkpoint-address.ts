@@ -1,0 +1,24 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+
+/** Where in the tables a configuration of LangGraph points. */
+export interface Address {
+  threadId?: string;
+  namespace: string;
+  checkpointId?: string;
+}
+
+export function addressOf(config: RunnableConfig): Address {
+  const { thread_id, checkpoint_ns, checkpoint_id }: Record<string, unknown> = config.configurable ?? {};
+  return {
+    ...(isName(thread_id) ? { threadId: String(thread_id) } : {}),
+    namespace: typeof checkpoint_ns === "string" ? checkpoint_ns : "",
+    ...(isName(checkpoint_id) ? { checkpointId: String(checkpoint_id) } : {}),
+  };
+}
+
+const isName = (value: unknown): value is string | number =>
+  (typeof value === "string" && value !== "") || typeof value === "number";
+
+/** What storing without a part of the address fails with. */
+export const missing = (field: string): Error =>
+  new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);
