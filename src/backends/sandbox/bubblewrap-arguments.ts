@@ -15,7 +15,7 @@ export interface SandboxShape {
   env: Readonly<Record<string, string>>;
   /** Bytes of memory of one process. */
   memory: number;
-  /** Processes and threads at one time. The kernel does not count those of a server that runs as root. */
+  /** Processes and threads at one time. The kernel holds those of root to no such limit: see `ProcessCgroup`. */
   processes: number;
   /** Bytes that fit into `/tmp`, and into `/dev/shm`. */
   scratch: number;

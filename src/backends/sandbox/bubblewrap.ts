@@ -15,6 +15,7 @@ import {
   type SandboxShape,
   visiblePath,
 } from "./bubblewrap-arguments.ts";
+import { ProcessCgroup } from "./process-cgroup.ts";
 import { SYSTEM_PATH } from "./shell-environment.ts";
 import { type Launch, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
 
@@ -29,7 +30,10 @@ export interface BubblewrapOptions extends ShellLimits {
   env?: Readonly<Record<string, string>>;
   /** MiB of memory of one process. Default 2048. */
   memoryMb?: number;
-  /** Processes and threads of one command. Default 512. */
+  /**
+   * Processes and threads of one command; of all commands together when the server runs as root, where a
+   * control group has to count them. Default 512.
+   */
   maxProcesses?: number;
   /** MiB that fit into `/tmp`. Default 512. */
   scratchMb?: number;
@@ -54,6 +58,8 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
   readonly id: string;
   readonly jobs: BackgroundJobs;
   readonly #executor: ShellExecutor;
+  /** Made with the first command; `null` where it cannot be had. */
+  #cgroup: ProcessCgroup | null | undefined;
 
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
     const { rootDir, maxFileSizeMb } = options;
@@ -64,7 +70,10 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
     this.#executor = new ShellExecutor({
       ...options,
       guarded: false,
-      launch: (command, call) => launch(options.bwrap ?? "bwrap", shape, command, call),
+      launch: (command, call) => {
+        const started = launch(options.bwrap ?? "bwrap", shape, command, call);
+        return "error" in started ? started : this.#counted(started, shape.processes);
+      },
     });
     this.jobs = this.#executor.jobs;
   }
@@ -73,8 +82,20 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
     return this.#executor.execute(command, options);
   }
 
-  close(): Promise<void> {
-    return this.#executor.close();
+  async close(): Promise<void> {
+    await this.#executor.close();
+    await this.#cgroup?.remove();
+    this.#cgroup = undefined;
+  }
+
+  /** As a member of the group that counts; other users than root are counted by the kernel anyway. */
+  #counted(started: Launch, processes: number): Launch {
+    if (process.getuid?.() !== 0) return started;
+    this.#cgroup ??= ProcessCgroup.make(processes) ?? null;
+    if (this.#cgroup === null) return started;
+    const join = 'echo $$ > "$0" || exit 126; exec "$@"';
+    const args = ["-c", join, this.#cgroup.membersFile, started.file, ...started.args];
+    return { ...started, file: "/bin/sh", args };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,13 @@
-import { linkSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -10,6 +19,7 @@ import {
   openBubblewrap,
   probeBubblewrap,
 } from "../../../src/backends/sandbox/bubblewrap.ts";
+import { cgroupParent } from "../../../src/backends/sandbox/process-cgroup.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 
 const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
@@ -22,6 +32,14 @@ async function open(options: Partial<BubblewrapOptions> = {}): Promise<Bubblewra
   onTestFinished(() => opened.backend.close());
   return Object.assign(opened.backend, { root });
 }
+
+/** Control groups that this process has made and not removed. */
+const ownCgroups = (): string[] => {
+  const parent = cgroupParent();
+  return parent === undefined
+    ? []
+    : readdirSync(parent).filter((name) => name.startsWith(`deepagent-${process.pid}-`));
+};
 
 describe.skipIf(!probe.ok)(`BubblewrapBackend${whyNot}`, () => {
   it("runs commands at the path under which the agent knows the folder", async () => {
@@ -174,10 +192,53 @@ describe.skipIf(!probe.ok)(`BubblewrapBackend${whyNot}`, () => {
     }
   });
 
-  it("limits the number of processes", async () => {
+  // The inner shell gives up when it cannot start another; the outer one counts without starting any.
+  const SPAWN = "sh -c 'for i in $(seq 100); do sleep 100 & done' 2>/dev/null; set -- /proc/[0-9]*; echo $#";
+  const isLimited = process.getuid?.() !== 0 || cgroupParent() !== undefined;
+  const limitReason = isLimited ? "" : " (root, and no control group can be made here)";
+
+  it.skipIf(!isLimited)(`limits the number of processes${limitReason}`, async () => {
     const sandbox = await open({ maxProcesses: 30 });
-    expect((await sandbox.execute("ulimit -u")).output).toBe("30\n");
+    const count = Number((await sandbox.execute(SPAWN)).output);
+    expect(count).toBeGreaterThanOrEqual(25);
+    expect(count).toBeLessThanOrEqual(35);
+    // The limit is for what runs, not for what ever ran.
+    expect((await sandbox.execute("for i in $(seq 60); do /bin/true; done; echo fine")).output).toBe(
+      "fine\n",
+    );
   });
+
+  it.skipIf(!isLimited)(`outlives a fork bomb${limitReason}`, async () => {
+    const sandbox = await open({ maxProcesses: 60 });
+    const seconds = uniqueSleep();
+    const bomb = `bomb() { sleep ${seconds} & bomb | bomb & }; bomb; sleep ${seconds}`;
+    const result = await sandbox.execute(bomb, { timeout: 1.5 });
+    expect(result.exitCode).not.toBe(0);
+    await until(() => !isAsleep(seconds));
+    expect((await sandbox.execute("echo fine")).output).toBe("fine\n");
+    await sandbox.close();
+    expect(ownCgroups()).toEqual([]);
+  });
+
+  const canBecomeNobody = process.getuid?.() === 0 && existsSync("/usr/bin/setpriv");
+  it.skipIf(!canBecomeNobody)(
+    "limits another user than root without a control group (needs root to become one)",
+    async () => {
+      const scripts = folder();
+      const parent = cgroupParent();
+      const leave = parent === undefined ? "" : `echo $$ > ${parent}/cgroup.procs\n`;
+      const become = "exec setpriv --reuid 65534 --regid 65534 --clear-groups bwrap";
+      const bwrap = join(scripts, "bwrap");
+      writeFileSync(bwrap, `#!/bin/sh\n${leave}${become} "$@"\n`, { mode: 0o755 });
+      chmodSync(scripts, 0o755);
+      const root = folder();
+      chmodSync(root, 0o777);
+      const sandbox = await open({ rootDir: root, bwrap, maxProcesses: 30 });
+      const count = Number((await sandbox.execute(SPAWN)).output);
+      expect(count).toBeGreaterThanOrEqual(25);
+      expect(count).toBeLessThanOrEqual(35);
+    },
+  );
 
   it("shows further folders, read-only", async () => {
     const tools = folder();
