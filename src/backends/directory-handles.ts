@@ -15,7 +15,7 @@ const readdir = promisify(readdirWithCallback);
 
 /** A file system refusal of our own, in the shape of Node's: `code` says what it is. */
 export class AccessError extends Error {
-  readonly code: "EOUTSIDE" | "ELOOP" | "ENOTDIR" | "EBUSY";
+  readonly code: "EOUTSIDE" | "ELOOP" | "ENOTDIR" | "EBUSY" | "EALIAS" | "ENOROOT";
 
   constructor(code: AccessError["code"]) {
     super(code);
@@ -90,6 +90,15 @@ class DescriptorDirectory implements DirectoryHandle {
   }
 }
 
+/**
+ * Whether Windows takes a name for something else: a device (`nul`, `com1.txt`), a stream of a file
+ * (`a.txt:b`), or the name without the periods and spaces at its end. `.` is the directory itself.
+ */
+export const isWindowsAlias = (name: string): boolean =>
+  name !== "." && (/[:\0]/.test(name) || /[. ]$/.test(name) || WINDOWS_DEVICE.test(name));
+
+const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
+
 /** How often a directory that changes meanwhile is looked at again. */
 const MAX_ATTEMPTS = 5;
 
@@ -114,6 +123,7 @@ class NamedDirectory implements DirectoryHandle {
   }
 
   at(name: string): string {
+    if (process.platform === "win32" && isWindowsAlias(name)) throw new AccessError("EALIAS");
     return join(this.#path, name);
   }
 

@@ -35,6 +35,8 @@ export const CODES_WITHOUT_PATH: ReadonlySet<BackendErrorCode> = new Set([
 
 export const pathEmpty = (): BackendFailure => failure("invalid_path", "Path must be a non-empty string");
 export const pathHasNul = (): BackendFailure => failure("invalid_path", "Path contains a NUL character");
+export const pathNotUnicode = (): BackendFailure =>
+  failure("invalid_path", "Path contains half of a character (a lone surrogate)");
 export const pathTraversal = (path: string): BackendFailure =>
   failure("invalid_path", `Path traversal not allowed: ${path}`);
 export const windowsPath = (path: string): BackendFailure =>

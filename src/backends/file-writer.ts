@@ -114,7 +114,8 @@ function keepAttributes(descriptor: number, { uid, gid, mode }: BigIntStats): vo
     // Only a privileged process may give a file away; without, the file becomes ours.
     if (codeOf(thrown) !== "EPERM") throw thrown;
   }
-  fchmodSync(descriptor, Number(mode) & 0o7777);
+  // Not the bits that lend the owner's rights: the content is another one.
+  fchmodSync(descriptor, Number(mode) & 0o777);
 }
 
 function linkExclusively(directory: DirectoryHandle, temporary: string, name: string): void {

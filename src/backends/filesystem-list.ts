@@ -7,7 +7,7 @@ import type { FilesystemPath } from "./filesystem-paths.ts";
 import { sortByPath } from "./flat-files.ts";
 import { codeOf, type Jail } from "./jail.ts";
 import { joinPath } from "./paths.ts";
-import { isExpressible } from "./tree-walker.ts";
+import { expressibleEntries } from "./tree-walker.ts";
 
 /** Entries between two turns of the event loop. */
 const SLICE = 500;
@@ -38,12 +38,14 @@ interface Place {
 
 async function listEntries(place: Place, options: CallOptions | undefined): Promise<LsResult> {
   const files: FileInfo[] = [];
-  let skipped = 0;
-  for (const [index, entry] of (await place.directory.entries()).entries()) {
+  const entries = await place.directory.entries();
+  const expressible = expressibleEntries(place.directory, entries);
+  let skipped = entries.length - expressible.length;
+  for (const [index, entry] of expressible.entries()) {
     if (index % SLICE === SLICE - 1) await nextTurn();
     options?.signal?.throwIfAborted();
     if (isTemporaryName(entry.name)) continue;
-    const info = isExpressible(entry.name) ? describe(place, entry) : "unreadable";
+    const info = describe(place, entry);
     if (info === "unreadable") skipped += 1;
     else if (info !== "gone") files.push(info);
   }

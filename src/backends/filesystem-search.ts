@@ -21,7 +21,7 @@ import {
   type SearchFile,
   searchFiles,
 } from "./search.ts";
-import { isExpressible, walkFiles } from "./tree-walker.ts";
+import { walkFiles } from "./tree-walker.ts";
 
 /** Most files one `glob` returns; beyond it the result is marked `truncated`. */
 const MAX_GLOB_RESULTS = 100_000;
@@ -87,7 +87,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   let skipped = isUsable ? countSkipped(root, filter.glob, proposed) : 0;
   const walk = { glob: filter.glob, onUnreadable: () => (skipped += 1) };
   const portions = isUsable
-    ? [proposed.files.filter(isExpressible).sort(comparePaths)]
+    ? [[...new Set(proposed.files)].filter((path) => !path.includes("\\")).sort(comparePaths)]
     : walkFiles(root.directory, walk);
   const trail = new DirectoryTrail(root.directory);
   const result = await searchFiles(candidates(root, filter.glob, portions, { trail, ...search }), {

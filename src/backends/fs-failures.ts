@@ -13,6 +13,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "the name is too long",
   EBUSY: "it changed while it was opened; try again",
   ENOTEMPTY: "files were added to it meanwhile; try again",
+  EALIAS: "Windows takes this name for something else; choose another one",
+  ENOROOT: "the root directory is no longer there; it must be made again",
   EIO: "the device reports an input/output error",
 };
 

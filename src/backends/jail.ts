@@ -92,13 +92,24 @@ export class Jail {
     throw new AccessError("ELOOP");
   }
 
+  #openRoot(): DirectoryHandle {
+    try {
+      return openRoot(this.root, this.#byDescriptor);
+    } catch (thrown) {
+      const code = codeOf(thrown);
+      // What has taken its place may be a file, or a link to somewhere else.
+      if (code === "ENOENT" || code === "ENOTDIR" || code === "ELOOP") throw new AccessError("ENOROOT");
+      throw thrown;
+    }
+  }
+
   /** Goes as far as there are no links. */
   #walkToLink(
     pending: readonly string[],
     options: WalkOptions,
   ): { located: Located } | { target: string; above: readonly string[]; rest: readonly string[] } {
     const passed: string[] = [];
-    const open: DirectoryHandle[] = [openRoot(this.root, this.#byDescriptor)];
+    const open: DirectoryHandle[] = [this.#openRoot()];
     let keep: DirectoryHandle | undefined;
     try {
       for (const [index, name] of pending.entries()) {

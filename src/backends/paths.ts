@@ -3,6 +3,7 @@ import {
   type BackendFailure,
   pathEmpty,
   pathHasNul,
+  pathNotUnicode,
   pathNotAllowed,
   pathTraversal,
   windowsPath,
@@ -23,6 +24,9 @@ export interface ValidatePathOptions {
 /** `directory` tells that the path was written with a trailing slash; `path` itself carries none. */
 export type PathResult = { ok: true; path: string; directory: boolean } | ({ ok: false } & BackendFailure);
 
+/** No UTF-8 says it, so two such names could be one file. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+
 const WINDOWS_ABSOLUTE = /^(?:[a-zA-Z]:|\\\\)/;
 
 /**
@@ -32,6 +36,7 @@ const WINDOWS_ABSOLUTE = /^(?:[a-zA-Z]:|\\\\)/;
 export function validatePath(path: unknown, options: ValidatePathOptions = {}): PathResult {
   if (typeof path !== "string" || path.trim() === "") return refuse(pathEmpty());
   if (path.includes("\0")) return refuse(pathHasNul());
+  if (LONE_SURROGATE.test(path)) return refuse(pathNotUnicode());
   const segments = path.split(/[/\\]/);
   if (path.startsWith("~") || segments.includes("..")) return refuse(pathTraversal(path));
   if (WINDOWS_ABSOLUTE.test(path)) return refuse(windowsPath(path));

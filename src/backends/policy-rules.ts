@@ -65,8 +65,16 @@ export class PolicyRules {
   }
 }
 
-/** On file systems that ignore case another spelling is the same file; a policy must not depend on it. */
-const fold = (path: string): string => path.toLowerCase();
+/**
+ * On some file systems another spelling is the same file: in other letter case (which includes characters
+ * such as `ſ`), composed or not, with invisible characters. A policy must not depend on it.
+ */
+const fold = (path: string): string =>
+  path
+    .replace(/\p{Default_Ignorable_Code_Point}/gu, "")
+    .toUpperCase()
+    .toLowerCase()
+    .normalize("NFC");
 
 function prefixPath(prefix: string): string {
   const valid = validatePath(prefix);

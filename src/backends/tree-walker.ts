@@ -1,6 +1,6 @@
 import type { Dirent } from "node:fs";
 import type { DirectoryHandle } from "./directory-handles.ts";
-import { isTemporaryName } from "./file-writer.ts";
+import { isTemporaryName, statEntry } from "./file-writer.ts";
 import type { Glob } from "./glob.ts";
 
 export interface WalkRequest {
@@ -84,7 +84,7 @@ class Level {
 
   async #read(): Promise<readonly string[]> {
     try {
-      return namesIn(await this.#directory.entries());
+      return namesIn(this.#directory, await this.#directory.entries());
     } catch {
       this.#request.onUnreadable(this.#prefix.slice(0, -1));
       return [];
@@ -110,15 +110,26 @@ class Level {
   }
 }
 
-function namesIn(entries: readonly Dirent[]): string[] {
+function namesIn(directory: DirectoryHandle, entries: readonly Dirent[]): string[] {
   const names: string[] = [];
-  for (const entry of entries) {
-    if (!isExpressible(entry.name)) continue;
+  for (const entry of expressibleEntries(directory, entries)) {
     if (entry.isDirectory()) names.push(`${entry.name}/`);
     else if (entry.isFile() && !isTemporaryName(entry.name)) names.push(entry.name);
   }
   return names.sort();
 }
 
-/** A name with a backslash would be read as two segments; one that is not UTF-8 has lost its bytes. */
-export const isExpressible = (name: string): boolean => !name.includes("\\") && !name.includes("\ufffd");
+/**
+ * The entries a path can name. A name with a backslash would be read as two segments; one that is not
+ * UTF-8 has lost its bytes, so that what was read of it finds nothing, or another entry.
+ */
+export function expressibleEntries(directory: DirectoryHandle, entries: readonly Dirent[]): Dirent[] {
+  const doubtful = new Set<string>();
+  return entries.filter(({ name }) => {
+    if (name.includes("\\")) return false;
+    if (!name.includes("\ufffd")) return true;
+    if (doubtful.has(name)) return false;
+    doubtful.add(name);
+    return statEntry(directory, name) !== undefined;
+  });
+}

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { FileInfo } from "../backends/backend.ts";
 import { withSlash } from "../backends/paths.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
-import { displayName, withNotices } from "./format.ts";
+import { counted, displayName, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
@@ -36,7 +36,12 @@ async function list(
   if (result.error !== undefined) return backendError(result, path);
   const { files = [], skipped = 0 } = result;
   const text = files.length > 0 ? files.map(entryLine).join("\n") : `No files found in ${displayName(path)}`;
-  const notices = skipped > 0 ? [`[${skipped} entries could not be read: permission denied]`] : [];
+  const notices =
+    skipped > 0
+      ? [
+          `[${counted(skipped, "entry", "entries")} not listed: permission denied, or a name that no path can say]`,
+        ]
+      : [];
   return {
     content: withNotices(text, notices),
     artifact: { path, entries: files.slice(0, MAX_ARTIFACT_ENTRIES), count: files.length, skipped },

@@ -28,8 +28,11 @@ const ATTACKER = `
     const here = root + "/" + name, parked = root + "/.parked-" + name;
     put(here, parked);
     try { fs.symlinkSync(target, here); fs.unlinkSync(here); } catch {}
+    // One that is opened without care waits for a writer for ever.
+    try { fs.renameSync(root + "/.pipe", here); put(here, root + "/.pipe"); } catch {}
     put(parked, here);
   };
+  require("node:child_process").execFileSync("mkfifo", [root + "/.pipe"]);
   process.stdout.write("ready\\n");
   for (;;) { swap("dir", outside); swap("file.txt", outside + "/file.txt"); }
 `;
@@ -80,6 +83,12 @@ describe.skipIf(!hasDescriptorPaths())("links swapped in while a method runs", (
         await backend.read("/file.txt"),
         await backend.read("/dir/file.txt"),
         await backend.readRaw("/dir/file.txt"),
+        (await backend.downloadFiles(["/dir/file.txt", "/file.txt"])).map(({ content, error }) => ({
+          error,
+          text: content === null ? "" : new TextDecoder().decode(content),
+        })),
+        await backend.grep("SECRET", "/dir/file.txt"),
+        await backend.glob("*", "/dir"),
         await backend.ls("/dir"),
         await backend.glob("**"),
         await walker.grep("SECRET"),
@@ -98,7 +107,11 @@ describe.skipIf(!hasDescriptorPaths())("links swapped in while a method runs", (
     for (let round = 0; round < ROUNDS; round += 1) {
       await backend.write(`/dir/new-${round}.txt`, "x");
       await backend.write("/dir/file.txt", `inside ${round}`, { mode: "overwrite" });
-      await backend.edit("/dir/file.txt", "inside", "inside");
+      await backend.edit("/dir/file.txt", "inside", "inside!");
+      await backend.uploadFiles([
+        ["/dir/file.txt", new TextEncoder().encode("inside")],
+        ["/dir/deep/up.txt", new TextEncoder().encode("x")],
+      ]);
       await backend.edit("/file.txt", "SECRET", "x");
       await backend.edit("/dir/file.txt", "SECRET", "x");
       await backend.delete(`/dir/only-outside.txt`);

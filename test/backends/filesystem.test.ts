@@ -14,6 +14,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execFileSync } from "node:child_process";
@@ -95,6 +96,13 @@ describe("what is no regular file", () => {
     execFileSync("mkfifo", [join(root, "pipe")]);
     const backend = make();
     expect(await backend.read("/pipe")).toEqual(errors.notRegularFile("/pipe"));
+    const listener = createServer().listen(join(root, "socket"));
+    await new Promise((resolve) => listener.once("listening", resolve));
+    expect(await backend.read("/socket")).toEqual(errors.notRegularFile("/socket"));
+    expect(await backend.grep("a", "/socket")).toMatchObject({ matches: [] });
+    listener.close();
+    expect(await backend.readRaw("/pipe")).toEqual(errors.notRegularFile("/pipe"));
+    expect(await backend.grep("a", "/pipe")).toMatchObject({ matches: [] });
     expect(await backend.edit("/pipe", "a", "b")).toEqual(errors.notRegularFile("/pipe"));
     expect(await backend.write("/pipe", "a", { mode: "overwrite" })).toEqual(errors.notRegularFile("/pipe"));
     expect((await backend.grep("a")).matches).toEqual([]);
@@ -103,6 +111,13 @@ describe("what is no regular file", () => {
 });
 
 describe("writing", () => {
+  it("keeps no right of the owner for other content", async () => {
+    writeFileSync(join(root, "tool"), "old");
+    chmodSync(join(root, "tool"), 0o6755);
+    await make().edit("/tool", "old", "new");
+    expect(statSync(join(root, "tool")).mode & 0o7777).toBe(0o755);
+  });
+
   it("keeps the mode of a file, and leaves no temporary file", async () => {
     writeFileSync(join(root, "run.sh"), "echo one\n");
     chmodSync(join(root, "run.sh"), 0o750);

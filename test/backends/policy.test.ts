@@ -45,6 +45,17 @@ describe("PolicyBackend, with denied prefixes", () => {
     expect((await backend.read("/docs/b.txt")).content).toBe("needle /docs/b.txt");
   });
 
+  it("takes every spelling that is the same file somewhere", async () => {
+    const { backend } = guard({ denyGlobs: ["secrets"], denyPrefixes: ["/caf\u00e9"] });
+    for (const path of ["/SECRETS/a", "/\u017fecrets/a", "/sec\u200crets/a", "/x/secret\u017f"]) {
+      expect((await backend.read(path)).code, path).toBe("permission_denied");
+    }
+    for (const path of ["/cafe\u0301/a", "/CAF\u00c9/a", "/caf\u00e9\u200b/a"]) {
+      expect((await backend.write(path, "x")).code, path).toBe("permission_denied");
+    }
+    expect((await backend.write("/cafe/a", "x")).error).toBeUndefined();
+  });
+
   it("does not let a tree be deleted around them", async () => {
     const { backend } = guard({ denyPrefixes: ["/docs/secrets"] });
     expect(await backend.delete("/docs")).toEqual(errors.deletesNotAllowed("/docs"));

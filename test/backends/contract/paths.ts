@@ -10,6 +10,7 @@ const INVALID: [path: string, error: string][] = [
   ["\\..\\x", "Path traversal not allowed: \\..\\x"],
   ["~/x", "Path traversal not allowed: ~/x"],
   ["/a\0b", "Path contains a NUL character"],
+  ["/a\ud800b", "Path contains half of a character (a lone surrogate)"],
 ];
 
 const WINDOWS: [path: string, error: string][] = [
