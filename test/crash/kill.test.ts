@@ -13,8 +13,9 @@ import { changed } from "./script.ts";
 /** How long servers are killed, in seconds: `DEEPAGENT_CRASH_SECONDS=3600 npx vitest run test/crash`. */
 const SECONDS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 15);
 const RUNS_AT_ONCE = 6;
+const SERVERS = 3;
 /** Longest life of a server from before it opens its databases; most are short. */
-const LIFETIME_MS = 2000;
+const LIFETIME_MS = 3000;
 
 /** What servers have acknowledged, and must keep. */
 interface Promised {
@@ -24,7 +25,7 @@ interface Promised {
   decisions: Map<string, Decision["type"]>;
 }
 
-const EFFECTS = ["append", "write_file", "edit_file"];
+const EFFECTS = ["append", "execute", "write_file", "edit_file"];
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-crash-"));
@@ -35,26 +36,70 @@ function newFolder(): string {
 
 /** A person's decision follows from the line they are asked about. */
 function decisionOn({ args }: Approval): Decision {
-  const line = String(args["line"]);
+  const line = String(args["line"] ?? args["command"]);
   if (line.includes("deny")) return { type: "reject" };
   if (!line.includes("change")) return { type: "approve" };
   return { type: "edit", editedAction: { name: "append", args: { line: changed(line) } } };
 }
 
+/** Servers on one data directory, each of them killed at random moments and replaced. */
+class Fleet {
+  readonly #servers = new Set<ServerProcess>();
+  readonly #live: ServerProcess[] = [];
+  readonly #script: string;
+  kills = 0;
+
+  constructor(script: string) {
+    this.#script = script;
+  }
+
+  /** Starts one more, ready to answer. */
+  async open(folder: string): Promise<ServerProcess> {
+    const server = new ServerProcess(this.#script);
+    this.#servers.add(server);
+    await server.ready;
+    void server.ask({ method: "open", folder });
+    this.#live.push(server);
+    return server;
+  }
+
+  /** Starts servers one after the other and kills each at a random moment, until the deadline. */
+  async disturb(folder: string, deadline: number): Promise<void> {
+    while (Date.now() < deadline) {
+      const server = await this.open(folder);
+      await delay(Math.random() ** 2 * LIFETIME_MS);
+      expect(server.ended).toBe(false);
+      this.#live.splice(this.#live.indexOf(server), 1);
+      await server.kill();
+      this.#servers.delete(server);
+      this.kills += 1;
+    }
+  }
+
+  /** Any server; `undefined` also when it was killed before it answered. */
+  async ask(request: Parameters<ServerProcess["ask"]>[0]): Promise<unknown> {
+    return this.#live[Math.floor(Math.random() * this.#live.length)]?.ask(request);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#servers].map((server) => server.kill()));
+  }
+}
+
 /** Starts the runs that nobody acknowledged, decides what waits, and tells whether all runs have ended. */
-async function attend(server: ServerProcess, keys: readonly string[], promised: Promised): Promise<boolean> {
+async function attend(fleet: Fleet, keys: readonly string[], promised: Promised): Promise<boolean> {
   const ended = await Promise.all(
     keys.map(async (key) => {
       if (!promised.runs.has(key)) {
-        const started = (await server.ask({ method: "start", key })) as StartOutcome | undefined;
+        const started = (await fleet.ask({ method: "start", key })) as StartOutcome | undefined;
         if (started === undefined) return false;
         if (!started.ok) throw new Error(started.message);
         promised.runs.set(key, started.run.id);
       }
       const runId = promised.runs.get(key) ?? "";
-      const view = (await server.ask({ method: "view", runId })) as RunView | undefined;
+      const view = (await fleet.ask({ method: "view", runId })) as RunView | undefined;
       for (const approval of view?.approvals ?? []) {
-        if (approval.status === "pending") await decide(server, approval, promised);
+        if (approval.status === "pending") await decide(fleet, approval, promised);
       }
       if (view?.run.status === "failed") throw new Error(JSON.stringify(view.run.failure));
       return view?.run.status === "completed";
@@ -63,37 +108,40 @@ async function attend(server: ServerProcess, keys: readonly string[], promised: 
   return ended.every(Boolean);
 }
 
-async function decide(server: ServerProcess, approval: Approval, { decisions }: Promised): Promise<void> {
+async function decide(fleet: Fleet, approval: Approval, { decisions }: Promised): Promise<void> {
   const { runId, id: approvalId } = approval;
   const decision = decisionOn(approval);
-  const outcome = (await server.ask({ method: "decide", runId, approvalId, decision })) as
+  const outcome = (await fleet.ask({ method: "decide", runId, approvalId, decision })) as
     | DecideOutcome
     | undefined;
   if (outcome?.ok === false) throw new Error(outcome.message);
   if (outcome?.ok === true) decisions.set(`${runId} ${approvalId}`, decision.type);
 }
 
-async function killAtRandom(server: ServerProcess, controller: AbortController): Promise<void> {
-  await delay(Math.random() ** 2 * LIFETIME_MS);
-  controller.abort();
-  await server.kill();
-}
-
-/** Attends to the runs until they have all ended, or the server has. */
-async function work(server: ServerProcess, keys: readonly string[], promised: Promised, signal: AbortSignal) {
-  while (!signal.aborted) {
-    if (await attend(server, keys, promised)) return;
+/** Attends to the runs until they have all ended, or it is time to stop. */
+async function work(
+  fleet: Fleet,
+  keys: readonly string[],
+  promised: Promised,
+  until = Number.POSITIVE_INFINITY,
+): Promise<boolean> {
+  while (Date.now() < until) {
+    if (await attend(fleet, keys, promised)) return true;
     await delay(10);
   }
+  return false;
 }
 
 /** Every file with its content, and the lines in any order: parallel parts append as they come. */
 function effectsIn(folder: string) {
   const workspace = join(folder, "workspace");
   const files = readdirSync(workspace, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".md"))
+    .filter((name) => /\.(md|txt)$/.test(name))
     .toSorted()
-    .map((name) => [name, readFileSync(join(workspace, name), "utf8")]);
+    .map((name) => {
+      const text = readFileSync(join(workspace, name), "utf8");
+      return [name, name.endsWith(".txt") ? text.split("\n").toSorted() : text];
+    });
   const log = join(folder, "lines.txt");
   const lines = existsSync(log) ? readFileSync(log, "utf8").split("\n").toSorted() : [];
   return { files, lines };
@@ -143,58 +191,31 @@ test(
   async () => {
     const { script, remove } = await bundleServer();
     onTestFinished(remove);
-    const servers = new Set<ServerProcess>();
-    const newServer = (): ServerProcess => {
-      const server = new ServerProcess(script);
-      servers.add(server);
-      return server;
-    };
-    onTestFinished(async () => void (await Promise.all([...servers].map((server) => server.kill()))));
-
+    const fleet = new Fleet(script);
+    onTestFinished(() => fleet.close());
     const folder = newFolder();
     const promised: Promised = { runs: new Map(), decisions: new Map() };
     const keys: string[] = [];
-    const newRuns = () => {
-      for (let more = 0; more < RUNS_AT_ONCE; more += 1) keys.push(`run-${keys.length}`);
-    };
-    newRuns();
     const deadline = Date.now() + SECONDS * 1000;
-    let kills = 0;
-    let standby = newServer();
-    while (Date.now() < deadline) {
-      const server = standby;
-      await server.ready;
-      standby = newServer();
-      const controller = new AbortController();
-      const killed = killAtRandom(server, controller);
-      void server.ask({ method: "open", folder });
-      const done = await Promise.race([
-        work(server, keys.slice(-RUNS_AT_ONCE), promised, controller.signal).then(
-          () => !controller.signal.aborted,
-        ),
-        killed.then(() => false),
-      ]);
-      expect(server.ended).toBe(false);
-      await killed;
-      servers.delete(server);
-      kills += 1;
-      if (done) newRuns();
-    }
-    await standby.ready;
-    void standby.ask({ method: "open", folder });
-    await work(standby, keys, promised, new AbortController().signal);
-    await standby.kill();
+    const disturbed = Promise.all(Array.from({ length: SERVERS }, () => fleet.disturb(folder, deadline)));
+    do {
+      for (let more = 0; more < RUNS_AT_ONCE; more += 1) keys.push(`run-${keys.length}`);
+    } while (await work(fleet, keys.slice(-RUNS_AT_ONCE), promised, deadline));
+    await disturbed;
+    await Promise.all([fleet.open(folder), fleet.open(folder)]);
+    await work(fleet, keys, promised);
+    await fleet.close();
 
     const calm = newFolder();
-    const undisturbed = newServer();
-    await undisturbed.ready;
-    void undisturbed.ask({ method: "open", folder: calm });
-    await work(undisturbed, keys, { runs: new Map(), decisions: new Map() }, new AbortController().signal);
+    const undisturbed = new Fleet(script);
+    onTestFinished(() => undisturbed.close());
+    await undisturbed.open(calm);
+    await work(undisturbed, keys, { runs: new Map(), decisions: new Map() });
 
     expect(effectsIn(folder)).toEqual(effectsIn(calm));
     const unknown = checkDatabases(folder, promised);
     console.log(
-      `${kills} kills; ${promised.runs.size} runs and ${promised.decisions.size} decisions acknowledged, none lost; ${unknown} calls of unknown outcome, none made twice`,
+      `${fleet.kills} kills of ${SERVERS} servers; ${promised.runs.size} runs and ${promised.decisions.size} decisions acknowledged, none lost; ${unknown} calls of unknown outcome, none made twice`,
     );
   },
   SECONDS * 1000 + 120_000,

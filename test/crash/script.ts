@@ -34,6 +34,19 @@ const append = (line: string): Goal => ({
   },
 });
 
+/** As `append`, by a command in the workspace. */
+const command = (run: string, line: string): Goal => ({
+  name: `command ${line}`,
+  call: {
+    name: "execute",
+    args: {
+      command: `mkdir -p ${run} && sleep 0.01 && echo '${line}' >> ${run}/commands.txt && sleep 0.01`,
+      cwd: "/workspace",
+    },
+  },
+  check: { call: read(`/workspace/${run}/commands.txt`), done: (answer) => answer.includes(line) },
+});
+
 const read = (file_path: string): Goal["call"] => ({ name: "read_file", args: { file_path } });
 
 const delegate = (description: string): Goal => ({
@@ -50,7 +63,11 @@ function stagesOf(task: string): Stage[] {
   if (kind === "part") {
     const file = `/workspace/${run}/${part}.md`;
     return [
-      [append(`${run} ${part} begins`), write(file, `${part} of ${run}\n`)],
+      [
+        append(`${run} ${part} begins`),
+        command(run, `${run} ${part} commands`),
+        write(file, `${part} of ${run}\n`),
+      ],
       [append(`${run} ${part} ask`), edit(file, `${part} of`, `${part}, a part of`)],
       [append(`${run} ${part} ends`)],
     ];
@@ -59,9 +76,10 @@ function stagesOf(task: string): Stage[] {
   return [
     [write(file, `report of ${run}\n`), write("/draft.md", "only in the thread\n"), append(`${run} begins`)],
     [edit(file, `report of ${run}`, `report of ${run}, revised`), { name: "look", call: read("/draft.md") }],
-    [...["one", "two", "three"].map((name) => delegate(`part ${run} ${name}`)), append(`${run} works`)],
+    [...["one", "two", "three"].map((name) => delegate(`part ${run} ${name}`)), command(run, `${run} works`)],
     [
       append(`${run} ask`),
+      command(run, `${run} ask for a command`),
       append(`${run} deny`),
       append(`${run} change`),
       edit("/draft.md", "only", "still"),

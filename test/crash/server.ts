@@ -7,7 +7,9 @@ import { tool } from "@langchain/core/tools";
 import { z } from "zod";
 import { buildAgent, type Decision } from "../../src/agent/agent-core.ts";
 import { CompositeBackend } from "../../src/backends/composite.ts";
-import { FilesystemBackend } from "../../src/backends/filesystem.ts";
+import type { SandboxBackend } from "../../src/backends/backend.ts";
+import { openBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
+import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
 import { StateBackend } from "../../src/backends/state.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
@@ -26,9 +28,16 @@ export type Request =
   | { method: "view"; runId: string };
 
 const OWNER = "local";
-const TIMING = { pollMs: 20, heartbeatMs: 25, leaseMs: 120 };
+/** A server that is only slow keeps its runs; those of one that was killed are taken at the next heartbeat. */
+const TIMING = { pollMs: 20, heartbeatMs: 50, leaseMs: 5000 };
 
-function openService(folder: string): RunService {
+/** Commands in the sandbox where there is one. */
+async function openWorkspace(rootDir: string): Promise<SandboxBackend> {
+  const opened = await openBubblewrap({ rootDir, mountPath: "/workspace" });
+  return opened.ok ? opened.backend : new LocalShellBackend({ rootDir, virtualMode: true });
+}
+
+async function openService(folder: string): Promise<RunService> {
   const workspace = join(folder, "workspace");
   const log = join(folder, "lines.txt");
   const database = openDatabase(join(folder, "deepagent.db"));
@@ -36,9 +45,11 @@ function openService(folder: string): RunService {
   const checkpointer = createCheckpointer(
     openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" }),
   );
-  const backend = new CompositeBackend(new StateBackend(), {
-    "/workspace/": new FilesystemBackend({ rootDir: workspace, virtualMode: true }),
-  });
+  const backend = new CompositeBackend(
+    new StateBackend(),
+    { "/workspace": await openWorkspace(workspace) },
+    { executor: "/workspace" },
+  );
   const append = tool(
     async ({ line }) => {
       await delay(Math.random() * 5);
@@ -56,11 +67,11 @@ function openService(folder: string): RunService {
     invoke: () => (existsSync(log) ? readFileSync(log, "utf8") : ""),
   };
   const needsPerson = ({ args }: { args: Record<string, unknown> }) =>
-    /(ask|deny|change)/.test(String(args["line"]));
+    /(ask|deny|change)/.test(String(args["line"] ?? args["command"]));
   const agent = buildAgent({
     model: scriptedModel(({ messages }) => nextReply(messages)),
     tools: [append, lines],
-    interruptOn: { append: { when: needsPerson } },
+    interruptOn: { append: { when: needsPerson }, execute: { when: needsPerson } },
     backend,
     checkpointer,
   });
@@ -80,21 +91,23 @@ function openService(folder: string): RunService {
   });
 }
 
-let service: RunService | undefined;
+let service: Promise<RunService> | undefined;
 
 async function answer(request: Request): Promise<unknown> {
   if (request.method === "open") {
     service = openService(request.folder);
+    await service;
     return {};
   }
   if (service === undefined) throw new Error("not open");
+  const runs = await service;
   switch (request.method) {
     case "start":
-      return service.start(OWNER, { task: `main ${request.key}`, idempotencyKey: request.key });
+      return runs.start(OWNER, { task: `main ${request.key}`, idempotencyKey: request.key });
     case "decide":
-      return service.decide(OWNER, request.runId, request.approvalId, request.decision, "test");
+      return runs.decide(OWNER, request.runId, request.approvalId, request.decision, "test");
     case "view":
-      return service.view(OWNER, request.runId);
+      return runs.view(OWNER, request.runId);
   }
 }
 
