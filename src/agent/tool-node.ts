@@ -5,6 +5,7 @@ import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { resolveBackend } from "../backends/resolve.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
 import { ownTurn } from "../core/turns.ts";
+import { mayPass } from "../storage/errors.ts";
 import { type ToolContext, type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
@@ -225,13 +226,15 @@ interface Guarding {
 async function guarded(
   toolCall: ToolCall,
   run: () => Promise<Outcome>,
-  { effects, parts: { log }, config, time }: Guarding,
+  { effects, parts: { log, tools }, config, time }: Guarding,
 ): Promise<Outcome> {
   try {
     return await run();
   } catch (error) {
     if (isGraphBubbleUp(error)) await effects.withdraw();
     if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
+    // A subagent whose steps could not be stored has not failed: it goes on from what is stored.
+    if (mayPass(error) && tools.get(toolCall.name)?.kind === "delegate") throw error;
     log.warn("tool_failed", { tool: toolCall.name, callId: toolCall.id, error });
     return toolOutcome(toolCall, toolError(failureText(toolCall, error, time)));
   }

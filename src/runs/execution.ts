@@ -1,9 +1,11 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Agent, AgentEvent, AgentInput } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
 import { ownTurn } from "../core/turns.ts";
+import { mayPass, StorageError } from "../storage/errors.ts";
 import { entryOf } from "./journal.ts";
 import { type Lease, LeaseLostError } from "./lease-store.ts";
 import type { RunInbox } from "./message-store.ts";
@@ -16,6 +18,8 @@ export interface ExecutionContext {
   clock: Clock;
   newId: IdSource;
   log: Logger;
+  /** Whoever goes on in the thread does not wait for results that could not be stored. */
+  startOver(threadId: string): void;
   /** What follows when a run has completed. */
   completed(run: Run): Promise<void>;
 }
@@ -27,7 +31,7 @@ export type StopReason = "cancelled" | "parked" | "lease_lost";
 export interface Execution {
   readonly run: Run;
   readonly lease: Lease;
-  readonly controller: AbortController;
+  controller: AbortController;
   /** Why `controller` was aborted. */
   stop: StopReason | undefined;
   /** What made going on impossible, when it is not what work stopped with. */
@@ -37,30 +41,64 @@ export interface Execution {
 type StreamEnd = Extract<AgentEvent, { kind: "finished" | "paused" }>;
 type StreamEvent = Exclude<AgentEvent, StreamEnd>;
 
+/** Between two tries to go on when storage fails, in milliseconds; each wait is twice the one before. */
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 30_000;
+
 /**
  * Works on a claimed run until it ends, waits for people or is broken off. Never throws: what goes wrong
- * ends the run. False when even that could not be stored.
+ * ends the run, except that it waits for storage which may work again. False when its end could not be stored.
  */
 export async function execute(execution: Execution, context: ExecutionContext): Promise<boolean> {
-  try {
-    await converse(execution, context);
-    return true;
-  } catch (thrown) {
+  let trouble: StorageError | undefined;
+  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     try {
-      settleThrown(execution.failure ?? thrown, execution, context);
+      await converse(execution, context, trouble);
       return true;
-    } catch (failed) {
-      if (failed instanceof LeaseLostError) return true;
-      context.log.error("run.not_settled", { runId: execution.run.id, error: failed, after: thrown });
-      return false;
+    } catch (thrown) {
+      const settled = settle(execution.failure ?? thrown, execution, context);
+      if (typeof settled === "boolean") return settled;
+      trouble = settled;
     }
+    context.log.warn("run.waits_for_storage", { runId: execution.run.id, error: trouble });
+    // What is still at work was told to stop; what goes on later has a signal of its own.
+    execution.controller.abort();
+    execution.controller = new AbortController();
+    delete execution.failure;
+    await delay(wait, undefined, { signal: execution.controller.signal }).catch(() => undefined);
   }
 }
 
-async function converse(execution: Execution, context: ExecutionContext): Promise<void> {
+/** Whether it was written down how work ended; or why this may succeed later. */
+function settle(thrown: unknown, execution: Execution, context: ExecutionContext): boolean | StorageError {
+  const canWait = execution.stop === undefined;
+  if (mayPass(thrown) && canWait) return thrown;
+  try {
+    settleThrown(thrown, execution, context);
+    return true;
+  } catch (failed) {
+    if (failed instanceof LeaseLostError) return true;
+    if (mayPass(failed) && canWait) return failed;
+    context.log.error("run.not_settled", { runId: execution.run.id, error: failed, after: thrown });
+    return false;
+  }
+}
+
+/** `trouble`: what kept the run from going on until now. */
+async function converse(
+  execution: Execution,
+  context: ExecutionContext,
+  trouble: StorageError | undefined,
+): Promise<void> {
   const { lease, run } = execution;
   const { work, clock } = context;
   await ownTurn();
+  execution.controller.signal.throwIfAborted();
+  context.startOver(run.threadId);
+  if (trouble !== undefined) {
+    const message = `The run waited for its storage. ${trouble.message}`;
+    work.record(lease, entryOf({ kind: "warning", agent: [], message }), clock());
+  }
   const agent = await context.agentFor(run);
   /** Interrupts whose answers were offered before. */
   const offered = new Set<string>();
@@ -145,6 +183,10 @@ function failureOf(
     return { reason: thrown.code, message: thrown.message };
   }
   if (thrown instanceof ConfigurationError) return { reason: "configuration", message: thrown.message };
+  if (thrown instanceof StorageError) {
+    log.error("run.not_stored", { runId: run.id, error: thrown });
+    return { reason: "storage", message: thrown.message };
+  }
   const reference = newId("evt");
   log.error("run.unexpected_error", {
     runId: run.id,
@@ -152,14 +194,8 @@ function failureOf(
     message: errorMessage(thrown),
     error: thrown,
   });
-  const storage = thrown instanceof Error && thrown.name === "SqliteError";
-  return storage
-    ? {
-        reason: "storage",
-        message: `The run could not be stored. Check free space and access of the data directory; the server's log tells more under ${reference}.`,
-      }
-    : {
-        reason: "internal",
-        message: `An unexpected error ended the run; the server's log tells more under ${reference}.`,
-      };
+  return {
+    reason: "internal",
+    message: `An unexpected error ended the run; the server's log tells more under ${reference}.`,
+  };
 }

@@ -73,7 +73,7 @@ interface LeaseRow {
 export class LeaseStore {
   readonly #database: Database;
   readonly #waiting: Statement<[string], Waiting>;
-  readonly #expired: Statement<[number], ExpiredLease>;
+  readonly #expired: Statement<{ now: number; ahead: number }, ExpiredLease>;
   readonly #leased: Statement<[], HeldLease>;
   readonly #revoke: Statement<ExpiredLease>;
   readonly #claim: Statement<{ id: string; owner: string; expires: number; now: number; crashes: number }>;
@@ -95,7 +95,7 @@ export class LeaseStore {
     );
     this.#expired = database.prepare(
       `SELECT id, lease_epoch, heartbeat_at FROM runs
-       WHERE lease_owner IS NOT NULL AND lease_expires_at <= ?`,
+       WHERE lease_owner IS NOT NULL AND (lease_expires_at <= @now OR heartbeat_at > @ahead)`,
     );
     this.#leased = database.prepare(
       "SELECT id, lease_epoch, heartbeat_at, lease_owner FROM runs WHERE lease_owner IS NOT NULL",
@@ -141,9 +141,9 @@ export class LeaseStore {
     return this.#waiting.get(environment) !== undefined;
   }
 
-  /** Leases that were not renewed in time. */
-  expired(now: number): ExpiredLease[] {
-    return this.#expired.all(now);
+  /** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */
+  expired(now: number, leaseMs: number): ExpiredLease[] {
+    return this.#expired.all({ now, ahead: now + leaseMs });
   }
 
   /** All leases, whoever has them. */

@@ -14,6 +14,8 @@ export interface PruneReport {
 export interface Checkpoints {
   /** Makes what was stored outlive a power cut. */
   sync(): void;
+  /** Forgets which results of the thread could not be stored: who goes on from what is stored makes them again. */
+  startOver(threadId: string): void;
   deleteThread(threadId: string): Promise<void>;
   /** Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. */
   tidyThread(threadId: string): Promise<void>;

@@ -75,6 +75,7 @@ class Supervisor implements RunService {
       concurrentRuns,
       leaseMs,
       crashLimit: options.crashLimit ?? 10,
+      startOver: (threadId) => options.checkpoints?.startOver(threadId),
       completed: async ({ id, threadId }) =>
         options.checkpoints
           ?.tidyThread(threadId)

@@ -117,7 +117,7 @@ export class Worker {
   #revokeStale(now: number): void {
     const { leases } = this.#options.store;
     const before = this.#suspects;
-    this.#suspects = new Map(leases.expired(now).map((lease) => [lease.id, lease]));
+    this.#suspects = new Map(leases.expired(now, this.#options.leaseMs).map((lease) => [lease.id, lease]));
     for (const lease of this.#suspects.values()) {
       const seen = before.get(lease.id);
       if (seen?.lease_epoch !== lease.lease_epoch || seen.heartbeat_at !== lease.heartbeat_at) continue;

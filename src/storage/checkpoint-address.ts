@@ -19,6 +19,14 @@ export function addressOf(config: RunnableConfig): Address {
 const isName = (value: unknown): value is string | number =>
   (typeof value === "string" && value !== "") || typeof value === "number";
 
+/** A checkpoint of a thread as one text. */
+export const keyOf = (
+  ...address: [thread: string, namespace: string, checkpoint: string | undefined]
+): string => JSON.stringify(address);
+
+/** The thread of a checkpoint named by `keyOf`. */
+export const threadOf = (key: string): unknown => (JSON.parse(key) as unknown[])[0]; // as made above
+
 /** What storing without a part of the address fails with. */
 export const missing = (field: string): Error =>
   new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);

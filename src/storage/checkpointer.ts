@@ -9,7 +9,7 @@ import type {
   PendingWrite,
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
-import { addressOf, missing } from "./checkpoint-address.ts";
+import { addressOf, keyOf, missing, threadOf } from "./checkpoint-address.ts";
 import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
 import type { CheckpointRow, CheckpointStatements, WriteFields } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
@@ -17,6 +17,7 @@ import { CHANNELS_PER_QUERY, DeltaHistory, revive, type WriteRow } from "./delta
 import { syncNow } from "./durability.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { migrate } from "./migrations.ts";
+import { ObservedPromise } from "./observed-promise.ts";
 import { PackedCheckpoints } from "./packed-checkpoints.ts";
 import { type ThreadStep, ThreadSteps } from "./thread-steps.ts";
 
@@ -106,7 +107,11 @@ export class SqliteCheckpointer extends SqliteSaver {
     };
   }
 
-  override async put(
+  override put(...checkpoint: Parameters<SqliteSaver["put"]>): Promise<RunnableConfig> {
+    return ObservedPromise.of(this.putCheckpoint(...checkpoint));
+  }
+
+  private async putCheckpoint(
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
@@ -140,7 +145,12 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (added === PACKED_AT_WORK) this.packed.pack(threadId, PACKED_AT_WORK).catch(() => undefined);
   }
 
-  override async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+  /** LangGraph waits for what it has stored at the end of a step only. */
+  override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+    return ObservedPromise.of(this.putResults(config, writes, taskId));
+  }
+
+  private async putResults(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     const { threadId, namespace, checkpointId } = addressOf(config);
     if (threadId === undefined) throw missing("thread_id");
     if (checkpointId === undefined) throw missing("checkpoint_id");
@@ -187,6 +197,16 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (this.isSynced) return;
     syncNow(this.db);
     this.isSynced = true;
+  }
+
+  /**
+   * Forgets which results of the thread could not be stored, which otherwise no checkpoint may follow. For
+   * whoever begins again at what is stored.
+   */
+  startOver(threadId: string): void {
+    for (const key of this.underWay.keys()) {
+      if (threadOf(key) === threadId) this.underWay.delete(key);
+    }
   }
 
   /**
@@ -278,6 +298,3 @@ const VALUE = 7;
 
 /** Thread, namespace, checkpoint and task. */
 type WriteAddress = readonly [string, string, string, string];
-
-const keyOf = (...address: [thread: string, namespace: string, checkpoint: string | undefined]): string =>
-  JSON.stringify(address);

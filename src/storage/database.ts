@@ -2,6 +2,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 
 import { basename, dirname, resolve } from "node:path";
 import SqliteDatabase from "better-sqlite3";
 import { directoryError, isBusy, storageError } from "./errors.ts";
+import { throwKnownErrors } from "./known-errors.ts";
 
 /** A connection to the database. Who opened it closes it. */
 export type Database = SqliteDatabase.Database;
@@ -22,8 +23,8 @@ const MEMORY = ":memory:";
  * Opens (or creates) the database `file`; `:memory:` is a private one that ends with its connection.
  *
  * A new file gets mode 0600, missing directories 0700. The journal is a write-ahead log, so any number
- * of processes may read while one writes. Throws `StorageError`: an existing file that is damaged or no
- * database is never written to.
+ * of processes may read while one writes. Throws `StorageError`, and so does the connection later: an
+ * existing file that is damaged or no database is never written to.
  */
 export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
   // An absolute path also keeps SQLite from reading the name as a `file:` URI.
@@ -34,7 +35,7 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
   try {
     database = new SqliteDatabase(path, { timeout: BUSY_TIMEOUT });
     configure(database, options.synchronous ?? "FULL");
-    return database;
+    return throwKnownErrors(database, name);
   } catch (thrown) {
     database?.close();
     throw storageError(thrown, name);

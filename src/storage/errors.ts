@@ -61,6 +61,11 @@ const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name
       `The database ${name} stayed locked by another process. Try again, or end the process that holds it.`,
   },
   {
+    sqlite: "SQLITE_PROTOCOL",
+    code: "storage_busy",
+    text: (name) => `The database ${name} stayed locked by other processes. Try again.`,
+  },
+  {
     sqlite: "SQLITE_IOERR",
     code: "storage_io",
     text: (name) => `Reading or writing ${name} failed in the file system. Check the disk and try again.`,
@@ -77,6 +82,18 @@ export function storageError(thrown: unknown, name: string): unknown {
   const known = KNOWN.find(({ sqlite }) => thrown.code === sqlite || thrown.code.startsWith(`${sqlite}_`));
   return known === undefined ? thrown : new StorageError(known.code, known.text(name), { cause: thrown });
 }
+
+const PASSING: ReadonlySet<StorageErrorCode> = new Set([
+  "storage_busy",
+  "storage_full",
+  "storage_readonly",
+  "storage_directory",
+  "storage_io",
+]);
+
+/** Whether the same may succeed later: when there is space again, a lock is given back, a disk is mounted. */
+export const mayPass = (thrown: unknown): thrown is StorageError =>
+  thrown instanceof StorageError && PASSING.has(thrown.code);
 
 /** Whether another connection's lock is the only thing in the way. */
 export function isBusy(thrown: unknown): boolean {

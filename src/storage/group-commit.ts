@@ -1,4 +1,5 @@
 import type { Database } from "./database.ts";
+import { mayPass } from "./errors.ts";
 
 /** Statements that belong together. What they throw undoes them and is told to who asked for them. */
 type Job = () => void;
@@ -57,7 +58,8 @@ export class GroupCommit {
     try {
       this.#runAll(entries);
     } catch (thrown) {
-      if (entries.length === 1) entries[0]?.reject(thrown);
+      // What no file takes now is not tried again one by one: each could wait for a lock in vain.
+      if (entries.length === 1 || mayPass(thrown)) for (const entry of entries) entry.reject(thrown);
       else this.#tryAlone(entries);
       return;
     }

@@ -237,7 +237,7 @@ test("no call begins under a lease that is lost, and the work is told to stop", 
   );
   const call = (callId: string) => ({ agent: [], messageId: "m", callId });
   void log.begin(call("before"), "note");
-  for (const expired of store.leases.expired(2)) store.leases.revoke(expired);
+  for (const expired of store.leases.expired(2, 10_000)) store.leases.revoke(expired);
   expect(work.claimNext({ ...request, owner: "two" })).toBeDefined();
   expect(() => log.begin(call("after"), "note")).toThrow(LeaseLostError);
   expect(failures).toHaveLength(1);

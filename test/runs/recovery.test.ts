@@ -237,7 +237,10 @@ test("a run that could not be stored for a while goes on when it can, and repeat
     reached.resolve();
     return release.promise;
   });
-  const log = { ...silentLogger, error: (event: string) => event === "run.not_settled" && gaveUp.resolve() };
+  const log = {
+    ...silentLogger,
+    warn: (event: string) => event === "run.waits_for_storage" && gaveUp.resolve(),
+  };
   const server = openServer(file, { model: calling(note("a")), tools: [slow] }, { log });
   const run = await startRun(server.service, "note a");
   await reached.promise;

@@ -121,7 +121,7 @@ class World {
       case "park":
         return work.park(lease, true, now);
       case "revoke":
-        return store.leases.expired(now + 1000).forEach((expired) => store.leases.revoke(expired));
+        return store.leases.expired(now + 1000, 10_000).forEach((expired) => store.leases.revoke(expired));
       case "expire":
         store.expire(now);
         return;

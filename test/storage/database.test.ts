@@ -1,4 +1,14 @@
-import { chmodSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  openSync,
+  writeSync,
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
 import { describe, expect, it } from "vitest";
@@ -161,17 +171,24 @@ describe("a damaged database", () => {
   });
 });
 
-describe("storageError", () => {
+describe("a connection throws", () => {
   it("names a full disk", () => {
     const database = opened();
     database.exec("CREATE TABLE t (x)");
     database.pragma("max_page_count = 4");
     const thrown = thrownBy(() => database.prepare("INSERT INTO t VALUES (zeroblob(100000))").run());
-    expect(storageError(thrown, "agent.db")).toMatchObject({
+    expect(thrown).toBeInstanceOf(StorageError);
+    expect(thrown).toMatchObject({
       code: "storage_full",
-      message: "There is no space left to write to agent.db. Free some disk space and try again.",
-      cause: thrown,
+      message: expect.stringMatching(
+        /^There is no space left to write to .*\. Free some disk space and try again\.$/,
+      ),
+      cause: expect.objectContaining({ code: "SQLITE_FULL" }),
     });
+    const fill = database.transaction(() => database.exec("INSERT INTO t VALUES (zeroblob(100000))"));
+    for (const way of [fill, fill.immediate, fill.exclusive]) {
+      expect(thrownBy(() => way())).toMatchObject({ code: "storage_full" });
+    }
   });
 
   it("names a lock that stayed", () => {
@@ -181,7 +198,9 @@ describe("storageError", () => {
     const waiter = opened(file);
     waiter.pragma("busy_timeout = 0");
     const thrown = thrownBy(() => waiter.exec("BEGIN IMMEDIATE"));
-    expect(storageError(thrown, "agent.db")).toMatchObject({ code: "storage_busy" });
+    expect(thrown).toMatchObject({ code: "storage_busy" });
+    const transaction = waiter.transaction(() => undefined);
+    expect(thrownBy(() => transaction.immediate())).toMatchObject({ code: "storage_busy" });
     holder.exec("COMMIT");
   });
 
@@ -190,12 +209,27 @@ describe("storageError", () => {
     database.exec("CREATE TABLE t (x)");
     database.pragma("query_only = ON");
     const thrown = thrownBy(() => database.exec("INSERT INTO t VALUES (1)"));
-    expect(storageError(thrown, "agent.db")).toMatchObject({ code: "storage_readonly" });
+    expect(thrown).toMatchObject({ code: "storage_readonly" });
+  });
+
+  it("names a page that was damaged after the file was opened", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const database = opened(file);
+    database.exec("CREATE TABLE t (id INTEGER PRIMARY KEY, x); PRAGMA wal_autocheckpoint = 0");
+    const insert = database.prepare("INSERT INTO t (x) VALUES (zeroblob(3000))");
+    for (let row = 0; row < 200; row += 1) insert.run();
+    database.pragma("wal_checkpoint(TRUNCATE)");
+    const damaged = openSync(file, "r+");
+    writeSync(damaged, Buffer.alloc(100 * 4096, 255), 0, 100 * 4096, 20 * 4096);
+    const reader = opened(file);
+    const thrown = thrownBy(() => reader.prepare("SELECT sum(length(x)) FROM t").get());
+    expect(thrown).toMatchObject({ code: "storage_corrupt" });
+    closeSync(damaged);
   });
 
   it("leaves a mistake of the program as it is", () => {
     const thrown = thrownBy(() => opened().exec("SELECT * FROM nothing"));
-    expect(storageError(thrown, "agent.db")).toBe(thrown);
+    expect(thrown).toMatchObject({ name: "SqliteError", code: "SQLITE_ERROR" });
     const other = new TypeError("other");
     expect(storageError(other, "agent.db")).toBe(other);
   });

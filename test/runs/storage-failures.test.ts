@@ -1,0 +1,239 @@
+import { closeSync, openSync, statSync, writeSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { createLogger } from "../../src/core/logger.ts";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { integrityProblems, openDatabase, type Database } from "../../src/storage/database.ts";
+import { deferred } from "../support/harness-deferred.ts";
+import {
+  APPROVE,
+  approve,
+  calling,
+  cleanUpWith,
+  connect,
+  databaseFile,
+  follow,
+  kinds,
+  ME,
+  note,
+  noteTool,
+  openServer,
+  reach,
+  startRun,
+} from "./support.ts";
+
+interface LogLine {
+  event: string;
+  error?: { name: string; code?: string };
+}
+
+/** A way a file stops taking writes for a while. */
+interface Trouble {
+  name: string;
+  code: string;
+  begin(database: Database, file: string): () => void;
+}
+
+const TROUBLES: readonly Trouble[] = [
+  {
+    name: "a full disk",
+    code: "There is no space left",
+    begin(database) {
+      const pages = Number(database.pragma("page_count", { simple: true }));
+      database.pragma(`max_page_count = ${pages}`);
+      // What is free within the file would still be used.
+      return () => void database.pragma("max_page_count = 100000");
+    },
+  },
+  {
+    name: "a file that may not be written to",
+    code: "cannot be written to",
+    begin(database) {
+      database.pragma("query_only = ON");
+      return () => void database.pragma("query_only = OFF");
+    },
+  },
+  {
+    name: "a lock that another program holds",
+    code: "stayed locked",
+    begin(database, file) {
+      database.pragma("busy_timeout = 1");
+      const other = openDatabase(file);
+      other.exec("BEGIN IMMEDIATE");
+      return () => {
+        other.exec("ROLLBACK");
+        other.close();
+      };
+    },
+  },
+];
+
+function open(extra: object = {}) {
+  const file = databaseFile();
+  const files = { runs: file, checkpoints: file.replace("data.", "checkpoints.") };
+  const checkpoints = openDatabase(files.checkpoints, { synchronous: "NORMAL" });
+  cleanUpWith(() => checkpoints.close());
+  const lines: LogLine[] = [];
+  const waiting = deferred();
+  const log = createLogger("debug", (line) => {
+    const parsed = JSON.parse(line) as LogLine;
+    lines.push(parsed);
+    if (parsed.event === "run.waits_for_storage") waiting.resolve();
+  });
+  const notes: string[] = [];
+  const atWork = deferred();
+  const go = deferred();
+  const tools = [
+    noteTool(notes, async (text) => {
+      if (!text.startsWith("slow")) return;
+      atWork.resolve();
+      await go.promise;
+    }),
+  ];
+  const checkpointer = createCheckpointer(checkpoints);
+  const long = { name: "write_file", args: { file_path: "/long.md", content: "x".repeat(50_000) } };
+  const agent = { model: calling(note("slow"), long), tools, checkpointer, ...extra };
+  const server = openServer(file, agent, { checkpoints: checkpointer, log });
+  const databases = { runs: server.database, checkpoints };
+  return { ...server, files, databases, lines, waiting, notes, atWork, go };
+}
+
+describe.each(TROUBLES)("$name", ({ code, begin }) => {
+  test.each(["runs", "checkpoints"] as const)(
+    "keeps a run waiting, %s: it goes on afterwards",
+    async (which) => {
+      const { service, files, databases, lines, waiting, notes, atWork, go } = open();
+      const run = await startRun(service, "work");
+      await atWork.promise;
+      const end = begin(databases[which], files[which]);
+      go.resolve();
+      await waiting.promise;
+      expect((await service.view(ME, run.id))?.run.status).toBe("working");
+      end();
+      const { run: ended } = await reach(service, run.id, "completed");
+      expect(ended.answer).toContain("Successfully wrote");
+      expect(notes).toEqual(["slow"]);
+      const events = await follow(service, run.id);
+      expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+      const warnings = events.filter(({ kind }) => kind === "warning").map(({ data }) => data["message"]);
+      expect(warnings).toEqual([expect.stringContaining(code)]);
+      expect(integrityProblems(databases[which])).toEqual([]);
+      expect(lines.filter(({ error }) => error?.name === "SqliteError")).toEqual([]);
+    },
+  );
+
+  test("refuses what cannot be stored, and keeps what was acknowledged", async () => {
+    const { service, files, databases, notes } = open({
+      model: calling(note("a")),
+      interruptOn: { note: true },
+    });
+    const run = await startRun(service, "ask");
+    const { approvals } = await reach(service, run.id, "input_required");
+    const [approval] = approvals;
+    const end = begin(databases.runs, files.runs);
+    // A page that is there may still take a short row; a long one needs another.
+    const refused = { name: "StorageError", message: expect.stringContaining(code) };
+    const long = { type: "reject", message: "x".repeat(100_000) } as const;
+    await expect(service.start(ME, { task: "x".repeat(100_000) })).rejects.toMatchObject(refused);
+    await expect(service.decide(ME, run.id, approval?.id ?? "", long, "test")).rejects.toMatchObject(refused);
+    await expect(service.tell(ME, run.id, { text: "x".repeat(100_000) })).rejects.toMatchObject(refused);
+    expect((await service.view(ME, run.id))?.approvals).toEqual(approvals);
+    expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+    end();
+    expect(await service.decide(ME, run.id, approval?.id ?? "", APPROVE, "test")).toMatchObject({ ok: true });
+    await reach(service, run.id, "completed");
+    expect(notes).toEqual(["a"]);
+  });
+});
+
+test("a damaged file ends the run with what to do, and is not written to again", async () => {
+  const { service, databases, files, atWork, go } = open();
+  const run = await startRun(service, "work");
+  await atWork.promise;
+  databases.checkpoints.pragma("wal_checkpoint(TRUNCATE)");
+  const { size } = statSync(files.checkpoints);
+  const damage = openSync(files.checkpoints, "r+");
+  writeSync(damage, Buffer.alloc(size - 4096, 255), 0, size - 4096, 4096);
+  closeSync(damage);
+  // Pages this connection has read count until somebody else writes.
+  const other = openDatabase(files.checkpoints);
+  other.pragma("user_version = 7");
+  other.close();
+  go.resolve();
+  const { run: ended } = await reach(service, run.id, "failed");
+  expect(ended.failure).toEqual({ reason: "storage", message: expect.stringMatching(/is damaged/) });
+  expect(ended.failure?.message).not.toContain("/");
+});
+
+describe("a clock that is set", () => {
+  const HOUR = 3_600_000;
+
+  test.each([
+    ["forwards", 24 * HOUR],
+    ["backwards", -24 * HOUR],
+  ])("%s takes no run from a server that is well", async (_, jump) => {
+    const file = databaseFile();
+    const time = { now: 100 * HOUR };
+    const clock = () => time.now;
+    const notes: string[] = [];
+    const atWork = deferred();
+    const go = deferred();
+    const tools = [
+      noteTool(notes, async () => {
+        atWork.resolve();
+        await go.promise;
+      }),
+    ];
+    const agent = { model: calling(note("a")), tools };
+    const owner = openServer(file, agent, { clock });
+    const run = await startRun(owner.service, "work");
+    await atWork.promise;
+    const other = openServer(file, agent, { clock });
+    time.now += jump;
+    const later = await startRun(other.service, "also");
+    go.resolve();
+    await Promise.all([
+      reach(owner.service, run.id, "completed"),
+      reach(owner.service, later.id, "completed"),
+    ]);
+    expect(notes).toEqual(["a", "a"]);
+    expect(kinds(await follow(owner.service, run.id))).not.toContain("run_resumed");
+  });
+
+  test("backwards does not leave runs of a server that is gone for the time of the jump", async () => {
+    const file = databaseFile();
+    const time = { now: 100 * HOUR };
+    const clock = () => time.now;
+    const notes: string[] = [];
+    const atWork = deferred();
+    const stuck = noteTool([], () => {
+      atWork.resolve();
+      return new Promise(() => {});
+    });
+    const gone = openServer(file, { model: calling(note("a")), tools: [stuck] }, { clock });
+    const run = await startRun(gone.service, "work");
+    await atWork.promise;
+    gone.kill();
+    time.now -= 24 * HOUR;
+    const next = openServer(file, { model: calling(note("a")), tools: [noteTool(notes)] }, { clock });
+    await reach(next.service, run.id, "completed");
+    // The call was at work when its server ended: it is not made again.
+    expect(notes).toEqual([]);
+  });
+
+  test.each([24 * HOUR, -24 * HOUR])("by %d ms loses no approval and no decision", async (jump) => {
+    const file = databaseFile();
+    const time = { now: 100 * HOUR };
+    const notes: string[] = [];
+    const agent = { model: calling(note("a")), tools: [noteTool(notes)], interruptOn: { note: true } };
+    const server = openServer(file, agent, { clock: () => time.now });
+    const run = await startRun(server.service, "ask");
+    await reach(server.service, run.id, "input_required");
+    time.now += jump;
+    await approve(server.service, run.id, "a");
+    await reach(server.service, run.id, "completed");
+    expect(notes).toEqual(["a"]);
+    const seqs = (await follow(server.service, run.id)).map(({ seq }) => seq);
+    expect(seqs).toEqual(seqs.map((_, index) => index + 1));
+    expect(connect(file).pragma("quick_check", { simple: true })).toBe("ok");
+  });
+});
