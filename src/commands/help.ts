@@ -45,7 +45,7 @@ export function commandHelp(command: Command): string {
       ? []
       : [
           "",
-          "Settings (defaults < --config file < environment < flags)",
+          "Settings (defaults < --config file < environment < flags); times are seconds",
           ...table(settings.map((flag) => [labelOf(flag), settingHelp(flag)])),
         ]),
     "",

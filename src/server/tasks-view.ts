@@ -45,6 +45,12 @@ export function taskFields({ run, activity }: RunView, ttlMs: number | null): Ta
   };
 }
 
+/** The status message for a client that shows no forms, and so would poll without knowing for what. */
+export function decidedElsewhere({ run, activity }: RunView): string {
+  const waits = oneLine(stripControl(activity), MAX_STATUS_CHARACTERS);
+  return `${waits}. This client cannot ask: decide in a terminal with deepagent-mcp runs open ${run.id}`;
+}
+
 /** What `tasks/get` adds for the status: the open questions, or the result the call would have had. */
 export function taskDetails(
   { run }: RunView,

@@ -17,7 +17,13 @@ import { guarded } from "./resources/guarded.ts";
 import { runResult } from "./results.ts";
 import { pendingApprovals } from "./run-report.ts";
 import type { TaskQuestions } from "./tasks-questions.ts";
-import { taskDetails, taskFields, TASKS_EXTENSION, type FormRequest } from "./tasks-view.ts";
+import {
+  decidedElsewhere,
+  taskDetails,
+  taskFields,
+  TASKS_EXTENSION,
+  type FormRequest,
+} from "./tasks-view.ts";
 
 export interface TasksScope {
   deps: ServerDeps;
@@ -64,6 +70,7 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
 function getTask({ view, forms }: TaskRequest, { deps, questions }: TasksScope): object {
   return {
     ...taskFields(view, deps.keptAtLeastMs ?? null),
+    ...(forms || view.run.status !== "input_required" ? {} : { statusMessage: decidedElsewhere(view) }),
     ...taskDetails(
       view,
       // A client that shows no forms is asked nothing: someone decides elsewhere.

@@ -178,7 +178,11 @@ test("a client without forms is asked nothing, and its run waits for someone els
   const taskId = await create(rpc, "note a", capabilities);
   await reach(service, taskId, "input_required");
   const { task } = await get(rpc, taskId, capabilities);
-  expect(task).toMatchObject({ status: "input_required", inputRequests: {} });
+  expect(task).toMatchObject({
+    status: "input_required",
+    inputRequests: {},
+    statusMessage: expect.stringContaining(`deepagent-mcp runs open ${taskId}`),
+  });
   expect(notes).toEqual([]);
 });
 
