@@ -96,6 +96,28 @@ export const ConfigSchema = z.strictObject({
         .default(240)
         .describe("How long a call waits when it carries a progress token."),
       heartbeat: seconds.min(1).default(15).describe("Longest silence between two progress notifications."),
+      clients: z
+        .record(
+          z.string().min(1),
+          z.strictObject({
+            windowWithoutProgress: seconds.optional().describe("Likewise, for this client."),
+            windowWithProgress: seconds.optional().describe("Likewise, for this client."),
+          }),
+        )
+        .default({})
+        .describe(
+          "Windows of single clients, by the name they give or by `name/version`, where the beginning of a version will do. They replace what is known of the client.",
+        ),
+      ask: z
+        .enum(["form", "page"])
+        .default("form")
+        .describe("How clients that can do both ask for approvals: in their own form, or on the local page."),
+      stopRunOn: z
+        .enum(["request", "cancellation", "disconnect"])
+        .default("request")
+        .describe(
+          "What ends a run besides being asked to: also a client that cancels the call which waits for it, or also one that times out or is gone.",
+        ),
     })
     .prefault({}),
   page: z

@@ -10,7 +10,7 @@ export interface Setting {
   readonly flag?: string;
 }
 
-/** Every setting but those that need structure and so a file: `subagents`, `http.tokens`, `http.oauth`. */
+/** Every setting but those that need structure and so a file: `subagents`, `delivery.clients`, `http.tokens`, `http.oauth`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
   { path: "model", kind: "text" },
@@ -30,6 +30,8 @@ export const SETTINGS: readonly Setting[] = [
   { path: "delivery.windowWithoutProgress", kind: "number" },
   { path: "delivery.windowWithProgress", kind: "number" },
   { path: "delivery.heartbeat", kind: "number" },
+  { path: "delivery.ask", kind: "text" },
+  { path: "delivery.stopRunOn", kind: "text" },
   { path: "page", kind: "boolean" },
   { path: "limits.concurrentRuns", kind: "number" },
   { path: "limits.parallelSubagents", kind: "number" },

@@ -8,6 +8,7 @@ import type { ResourceScope } from "./resources/scope.ts";
 import { SKILLS_EXTENSION } from "./resources/skills.ts";
 import { createStateCodec } from "./state-codec.ts";
 import { registerTasks } from "./tasks.ts";
+import { TaskPages } from "./tasks-pages.ts";
 import { TaskQuestions } from "./tasks-questions.ts";
 import { TASKS_EXTENSION } from "./tasks-view.ts";
 import { SERVER_TOOLS } from "./tools/index.ts";
@@ -30,6 +31,7 @@ const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
 export function createServerFactory(deps: ServerDeps): (context: McpRequestContext) => McpServer {
   const codec = createStateCodec(deps);
   const questions = new TaskQuestions(deps.clock);
+  const pages = new TaskPages(deps.clock);
   return ({ era, authInfo }) => {
     const own: ServerDeps = { ...deps, runs: async () => scopedRuns(await deps.runs(), authInfo) };
     const mcp = new McpServer(
@@ -55,7 +57,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
     for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps: own, codec, era });
-    if (era === "modern") registerTasks(mcp, { deps: own, questions });
+    if (era === "modern") registerTasks(mcp, { deps: own, questions, pages });
     registerPrompts(mcp);
     const scope: ResourceScope = {
       ...deps,

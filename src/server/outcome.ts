@@ -9,6 +9,9 @@ export interface Media {
   data: string;
 }
 
+/** What a client is to show to a person: a form, or an address to open. */
+export type PersonRequest = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
+
 /** What a tool call came to, in terms of the domain; results.ts turns it into a protocol result. */
 export type Outcome =
   | { kind: "run"; view: RunView }
@@ -17,7 +20,7 @@ export type Outcome =
   /** Questions to a person, by key; the client repeats the call with the answers and `state`. */
   | {
       kind: "ask";
-      forms: Record<string, ElicitRequestFormParams>;
+      requests: Record<string, PersonRequest>;
       /** Model calls for the client to answer, by key. */
       models: Record<string, CreateMessageRequestParams>;
       state: string;

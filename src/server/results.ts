@@ -3,7 +3,7 @@ import { oneLine, stripControl } from "../core/text.ts";
 import type { RunView } from "../runs/run.ts";
 import type { MemoryHit } from "../runs/service.ts";
 import { APP_VIEW_META } from "./app/run-app.ts";
-import type { Media, Outcome } from "./outcome.ts";
+import type { Media, Outcome, PersonRequest } from "./outcome.ts";
 import { fileUri, runUri } from "./resources/uris.ts";
 import { taskFields } from "./tasks-view.ts";
 import { reportText, runReport, type AnswerWays } from "./run-report.ts";
@@ -34,7 +34,7 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
     case "ask":
       return inputRequired({
         inputRequests: Object.fromEntries([
-          ...Object.entries(outcome.forms).map(([key, form]) => [key, inputRequired.elicit(form)]),
+          ...Object.entries(outcome.requests).map(([key, request]) => [key, elicitation(request)]),
           ...Object.entries(outcome.models).map(([key, call]) => [key, inputRequired.createMessage(call)]),
         ]),
         requestState: outcome.state,
@@ -52,6 +52,11 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
     case "refused":
       return { content: [{ type: "text", text: outcome.message }], isError: true };
   }
+}
+
+function elicitation(request: PersonRequest) {
+  if (request.mode !== "url") return inputRequired.elicit(request);
+  return inputRequired.elicitUrl({ message: request.message, url: request.url });
 }
 
 /** What a call returns that waited for the run, or looks at it. */

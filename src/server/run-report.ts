@@ -57,6 +57,8 @@ export const RunChange = RunReport.pick({ run_id: true, status: true, message: t
 export interface AnswerWays {
   /** The client shows forms. */
   forms: boolean;
+  /** The client opens the local page, on which approvals are decided. */
+  opensPage?: boolean;
   /** `answer_deep_agent` is allowed. */
   model: boolean;
   /** Link to the local page of this run, where people see it; it decides nothing. */
@@ -194,9 +196,10 @@ function deniedInTime({ approvals }: RunView): string[] {
   return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
 }
 
-function howToAnswer(runId: string, { forms, model }: AnswerWays): string {
+function howToAnswer(runId: string, { forms, opensPage, model }: AnswerWays): string {
   if (model) return "Ask the user, then call answer_deep_agent with their decision.";
   if (forms) return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
+  if (opensPage === true) return "Tell the user, then call check_deep_agent: it opens the page for them.";
   return (
     "This client cannot show an approval form. Tell the user that they can decide in a terminal with " +
     `deepagent-mcp runs open ${runId}, in a client that shows forms (by check_deep_agent with this run_id ` +

@@ -32,6 +32,8 @@ export const ApprovalState = z.object({
       digest: z.string(),
     }),
   ),
+  /** Key of the request to open the local page, in place of forms for `asked`. */
+  page: z.string().optional(),
   /** Approvals left open by the person; not asked again in this call. */
   left: z.array(z.string()),
   /** Model calls that the client was asked to answer. */

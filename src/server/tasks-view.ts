@@ -1,6 +1,7 @@
-import type { CallToolResult, ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import type { CallToolResult } from "@modelcontextprotocol/server";
 import { isoTime } from "../core/clock.ts";
 import { oneLine, stripControl } from "../core/text.ts";
+import type { PersonRequest } from "./outcome.ts";
 import type { RunView } from "../runs/run.ts";
 
 /** Extension of 2026-07-28 under which a call may answer with a task; client and server both declare it. */
@@ -22,10 +23,10 @@ export interface TaskFields {
   [member: string]: unknown;
 }
 
-/** Input request of the protocol: a form, as it would be pushed to a 2025-era client. */
-export interface FormRequest {
+/** Input request of the protocol, as it would be pushed to a 2025-era client. */
+export interface ElicitationRequest {
   method: "elicitation/create";
-  params: ElicitRequestFormParams;
+  params: PersonRequest;
 }
 
 /**
@@ -54,9 +55,9 @@ export function decidedElsewhere({ run, activity }: RunView): string {
 /** What `tasks/get` adds for the status: the open questions, or the result the call would have had. */
 export function taskDetails(
   { run }: RunView,
-  questions: () => Record<string, FormRequest>,
+  questions: () => Record<string, ElicitationRequest>,
   result: () => CallToolResult,
-): { inputRequests?: Record<string, FormRequest>; result?: CallToolResult } {
+): { inputRequests?: Record<string, ElicitationRequest>; result?: CallToolResult } {
   if (run.status === "input_required") return { inputRequests: questions() };
   if (run.status === "completed" || run.status === "failed") return { result: result() };
   return {};

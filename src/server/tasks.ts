@@ -11,30 +11,32 @@ import type { Principal, RunView } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { approvalForm } from "./approval-form.ts";
 import { takeAnswer } from "./delivery/answers.ts";
-import { clientFacts } from "./delivery/choose.ts";
+import { clientFacts, type ClientFacts } from "./delivery/choose.ts";
 import type { ServerDeps } from "./deps.ts";
 import { guarded } from "./resources/guarded.ts";
 import { runResult } from "./results.ts";
 import { pendingApprovals } from "./run-report.ts";
+import type { TaskPages } from "./tasks-pages.ts";
 import type { TaskQuestions } from "./tasks-questions.ts";
 import {
   decidedElsewhere,
   taskDetails,
   taskFields,
   TASKS_EXTENSION,
-  type FormRequest,
+  type ElicitationRequest,
 } from "./tasks-view.ts";
 
 export interface TasksScope {
   deps: ServerDeps;
   questions: TaskQuestions;
+  pages: TaskPages;
 }
 
 interface TaskRequest {
   runs: RunService;
   principal: Principal;
   view: RunView;
-  forms: boolean;
+  client: ClientFacts;
   context: ServerContext;
 }
 
@@ -49,13 +51,13 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
   const serve = (method: string, answer: (request: TaskRequest) => Promise<object>): void => {
     mcp.server.setRequestHandler(method, { params: Task }, ({ taskId }, context) =>
       guarded(method, scope.deps, async () => {
-        const client = clientFacts(mcp, context, "modern");
+        const client = clientFacts(mcp, context, { era: "modern", deps: scope.deps });
         if (!client.tasks) throw notDeclared();
         const principal = scope.deps.principalOf(context.http?.authInfo);
         const runs = await scope.deps.runs();
         const view = await runs.view(principal, taskId);
         if (view === undefined) throw unknownTask();
-        return { ...(await answer({ runs, principal, view, forms: client.forms, context })) };
+        return { ...(await answer({ runs, principal, view, client, context })) };
       }),
     );
   };
@@ -67,20 +69,44 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
   });
 }
 
-function getTask({ view, forms }: TaskRequest, { deps, questions }: TasksScope): object {
+async function getTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
+  const { view, client } = request;
+  // A client that can be asked in no way is asked nothing: someone decides elsewhere.
+  const asked = client.forms
+    ? openQuestions(view, questions)
+    : client.page
+      ? await pageQuestion(request, deps, pages)
+      : {};
   return {
     ...taskFields(view, deps.keptAtLeastMs ?? null),
-    ...(forms || view.run.status !== "input_required" ? {} : { statusMessage: decidedElsewhere(view) }),
+    ...(client.forms || client.page || view.run.status !== "input_required"
+      ? {}
+      : { statusMessage: decidedElsewhere(view) }),
     ...taskDetails(
       view,
-      // A client that shows no forms is asked nothing: someone decides elsewhere.
-      () => (forms ? openQuestions(view, questions) : {}),
-      () => finalResult(view, deps, forms),
+      () => asked,
+      () => finalResult(view, deps, client),
     ),
   };
 }
 
-function openQuestions(view: RunView, questions: TaskQuestions): Record<string, FormRequest> {
+async function pageQuestion(
+  { principal, view }: TaskRequest,
+  { page, logger }: ServerDeps,
+  pages: TaskPages,
+): Promise<Record<string, ElicitationRequest>> {
+  const pending = pendingApprovals(view);
+  if (pending.length === 0) return {};
+  const open = async (): Promise<string | undefined> =>
+    page?.decide(principal, view.run.id).catch((error: unknown) => {
+      logger.warn("page.not_opened", { error });
+      return undefined;
+    });
+  const asked = Object.entries(await pages.ask(view.run.id, pending, open));
+  return Object.fromEntries(asked.map(([key, params]) => [key, { method: "elicitation/create", params }]));
+}
+
+function openQuestions(view: RunView, questions: TaskQuestions): Record<string, ElicitationRequest> {
   const pending = pendingApprovals(view);
   return Object.fromEntries(
     pending.map((approval, index) => {
@@ -93,19 +119,25 @@ function openQuestions(view: RunView, questions: TaskQuestions): Record<string, 
 }
 
 /** What the call would have returned had it waited. */
-function finalResult(view: RunView, { config }: ServerDeps, forms: boolean): CallToolResult {
-  const ways = { forms, model: config.approvals.allowModelAnswers, links: true };
+function finalResult(view: RunView, { config }: ServerDeps, client: ClientFacts): CallToolResult {
+  const ways = {
+    forms: client.forms,
+    opensPage: client.page,
+    model: config.approvals.allowModelAnswers,
+    links: true,
+  };
   return { isError: false, ...runResult(view, ways) };
 }
 
 /** Any part of the questions may be answered, in any order; answers to unknown or old keys are ignored. */
-async function updateTask(request: TaskRequest, { deps, questions }: TasksScope): Promise<object> {
+async function updateTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
   const { runs, principal, view, context } = request;
   const { clock, logger } = deps;
   const pending = pendingApprovals(view);
   for (const key of Object.keys(context.mcpReq.inputResponses ?? {})) {
     const found = questions.find(key, pending);
     const response = inputResponse(context.mcpReq.inputResponses, key);
+    if (response.kind === "elicit" && response.action === "accept") pages.opened(view.run.id, key);
     if (found === undefined || response.kind !== "elicit") continue;
     const { approval, question } = found;
     // A question this process has not shown was shown by an earlier one, long enough ago.

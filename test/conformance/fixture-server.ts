@@ -11,6 +11,7 @@ import {
 } from "../../src/server/resources/bus.ts";
 import { serveSubscriptions } from "../../src/server/resources/subscriptions.ts";
 import { createStateCodec } from "../../src/server/state-codec.ts";
+import { TaskPages } from "../../src/server/tasks-pages.ts";
 import { TaskQuestions } from "../../src/server/tasks-questions.ts";
 import { TASKS_EXTENSION } from "../../src/server/tasks-view.ts";
 import { registerTasks } from "../../src/server/tasks.ts";
@@ -61,6 +62,7 @@ const deps: ServerDeps = {
 const TRIGGER = { description: "Announces a change" };
 const codec = createStateCodec(deps);
 const questions = new TaskQuestions(deps.clock);
+const pages = new TaskPages(deps.clock);
 
 function factory({ era }: McpRequestContext): McpServer {
   const mcp = new McpServer(
@@ -86,7 +88,7 @@ function factory({ era }: McpRequestContext): McpServer {
   }
   registerInputRequired(mcp, codec);
   registerTaskTools(mcp, deps, codec);
-  registerTasks(mcp, { deps, questions });
+  registerTasks(mcp, { deps, questions, pages });
   mcp.registerTool("test_trigger_tool_change", TRIGGER, () => announce("toolsChanged"));
   mcp.registerTool("test_trigger_prompt_change", TRIGGER, () => announce("promptsChanged"));
   return mcp;

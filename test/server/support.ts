@@ -7,6 +7,8 @@ import type { Approval, Run, RunView } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createServerFactory } from "../../src/server/create-server.ts";
 import type { ServerDeps } from "../../src/server/deps.ts";
+import { createPageLinks } from "../../src/server/page/page-links.ts";
+import { openPageServer } from "../../src/server/page/page-server.ts";
 import { createResourceChanges } from "../../src/server/resources/bus.ts";
 import { calling, cleanUpWith, databaseFile, ME, noteTool, openServer } from "../runs/support.ts";
 import {
@@ -24,21 +26,29 @@ export interface DepsOptions {
   config?: Partial<ConfigInput>;
   clock?: Clock;
   principalOf?: (auth: AuthInfo | undefined) => string;
+  /** Whether there is a local page. Default: there is none. */
+  page?: boolean;
 }
 
 /** Dependencies of a server that knows `service`, or fails to open it. */
 export function depsFor(runs: () => Promise<RunService>, options: DepsOptions = {}): ServerDeps {
   const changes = createResourceChanges({ runs, logger: silentLogger });
   cleanUpWith(() => changes.close());
+  const clock = options.clock ?? systemClock;
+  const page = createPageLinks(() =>
+    openPageServer({ runs, stateKey: STATE_KEY, clock, logger: silentLogger }),
+  );
+  cleanUpWith(() => page.close());
   return {
     version: "0.0.0-test",
     config: ConfigSchema.parse({ dataDir: "/nowhere", ...options.config }),
     logger: silentLogger,
-    clock: options.clock ?? systemClock,
+    clock,
     runs,
     stateKey: () => Promise.resolve(STATE_KEY),
     principalOf: options.principalOf ?? (() => ME),
     changes,
+    ...(options.page === true ? { page } : {}),
   };
 }
 

@@ -3,6 +3,7 @@ import { Client as FirstClient } from "@modelcontextprotocol/sdk/client/index.js
 import type { Transport as FirstTransport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   CreateMessageRequestSchema,
+  ElicitationCompleteNotificationSchema,
   ElicitRequestSchema,
   ResourceListChangedNotificationSchema,
   ResourceUpdatedNotificationSchema,
@@ -30,10 +31,21 @@ export type FormAnswer = {
 /** Who answers forms. */
 export type Person = (form: Form) => FormAnswer | Promise<FormAnswer>;
 
+/** An address that the client is to open. */
+export interface PageRequest {
+  message: string;
+  url: string;
+}
+
+/** Opens addresses for the person. */
+export type Browser = (page: PageRequest) => FormAnswer | Promise<FormAnswer>;
+
 export interface ClientOptions {
   kind: ClientKind;
-  /** Without one the client declares that it cannot ask. */
+  /** Without one the client declares that it shows no forms. */
   person?: Person;
+  /** Without one the client declares that it opens no addresses. */
+  browser?: Browser;
   /** What its model replies; without it the client lends none. What it throws is the client's refusal. */
   model?: LentModel;
 }
@@ -91,6 +103,8 @@ export interface TestClient {
   ): Promise<string[]>;
   /** Asks for updates of a resource in the way of the era; call the result to end it. */
   watch(uri: string): Promise<() => Promise<void>>;
+  /** Ids of the elicitations that the server called complete. */
+  readonly completed: readonly string[];
   /** URIs of the updates that came in, in order; `*` for a change of the list. */
   readonly updates: readonly string[];
   close(): Promise<void>;
@@ -116,9 +130,11 @@ export async function connectClient(to: Connector, options: ClientOptions): Prom
   return options.kind === "v1" ? connectFirst(to, options) : connectModern(to, options);
 }
 
-async function connectFirst(to: Connector, { kind, person, model }: ClientOptions): Promise<TestClient> {
+async function connectFirst(to: Connector, options: ClientOptions): Promise<TestClient> {
+  const { kind, person, browser, model } = options;
   const capabilities = {
-    ...(person ? { elicitation: {} } : {}),
+    // Of clients with forms alone, nothing but the name is all that was known at first.
+    ...(person || browser ? { elicitation: browser ? elicitationOf(options) : {} } : {}),
     ...(model ? { sampling: { tools: {} } } : {}),
   };
   const client = new FirstClient(INFO, { capabilities });
@@ -127,8 +143,15 @@ async function connectFirst(to: Connector, { kind, person, model }: ClientOption
       model(params, signal),
     );
   }
-  if (person) client.setRequestHandler(ElicitRequestSchema, async ({ params }) => person(formOf(params)));
+  if (person || browser) {
+    client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params, options));
+  }
   const updates: string[] = [];
+  const completed: string[] = [];
+  client.setNotificationHandler(
+    ElicitationCompleteNotificationSchema,
+    ({ params }) => void completed.push(params.elicitationId),
+  );
   client.setNotificationHandler(
     ResourceUpdatedNotificationSchema,
     ({ params }) => void updates.push(params.uri),
@@ -138,6 +161,7 @@ async function connectFirst(to: Connector, { kind, person, model }: ClientOption
   return {
     kind,
     updates,
+    completed,
     call: async (name, args, call) =>
       outcomeOf(await client.callTool({ name, arguments: args }, undefined, requestOptions(call))),
     listTools: async () => (await client.listTools()).tools,
@@ -155,11 +179,12 @@ async function connectFirst(to: Connector, { kind, person, model }: ClientOption
   };
 }
 
-async function connectModern(to: Connector, { kind, person, model }: ClientOptions): Promise<TestClient> {
+async function connectModern(to: Connector, options: ClientOptions): Promise<TestClient> {
+  const { kind, person, browser, model } = options;
   const modern = kind === "v2-modern";
   const client = new ModernClient(INFO, {
     capabilities: {
-      ...(person ? { elicitation: { form: {} } } : {}),
+      ...(person || browser ? { elicitation: elicitationOf(options) } : {}),
       ...(model ? { sampling: { tools: {} } } : {}),
     },
     versionNegotiation: { mode: modern ? { pin: "2026-07-28" } : "legacy" },
@@ -169,8 +194,15 @@ async function connectModern(to: Connector, { kind, person, model }: ClientOptio
       model(params, mcpReq.signal),
     );
   }
-  if (person) client.setRequestHandler("elicitation/create", async ({ params }) => person(formOf(params)));
+  if (person || browser) {
+    client.setRequestHandler("elicitation/create", async ({ params }) => answer(params, options));
+  }
   const updates: string[] = [];
+  const completed: string[] = [];
+  client.setNotificationHandler(
+    "notifications/elicitation/complete",
+    ({ params }) => void completed.push(params.elicitationId),
+  );
   client.setNotificationHandler(
     "notifications/resources/updated",
     ({ params }) => void updates.push(params.uri),
@@ -183,6 +215,7 @@ async function connectModern(to: Connector, { kind, person, model }: ClientOptio
   return {
     kind,
     updates,
+    completed,
     call: async (name, args, call) =>
       outcomeOf(await client.callTool({ name, arguments: args }, requestOptions(call))),
     listTools: async () => (await client.listTools()).tools,
@@ -207,10 +240,16 @@ async function connectModern(to: Connector, { kind, person, model }: ClientOptio
   };
 }
 
-function formOf(params: object): Form {
-  if (!("requestedSchema" in params)) throw new Error("the server asked for something that is not a form");
-  // Both SDKs have checked the parameters of a form.
-  return params as unknown as Form;
+const elicitationOf = ({ person, browser }: ClientOptions) => ({
+  ...(person ? { form: {} } : {}),
+  ...(browser ? { url: {} } : {}),
+});
+
+async function answer(params: object, { person, browser }: ClientOptions): Promise<FormAnswer> {
+  // Both SDKs have checked the parameters.
+  if ("requestedSchema" in params && person) return person(params as unknown as Form);
+  if ("url" in params && browser) return browser(params as unknown as PageRequest);
+  throw new Error("the server asked in a way that the client has not declared");
 }
 
 function completionOf(template: string, name: string, value: string, known?: Record<string, string>) {

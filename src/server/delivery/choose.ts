@@ -1,12 +1,15 @@
 import {
   CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
   type McpServer,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { allows } from "../auth-scopes.ts";
 import { APPS_EXTENSION } from "../app/run-app.ts";
-import type { Era } from "../deps.ts";
+import type { Era, ServerDeps } from "../deps.ts";
+import type { ClientName } from "./client-windows.ts";
+import { elicitPageDelivery } from "./elicit-page.ts";
 import { elicitDelivery } from "./elicit.ts";
 import { handleDelivery } from "./handle.ts";
 import { TASKS_EXTENSION } from "../tasks-view.ts";
@@ -17,22 +20,27 @@ import { taskDelivery } from "./task.ts";
 /** What a client declared about itself, as far as deliveries differ by it. */
 export interface ClientFacts {
   era: Era;
-  /** It can show a form to a person, and its token may decide on approvals. */
+  /** It is asked for approvals in forms: it shows them, and its token may decide on approvals. */
   forms: boolean;
+  /** It is asked on the local page: it opens addresses, there is a page, and its token may decide. */
+  page: boolean;
   /** It knows the Tasks extension of 2026-07-28. */
   tasks: boolean;
+  /** Who it says it is. */
+  name?: ClientName | undefined;
   /** It renders MCP Apps. */
   apps: boolean;
   /** It lends its model: samples messages with tools, and its token may work on runs. */
   models: boolean;
 }
 
-export type DeliveryName = "task" | "input_required" | "elicit" | "handle";
+export type DeliveryName = "task" | "input_required" | "elicit" | "elicit_page" | "handle";
 
 export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
   task: taskDelivery,
   input_required: inputRequiredDelivery,
   elicit: elicitDelivery,
+  elicit_page: elicitPageDelivery,
   handle: handleDelivery,
 };
 
@@ -41,14 +49,15 @@ export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
  * `asTask`: whether this call may answer with a task; `lends`: whether runs here ask for the client's model.
  */
 export function chooseDelivery(
-  client: Pick<ClientFacts, "era" | "forms" | "tasks" | "models">,
+  client: Pick<ClientFacts, "era" | "forms" | "page" | "tasks" | "models">,
   { asTask, lends }: DeliveryWishes,
 ): DeliveryName {
-  const { era, forms, tasks, models } = client;
+  const { era, forms, page, tasks, models } = client;
   const serves = lends && models;
   if (asTask && tasks && era === "modern" && !serves) return "task";
-  if (era === "modern") return forms || serves ? "input_required" : "handle";
-  return forms ? "elicit" : "handle";
+  if (era === "modern") return forms || page || serves ? "input_required" : "handle";
+  if (forms) return "elicit";
+  return page ? "elicit_page" : "handle";
 }
 
 export interface DeliveryWishes {
@@ -57,15 +66,27 @@ export interface DeliveryWishes {
 }
 
 /** 2026-07-28 clients declare with every request, 2025-era clients once, in the handshake. */
-export function clientFacts(mcp: McpServer, context: ServerContext, era: Era): ClientFacts {
+export function clientFacts(
+  mcp: McpServer,
+  context: ServerContext,
+  { era, deps }: { era: Era; deps: Pick<ServerDeps, "config" | "page"> },
+): ClientFacts {
   const envelope: Record<string, unknown> | undefined = context.mcpReq.envelope;
   const declared =
     era === "modern" ? envelope?.[CLIENT_CAPABILITIES_META_KEY] : mcp.server.getClientCapabilities();
-  const forms = declaresForms(declared) && allows(context.http?.authInfo, "approve");
+  const info = era === "modern" ? envelope?.[CLIENT_INFO_META_KEY] : mcp.server.getClientVersion();
+  const mayDecide = allows(context.http?.authInfo, "approve");
+  // The page shows the journal too.
+  const mayLook = allows(context.http?.authInfo, "read");
+  const canOpen = mayDecide && mayLook && deps.page !== undefined && declaresUrls(declared);
+  const hasForms = mayDecide && declaresForms(declared);
+  const page = canOpen && (!hasForms || deps.config.delivery.ask === "page");
   return {
     era,
-    forms,
+    forms: hasForms && !page,
+    page,
     tasks: era === "modern" && declaresExtension(declared, TASKS_EXTENSION),
+    name: Info.safeParse(info).data,
     apps: declaresExtension(declared, APPS_EXTENSION),
     models: declaresModels(declared) && allows(context.http?.authInfo, "run"),
   };
@@ -83,10 +104,15 @@ export function declaresForms(capabilities: unknown): boolean {
   return elicitation["form"] !== undefined || Object.keys(elicitation).length === 0;
 }
 
+export function declaresUrls(capabilities: unknown): boolean {
+  return Capabilities.safeParse(capabilities).data?.elicitation?.["url"] !== undefined;
+}
+
 function declaresExtension(capabilities: unknown, extension: string): boolean {
   return Extensions.safeParse(capabilities).data?.extensions[extension] !== undefined;
 }
 
 const Capabilities = z.looseObject({ elicitation: z.looseObject({}).optional() });
 const Sampling = z.looseObject({ sampling: z.looseObject({ tools: z.looseObject({}) }) });
+const Info = z.object({ name: z.string().max(200), version: z.string().max(200).catch("") });
 const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown()) });

@@ -5,8 +5,10 @@ import type { ApprovalState } from "../state-codec.ts";
 import type { ToolCall } from "../tools/tool.ts";
 import { asksForClientModel } from "../../config/client-model.ts";
 import { chooseDelivery, DELIVERIES } from "./choose.ts";
+import { windowsFor } from "./client-windows.ts";
 import { whileLending } from "./lend.ts";
 import type { DeliverySession } from "./session.ts";
+import { leavingBy, stopsRun } from "./stop.ts";
 
 export interface DeliverOptions {
   /** What the caller asked for; the configured window is the limit. */
@@ -23,7 +25,8 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
   const { clock, logger, config } = deps;
   const progress = progressOf(call);
   const hasToken = progress !== noProgress;
-  const window = hasToken ? config.delivery.windowWithProgress : config.delivery.windowWithoutProgress;
+  const windows = windowsFor(call.client.name, config.delivery);
+  const window = hasToken ? windows.windowWithProgress : windows.windowWithoutProgress;
   const seconds = Math.min(options.waitSeconds ?? window, window);
   progress.started(view);
   try {
@@ -35,6 +38,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       digest: call.digest,
       context,
       codec,
+      pageLink: () => pageLink(call, view.run.id),
       progress,
       clock,
       logger,
@@ -45,14 +49,39 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       client: call.client,
     };
     const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
-    if (!wishes.lends || !call.client.models || call.client.era === "modern")
-      return await delivery.deliver(session);
+    const lends = wishes.lends && call.client.models && call.client.era === "legacy";
     // The client is at work for the run: what it has begun may take as long as a call may take at all.
-    const patienceMs = config.delivery.windowWithProgress * 1000;
-    return await whileLending(session, patienceMs, () => delivery.deliver(session));
+    const patienceMs = windows.windowWithProgress * 1000;
+    const outcome = lends
+      ? await whileLending(session, patienceMs, () => delivery.deliver(session))
+      : await delivery.deliver(session);
+    await stopWithCall(call, view.run.id);
+    return outcome;
   } finally {
     progress.stop();
   }
+}
+
+/**
+ * Ends the run when the call was broken off and the configuration wants that. Looked at before the answer is
+ * given: afterwards the signal tells nothing.
+ */
+async function stopWithCall({ runs, principal, context, deps }: ToolCall, runId: string): Promise<void> {
+  const { signal } = context.mcpReq;
+  if (!signal.aborted) return;
+  const leaving = leavingBy(signal.reason);
+  deps.logger.info("call.left", { runId, leaving });
+  if (!stopsRun(leaving, deps.config.delivery.stopRunOn)) return;
+  const reason = leaving === "cancellation" ? "the client cancelled its call" : "the client is gone";
+  await runs.cancel(principal, runId, reason);
+}
+
+/** Opens the page that decides on the run's approvals, once; `undefined` when none can be served. */
+async function pageLink({ principal, deps }: ToolCall, runId: string): Promise<string | undefined> {
+  return deps.page?.decide(principal, runId).catch((error: unknown) => {
+    deps.logger.warn("page.not_opened", { error });
+    return undefined;
+  });
 }
 
 function progressOf({ context, deps }: ToolCall): Progress {

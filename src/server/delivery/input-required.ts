@@ -1,13 +1,10 @@
 import { randomBytes } from "node:crypto";
-import {
-  inputResponse,
-  type CreateMessageRequestParams,
-  type ElicitRequestFormParams,
-} from "@modelcontextprotocol/server";
+import { inputResponse, type CreateMessageRequestParams } from "@modelcontextprotocol/server";
 import { type Approval, isFinal, type ModelCall, type RunView } from "../../runs/run.ts";
 import { approvalForm } from "../approval-form.ts";
 import { callDigest } from "../call-digest.ts";
-import type { Outcome } from "../outcome.ts";
+import type { Outcome, PersonRequest } from "../outcome.ts";
+import { allDecided, pageMessage } from "./page-request.ts";
 import type { ApprovalState } from "../state-codec.ts";
 import { askable, takeAnswer } from "./answers.ts";
 import { samplingParams, samplingReply } from "./sampling.ts";
@@ -17,7 +14,7 @@ import { follow, gathered, hasNews, isOver, type Delivery, type DeliverySession 
 const MAX_ROUNDS = 8;
 
 /**
- * For 2026-07-28 clients with forms: the call ends with the questions, and the client repeats it with the
+ * For 2026-07-28 clients that show forms or open the local page: the call ends with the questions, and the client repeats it with the
  * answers. The signed state names the run, so the repeated call goes on with it. What was asked only
  * selects; whether and how an approval is decided follows from its row.
  */
@@ -28,9 +25,10 @@ export const inputRequiredDelivery: Delivery = {
     const problems =
       state === undefined ? new Map<string, string>() : await takeAnswers(session, state, left);
     if (state !== undefined) await takeReplies(session, state);
+    if (state?.page !== undefined) await whilePageIsOpen(session, { ...state, page: state.page }, left);
     const round = (state?.round ?? 0) + 1;
-    const { forms, models } = session.client;
-    const mayAsk = (view: RunView): Approval[] => (forms ? askable(view, left) : []);
+    const { forms, page, models } = session.client;
+    const mayAsk = (view: RunView): Approval[] => (forms || page ? askable(view, left) : []);
     const isNews = hasNews(session);
     const news = await follow(
       session,
@@ -41,9 +39,25 @@ export const inputRequiredDelivery: Delivery = {
     const calls = models && !isFinal(view.run.status) ? await openCalls(session) : [];
     const isNothing = approvals.length === 0 && calls.length === 0;
     if (isNothing || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
-    return ask(session, approvals, calls, { left, problems, round });
+    return (await ask(session, approvals, calls, { left, problems, round })) ?? { kind: "run", view };
   },
 };
+
+/** The client may have opened the page: then the call waits for what is decided there, and for nothing else. */
+async function whilePageIsOpen(
+  session: DeliverySession,
+  { page, asked }: ApprovalState & { page: string },
+  left: Set<string>,
+): Promise<void> {
+  const response = inputResponse(session.context.mcpReq.inputResponses, page);
+  if (response.kind !== "elicit" || response.action !== "accept") {
+    for (const { approval } of asked) left.add(approval);
+    return;
+  }
+  const decided = allDecided(asked.map(({ approval: id }) => ({ id })));
+  const { models } = session.client;
+  await follow(session, (view) => decided(view) || (models && view.modelCalls.length > 0));
+}
 
 const openCalls = ({ runs, principal, runId }: DeliverySession): Promise<ModelCall[]> =>
   runs.modelCalls(principal, runId);
@@ -67,6 +81,7 @@ async function takeAnswers(
 ): Promise<Map<string, string>> {
   const { runs, principal, runId, context, clock } = session;
   const problems = new Map<string, string>();
+  if (state.page !== undefined) return problems;
   const view = await runs.view(principal, runId);
   const elapsed = clock() - state.at;
   for (const { key, approval: id, digest } of state.asked) {
@@ -90,27 +105,64 @@ interface Question {
   round: number;
 }
 
+/** What a person is asked, and what the state keeps of it. */
+interface Asking {
+  requests: Record<string, PersonRequest>;
+  asked: ApprovalState["asked"];
+  page?: string;
+}
+
+/** Nothing, where no page can be served. */
+async function openPage(
+  { runId, pageLink }: DeliverySession,
+  approvals: readonly Approval[],
+  at: number,
+): Promise<Asking> {
+  const url = approvals.length === 0 ? undefined : await pageLink();
+  if (url === undefined) return { requests: {}, asked: [] };
+  const page = `${runId}@${at.toString(36)}`;
+  return {
+    requests: { [page]: { mode: "url", message: pageMessage(runId, approvals), url } },
+    asked: approvals.map((approval) => ({ key: page, approval: approval.id, digest: digestOf(approval) })),
+    page,
+  };
+}
+
+function formsFor(
+  { runId }: DeliverySession,
+  approvals: readonly Approval[],
+  { problems }: Question,
+  at: number,
+): Asking {
+  const asking: Asking = { requests: {}, asked: [] };
+  for (const [index, approval] of approvals.entries()) {
+    // With the time, so that no key is used twice in a run.
+    const key = `${approval.id}@${at.toString(36)}`;
+    const problem = problems.get(approval.id);
+    const place = { runId, position: index + 1, total: approvals.length };
+    asking.requests[key] = approvalForm(approval, problem === undefined ? place : { ...place, problem });
+    asking.asked.push({ key, approval: approval.id, digest: digestOf(approval) });
+  }
+  return asking;
+}
+
+/** `undefined` when there is nothing to ask after all. */
 async function ask(
   session: DeliverySession,
   approvals: readonly Approval[],
   calls: readonly ModelCall[],
   question: Question,
-): Promise<Outcome> {
-  const { runId, digest, codec, context, clock } = session;
+): Promise<Outcome | undefined> {
+  const { runId, digest, codec, context, clock, client } = session;
   const at = clock();
-  const forms: Record<string, ElicitRequestFormParams> = {};
-  const asked: ApprovalState["asked"] = [];
-  for (const [index, approval] of approvals.entries()) {
-    // With the time, so that no key is used twice in a run.
-    const key = `${approval.id}@${at.toString(36)}`;
-    const problem = question.problems.get(approval.id);
-    const place = { runId, position: index + 1, total: approvals.length };
-    forms[key] = approvalForm(approval, problem === undefined ? place : { ...place, problem });
-    asked.push({ key, approval: approval.id, digest: digestOf(approval) });
-  }
+  const open = client.page
+    ? await openPage(session, approvals, at)
+    : formsFor(session, approvals, question, at);
+  const { requests: forms, ...facts } = open;
   const id = randomBytes(12).toString("base64url");
   const models = calls.map((call) => ({ key: `model-${call.id}@${at.toString(36)}`, call: call.id }));
   const requests = calls.map(({ request }, index) => [models[index]?.key, samplingParams(request)]);
+  if (requests.length === 0 && Object.keys(forms).length === 0) return undefined;
   const left = [...question.left];
   const state = {
     id,
@@ -118,13 +170,13 @@ async function ask(
     call: digest,
     round: question.round,
     at,
-    asked,
     left,
+    ...facts,
     ...(models.length > 0 ? { models } : {}),
   };
   return {
     kind: "ask",
-    forms,
+    requests: forms,
     models: Object.fromEntries(requests) as Record<string, CreateMessageRequestParams>, // pairs of the two
     state: await codec.mint(state, context),
   };

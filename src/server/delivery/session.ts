@@ -24,6 +24,8 @@ export interface DeliverySession {
   readonly digest: string;
   readonly context: ServerContext;
   readonly codec: StateCodec;
+  /** An address for the client alone, never for its model; it works once. `undefined`: no page can be served. */
+  readonly pageLink: () => Promise<string | undefined>;
   readonly progress: Progress;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -71,7 +71,7 @@ export interface Registration {
 /** Adds a tool to one server instance. What is listed is computed once per process. */
 export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, era }: Registration): void {
   mcp.registerTool(tool.name, listingOf(tool), async (args, context) => {
-    const client = clientFacts(mcp, context, era);
+    const client = clientFacts(mcp, context, { era, deps });
     const outcome = await guarded(tool.name, deps, async () => {
       const principal = deps.principalOf(context.http?.authInfo);
       const digest = callDigest(tool.name, args);
@@ -79,7 +79,8 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
     });
     return toResult(outcome, {
       forms: client.forms,
-      page: client.forms ? undefined : await pageOf(outcome, context, deps),
+      opensPage: client.page,
+      page: client.forms || client.page ? undefined : await pageOf(outcome, context, deps),
       picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
       model: deps.config.approvals.allowModelAnswers,
       ttlMs: deps.keptAtLeastMs ?? null,

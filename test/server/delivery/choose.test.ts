@@ -1,15 +1,16 @@
 import { expect, test } from "vitest";
-import { chooseDelivery, declaresForms } from "../../../src/server/delivery/choose.ts";
+import { chooseDelivery, declaresForms, declaresUrls } from "../../../src/server/delivery/choose.ts";
 
 test.each([
-  ["modern", true, "input_required"],
-  ["modern", false, "handle"],
-  ["legacy", true, "elicit"],
-  ["legacy", false, "handle"],
-] as const)("%s client, forms %s: %s", (era, forms, delivery) => {
-  expect(chooseDelivery({ era, forms, tasks: false, models: true }, { asTask: true, lends: false })).toBe(
-    delivery,
-  );
+  ["modern", { forms: true, page: false }, "input_required"],
+  ["modern", { forms: false, page: true }, "input_required"],
+  ["modern", { forms: false, page: false }, "handle"],
+  ["legacy", { forms: true, page: false }, "elicit"],
+  ["legacy", { forms: false, page: true }, "elicit_page"],
+  ["legacy", { forms: false, page: false }, "handle"],
+] as const)("%s client that is asked by %j: %s", (era, asked, delivery) => {
+  const client = { era, ...asked, tasks: false, models: true };
+  expect(chooseDelivery(client, { asTask: true, lends: false })).toBe(delivery);
 });
 
 test.each([
@@ -18,19 +19,19 @@ test.each([
   ["legacy", true, "elicit", "elicit"],
   ["legacy", false, "handle", "handle"],
 ] as const)("%s client with tasks, forms %s: %s, or %s where no task fits", (era, forms, task, other) => {
-  expect(chooseDelivery({ era, forms, tasks: true, models: false }, { asTask: true, lends: true })).toBe(
-    task,
-  );
-  expect(chooseDelivery({ era, forms, tasks: true, models: false }, { asTask: false, lends: true })).toBe(
-    other,
-  );
+  expect(
+    chooseDelivery({ era, forms, page: false, tasks: true, models: false }, { asTask: true, lends: true }),
+  ).toBe(task);
+  expect(
+    chooseDelivery({ era, forms, page: false, tasks: true, models: false }, { asTask: false, lends: true }),
+  ).toBe(other);
 });
 
 test.each([
   ["modern", "input_required"],
   ["legacy", "handle"],
 ] as const)("a %s client that lends its model is asked in its way, and gets no task", (era, delivery) => {
-  const client = { era, forms: false, tasks: true, models: true };
+  const client = { era, forms: false, page: false, tasks: true, models: true };
   expect(chooseDelivery(client, { asTask: true, lends: true })).toBe(delivery);
 });
 
@@ -46,4 +47,14 @@ test.each([
   [{ roots: {}, sampling: {} }, false],
 ])("capabilities %j show forms: %s", (capabilities, shows) => {
   expect(declaresForms(capabilities)).toBe(shows);
+});
+
+test.each([
+  [undefined, false],
+  [{ elicitation: {} }, false],
+  [{ elicitation: { form: {} } }, false],
+  [{ elicitation: { url: {} } }, true],
+  [{ elicitation: { form: {}, url: {} } }, true],
+])("capabilities %j open addresses: %s", (capabilities, opens) => {
+  expect(declaresUrls(capabilities)).toBe(opens);
 });

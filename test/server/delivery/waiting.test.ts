@@ -3,7 +3,7 @@ import { calling, databaseFile, ME, note, noteTool, openServer, reach } from "..
 import { CLIENT_KINDS } from "../../support/clients.ts";
 import { deferred } from "../../support/harness-deferred.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
-import { connectTo } from "../support.ts";
+import { connect, connectTo, depsFor } from "../support.ts";
 
 test.each(CLIENT_KINDS)(
   "%s: wait_seconds 0 gives a handle; check waits for the end; cancel ends",
@@ -43,6 +43,60 @@ test.each(CLIENT_KINDS)("%s: giving up on a call does not end its run", async (k
   thinking.resolve();
   const [run] = await service.list(ME, { limit: 1 });
   expect((await reach(service, run?.id ?? "", "completed")).run.answer).toBe("done");
+});
+
+test.each([
+  ["cancellation", "cancelled"],
+  ["disconnect", "cancelled"],
+  ["disconnect", "timed out"],
+  ["disconnect", "gone"],
+] as const)("configured to stop runs on %s: one whose client has %s ends", async (stopRunOn, how) => {
+  for (const kind of CLIENT_KINDS) {
+    const started = deferred();
+    const model = scriptedModel(async () => {
+      started.resolve();
+      return new Promise<never>(() => {});
+    });
+    const { service } = openServer(databaseFile(), { model });
+    const deps = depsFor(async () => service, { config: { delivery: { stopRunOn } } });
+    const client = await connect(deps, { kind });
+    const controller = new AbortController();
+    const call = client.call(
+      "run_deep_agent",
+      { task: "x" },
+      { signal: controller.signal, ...(how === "timed out" ? { timeout: 1500 } : {}) },
+    );
+    call.catch(() => undefined);
+    await started.promise;
+    if (how === "cancelled") controller.abort("the person pressed escape");
+    if (how === "gone") await client.close();
+    const [run] = await service.list(ME, { limit: 1 });
+    expect((await reach(service, run?.id ?? "", "cancelled")).run.cancelReason).toMatch(/^the client /);
+    await expect(call).rejects.toThrow();
+  }
+});
+
+test("configured to stop runs on cancellation: a client that timed out or is gone does not end its run", async () => {
+  for (const how of ["timed out", "gone"]) {
+    const started = deferred();
+    const thinking = deferred();
+    const model = scriptedModel(async () => {
+      started.resolve();
+      await thinking.promise;
+      return { text: "done" };
+    });
+    const { service } = openServer(databaseFile(), { model });
+    const deps = depsFor(async () => service, { config: { delivery: { stopRunOn: "cancellation" } } });
+    const client = await connect(deps, { kind: "v1" });
+    const call = client.call("run_deep_agent", { task: "x" }, { timeout: how === "gone" ? 25_000 : 1000 });
+    call.catch(() => undefined);
+    await started.promise;
+    if (how === "gone") await client.close();
+    await expect(call).rejects.toThrow();
+    thinking.resolve();
+    const [run] = await service.list(ME, { limit: 1 });
+    await reach(service, run?.id ?? "", "completed");
+  }
 });
 
 test.each(CLIENT_KINDS)("%s: progress grows and names the steps", async (kind) => {
