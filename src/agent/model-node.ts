@@ -22,6 +22,7 @@ import { ModelAwaited } from "./models/client-model.ts";
 import { modelFailure } from "./models/failure.ts";
 import { answeredBy, withoutRequest } from "./models/reply.ts";
 import { MODEL_AWAITED } from "./snapshot.ts";
+import { safeReply } from "./models/safe-reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
 import { agentPath, agentRuntime, emit, meterOf } from "./step.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
@@ -71,12 +72,13 @@ export function createModelNode(
       return call({ ...request, updateState: (update) => void updates.push(update) });
     }, time);
     if (answer === undefined) return stopFor("max_wall_time");
-    const reply = withoutRequest(withSafeIds(answer, state.messages));
+    const { reply, refused } = safeReply(withoutRequest(answer), state.messages);
     emitModelCalled(reply, config);
     meter.count(reply);
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
-    if (strategy) updates.push(await settled(parts, reply, strategy));
+    updates.push({ messages: refused });
+    if (strategy) updates.push(await settled(parts, reply, strategy, refused));
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
     const next = jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after));
@@ -84,12 +86,19 @@ export function createModelNode(
   };
 }
 
+/** What the reply means for the structured answer; calls that were refused are none. */
 async function settled(
   { structured }: AgentParts,
   reply: AIMessage,
   strategy: Strategy,
+  refused: readonly ToolMessage[],
 ): Promise<StateUpdate> {
-  return (await structured?.settle(reply, strategy)) ?? {};
+  if (refused.length > 0 && reply.tool_calls?.length === refused.length) return {};
+  const update = (await structured?.settle(reply, strategy)) ?? { messages: [] };
+  const answered = new Set(refused.map(({ tool_call_id }) => tool_call_id));
+  const isNew = (message: BaseMessage) =>
+    !ToolMessage.isInstance(message) || !answered.has(message.tool_call_id);
+  return { ...update, messages: update.messages.filter(isNew) };
 }
 
 /**
@@ -171,25 +180,6 @@ async function callModel(
   await ownTurn();
   if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
   throw new Error("The model answered with something that is not an assistant message.");
-}
-
-/**
- * A reply whose message id is new in the thread and whose call ids are present and unique, as the history
- * needs them. Ids that are fine stay: some providers refer to them later.
- */
-function withSafeIds(reply: AIMessage, messages: readonly BaseMessage[]): AIMessage {
-  const taken = new Set(messages.map(({ id }) => id));
-  // An id that is only assigned is not stored with the message.
-  reply._updateId(!reply.id || taken.has(reply.id) ? randomUUID() : reply.id);
-  const used = new Set<string>();
-  for (const message of messages) {
-    if (AIMessage.isInstance(message)) for (const call of message.tool_calls ?? []) used.add(call.id ?? "");
-  }
-  for (const call of reply.tool_calls ?? []) {
-    if (!call.id || used.has(call.id)) call.id = `call_${randomUUID()}`;
-    used.add(call.id);
-  }
-  return reply;
 }
 
 function emitModelCalled(reply: AIMessage, config: RunnableConfig): void {

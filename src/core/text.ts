@@ -40,3 +40,6 @@ function isHighSurrogate(text: string, index: number): boolean {
   const unit = text.charCodeAt(index);
   return unit >= 0xd800 && unit <= 0xdbff;
 }
+
+/** `text` with a replacement character for each half of a surrogate pair: they cannot be sent as JSON. */
+export const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogate}/gu, "\uFFFD");

@@ -19,7 +19,7 @@ import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.
 const lines = Array.from({ length: 9 }, (_, i) => `line ${i}`);
 const original = lines.join("\n");
 const edit = (from: string, to: string): ScriptedToolCall => ({
-  id: `edit ${from}`,
+  id: `edit-${from.replace(" ", "-")}`,
   name: "edit_file",
   args: { file_path: "/f.md", old_string: from, new_string: to },
 });
@@ -62,9 +62,9 @@ describe("calls of one reply on one file", () => {
     const order: Middleware = {
       name: "Order",
       wrapToolCall: async (request, next) => {
-        if (request.toolCall.id === "edit line 1") await released;
+        if (request.toolCall.id === "edit-line-1") await released;
         const outcome = await next(request);
-        if (request.toolCall.id === "edit line 7") letGo();
+        if (request.toolCall.id === "edit-line-7") letGo();
         return outcome;
       },
     };
@@ -96,7 +96,7 @@ describe("calls of one reply on one file", () => {
 describe("subagents on one file", () => {
   it("are merged line by line, also when one waits for a person and goes on in another process", async () => {
     const calls = [delegate("a", edit("line 1", "one")), delegate("b", edit("line 7", "seven"))];
-    const interruptOn = { edit_file: { when: ({ id }: { id: string }) => id === "edit line 1" } };
+    const interruptOn = { edit_file: { when: ({ id }: { id: string }) => id === "edit-line-1" } };
     const { agent, content } = processes(calls, { interruptOn });
     const [open] = paused(await collect(agent(), go));
     await collect(agent(), resumeAgentInput({ [open?.id ?? ""]: approve }));

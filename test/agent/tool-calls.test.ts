@@ -110,11 +110,11 @@ describe("a tool call", () => {
       description: "is long",
       schema: z.object({}),
     });
-    const { agent } = agentCalling([{ id: "c/1", name: "long", args: {} }], { tools: [long] });
+    const { agent } = agentCalling([{ id: "c1", name: "long", args: {} }], { tools: [long] });
     await collect(agent, { kind: "task", task: "go" });
     const [result] = await texts(agent);
     const [path] = Object.keys((await getAgentState(agent, "t1")).files);
-    expect(path).toMatch(/^\/large_tool_results\/c_1/);
+    expect(path).toMatch(/^\/large_tool_results\/c1$/);
     expect(result?.text).toContain(`It is saved in ${path}.`);
     expect(result?.text).toContain("9 xxx");
     expect(result?.text).not.toContain("10 xxx");

@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { chatProblem } from "./wire-rules-openai.ts";
 import {
-  invalid,
+  argumentsText,
   type Json,
   list,
+  parsedArguments,
   pieces,
   record,
-  schemaProblem,
   text,
   textOf,
   type WireAnswer,
@@ -18,12 +19,7 @@ import {
 /** The OpenAI Chat Completions API. */
 export const openaiChat: WireProtocol = {
   keyProblem: openaiKeyProblem,
-  problem: (body) =>
-    openaiToolProblem(
-      body,
-      list(body["tools"]).map((tool) => record(tool["function"])),
-      "function.",
-    ) ?? messageProblem(body),
+  problem: chatProblem,
   read,
   body(request, answer) {
     const calls = toolCalls(request, answer);
@@ -60,86 +56,6 @@ export function openaiErrorBody({ status, message, code, type }: WireError): Jso
   return { error: { message, type: type ?? usual, param: null, code: code ?? usualCode } };
 }
 
-/** Rules that both APIs share; `tools` are the functions, wherever the API puts them. */
-export function openaiToolProblem(body: Json, tools: readonly Json[], field: string): WireError | undefined {
-  if (text(body["model"]) === "") return invalid("you must provide a model parameter");
-  if (Array.isArray(body["tools"]) && tools.length === 0) {
-    return invalid(
-      "Invalid 'tools': empty array. Expected an array with minimum length 1, but got an empty array instead.",
-    );
-  }
-  if (tools.length > 128)
-    return invalid("Invalid 'tools': array too long. Expected an array with maximum length 128.");
-  for (const [index, tool] of tools.entries()) {
-    const name = text(tool["name"]);
-    if (name === "") return invalid(`Missing required parameter: 'tools[${index}].${field}name'.`);
-    if (!/^[a-zA-Z0-9_-]{1,64}$/.test(name)) {
-      return invalid(
-        `Invalid 'tools[${index}].${field}name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`,
-      );
-    }
-    const schema = record(tool["parameters"]);
-    if (schema["type"] !== "object") {
-      return invalid(
-        `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: "${text(schema["type"]) || "None"}"'.`,
-      );
-    }
-    if (["oneOf", "anyOf", "allOf", "enum", "not"].some((word) => word in schema)) {
-      return invalid(
-        `Invalid schema for function '${name}': schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.`,
-      );
-    }
-    const problem = schemaProblem(schema);
-    if (problem !== undefined) return invalid(`Invalid schema for function '${name}': ${problem}.`);
-  }
-  return undefined;
-}
-
-function messageProblem(body: Json): WireError | undefined {
-  const messages = list(body["messages"]);
-  if (messages.length === 0)
-    return invalid("Invalid 'messages': empty array. Expected an array with minimum length 1.");
-  let open: string[] = [];
-  for (const [index, message] of messages.entries()) {
-    const { role, content } = message;
-    if (!["system", "developer", "user", "assistant", "tool"].includes(text(role))) {
-      return invalid(
-        `Invalid value: '${text(role)}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.`,
-      );
-    }
-    if (role === "tool") {
-      const id = text(message["tool_call_id"]);
-      if (!open.includes(id)) {
-        return invalid(
-          "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
-        );
-      }
-      open = open.filter((other) => other !== id);
-      continue;
-    }
-    if (open.length > 0) return unanswered(open);
-    const calls = list(message["tool_calls"]);
-    if (content === null || content === undefined) {
-      if (role !== "assistant" || calls.length === 0) {
-        return invalid(`Invalid value for 'content': expected a string, got null. (messages.[${index}])`);
-      }
-    }
-    if (calls.some((call) => typeof record(call["function"])["arguments"] !== "string")) {
-      return invalid(
-        `Invalid type for 'messages[${index}].tool_calls[0].function.arguments': expected a string.`,
-      );
-    }
-    open = calls.map(({ id }) => text(id));
-  }
-  return open.length > 0 ? unanswered(open) : undefined;
-}
-
-function unanswered(ids: readonly string[]): WireError {
-  return invalid(
-    `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${ids.join(", ")}`,
-  );
-}
-
 function read(body: Json, number: number): WireRequest {
   const messages: WireMessage[] = [];
   for (const message of list(body["messages"])) {
@@ -156,7 +72,7 @@ function read(body: Json, number: number): WireRequest {
       text: textOf(message["content"]),
       toolCalls: list(message["tool_calls"]).map((call) => {
         const { name, arguments: args } = record(call["function"]);
-        return { id: text(call["id"]), name: text(name), args: record(JSON.parse(text(args))) };
+        return { id: text(call["id"]), name: text(name), args: parsedArguments(args) };
       }),
       toolResults: [],
     });
@@ -180,7 +96,7 @@ function toolCalls({ number }: WireRequest, { toolCalls = [] }: WireAnswer): Jso
   return toolCalls.map(({ id, name, args }, index) => ({
     id: id ?? `call_${number}_${index}`,
     type: "function",
-    function: { name, arguments: JSON.stringify(args) },
+    function: { name, arguments: argumentsText(args) },
   }));
 }
 

@@ -25,7 +25,10 @@ export interface WireRequest {
 
 export interface WireAnswer {
   text?: string;
-  toolCalls?: { id?: string; name: string; args: Json }[];
+  /** What the model thought before, where the protocol shows it. */
+  thinking?: string;
+  /** A string as `args` is sent as it is, valid JSON or not. */
+  toolCalls?: { id?: string; name: string; args: Json | string }[];
   usage?: { inputTokens: number; outputTokens: number; cachedInputTokens?: number };
   /** Cut at the limit of output tokens. */
   truncated?: boolean;
@@ -85,6 +88,19 @@ export function textOf(content: unknown): string {
   return list(content)
     .map((block) => text(block["text"]))
     .join("");
+}
+
+/** The arguments of a call as they are sent. */
+export const argumentsText = (args: Json | string): string =>
+  typeof args === "string" ? args : JSON.stringify(args);
+
+/** Arguments that came back; `{}` for what is no object. */
+export function parsedArguments(json: unknown): Json {
+  try {
+    return record(JSON.parse(text(json)));
+  } catch {
+    return {};
+  }
 }
 
 /** `text` in a few pieces, as a model streams it. */

@@ -1,23 +1,23 @@
 import {
-  invalid,
+  argumentsText,
   type Json,
   list,
+  parsedArguments,
   pieces,
-  record,
   text,
   textOf,
   type WireAnswer,
-  type WireError,
   type WireMessage,
   type WireProtocol,
   type WireRequest,
 } from "./wire-server-protocol.ts";
-import { openaiErrorBody, openaiKeyProblem, openaiToolProblem } from "./wire-server-openai.ts";
+import { inputItems, responsesProblem } from "./wire-rules-responses.ts";
+import { openaiErrorBody, openaiKeyProblem } from "./wire-server-openai.ts";
 
 /** The OpenAI Responses API. */
 export const openaiResponses: WireProtocol = {
   keyProblem: openaiKeyProblem,
-  problem: (body) => openaiToolProblem(body, list(body["tools"]), "") ?? inputProblem(body),
+  problem: responsesProblem,
   read,
   body: response,
   events,
@@ -25,32 +25,6 @@ export const openaiResponses: WireProtocol = {
   errorEvent: ({ message, code = "server_error" }) =>
     event("response.failed", { response: { id: "resp_failed", status: "failed", error: { code, message } } }),
 };
-
-function inputProblem(body: Json): WireError | undefined {
-  const items = inputItems(body);
-  if (items.length === 0) return invalid("Missing required parameter: 'input'.");
-  const calls = items.filter(({ type }) => type === "function_call").map((item) => text(item["call_id"]));
-  const outputs = items
-    .filter(({ type }) => type === "function_call_output")
-    .map((item) => text(item["call_id"]));
-  const stray = outputs.find((id) => !calls.includes(id));
-  if (stray !== undefined)
-    return invalid(`No tool call found for function call output with call_id ${stray}.`);
-  const open = calls.find((id) => !outputs.includes(id));
-  if (open !== undefined) return invalid(`No tool output found for function call ${open}.`);
-  const lost = items.find((item) => item["type"] === "reasoning" && item["encrypted_content"] === undefined);
-  return body["store"] === false && lost !== undefined
-    ? {
-        status: 404,
-        message: `Item with id '${text(lost["id"])}' not found. Items are not persisted when \`store\` is set to false.`,
-      }
-    : undefined;
-}
-
-function inputItems(body: Json): Json[] {
-  const { input } = body;
-  return typeof input === "string" ? [{ type: "message", role: "user", content: input }] : list(input);
-}
 
 function read(body: Json, number: number): WireRequest {
   const messages: WireMessage[] = [];
@@ -67,7 +41,7 @@ function read(body: Json, number: number): WireRequest {
       const call = {
         id: text(item["call_id"]),
         name: text(item["name"]),
-        args: record(JSON.parse(text(item["arguments"]))),
+        args: parsedArguments(item["arguments"]),
       };
       last("assistant", () => true).toolCalls.push(call);
     } else if (type === "function_call_output") {
@@ -100,7 +74,7 @@ function output({ number }: WireRequest, { text = "", toolCalls = [] }: WireAnsw
     id: `fc_${number}_${index}`,
     call_id: id ?? `call_${number}_${index}`,
     name,
-    arguments: JSON.stringify(args),
+    arguments: argumentsText(args),
     status: "completed",
   }));
   return text === "" ? calls : [message, ...calls];

@@ -80,6 +80,76 @@ describe("Anthropic Messages", () => {
     ],
     ["should match pattern", { ...valid, tools, messages: [user, use("a b"), result("a b")] }],
     ["must define tools", { ...valid, messages: [user, use("a"), result("a")] }],
+    [
+      "must contain non-whitespace text",
+      { ...valid, messages: [user, { role: "assistant", content: [{ type: "text", text: " \n" }] }, user] },
+    ],
+    ["Input tag 'audio'", { ...valid, messages: [{ role: "user", content: [{ type: "audio" }] }] }],
+    [
+      "Input tag 'image'",
+      { ...valid, messages: [user, { role: "assistant", content: [{ type: "image" }] }, user] },
+    ],
+    [
+      "media_type: Input should be one of",
+      {
+        ...valid,
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "image", source: { type: "base64", media_type: "image/tiff" } }],
+          },
+        ],
+      },
+    ],
+    [
+      "all content must be type `text` if `is_error` is true",
+      {
+        ...valid,
+        tools,
+        messages: [
+          user,
+          use("a"),
+          {
+            role: "user",
+            content: [
+              { type: "tool_result", tool_use_id: "a", is_error: true, content: [{ type: "image" }] },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      "tool_use.name: String should match",
+      {
+        ...valid,
+        tools,
+        messages: [
+          user,
+          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "a.b", input: {} }] },
+          result("a"),
+        ],
+      },
+    ],
+    [
+      "Invalid `signature` in `thinking` block",
+      {
+        ...valid,
+        messages: [
+          user,
+          { role: "assistant", content: [{ type: "thinking", thinking: "x", signature: "y" }] },
+          user,
+        ],
+      },
+    ],
+    [
+      "Expected `thinking` or `redacted_thinking`",
+      { ...valid, tools, thinking: { type: "enabled" }, messages: [user, use("a"), result("a")] },
+    ],
+    [
+      "Thinking may not be enabled when tool_choice forces tool use",
+      { ...valid, tools, thinking: { type: "enabled" }, tool_choice: { type: "any" } },
+    ],
+    ["not found in provided tools", { ...valid, tools, tool_choice: { type: "tool", name: "other" } }],
     ["trailing whitespace", { ...valid, messages: [user, { role: "assistant", content: "I " }] }],
     ["names must be unique", { ...valid, tools: [...tools, ...tools] }],
     ["name: String should match", { ...valid, tools: [{ name: "a.b", input_schema: schema }] }],
@@ -149,6 +219,36 @@ describe("OpenAI", () => {
       { ...chat, messages: [user, asks("a"), told("a"), told("a")] },
     ],
     ["expected a string, got null", { ...chat, messages: [{ role: "user", content: null }] }],
+    [
+      "Image URLs are only allowed for messages with role 'user'",
+      {
+        ...chat,
+        messages: [
+          user,
+          asks("a"),
+          { ...told("a"), content: [{ type: "image_url", image_url: { url: "x" } }] },
+        ],
+      },
+    ],
+    [
+      "Supported values are: 'text', 'refusal'",
+      { ...chat, messages: [{ role: "assistant", content: [{ type: "thinking" }] }] },
+    ],
+    ["maximum length 40", { ...chat, messages: [user, asks("a".repeat(41)), told("a".repeat(41))] }],
+    [
+      "function.name': string does not match pattern",
+      {
+        ...chat,
+        messages: [
+          user,
+          { ...asks(), tool_calls: [{ ...call("a"), function: { name: "a.b", arguments: "{}" } }] },
+          told("a"),
+        ],
+      },
+    ],
+    ["tool_calls': empty array", { ...chat, messages: [user, { ...asks(), content: "x" }] }],
+    ["content': empty array", { ...chat, messages: [{ role: "user", content: [] }] }],
+    ["only allowed when 'tools' are specified", { ...chat, tool_choice: "required" }],
     ["Supported values are", { ...chat, messages: [{ role: "robot", content: "x" }] }],
     ["Invalid 'tools': empty array", { ...chat, tools: [] }],
     ["does not match pattern", tool({ name: "a.b" })],
@@ -167,9 +267,21 @@ describe("OpenAI", () => {
   const made = { type: "function_call", call_id: "a", name: "ls", arguments: "{}" };
   const output = { type: "function_call_output", call_id: "a", output: "x" };
   test.each<[string, object[], object]>([
+    ["Duplicate tool output", [user, made, output, output], {}],
+    ["Expected an ID that begins with 'msg'", [{ ...user, id: "x" }], {}],
+    ["without its required following item", [{ type: "reasoning", id: "rs_1" }, user], {}],
+    ["Supported values are: 'input_text'", [{ role: "user", content: [{ type: "image_url" }] }], {}],
     ["No tool output found for function call a", [user, made], {}],
     ["No tool call found for function call output with call_id a", [user, output], {}],
-    ["Items are not persisted", [user, { type: "reasoning", id: "rs_1", summary: [] }], { store: false }],
+    [
+      "Items are not persisted",
+      [
+        { type: "reasoning", id: "rs_1", summary: [] },
+        { ...made, call_id: "x" },
+        { ...output, call_id: "x" },
+      ],
+      { store: false },
+    ],
     [
       "Missing required parameter: 'tools[0].name'",
       [user],

@@ -1,4 +1,6 @@
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { isOpenAi, openAiHistory } from "../models/openai-history.ts";
+import { sendable } from "../sendable.ts";
 import type { Middleware } from "./middleware.ts";
 
 const UNFINISHED = "Tool call was cancelled or did not complete.";
@@ -34,7 +36,14 @@ export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
 export function patchToolCallsMiddleware(): Middleware {
   return {
     name: "PatchToolCallsMiddleware",
-    wrapModelCall: (request, next) => next({ ...request, messages: repairHistory(request.messages) }),
+    wrapModelCall: (request, next) => {
+      const messages = sendable(repairHistory(request.messages));
+      const { model } = request;
+      return next({
+        ...request,
+        messages: isOpenAi(model) ? openAiHistory(messages) : messages,
+      });
+    },
   };
 }
 

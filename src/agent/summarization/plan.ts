@@ -19,11 +19,24 @@ const counts = new WeakMap<BaseMessage, number>();
 export function tokensOf(message: BaseMessage): number {
   const known = counts.get(message);
   if (known !== undefined) return known;
-  const content = typeof message.content === "string" ? message.content : JSON.stringify(message.content);
+  const { content } = message;
+  const text =
+    typeof content === "string" ? content.length : content.reduce((sum, block) => sum + charsOf(block), 0);
   const calls = AIMessage.isInstance(message) ? JSON.stringify(message.tool_calls ?? []) : "";
-  const tokens = Math.ceil((content.length + calls.length) / CHARS_PER_TOKEN);
+  const tokens = Math.ceil((text + calls.length) / CHARS_PER_TOKEN);
   counts.set(message, tokens);
   return tokens;
+}
+
+/** About what providers count for an image; media are not counted by the length of their data. */
+const MEDIA_TOKENS = 1600;
+const MEDIA: ReadonlySet<string> = new Set(["image", "image_url", "audio", "video", "file", "document"]);
+/** Calls in a provider's own form, which the message has in ours too. */
+const CALLS: ReadonlySet<string> = new Set(["tool_use", "tool_call", "function_call", "input_json_delta"]);
+
+function charsOf(block: Exclude<BaseMessage["content"], string>[number]): number {
+  if (CALLS.has(block.type)) return 0;
+  return MEDIA.has(block.type) ? MEDIA_TOKENS * CHARS_PER_TOKEN : JSON.stringify(block).length;
 }
 
 export const tokensOfText = (text: string): number => Math.ceil(text.length / CHARS_PER_TOKEN);

@@ -1,5 +1,6 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { headOf } from "../../core/text.ts";
+import { copyMessage } from "../copy-message.ts";
 
 /** What was compacted in a thread; the messages themselves stay in its state. */
 export interface Compaction {
@@ -59,7 +60,7 @@ function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** Providers may repeat a call as a content block: the block is cut the same way. */
-function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_calls"]>): AIMessage {
+function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_calls"]>): BaseMessage {
   const argsById = new Map(calls.map(({ id, args }) => [id, args]));
   const content =
     typeof message.content === "string"
@@ -69,15 +70,7 @@ function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_cal
             ? { ...block, input: argsById.get(block.id) ?? {} }
             : block,
         );
-  return new AIMessage({
-    content,
-    tool_calls: calls,
-    additional_kwargs: message.additional_kwargs,
-    response_metadata: message.response_metadata,
-    ...(message.id ? { id: message.id } : {}),
-    ...(message.name ? { name: message.name } : {}),
-    ...(message.invalid_tool_calls ? { invalid_tool_calls: message.invalid_tool_calls } : {}),
-  });
+  return copyMessage(message, { content, tool_calls: calls });
 }
 
 function summaryMessage(summary: string): HumanMessage {

@@ -51,14 +51,14 @@ export function toolCallsOf(calls: readonly Call[], prefix: string): ScriptedToo
     const key = `${prefix}${index}`;
     if (call.kind === "file") return { id: key, name: "write_file", args: fileArgs(key, "asked") };
     if (call.kind !== "task") return { id: key, name: call.kind, args: { key, value: "asked" } };
-    const description = JSON.stringify({ calls: call.calls, prefix: `${key}.` });
+    const description = JSON.stringify({ calls: call.calls, prefix: `${key}_` });
     return { id: key, name: "task", args: { description, subagent_type: "worker" } };
   });
 }
 
 export const leavesOf = (calls: readonly Call[], prefix = ""): Leaf[] =>
   calls.flatMap((call, index) =>
-    call.kind === "task" ? leavesOf(call.calls, `${prefix}${index}.`) : [{ key: `${prefix}${index}`, call }],
+    call.kind === "task" ? leavesOf(call.calls, `${prefix}${index}_`) : [{ key: `${prefix}${index}`, call }],
   );
 
 /** What the person says first to the question about a call as it is shown; none for calls that need no person. */

@@ -1,0 +1,148 @@
+import { randomUUID } from "node:crypto";
+import { AIMessage, AIMessageChunk, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { wellFormed } from "../../core/text.ts";
+
+/** A reply that the history can hold, whatever comes next and whichever provider reads it. */
+export interface SafeReply {
+  reply: AIMessage;
+  /** Results of calls that cannot run, because nobody can tell with which arguments. */
+  refused: ToolMessage[];
+}
+
+/** What every provider takes as the id and the name of a call. */
+const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+const CALL_BLOCKS: ReadonlySet<string> = new Set([
+  "tool_use",
+  "tool_call",
+  "tool_call_chunk",
+  "invalid_tool_call",
+  "function_call",
+  "input_json_delta",
+]);
+
+/**
+ * Mends what a model gets wrong about its calls: ids that are missing, used before or of a form that other
+ * providers refuse, names that can be none, and arguments that cannot be read. The latter are answered at
+ * once. Ids that are fine stay: some providers refer to them later.
+ */
+export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): SafeReply {
+  const messageIds = new Set(thread.map(({ id }) => id));
+  const callIds = new Set(
+    thread.flatMap((message) =>
+      AIMessage.isInstance(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+    ),
+  );
+  const unreadable = new Set<ToolCall>();
+  const before = [...(given.tool_calls ?? []), ...invalidCalls(given, unreadable)];
+  const broken = brokenCalls(given);
+  const calls = before.map((call) => {
+    const isBroken = unreadable.has(call) || broken.has(call) || !isRecord(call.args);
+    const mended = mendCall(isBroken ? { ...call, args: {} } : call, callIds);
+    if (isBroken) unreadable.add(mended);
+    return mended;
+  });
+  const isChanged = calls.some((call, index) => call !== before[index]) || unreadable.size > 0;
+  const reply = isChanged ? withCalls(given, calls) : given;
+  // An id that is only assigned is not stored with the message.
+  reply._updateId(!reply.id || messageIds.has(reply.id) ? randomUUID() : reply.id);
+  return { reply, refused: calls.filter((call) => unreadable.has(call)).map(refusal) };
+}
+
+/** Calls that LangChain could not read, as calls without arguments. */
+function invalidCalls(
+  { invalid_tool_calls: invalid = [] }: AIMessage,
+  unreadable: Set<ToolCall>,
+): ToolCall[] {
+  return invalid.map(({ id, name = "" }) => {
+    const call: ToolCall = { name, args: {}, type: "tool_call", ...(id ? { id } : {}) };
+    unreadable.add(call);
+    return call;
+  });
+}
+
+/**
+ * Calls whose arguments LangChain completed: when an answer is cut at the limit of output tokens, it closes
+ * the JSON where it ended, and half a file would be written.
+ */
+function brokenCalls(reply: AIMessage): ReadonlySet<ToolCall> {
+  if (!AIMessageChunk.isInstance(reply)) return new Set();
+  const groups: Array<{ id: string | undefined; index: number | undefined; json: string }> = [];
+  for (const { id, index, args = "" } of reply.tool_call_chunks ?? []) {
+    const group = groups.find(
+      (known) =>
+        (index !== undefined && known.index === index && (!id || id === known.id)) ||
+        (index === undefined && id === known.id),
+    );
+    if (group) group.json += args;
+    else groups.push({ id, index, json: args });
+  }
+  const broken = new Set<ToolCall>();
+  for (const call of reply.tool_calls ?? []) {
+    const at = groups.findIndex(({ id }) => id === call.id);
+    const [group] = at < 0 ? [] : groups.splice(at, 1);
+    if (group && !isJson(group.json)) broken.add(call);
+  }
+  return broken;
+}
+
+function mendCall(call: ToolCall, used: Set<string | undefined>): ToolCall {
+  const id =
+    call.id && CALL_ID.test(call.id) && !used.has(call.id)
+      ? call.id
+      : `call_${randomUUID().replaceAll("-", "")}`;
+  used.add(id);
+  const name = NAME.test(call.name)
+    ? call.name
+    : call.name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unknown";
+  const args = wellFormedArgs(call.args);
+  return id === call.id && name === call.name && args === call.args ? call : { ...call, id, name, args };
+}
+
+/** Half of a surrogate pair is no text that could be sent. */
+function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {
+  const json = JSON.stringify(args);
+  if (!/\\ud[89a-f]/i.test(json)) return args;
+  return JSON.parse(json, (_key, value: unknown) =>
+    typeof value === "string" ? wellFormed(value) : value,
+  ) as Record<string, unknown>; // it was one before
+}
+
+/** The reply with these calls, and no other traces of them: what a package keeps in its own form goes first. */
+function withCalls(reply: AIMessage, calls: ToolCall[]): AIMessage {
+  const { content, additional_kwargs, response_metadata, usage_metadata, id, name } = reply;
+  const { tool_calls: _calls, __openai_function_call_ids__: _ids, ...kwargs } = additional_kwargs;
+  const { output: _output, ...metadata } = response_metadata;
+  return new AIMessage({
+    content: typeof content === "string" ? content : content.filter(({ type }) => !CALL_BLOCKS.has(type)),
+    tool_calls: calls,
+    additional_kwargs: kwargs,
+    response_metadata: metadata,
+    ...(usage_metadata ? { usage_metadata } : {}),
+    ...(id ? { id } : {}),
+    ...(name ? { name } : {}),
+  });
+}
+
+function refusal({ id = "", name }: ToolCall): ToolMessage {
+  return new ToolMessage({
+    content: `Error: ${name} was not run: its arguments are not a complete JSON object. Call it again with all of them; give long content in several parts.`,
+    name,
+    tool_call_id: id,
+    status: "error",
+  });
+}
+
+const isRecord = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function isJson(text: string): boolean {
+  if (text.trim() === "") return true;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
