@@ -10,6 +10,9 @@ interface Listener {
   wake: (() => void) | undefined;
 }
 
+/** No run has this id. */
+const ANY_RUN = "";
+
 /** News of changed runs for those who follow them in this process. A slow follower only sees less news. */
 export class ChangeFeed {
   readonly #listeners = new Map<string, Set<Listener>>();
@@ -20,7 +23,7 @@ export class ChangeFeed {
   }
 
   notify(runId: string): void {
-    for (const listener of this.#listeners.get(runId) ?? []) mark(listener);
+    for (const key of [runId, ANY_RUN]) for (const listener of this.#listeners.get(key) ?? []) mark(listener);
   }
 
   /** Something changed, perhaps in another process; nobody knows which run. */
@@ -28,7 +31,8 @@ export class ChangeFeed {
     for (const listeners of this.#listeners.values()) for (const listener of listeners) mark(listener);
   }
 
-  subscribe(runId: string): Subscription {
+  /** News of one run, by default of every run. */
+  subscribe(runId: string = ANY_RUN): Subscription {
     const listener: Listener = { dirty: false, wake: undefined };
     const listeners = this.#listeners.get(runId) ?? new Set();
     this.#listeners.set(runId, listeners.add(listener));

@@ -112,6 +112,8 @@ export interface RunService {
   ): AsyncIterable<RunEvent>;
   /** The points of the run's thread, oldest first. `undefined`: no such run. */
   points(principal: Principal, runId: string): Promise<RunPoint[] | undefined>;
+  /** Runs of the principal that are started from now on, also by another process. */
+  watchStarts(principal: Principal, options: { signal: AbortSignal }): AsyncIterable<Run>;
   /** Stores the decision of a person and lets the run go on. An edit is validated before it is stored. */
   decide(
     principal: Principal,

@@ -5,7 +5,7 @@ import { type IdSource, randomId } from "../core/ids.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { decide } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
-import { follow } from "./follow.ts";
+import { follow, followStarts } from "./follow.ts";
 import { type LendingContext, lenderFor, replyToModel } from "./lending.ts";
 import { prune, type PruneReport } from "./prune.ts";
 import type { Retention } from "./retention.ts";
@@ -145,6 +145,10 @@ class Supervisor implements RunService {
 
   watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
     return follow(principal, runId, options, { store: this.#store, feed: this.#feed });
+  }
+
+  watchStarts(principal: Principal, { signal }: { signal: AbortSignal }) {
+    return followStarts(principal, signal, { store: this.#store, feed: this.#feed });
   }
 
   async points(principal: Principal, runId: string): Promise<RunPoint[] | undefined> {

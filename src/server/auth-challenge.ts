@@ -47,7 +47,8 @@ type Params = Readonly<Record<string, unknown>>;
 const read = (): readonly Scope[] => ["read"];
 const METHODS: Readonly<Record<string, (params: Params) => readonly Scope[]>> = {
   "resources/list": read,
-  "resources/read": read,
+  // What hosts render with a result is the same for everybody.
+  "resources/read": ({ uri }) => (typeof uri === "string" && uri.startsWith("ui://") ? [] : ["read"]),
   "resources/subscribe": read,
   "resources/directory/read": read,
   "skills/list": read,

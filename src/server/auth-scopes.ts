@@ -29,6 +29,7 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
     useAnswer: async (...args) => demand("approve").useAnswer(...args),
     view: async (...args) => demand(...ANY).view(...args),
     watch: (...args) => demand(...ANY).watch(...args),
+    watchStarts: (...args) => demand("read").watchStarts(...args),
     list: async (...args) => demand("read").list(...args),
     events: async (...args) => demand("read").events(...args),
     points: async (...args) => demand("read").points(...args),

@@ -2,8 +2,10 @@ import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server"
 import { APPS_EXTENSION, registerRunApp } from "./app/run-app.ts";
 import { readableRuns, scopedRuns } from "./auth-scopes.ts";
 import type { ServerDeps } from "./deps.ts";
+import { sendLegacyCodes } from "./legacy-errors.ts";
 import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources/index.ts";
+import { ResourceListing } from "./resources/listing.ts";
 import type { ResourceScope } from "./resources/scope.ts";
 import { SKILLS_EXTENSION } from "./resources/skills.ts";
 import { createStateCodec } from "./state-codec.ts";
@@ -64,9 +66,12 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
       runs: async () => readableRuns(await deps.runs(), authInfo),
       era,
       principal: deps.principalOf(authInfo),
+      listing: new ResourceListing(),
     };
     registerResources(mcp, scope);
     registerRunApp(mcp, scope);
+    scope.listing.serve(mcp, scope);
+    if (era === "legacy") sendLegacyCodes(mcp);
     return mcp;
   };
 }

@@ -4,7 +4,7 @@ import { createMcpHandler, type AuthInfo, type McpServerFactory } from "@modelco
 import type { Principal } from "../runs/run.ts";
 import { allows } from "./auth-scopes.ts";
 import { principalOf } from "./auth.ts";
-import { listenedUris, type ResourceChanges } from "./resources/bus.ts";
+import { followListened, type ResourceChanges } from "./resources/bus.ts";
 
 export type AuthenticatedRequest = IncomingMessage & { auth?: AuthInfo };
 
@@ -47,9 +47,7 @@ export class ModernHandlers {
       handler.open -= 1;
       this.#closeIdle();
     });
-    if (allows(request.auth, "read")) {
-      for (const uri of listenedUris(body)) this.#options.changes.follow(principal, uri);
-    }
+    if (allows(request.auth, "read")) followListened(this.#options.changes, principal, body);
     await handler.serve(request, response, body);
   }
 

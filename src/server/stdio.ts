@@ -9,7 +9,7 @@ import {
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { createServerFactory } from "./create-server.ts";
 import type { Era, ServerDeps } from "./deps.ts";
-import { listenedUris } from "./resources/bus.ts";
+import { followListened } from "./resources/bus.ts";
 import { forwardChanges } from "./resources/subscriptions.ts";
 import { refusalOf, type Refusal } from "./stdio-refusals.ts";
 
@@ -89,7 +89,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
     era: () => era,
     received: (message) => {
       warmUp.postpone();
-      for (const uri of listenedUris(message)) deps.changes.follow(deps.principalOf(undefined), uri);
+      followListened(deps.changes, deps.principalOf(undefined), message);
     },
     sent: (message) => {
       if (isJSONRPCResultResponse(message)) warmUp.start();

@@ -83,7 +83,7 @@ function factory({ era }: McpRequestContext): McpServer {
   registerFixturePrompts(mcp);
   if (era === "legacy") {
     registerAskingTools(mcp);
-    serveSubscriptions(mcp, { ...deps, era, principal: "local" });
+    serveSubscriptions(mcp, { ...deps, principal: "local" });
     return mcp;
   }
   registerInputRequired(mcp, codec);

@@ -18,6 +18,7 @@ export function registerRunApp(mcp: McpServer, scope: ResourceScope): void {
     description: "Shows a run while it works, in hosts that render MCP Apps.",
     mimeType: MIME_TYPE,
   };
+  scope.listing.add(async () => [{ uri: RUN_APP_URI, name: "run-app", ...metadata }]);
   mcp.registerResource("run-app", RUN_APP_URI, metadata, ({ href }) =>
     guarded(`resources/read of ${href}`, scope, async () => {
       const { appDocument } = await import("./app-document.ts");

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
 import { DeepAgentError } from "../../core/errors.ts";
-import type { ResourceScope } from "./scope.ts";
+import type { ServerDeps } from "../deps.ts";
 
 /** Lets through what is written for the client; anything else is logged and hidden behind a reference. */
 export async function guarded<Value>(
   request: string,
-  { logger }: Pick<ResourceScope, "logger">,
+  { logger }: Pick<ServerDeps, "logger">,
   work: () => Promise<Value>,
 ): Promise<Value> {
   try {

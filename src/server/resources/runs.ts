@@ -1,15 +1,14 @@
-import { ResourceNotFoundError, type McpServer } from "@modelcontextprotocol/server";
+import { ResourceNotFoundError, type McpServer, type Resource } from "@modelcontextprotocol/server";
 import { oneLine } from "../../core/text.ts";
-import { isFinal, type RunView } from "../../runs/run.ts";
+import { isFinal, type Run, type RunEvent, type RunView } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { completePath, readTarget } from "./contents.ts";
 import { eventDocument, pointDocument, reportOf, runDocument } from "./run-document.ts";
 import type { ResourceScope } from "./scope.ts";
 import { registerTemplate, type ReadRequest } from "./template.ts";
+import { transcriptOf } from "./transcript.ts";
 import { RUN_FILES_TEMPLATE, RUN_TEMPLATE, runFileUri, runUri, type RunViewName } from "./uris.ts";
 
-/** Runs named in `resources/list`. */
-const LISTED_RUNS = 20;
 /** Runs looked at for completion. */
 const COMPLETED_RUNS = 200;
 /** Newest events in `/events`. */
@@ -34,14 +33,16 @@ interface RunResource {
   text: (run: FoundRun, scope: ResourceScope) => string | Promise<string>;
 }
 
+const RUN: RunResource = {
+  name: "run",
+  title: "Run",
+  description: "State of a run: status, todos, subagents, approvals, changed files, usage, answer.",
+  mimeType: "application/json",
+  text: ({ view }) => JSON.stringify(runDocument(view), null, 2),
+};
+
 const RESOURCES: readonly RunResource[] = [
-  {
-    name: "run",
-    title: "Run",
-    description: "State of a run: status, todos, subagents, approvals, changed files, usage, answer.",
-    mimeType: "application/json",
-    text: ({ view }) => JSON.stringify(runDocument(view), null, 2),
-  },
+  RUN,
   {
     name: "run-report",
     path: "report",
@@ -51,14 +52,21 @@ const RESOURCES: readonly RunResource[] = [
     text: ({ view }) => reportOf(view),
   },
   {
+    name: "run-transcript",
+    path: "transcript",
+    title: "Run transcript",
+    description: `What happened in a run, for people to read; the newest ${SHOWN_EVENTS} events.`,
+    mimeType: "text/markdown",
+    text: async (run, scope) => transcriptOf(run.view, await newestEvents(run, scope)),
+  },
+  {
     name: "run-events",
     path: "events",
     title: "Run events",
     description: `Journal of a run, one JSON object a line, oldest first; the newest ${SHOWN_EVENTS}.`,
     mimeType: "application/x-ndjson",
-    text: async ({ service, runId, view }, { principal }) => {
-      const after = Math.max(0, view.run.lastSeq - SHOWN_EVENTS);
-      const events = (await service.events(principal, runId, { after, limit: SHOWN_EVENTS })) ?? [];
+    text: async (run, scope) => {
+      const events = await newestEvents(run, scope);
       return events.map((event) => `${JSON.stringify(eventDocument(event))}\n`).join("");
     },
   },
@@ -90,7 +98,6 @@ export function registerRuns(mcp: McpServer, scope: ResourceScope): void {
     registerTemplate(mcp, scope, {
       ...resource,
       uriTemplate: path === undefined ? RUN_TEMPLATE : `${RUN_TEMPLATE}/${path}`,
-      list: async () => (path === undefined ? listRuns(scope) : []),
       complete: { run_id: (typed) => completeRun(scope, typed) },
       read: async (request) => {
         const run = await findRun(scope, request);
@@ -104,6 +111,15 @@ export function registerRuns(mcp: McpServer, scope: ResourceScope): void {
     });
   }
   registerRunFiles(mcp, scope);
+  scope.listing.addRuns(async (options) => listRuns(scope, options));
+}
+
+async function newestEvents(
+  { service, runId, view }: FoundRun,
+  { principal }: ResourceScope,
+): Promise<readonly RunEvent[]> {
+  const after = Math.max(0, view.run.lastSeq - SHOWN_EVENTS);
+  return (await service.events(principal, runId, { after, limit: SHOWN_EVENTS })) ?? [];
 }
 
 function registerRunFiles(mcp: McpServer, scope: ResourceScope): void {
@@ -141,9 +157,14 @@ async function findRun(scope: ResourceScope, { uri, variables }: ReadRequest): P
   return { service, runId, view };
 }
 
-async function listRuns(scope: ResourceScope) {
-  const recent = await (await scope.runs()).list(scope.principal, { limit: LISTED_RUNS });
-  return recent.map((run) => ({ uri: runUri(run.id), name: run.id, title: oneLine(run.task, 80) }));
+async function listRuns(scope: ResourceScope, options: { limit: number; before?: string }) {
+  const recent = await (await scope.runs()).list(scope.principal, options);
+  return recent.map((run) => ({ id: run.id, resource: listed(run) }));
+}
+
+function listed({ id, task }: Run): Resource {
+  const { description, mimeType } = RUN;
+  return { uri: runUri(id), name: id, title: oneLine(task, 80), description, mimeType };
 }
 
 async function completeRun(scope: ResourceScope, typed: string): Promise<string[]> {

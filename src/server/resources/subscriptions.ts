@@ -10,11 +10,13 @@ import { runIdOf } from "./uris.ts";
 
 const MAX_SUBSCRIPTIONS = 1024;
 
+type SubscriptionScope = Pick<ResourceScope, "runs" | "changes" | "logger" | "principal">;
+
 /**
  * `resources/subscribe` and `resources/unsubscribe` of one 2025-era connection. A resource may be
  * subscribed to before it exists, except a run, which has to be the principal's own.
  */
-export function serveSubscriptions(mcp: McpServer, scope: ResourceScope): void {
+export function serveSubscriptions(mcp: McpServer, scope: SubscriptionScope): void {
   const subscribed = new Set<string>();
   mcp.server.setRequestHandler("resources/subscribe", async ({ params: { uri } }) => {
     if (!(await mayExist(uri, scope))) throw new ResourceNotFoundError(uri);
@@ -40,7 +42,7 @@ export function serveSubscriptions(mcp: McpServer, scope: ResourceScope): void {
 }
 
 /** Whether `uri` is anything but a run that the principal does not have. */
-async function mayExist(uri: string, scope: ResourceScope): Promise<boolean> {
+async function mayExist(uri: string, scope: SubscriptionScope): Promise<boolean> {
   const runId = runIdOf(uri);
   return guarded("resources/subscribe", scope, async () => {
     const runs = await scope.runs();

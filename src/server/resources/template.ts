@@ -27,7 +27,7 @@ export interface TemplateSpec {
   title: string;
   description: string;
   mimeType?: string;
-  /** What `resources/list` shows of it; short, because lists have no pages. */
+  /** What the first page of `resources/list` shows of it: a few. */
   list?(): Promise<Resource[]>;
   /** Values of a variable that start with `typed`, given the variables that are `known`. */
   complete: Record<string, (typed: string, known: Readonly<Record<string, string>>) => Promise<string[]>>;
@@ -45,12 +45,13 @@ export function registerTemplate(mcp: McpServer, scope: ResourceScope, spec: Tem
       guarded("completion/complete", scope, () => values(typed, context?.arguments ?? {})),
   ]);
   const template = new ResourceTemplate(uriTemplate, {
-    list: async () => ({
-      resources: await guarded("resources/list", scope, async () => (await spec.list?.()) ?? []),
-    }),
+    list: undefined,
     complete: Object.fromEntries(completers),
   });
   const metadata = { title, description, ...(mimeType === undefined ? {} : { mimeType }) };
+  scope.listing.add(async () =>
+    ((await spec.list?.()) ?? []).map((resource) => ({ ...metadata, ...resource })),
+  );
   mcp.registerResource(name, template, metadata, ({ href }, encoded, { mcpReq }) =>
     guarded(`resources/read of ${href}`, scope, async () => {
       const variables = decoded(encoded);

@@ -3,7 +3,7 @@ export const RUN_TEMPLATE = "deepagent://runs/{run_id}";
 export const RUN_FILES_TEMPLATE = `${RUN_TEMPLATE}/files/{+path}`;
 
 /** Views of a run below its own URI. */
-export const RUN_VIEWS = ["report", "events", "todos", "points"] as const;
+export const RUN_VIEWS = ["report", "transcript", "events", "todos", "points"] as const;
 export type RunViewName = (typeof RUN_VIEWS)[number];
 
 export const runUri = (runId: string): string => `deepagent://runs/${encodeURIComponent(runId)}`;

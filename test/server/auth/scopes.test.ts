@@ -58,6 +58,7 @@ test("every method of the run service demands a scope", async () => {
     decide: (runs) => runs.decide("p", "r", "a", { type: "approve" }, "test"),
     view: (runs) => runs.view("p", "r"),
     watch: (runs) => runs.watch("p", "r", { signal }),
+    watchStarts: (runs) => runs.watchStarts("p", { signal }),
     list: (runs) => runs.list("p", { limit: 1 }),
     events: (runs) => runs.events("p", "r"),
     runFiles: (runs) => runs.runFiles("p", "r"),
@@ -76,7 +77,7 @@ test("every method of the run service demands a scope", async () => {
     }
     return names;
   };
-  const reading = ["list", "events", "runFiles", "files", "searchMemories"];
+  const reading = ["watchStarts", "list", "events", "runFiles", "files", "searchMemories"];
   expect(await refusedBy(holder())).toEqual(Object.keys(calls));
   expect(await refusedBy(holder("run"))).toEqual(["decide", ...reading]);
   expect(await refusedBy(holder("approve"))).toEqual(["start", "cancel", ...reading]);

@@ -28,6 +28,8 @@ const REQUESTS: readonly (readonly [ReturnType<typeof request>, readonly Scope[]
   [tool("no_such_tool"), []],
   [request("resources/list"), ["read"]],
   [request("resources/read", { uri: "deepagent://runs/r" }), ["read"]],
+  [request("resources/read", { uri: "ui://deepagent/run" }), []],
+  [request("resources/read", { uri: ["ui://deepagent/run"] }), ["read"]],
   [request("resources/subscribe", { uri: "deepagent://runs/r" }), ["read"]],
   [request("resources/directory/read", { uri: "skill://review" }), ["read"]],
   [request("skills/list"), ["read"]],

@@ -64,15 +64,18 @@ const failure = (reading: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
+/** Revisions up to 2025-11-25 have a code of their own, which only the first SDK shows as it came. */
+const notFound = (kind: ClientKind): number => (kind === "v1" ? -32_002 : -32_602);
+
 describe.each(CLIENT_KINDS)("%s", (kind) => {
   test("lists the app, the top folders and the runs, and no file", async () => {
     const { client, service } = await open(kind);
     const run = await startRun(service, "note something");
     const uris = (await client.listResources()).map(({ uri }) => uri);
     expect(uris).toEqual([
-      "ui://deepagent/run",
       "deepagent://files/memories/",
       "deepagent://files/workspace/",
+      "ui://deepagent/run",
       runUri(run.id),
     ]);
   });
@@ -116,7 +119,7 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
   ])("does not find %s", async (uri) => {
     const { client } = await open(kind);
     expect(await failure(client.readResource(uri))).toMatchObject({
-      code: -32602,
+      code: notFound(kind),
       message: expect.stringContaining(`Resource not found: ${uri}`) as string,
       data: { uri },
     });
@@ -173,7 +176,7 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
       const foreign = await failure(client.readResource(`${runUri(id)}${view}`));
       const unknown = await failure(client.readResource(`${runUri("run_none")}${view}`));
       expect(String(foreign).replaceAll(id, "run_none")).toBe(String(unknown));
-      expect(foreign).toMatchObject({ code: -32602 });
+      expect(foreign).toMatchObject({ code: notFound(kind) });
     }
     expect((await client.listResources()).map(({ name }) => name)).not.toContain(id);
     expect(await client.complete("deepagent://runs/{run_id}", "run_id", "")).toEqual([]);
@@ -225,7 +228,7 @@ test.each(["v1", "v2-legacy"] as const)("%s: subscribing to a run needs one's ow
   const foreign = await failure(client.watch(runUri(id)));
   const unknown = await failure(client.watch(runUri("run_none")));
   expect(String(foreign).replaceAll(id, "run_none")).toBe(String(unknown));
-  expect(foreign).toMatchObject({ code: -32602, data: { uri: runUri(id) } });
+  expect(foreign).toMatchObject({ code: notFound(kind), data: { uri: runUri(id) } });
 });
 
 test("tells which files a run changed, in its thread and in the shared tree", async () => {

@@ -1,0 +1,98 @@
+import { isoTime } from "../../core/clock.ts";
+import { oneLine, stripControl } from "../../core/text.ts";
+import type { RunEvent, RunEventKind, RunView } from "../../runs/run.ts";
+import { agentLabel } from "../approval-form.ts";
+
+const LINE = 300;
+
+/**
+ * A run as Markdown: the task, what happened in order, the answer. Texts of people, models and files are
+ * quoted, fenced or put in code, so that none of them can look like a line of the transcript.
+ */
+export function transcriptOf({ run, activity }: RunView, events: readonly RunEvent[]): string {
+  const { endedAt, answer } = run;
+  const end = endedAt === undefined ? `now ${code(activity)}` : `ended ${isoTime(endedAt)}`;
+  const missing = (events[0]?.seq ?? 1) - 1;
+  const blocks = [
+    `# Run ${run.id}`,
+    `${run.status} · started ${isoTime(run.createdAt)} · ${end}`,
+    "## Task",
+    quote(run.task),
+    "## What happened",
+    ...(missing > 0 ? [`_${missing} earlier events are not shown._`] : []),
+    ...events.flatMap(blocksOf),
+    ...(answer === undefined ? [] : ["## Answer", quote(answer)]),
+  ];
+  return `${blocks.join("\n\n")}\n`;
+}
+
+/** The line of an event and what belongs below it; nothing for events that only close another. */
+function blocksOf(event: RunEvent): string[] {
+  const [line, ...details] = TOLD[event.kind](fieldsOf(event));
+  if (line === undefined) return [];
+  const agent = event.agent.length === 0 ? "" : ` ${code(agentLabel(event.agent))}`;
+  return [`**${isoTime(event.time).slice(11, 19)}**${agent} ${line}`, ...details];
+}
+
+type Fields = (name: string) => string;
+
+/** The data of an event as texts; empty for what it does not have. */
+function fieldsOf({ data }: RunEvent): Fields {
+  return (name) => {
+    const value = data[name];
+    return typeof value === "string" ? value : "";
+  };
+}
+
+const TOLD: Readonly<Record<RunEventKind, (field: Fields) => string[]>> = {
+  run_started: () => ["The run began."],
+  run_resumed: () => ["The run was taken up again."],
+  run_parked: () => ["The server shut down; the run waits for the next one."],
+  run_completed: () => ["The run is complete."],
+  run_failed: (field) => ["The run failed.", ...quoted(field("message"))],
+  run_cancelled: (field) => ["The run was cancelled.", ...quoted(field("reason"))],
+  todos: () => ["The todos changed."],
+  subagent_started: (field) => ["A subagent began.", ...quoted(field("description"))],
+  subagent_finished: (field) => [
+    field("status") === "error" ? "The subagent failed." : "The subagent reported.",
+    ...quoted(field("report")),
+  ],
+  tool_started: (field) => [`called ${code(field("tool"))}: ${code(field("summary"))}`],
+  tool_finished: (field) => (field("status") === "error" ? [`${code(field("tool"))} failed.`] : []),
+  model_called: (field) => (field("text") === "" ? [] : ["said:", quote(field("text"))]),
+  file_changed: (field) => [
+    `changed ${code(field("path"))}.`,
+    ...(field("diff") === "" ? [] : [fenced(field("diff"), "diff")]),
+  ],
+  message_received: (field) => ["was told:", quote(field("text"))],
+  approval_requested: (field) => [`waits for approval of ${code(field("tool"))}: ${code(field("summary"))}`],
+  approval_decided: (field) => [
+    `${code(field("tool"))}: ${code(field("decision"))}, decided by ${code(field("by"))}.`,
+  ],
+  warning: (field) => ["Warning:", quote(field("message"))],
+};
+
+/** On one line, within more backticks than the text itself has in a row. */
+function code(text: string): string {
+  const line = oneLine(stripControl(text), LINE);
+  const ticks = "`".repeat(longestRun(line) + 1);
+  return `${ticks} ${line} ${ticks}`;
+}
+
+function fenced(text: string, language: string): string {
+  const shown = stripControl(text);
+  const fence = "`".repeat(Math.max(3, longestRun(shown) + 1));
+  return `${fence}${language}\n${shown}\n${fence}`;
+}
+
+function quote(text: string): string {
+  return stripControl(text)
+    .split("\n")
+    .map((line) => `> ${line}`.trimEnd())
+    .join("\n");
+}
+
+const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);
+
+const longestRun = (text: string): number =>
+  (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0);
