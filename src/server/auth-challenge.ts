@@ -38,8 +38,13 @@ export function neededScopes({ method, params = {} }: JSONRPCRequest): readonly 
   if (method !== "tools/call") return METHODS[method]?.(params) ?? [];
   const tool = SERVER_TOOLS.find(({ name }) => name === params["name"]);
   if (tool === undefined) return [];
-  // A call that is repeated with the answers of a person decides as well.
-  return params["inputResponses"] === undefined ? tool.scopes : [...tool.scopes, "approve"];
+  return [...new Set([...tool.scopes, ...forAnswers(params)])];
+}
+
+/** Answers of a person decide on approvals; those of a client's model let the run go on. */
+function forAnswers({ inputResponses }: Params): Scope[] {
+  const answers = isObject(inputResponses) ? Object.values(inputResponses) : [];
+  return answers.map((answer) => (isObject(answer) && "action" in answer ? "approve" : "run"));
 }
 
 type Params = Readonly<Record<string, unknown>>;
@@ -59,7 +64,7 @@ const METHODS: Readonly<Record<string, (params: Params) => readonly Scope[]>> = 
     ("resourceSubscriptions" in notifications || "resourcesListChanged" in notifications)
       ? ["read"]
       : [],
-  "tasks/update": () => ["approve"],
+  "tasks/update": (params) => [...new Set(forAnswers(params))],
   "tasks/cancel": () => ["run"],
 };
 

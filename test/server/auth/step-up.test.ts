@@ -16,11 +16,20 @@ const tool = (name: string, args: Params = {}, more: Params = {}) =>
   request("tools/call", { name, arguments: args, ...more });
 const holder = (...scopes: Scope[]) => authInfoOf({ principal: "p", scopes });
 
+const DECISION = { action: "accept", content: { decision: "approve" } };
+const REPLY = { role: "assistant", model: "m", content: { type: "text", text: "x" } };
+
 const REQUESTS: readonly (readonly [ReturnType<typeof request>, readonly Scope[]])[] = [
   [tool("run_deep_agent", { task: "x" }), ["run"]],
-  [tool("run_deep_agent", { task: "x" }, { inputResponses: {} }), ["run", "approve"]],
+  [tool("run_deep_agent", { task: "x" }, { inputResponses: { a: DECISION } }), ["run", "approve"]],
+  [tool("run_deep_agent", { task: "x" }, { inputResponses: { a: REPLY } }), ["run"]],
+  [tool("run_deep_agent", { task: "x" }, { inputResponses: [] }), ["run"]],
   [tool("check_deep_agent", { run_id: "r" }), []],
-  [tool("check_deep_agent", { run_id: "r" }, { inputResponses: {} }), ["approve"]],
+  [
+    tool("check_deep_agent", { run_id: "r" }, { inputResponses: { a: DECISION, b: REPLY } }),
+    ["approve", "run"],
+  ],
+  [tool("check_deep_agent", { run_id: "r" }, { inputResponses: { a: REPLY } }), ["run"]],
   [tool("answer_deep_agent", { run_id: "r", approval_id: "a", decision: "approve" }), ["approve"]],
   [tool("cancel_deep_agent", { run_id: "r" }), ["run"]],
   [tool("read_agent_file", { path: "/a" }), ["read"]],
@@ -41,7 +50,9 @@ const REQUESTS: readonly (readonly [ReturnType<typeof request>, readonly Scope[]
   [request("subscriptions/listen", { notifications: { resourceSubscriptions: ["x"] } }), ["read"]],
   [request("subscriptions/listen", { notifications: { toolsListChanged: true } }), []],
   [request("tasks/get", { taskId: "r" }), []],
-  [request("tasks/update", { taskId: "r" }), ["approve"]],
+  [request("tasks/update", { taskId: "r", inputResponses: { a: DECISION, b: DECISION } }), ["approve"]],
+  [request("tasks/update", { taskId: "r", inputResponses: { a: REPLY } }), ["run"]],
+  [request("tasks/update", { taskId: "r" }), []],
   [request("tasks/cancel", { taskId: "r" }), ["run"]],
   [request("prompts/get", { name: "delegate" }), []],
   [request("tools/list"), []],
