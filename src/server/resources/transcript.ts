@@ -69,6 +69,9 @@ const TOLD: Readonly<Record<RunEventKind, (field: Fields) => string[]>> = {
   approval_decided: (field) => [
     `${code(field("tool"))}: ${code(field("decision"))}, decided by ${code(field("by"))}.`,
   ],
+  answer_refused: (field) => [`A client's signed answer was not used: ${code(field("reason"))}.`],
+  model_requested: () => [],
+  model_awaited: () => ["waits for the client's model."],
   warning: (field) => ["Warning:", quote(field("message"))],
 };
 
