@@ -109,7 +109,17 @@ export type AgentEvent =
       status: "success" | "error";
       summary: string;
     }
-  | { kind: "model_called"; agent: AgentPath; model: string; usage: TokenUsage; text: string }
+  | {
+      kind: "model_called";
+      agent: AgentPath;
+      model: string;
+      usage: TokenUsage;
+      text: string;
+      /** US dollars; absent when tokens or price are not known. */
+      costUsd?: number;
+      /** The call was no turn of the agent: it shortened the conversation. */
+      purpose?: "summary";
+    }
   | {
       kind: "file_changed";
       agent: AgentPath;

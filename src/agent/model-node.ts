@@ -4,11 +4,9 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, interrupt, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
 import { DeepAgentError } from "../core/errors.ts";
-import { oneLine } from "../core/text.ts";
 import { ownTurn } from "../core/turns.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { ToolBinder } from "./bind-tools.ts";
-import type { TokenUsage } from "./events.ts";
 import { stopMessage, type StopReason } from "./limits/limits.ts";
 import { type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
 import {
@@ -20,11 +18,11 @@ import {
 } from "./middleware/middleware.ts";
 import { ModelAwaited } from "./models/client-model.ts";
 import { modelFailure } from "./models/failure.ts";
-import { answeredBy, withoutRequest } from "./models/reply.ts";
+import { answeredBy, emitModelCalled, withoutRequest } from "./models/reply.ts";
 import { MODEL_AWAITED } from "./snapshot.ts";
 import { safeReply } from "./models/safe-reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
-import { agentPath, agentRuntime, emit, meterOf } from "./step.ts";
+import { agentRuntime, meterOf } from "./step.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
@@ -73,7 +71,7 @@ export function createModelNode(
     }, time);
     if (answer === undefined) return stopFor("max_wall_time");
     const { reply, refused } = safeReply(withoutRequest(answer), state.messages);
-    emitModelCalled(reply, config);
+    emitModelCalled(reply, config, { prices: meter.limits.prices });
     meter.count(reply);
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
@@ -180,21 +178,4 @@ async function callModel(
   await ownTurn();
   if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
   throw new Error("The model answered with something that is not an assistant message.");
-}
-
-function emitModelCalled(reply: AIMessage, config: RunnableConfig): void {
-  const usage = reply.usage_metadata;
-  const tokens: TokenUsage = {
-    inputTokens: usage?.input_tokens ?? 0,
-    outputTokens: usage?.output_tokens ?? 0,
-    cachedInputTokens: usage?.input_token_details?.cache_read ?? 0,
-  };
-  const reported: unknown = reply.response_metadata["model_name"] ?? reply.response_metadata["model"];
-  emit(config, {
-    kind: "model_called",
-    agent: agentPath(config),
-    model: typeof reported === "string" ? reported : "",
-    usage: tokens,
-    text: oneLine(reply.text, 300),
-  });
 }

@@ -27,7 +27,7 @@ const READ_KEY = "__pregel_read";
 
 type Config = LangGraphRunnableConfig;
 /** A task's configuration, or what hooks are told about it: both carry the task's own keys. */
-type Scope = RunnableConfig | AgentRuntime;
+export type Scope = RunnableConfig | AgentRuntime;
 type ReadChannels = (channels: string[]) => AgentState;
 
 /** Where in the tree of agents the task of `config` runs. */
@@ -118,7 +118,7 @@ export function subagentConfig(
 }
 
 /** Counts what the agent of this task uses; of a graph run by itself, for this task only. */
-export function meterOf(config: RunnableConfig, limits: AgentLimits): Meter {
+export function meterOf(config: Scope, limits: AgentLimits): Meter {
   return (config.configurable?.[METER_KEY] as Meter | undefined) ?? new Meter(limits); // set by `withMeter`
 }
 

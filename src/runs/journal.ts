@@ -15,7 +15,7 @@ import type { Approval, RunEventKind } from "./run.ts";
  * - `subagent_started`: `callId`, `name`, `description`; the event's `agent` is the subagent itself
  * - `subagent_finished`: `callId`, `name`, `status` ("success" | "error"), `report`
  * - `tool_started`: `callId`, `tool`, `summary`; `tool_finished`: these and `status`
- * - `model_called`: `model`, `usage`, `text`
+ * - `model_called`: `model`, `usage`, `text`, `costUsd` where it is known, `purpose` ("summary") where it was no turn
  * - `file_changed`: `callId`, `path`, `diff` where the call tells it
  * - `approval_requested`: `approvalId`, `tool`, `summary`
  * - `approval_decided`: `approvalId`, `tool`, `decision` ("approve" | "edit" | "reject" | "withdrawn" |
@@ -165,12 +165,18 @@ function todosEntry(agent: AgentPath, all: Todo[]): JournalEntry {
 }
 
 function modelEntry(event: Extract<ToldEvent, { kind: "model_called" }>): JournalEntry {
-  const { agent, model, usage } = event;
+  const { agent, model, usage, costUsd, purpose } = event;
   const answer = agent.length === 0 && event.text !== "" ? { answer: event.text } : {};
   return {
     kind: "model_called",
     agent,
-    data: { model, usage, text: cutMiddle(event.text, TEXT) },
+    data: {
+      model,
+      usage,
+      text: cutMiddle(event.text, TEXT),
+      ...(costUsd === undefined ? {} : { costUsd }),
+      ...(purpose === undefined ? {} : { purpose }),
+    },
     effect: { usage, ...answer },
   };
 }

@@ -1,6 +1,7 @@
 import type { AgentPath } from "../agent/agent-core.ts";
 import { oneLine } from "../core/text.ts";
-import { DEADLINE, sameAs, type RunEvent, type SubagentView } from "./run.ts";
+import { UsageFold } from "./model-usage.ts";
+import { DEADLINE, sameAs, type ModelUsage, type RunEvent, type SubagentView } from "./run.ts";
 
 const LINE = 200;
 
@@ -14,10 +15,12 @@ export class RunFold {
   activity = "";
   readonly #subagents = new Map<string, SubagentView>();
   readonly #files = new Set<string>();
+  readonly #usage = new UsageFold();
 
   add(event: RunEvent): void {
     this.lastSeq = event.seq;
     if (event.kind === "file_changed") this.#files.add(text(event.data["path"]));
+    if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "subagent_started") this.#startSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
     else if (event.kind === "run_failed" || event.kind === "run_cancelled") this.#breakOff();
@@ -28,6 +31,10 @@ export class RunFold {
   /** In the order in which they were started. */
   subagents(): SubagentView[] {
     return [...this.#subagents.values()].map((view) => ({ ...view }));
+  }
+
+  models(): ModelUsage[] {
+    return this.#usage.all();
   }
 
   /** Sorted by code unit, so that the order is the same everywhere. */

@@ -180,6 +180,18 @@ export interface RunView {
   activity: string;
   /** Model calls that a client is to answer. */
   modelCalls: OpenModelCall[];
+  /** What each model was used for. */
+  models: ModelUsage[];
+}
+
+/** What one model used in one part of a run. */
+export interface ModelUsage extends TokenUsage {
+  /** As its provider reports it; empty when nobody told. */
+  model: string;
+  role: "main" | "subagents" | "summary";
+  calls: number;
+  /** US dollars; absent when the tokens or the price of any call are not known. */
+  costUsd?: number;
 }
 
 /** A model call that a client is to answer, without what it asks. */

@@ -131,6 +131,7 @@ class Supervisor implements RunService {
       filesChanged: fold.filesChanged(),
       activity: fold.activity,
       modelCalls: this.#store.models.open(runId),
+      models: fold.models(),
     };
   }
 

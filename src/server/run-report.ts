@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
+import { totalCost } from "../runs/model-usage.ts";
 import { DEADLINE, type Approval, type RunView } from "../runs/run.ts";
 import { isoTime } from "../core/clock.ts";
 import { agentLabel } from "./approval-form.ts";
@@ -44,7 +45,12 @@ export const RunReport = z.object({
   ),
   files_changed: z.array(z.string()),
   page: z.string().optional(),
-  usage: z.object({ input_tokens: z.int(), output_tokens: z.int(), cached_input_tokens: z.int() }),
+  usage: z.object({
+    input_tokens: z.int(),
+    output_tokens: z.int(),
+    cached_input_tokens: z.int(),
+    cost_usd: z.union([z.number(), z.literal("unknown")]),
+  }),
   next: z.object({ tool: z.string(), after_seconds: z.number() }).optional(),
   truncated: z.array(z.string()).optional(),
 });
@@ -112,6 +118,7 @@ export function runReport(view: RunView, ways: AnswerWays): RunReport {
       input_tokens: run.usage.inputTokens,
       output_tokens: run.usage.outputTokens,
       cached_input_tokens: run.usage.cachedInputTokens,
+      cost_usd: totalCost(view.models) ?? "unknown",
     },
     ...(ways.page === undefined ? {} : { page: ways.page }),
     ...nextStep(view, ways),
@@ -144,10 +151,13 @@ export function reportText(report: RunReport): string {
     truncated.length === 0
       ? ""
       : `Cut short here: ${truncated.join(", ")}. The resource ${runUri(report.run_id)} has all of it.`,
-    `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out`,
+    `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out${costText(usage.cost_usd)}`,
   ];
   return sections.filter((text) => text !== "").join("\n\n");
 }
+
+const costText = (cost: RunReport["usage"]["cost_usd"]): string =>
+  cost === "unknown" ? "" : ` · ${cost.toFixed(4)} US dollars`;
 
 export const pendingApprovals = (view: RunView): Approval[] =>
   view.approvals.filter((approval) => approval.status === "pending");

@@ -50,6 +50,21 @@ describe("summarization", () => {
     return { agent, model };
   };
 
+  it("is told of and counted like any other model call", async () => {
+    const { agent, model } = setup();
+    const events = await collect(agent, { kind: "task", task: "the task" });
+    const called = events.filter((event) => event.kind === "model_called");
+    expect(called).toHaveLength(model.requests.length);
+    const summaries = called.filter(({ purpose }) => purpose === "summary");
+    expect(summaries).toHaveLength(model.requests.filter(({ messages }) => isSummarizer(messages)).length);
+    expect(summaries[0]).toMatchObject({
+      agent: [],
+      model: "scripted",
+      usage: { inputTokens: 10 },
+      text: "",
+    });
+  });
+
   it("replaces the beginning by a summary, keeps it in a file, and leaves the thread complete", async () => {
     const { agent, model } = setup();
     const events = await collect(agent, { kind: "task", task: "the task" });

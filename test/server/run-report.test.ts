@@ -14,6 +14,17 @@ test("a finished run: text and structure both carry the whole answer", () => {
     },
     filesChanged: ["/memories/a.md", "/workspace/r.md"],
     modelCalls: [],
+    models: [
+      {
+        model: "m",
+        role: "main",
+        calls: 1,
+        inputTokens: 3,
+        outputTokens: 2,
+        cachedInputTokens: 1,
+        costUsd: 0.01234,
+      },
+    ],
     subagents: [
       {
         agent: [{ callId: "c", name: "researcher" }],
@@ -45,7 +56,7 @@ test("a finished run: text and structure both carry the whole answer", () => {
     ],
     approvals: [],
     files_changed: ["/memories/a.md", "/workspace/r.md"],
-    usage: { input_tokens: 3, output_tokens: 2, cached_input_tokens: 1 },
+    usage: { input_tokens: 3, output_tokens: 2, cached_input_tokens: 1, cost_usd: 0.01234 },
   });
   expect(reportText(report)).toBe(
     [
@@ -54,7 +65,7 @@ test("a finished run: text and structure both carry the whole answer", () => {
       "Todos:\n[x] look",
       "Agents:\n- researcher (completed): read 3 files",
       "Files changed:\n- /memories/a.md\n- /workspace/r.md",
-      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out",
+      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out · 0.0123 US dollars",
     ].join("\n\n"),
   );
 });

@@ -139,6 +139,7 @@ export function aView({
     subagents: [],
     filesChanged: [],
     modelCalls: [],
+    models: [],
     activity: "started",
     ...changes,
   };

@@ -22,6 +22,8 @@ export interface ScriptedReply {
   toolCalls?: ScriptedToolCall[];
   /** Default: 10 tokens in, 5 out. */
   usage?: { inputTokens: number; outputTokens: number; cachedInputTokens?: number };
+  /** The model that the provider names. Default: scripted. */
+  model?: string;
   /** Waits before it answers; an aborted signal ends the wait. */
   delayMs?: number;
 }
@@ -68,13 +70,13 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
     options: this["ParsedCallOptions"],
     runManager?: CallbackManagerForLLMRun,
   ): Promise<ChatResult> {
-    const { text, toolCalls, usage } = await this.next(messages, options);
+    const { text, toolCalls, usage, model } = await this.next(messages, options);
     await runManager?.handleLLMNewToken(text);
     const message = new AIMessage({
       content: text,
       tool_calls: toolCalls.map((call) => ({ ...call, type: "tool_call" as const })),
       usage_metadata: usage,
-      response_metadata: { model_name: "scripted" },
+      response_metadata: { model_name: model },
     });
     return { generations: [{ text, message }] };
   }
@@ -84,7 +86,7 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
     options: this["ParsedCallOptions"],
     runManager?: CallbackManagerForLLMRun,
   ): AsyncGenerator<ChatGenerationChunk> {
-    const { text, toolCalls, usage } = await this.next(messages, options);
+    const { text, toolCalls, usage, model } = await this.next(messages, options);
     for (const piece of text.match(/\s*\S+\s*/g) ?? []) {
       const chunk = new ChatGenerationChunk({ text: piece, message: new AIMessageChunk({ content: piece }) });
       yield chunk;
@@ -105,7 +107,7 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
       message: new AIMessageChunk({
         content: "",
         usage_metadata: usage,
-        response_metadata: { model_name: "scripted" },
+        response_metadata: { model_name: model },
       }),
     });
   }
@@ -113,7 +115,7 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
   private async next(
     messages: BaseMessage[],
     options: this["ParsedCallOptions"],
-  ): Promise<{ text: string; toolCalls: Required<ScriptedToolCall>[]; usage: UsageMetadata }> {
+  ): Promise<{ text: string; toolCalls: Required<ScriptedToolCall>[]; usage: UsageMetadata; model: string }> {
     const signal = options.signal;
     signal?.throwIfAborted();
     const request: ScriptedRequest = {
@@ -134,6 +136,7 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
         args: call.args,
       })),
       usage: usageMetadata(reply.usage ?? { inputTokens: 10, outputTokens: 5 }),
+      model: reply.model ?? "scripted",
     };
   }
 }

@@ -61,28 +61,36 @@ export function currentRun(messages: readonly BaseMessage[]): { id: string; mess
 /** Tokens and money of one reply. */
 export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
   if (!AIMessage.isInstance(reply) || !reply.usage_metadata) return { tokens: 0, costUsd: 0 };
+  const { input_tokens: input, output_tokens: output } = reply.usage_metadata;
+  const costUsd = costOf(reply, limits.prices);
+  if (costUsd === undefined && limits.costUsd !== undefined) {
+    throw new RunFailure(
+      "configuration",
+      `limits.costUsd is set, and limits.prices has no price for the model '${reportedModel(reply)}'. Add it, or leave costUsd out.`,
+    );
+  }
+  return { tokens: input + output, costUsd: costUsd ?? 0 };
+}
+
+/** US dollars for one reply; `undefined` when its tokens or the price of its model are not known. */
+export function costOf(reply: AIMessage, prices: AgentLimits["prices"] = {}): number | undefined {
+  const name = reportedModel(reply);
+  const [closest] = Object.keys(prices)
+    .filter((key) => name.startsWith(key))
+    .sort((a, b) => b.length - a.length);
+  const price = closest === undefined ? undefined : prices[closest];
+  if (price === undefined || !reply.usage_metadata) return undefined;
   const { input_tokens: input, output_tokens: output, input_token_details: details } = reply.usage_metadata;
-  const tokens = input + output;
-  if (limits.costUsd === undefined) return { tokens, costUsd: 0 };
-  const price = priceOf(reply, limits.prices ?? {});
   const cached = details?.cache_read ?? 0;
   const cost =
     (input - cached) * price.input + cached * (price.cachedInput ?? price.input) + output * price.output;
-  return { tokens, costUsd: cost / 1_000_000 };
+  return cost / 1_000_000;
 }
 
-function priceOf(reply: AIMessage, prices: Readonly<Record<string, ModelPrice>>): ModelPrice {
-  const reported: unknown = reply.response_metadata["model_name"] ?? reply.response_metadata["model"];
-  const name = typeof reported === "string" ? reported : "";
-  const known = Object.keys(prices)
-    .filter((key) => name.startsWith(key))
-    .sort((a, b) => b.length - a.length);
-  const price = prices[known[0] ?? ""];
-  if (price) return price;
-  throw new RunFailure(
-    "configuration",
-    `limits.costUsd is set, and limits.prices has no price for the model '${name}'. Add it, or leave costUsd out.`,
-  );
+/** The name of the model that gave a reply; empty when nothing tells it. */
+export function reportedModel({ response_metadata: told }: AIMessage): string {
+  const name: unknown = told["model_name"] ?? told["model"];
+  return typeof name === "string" ? name : "";
 }
 
 /** Whether a call is one too many; calls count in the order they were made in. */

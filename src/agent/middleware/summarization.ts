@@ -7,11 +7,14 @@ import { sanitizeToolCallId } from "../../backends/paths.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
+import { currentRun, spentBy } from "../limits/limits.ts";
+import { SPENT } from "../limits/meter.ts";
 import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
+import { answeredBy, emitModelCalled } from "../models/reply.ts";
 import { SUMMARY_PROMPT } from "../prompts.ts";
 import { latest } from "../state.ts";
-import { agentPath, backendRuntime, threadFiles } from "../step.ts";
+import { agentPath, backendRuntime, meterOf, threadFiles } from "../step.ts";
 import {
   type ContextLimits,
   type ContextSize,
@@ -150,6 +153,7 @@ async function summarize(
         [new SystemMessage(setup.prompt ?? SUMMARY_PROMPT), new HumanMessage(`${earlier}${text}`)],
         signal ? { signal } : {},
       );
+      count(reply, request, model);
       if (reply.text.trim() !== "") return summaryText(reply.text, path, request);
     } catch (error) {
       if (request.runtime.signal?.aborted || error instanceof ModelAwaited) throw error;
@@ -157,6 +161,20 @@ async function summarize(
     }
   }
   return undefined;
+}
+
+/** What the summary cost belongs to the agent: it counts towards its limits, also after a restart. */
+function count(
+  reply: AIMessage,
+  { runtime, messages, updateState }: ModelRequest,
+  model: BaseChatModel,
+): void {
+  const meter = meterOf(runtime, {});
+  const told = answeredBy(reply, model);
+  emitModelCalled(told, runtime, { prices: meter.limits.prices, purpose: "summary" });
+  const spent = spentBy(told, meter.limits);
+  meter.add(spent);
+  updateState({ [SPENT]: { run: currentRun(messages).id, ...spent } });
 }
 
 function summaryText(summary: string, path: string, { state }: ModelRequest): string {

@@ -1,5 +1,8 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
+import { oneLine } from "../../core/text.ts";
+import { type AgentLimits, costOf, reportedModel } from "../limits/limits.ts";
+import { type Scope, agentPath, emit } from "../step.ts";
 
 /** What OpenAI's responses API repeats of the request in every answer. */
 const REPEATED = ["instructions", "tools", "input"];
@@ -24,4 +27,27 @@ export function answeredBy(reply: AIMessage, model: BaseChatModel): AIMessage {
   const { model_name: named, model: told } = reply.response_metadata;
   if (named === undefined && told === undefined) reply.response_metadata["model_name"] = modelName(model);
   return reply;
+}
+
+/** Tells who watches of a model call, with its tokens and, where it is known, its price. */
+export function emitModelCalled(
+  reply: AIMessage,
+  scope: Scope,
+  { prices, purpose }: { prices: AgentLimits["prices"]; purpose?: "summary" },
+): void {
+  const used = reply.usage_metadata;
+  const costUsd = costOf(reply, prices);
+  emit(scope, {
+    kind: "model_called",
+    agent: agentPath(scope),
+    model: reportedModel(reply),
+    usage: {
+      inputTokens: used?.input_tokens ?? 0,
+      outputTokens: used?.output_tokens ?? 0,
+      cachedInputTokens: used?.input_token_details?.cache_read ?? 0,
+    },
+    text: purpose === undefined ? oneLine(reply.text, 300) : "",
+    ...(costUsd === undefined ? {} : { costUsd }),
+    ...(purpose === undefined ? {} : { purpose }),
+  });
 }

@@ -1,5 +1,6 @@
 import { isoTime } from "../../core/clock.ts";
-import type { Approval, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
+import { totalCost } from "../../runs/model-usage.ts";
+import type { Approval, ModelUsage, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { agentLabel } from "../approval-form.ts";
 
@@ -7,7 +8,8 @@ import { agentLabel } from "../approval-form.ts";
  * The JSON a client reads of a run: the names of the tools' reports, but all approvals and nothing cut
  * short. Times are ISO 8601, absent facts are left out.
  */
-export function runDocument({ run, approvals, grants, subagents, filesChanged, activity }: RunView): object {
+export function runDocument(view: RunView): object {
+  const { run, approvals, grants, subagents, filesChanged, activity, models } = view;
   return {
     run_id: run.id,
     thread_id: run.threadId,
@@ -39,8 +41,23 @@ export function runDocument({ run, approvals, grants, subagents, filesChanged, a
       input_tokens: run.usage.inputTokens,
       output_tokens: run.usage.outputTokens,
       cached_input_tokens: run.usage.cachedInputTokens,
+      cost_usd: totalCost(models) ?? "unknown",
+      models: models.map(modelDocument),
     },
     last_seq: run.lastSeq,
+  };
+}
+
+/** A price that is not known is "unknown", never 0. */
+function modelDocument(usage: ModelUsage): object {
+  return {
+    model: usage.model,
+    role: usage.role,
+    calls: usage.calls,
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    cost_usd: usage.costUsd ?? "unknown",
   };
 }
 
