@@ -164,17 +164,14 @@ async function summarize(
 }
 
 /** What the summary cost belongs to the agent: it counts towards its limits, also after a restart. */
-function count(
-  reply: AIMessage,
-  { runtime, messages, updateState }: ModelRequest,
-  model: BaseChatModel,
-): void {
+function count(reply: AIMessage, request: ModelRequest, model: BaseChatModel): void {
+  const { runtime, messages } = request;
   const meter = meterOf(runtime, {});
   const told = answeredBy(reply, model);
   emitModelCalled(told, runtime, { prices: meter.limits.prices, purpose: "summary" });
   const spent = spentBy(told, meter.limits);
   meter.add(spent);
-  updateState({ [SPENT]: { run: currentRun(messages).id, ...spent } });
+  request.updateState({ [SPENT]: { run: currentRun(messages).id, ...spent } });
 }
 
 function summaryText(summary: string, path: string, { state }: ModelRequest): string {
