@@ -1,4 +1,11 @@
-import { DEFAULT_MODELS, type Environment, PROVIDERS, endpointOf, variable } from "./providers.ts";
+import {
+  DEFAULT_MODELS,
+  type Environment,
+  PROVIDERS,
+  type Provider,
+  endpointOf,
+  variable,
+} from "./providers.ts";
 
 /** The model that needs no key: it follows rules and says so. */
 export const OFFLINE = "offline";
@@ -79,7 +86,7 @@ function specChoice(wanted: string, why: string, env: Environment): ModelChoice 
 function providerChoice(provider: string, name: string, why: string, env: Environment): ModelChoice {
   const facts = PROVIDERS[provider] ?? { package: "" };
   const spec = `${provider}:${name}`;
-  if (facts.key !== undefined && variable(env, facts.key) === undefined) {
+  if (facts.key !== undefined && variable(env, facts.key) === undefined && !takesNoKey(facts, env)) {
     return { ok: false, code: "model_key_missing", message: keyMissing(spec, facts.key) };
   }
   const endpoint = endpointOf(facts, env);
@@ -93,6 +100,11 @@ function providerChoice(provider: string, name: string, why: string, env: Enviro
     };
   }
   return { ok: true, spec, provider, name, endpoint: host, why };
+}
+
+/** Servers of one's own that speak a provider's protocol mostly ask for no key. */
+export function takesNoKey(facts: Provider, env: Environment): boolean {
+  return facts.keylessElsewhere === true && endpointOf(facts, env)?.from !== undefined;
 }
 
 /** The host of an address: the part that is safe to log, as the rest may carry credentials. */

@@ -26,6 +26,10 @@ export interface FailureFacts {
   /** System error such as `ECONNREFUSED`, when the connection failed. */
   network?: string;
   timedOut: boolean;
+  /** Code of the failure, when no secure connection could be made. */
+  tls?: string;
+  /** What came is no answer of a model: the other end is probably something else. */
+  foreign: boolean;
   /** The provider's own words; may hold anything. */
   text: string;
 }
@@ -36,6 +40,7 @@ export function failureFacts(error: unknown): FailureFacts {
   const status = firstNumber(chain, "status") ?? firstNumber(chain, "statusCode");
   const kind = errorKind(chain);
   const network = firstString(chain, "code", NETWORK_CODE);
+  const tls = firstString(chain, "code", TLS_CODE);
   const timedOut = chain.some(isTimeout);
   const facts: Omit<FailureFacts, "reason" | "retryable"> = {
     ...(status === undefined ? {} : { status }),
@@ -43,17 +48,23 @@ export function failureFacts(error: unknown): FailureFacts {
     ...retryAfter(chain),
     quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
     timedOut,
+    ...(tls === undefined ? {} : { tls }),
+    foreign: chain.some((link) => nameOf(link) === NO_ANSWER),
     text,
   };
   const reason = reasonOf({ ...facts, kind, chain });
   const transient =
-    (reason === "model_rate_limited" && !facts.quota) || reason === "model_unavailable" || status === 409;
+    (reason === "model_rate_limited" && !facts.quota) ||
+    (reason === "model_unavailable" && tls === undefined && !facts.foreign) ||
+    status === 409;
   return { ...facts, reason, retryable: transient && !chain.some(isAbort) };
 }
 
 type Evidence = Omit<FailureFacts, "reason" | "retryable"> & { kind: string; chain: readonly object[] };
 
-function reasonOf({ status, network, timedOut, quota, kind, text, chain }: Evidence): ModelFailureReason {
+function reasonOf(evidence: Evidence): ModelFailureReason {
+  const { status, network, timedOut, tls, foreign, quota, kind, text, chain } = evidence;
+  if (tls !== undefined || foreign) return "model_unavailable";
   if (status === 413 || OVERFLOW_KIND.test(kind) || OVERFLOW_TEXT.test(text)) return "context_overflow";
   if (status === 401 || status === 403 || AUTH_KIND.test(kind)) return "model_auth";
   if (status === 404 || NOT_FOUND_KIND.test(kind)) return "model_not_found";
@@ -67,6 +78,8 @@ function reasonOf({ status, network, timedOut, quota, kind, text, chain }: Evide
   return "model_error";
 }
 
+/** Name of the error for an answer that no model gave, such as a page of a proxy. */
+export const NO_ANSWER = "NoModelAnswerError";
 /** Name of the error that a stream which ended before its end is turned into. */
 export const STREAM_BROKEN = "ModelStreamBrokenError";
 
@@ -83,7 +96,9 @@ const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|servic
 const BROKEN_TEXT = /^terminated$|premature close|unexpected end of (?:json|stream)/i;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
 const NETWORK_CODE =
-  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_\w+|CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+)$/;
+  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_\w+)$/;
+/** The other end spoke no TLS, or its certificate is not trusted. */
+const TLS_CODE = /^(?:CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO)$/;
 
 /** The error and what it says caused it, outermost first. */
 function causes(error: unknown): object[] {
@@ -154,7 +169,12 @@ function isAbort(link: object): boolean {
 }
 
 function isBroken(link: object): boolean {
-  return nameOf(link) === STREAM_BROKEN || BROKEN_TEXT.test(String(nested(link, "message")));
+  // Events are the only JSON that clients of providers read without looking at how it came.
+  return (
+    nameOf(link) === STREAM_BROKEN ||
+    nameOf(link) === "SyntaxError" ||
+    BROKEN_TEXT.test(String(nested(link, "message")))
+  );
 }
 
 function isTimeout(link: object): boolean {

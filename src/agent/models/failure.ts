@@ -42,6 +42,12 @@ const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: Fa
 };
 
 function unavailable(facts: FailureFacts): string {
+  if (facts.foreign) {
+    return "what answered is no model. Check the configured endpoint, and whether a proxy or a sign-in page is in between.";
+  }
+  if (facts.tls !== undefined) {
+    return `no secure connection could be made (${facts.tls}). Check that the configured endpoint begins with https only if it is one; for a certificate of your own, name its authority in NODE_EXTRA_CA_CERTS.`;
+  }
   if (facts.status !== undefined) {
     return `its provider answered with an error of its own${http(facts)}. Try again later, or choose another model.`;
   }

@@ -4,6 +4,8 @@ export interface Provider {
   readonly package: string;
   /** Environment variable that holds its key; absent when it needs none or uses a cloud's own sign-in. */
   readonly key?: string;
+  /** At another endpoint it may need none: many servers speak its protocol. */
+  readonly keylessElsewhere?: true;
   /** Variables that name another endpoint, the first that is set wins, and the endpoint without them. */
   readonly endpoint?: { readonly variables: readonly string[]; readonly url: string };
 }
@@ -18,6 +20,7 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   openai: {
     package: "@langchain/openai",
     key: "OPENAI_API_KEY",
+    keylessElsewhere: true,
     endpoint: { variables: ["OPENAI_API_BASE", "OPENAI_BASE_URL"], url: "https://api.openai.com/v1" },
   },
   azure_openai: { package: "@langchain/openai", key: "AZURE_OPENAI_API_KEY" },

@@ -1,7 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import { silentLogger, type Logger } from "../../core/logger.ts";
-import { type ModelChoice, type ModelOptions, OFFLINE, modelChoice } from "./choose.ts";
+import { type ModelChoice, type ModelOptions, OFFLINE, modelChoice, takesNoKey } from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
 import { PROVIDERS, type Provider, endpointOf, variable } from "./providers.ts";
 import { retryPolicy } from "./retry.ts";
@@ -72,7 +72,9 @@ async function providerModel(
     retries: RETRIES,
     ...patience,
   };
-  const key = facts.key === undefined ? undefined : variable(env, facts.key);
+  const given = facts.key === undefined ? undefined : variable(env, facts.key);
+  // The package wants some key, whether the server asks for one or not.
+  const key = given ?? (takesNoKey(facts, env) ? "none" : undefined);
   try {
     const configurable = await initChatModel(name, {
       modelProvider: provider,

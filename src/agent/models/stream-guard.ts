@@ -1,10 +1,15 @@
-import { STREAM_BROKEN } from "./failure-facts.ts";
+import { NO_ANSWER, STREAM_BROKEN } from "./failure-facts.ts";
 
 type Fetch = typeof globalThis.fetch;
 
 /** A streamed answer ended, fell silent or failed before it was complete. */
 export class ModelStreamBrokenError extends Error {
   override readonly name: string = STREAM_BROKEN;
+}
+
+/** What came instead of an answer. */
+class NoModelAnswerError extends Error {
+  override readonly name: string = NO_ANSWER;
 }
 
 /** The provider reported a failure inside a stream that had begun well. */
@@ -31,7 +36,13 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
   return async (input, init) => {
     const response = await fetch(input, init);
     const streams = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
-    if (!response.ok || !streams || response.body === null) return response;
+    if (!response.ok || response.body === null) return response;
+    if (!streams) {
+      const type = response.headers.get("content-type");
+      if (type === null || !asksForStream(init)) return response;
+      await response.body.cancel();
+      throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
+    }
     const body = guardedBody(response.body, idleMs);
     return new Response(body, {
       status: response.status,
@@ -39,6 +50,11 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
       headers: response.headers,
     });
   };
+}
+
+/** Whether the body of a request demands a stream, as clients of providers word it. */
+function asksForStream(init: RequestInit | undefined): boolean {
+  return typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body);
 }
 
 function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {

@@ -14,6 +14,12 @@ describe("the model", () => {
     [{}, { ...OPENAI, ANTHROPIC_API_KEY: " " }, "openai:gpt-5.4", "api.openai.com"],
     [{ model: "openai:gpt-4.1" }, { ...OPENAI, ...ANTHROPIC }, "openai:gpt-4.1", "api.openai.com"],
     [{ model: " offline " }, {}, "offline", undefined],
+    [
+      { model: "openai:qwen3:8b" },
+      { OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" },
+      "openai:qwen3:8b",
+      "127.0.0.1:11434",
+    ],
     [{ model: "ollama:llama3:8b" }, {}, "ollama:llama3:8b", undefined],
     [
       {},

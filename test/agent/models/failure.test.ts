@@ -91,6 +91,8 @@ describe("another attempt", () => {
     named("Error", "Request was aborted."),
     named("AbortError", "The operation was aborted"),
     named("ModelStreamBrokenError", "cut"),
+    named("NoModelAnswerError", "text/html"),
+    named("Error", "Connection error.", { cause: named("Error", "x", { code: "CERT_HAS_EXPIRED" }) }),
     new TypeError("x is not a function"),
   ])("is not made after %s", (error) => {
     expect(() => policy(error)).toThrow(error);

@@ -1,7 +1,9 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { RunFailure } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/logger.ts";
@@ -30,6 +32,18 @@ async function wire(reply: (request: WireRequest) => WireReply): Promise<WireSer
   const server = await startWireServer(reply);
   servers.push(server);
   return server;
+}
+
+/** Answers everything alike, and gives its address. */
+async function httpServer(type: string, body: string): Promise<string> {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { "content-type": type });
+    response.end(body);
+  });
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo; // it listens on a port
+  return `http://127.0.0.1:${port}`;
 }
 
 const readFile = tool(() => "", {
@@ -221,6 +235,34 @@ describe.each(PROVIDERS)("$protocol", ({ protocol, provider, model: spec }) => {
     expect(failed.code).toBe("model_unavailable");
     expect(failed.message).toContain("ECONNREFUSED");
   });
+
+  test.each([
+    ["a page instead of an answer", "text/html", "<html>Sign in</html>", "model_unavailable", /is no model/],
+    ["JSON instead of a stream", "application/json", "{}", "model_unavailable", /is no model/],
+    ["events that are no JSON", "text/event-stream", "data: {not\n\n", "model_stream_broken", /middle/],
+  ])("%s", async (_name, type, body, code, message) => {
+    const url = await httpServer(type, body);
+    const failed = await failureAt(url);
+    expect(failed).toMatchObject({ code, message: expect.stringMatching(message) as string });
+  });
+
+  test("an endpoint that speaks no TLS", async () => {
+    const failed = await failureAt((await httpServer("text/plain", "x")).replace("http:", "https:"));
+    expect(failed.code).toBe("model_unavailable");
+    expect(failed.message).toMatch(/no secure connection could be made \((?:ERR_SSL_\w+|EPROTO)\)/);
+  });
+
+  async function failureAt(url: string): Promise<RunFailure> {
+    const base = url + (provider === "openai" ? "/v1" : "");
+    const env = {
+      ANTHROPIC_API_KEY: "k",
+      ANTHROPIC_BASE_URL: base,
+      OPENAI_API_KEY: "k",
+      OPENAI_BASE_URL: base,
+    };
+    const { model } = await resolveModel({ model: spec, env, patience: once });
+    return modelFailure(await model.invoke("hello").catch((thrown: unknown) => thrown));
+  }
 
   test("a cancelled call ends the request and is not tried again", async () => {
     const controller = new AbortController();
