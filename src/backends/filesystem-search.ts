@@ -7,6 +7,7 @@ import { operationAborted } from "./errors.ts";
 import { readBytes } from "./file-pages.ts";
 import { isTemporaryName } from "./file-writer.ts";
 import { compileGlob, type Glob } from "./glob.ts";
+import { GitignoreTree } from "./gitignore-tree.ts";
 import { codeOf, type Jail } from "./jail.ts";
 import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "./mime.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "./paths.ts";
@@ -33,6 +34,36 @@ export interface SearchRoot {
   /** From the root of the jail, free of links. */
   segments: readonly string[];
   shownAs: string;
+  /** What is passed over; undefined for nothing. */
+  ignored?: GitignoreTree;
+}
+
+/** Calls `use` with a root that passes over what `.gitignore` files say, those in `top` and below. */
+export function withGitignore<Result>(
+  root: SearchRoot,
+  top: readonly string[],
+  use: (root: SearchRoot) => Promise<Result>,
+): Promise<Result> {
+  const isBelowTop = top.every((segment, index) => root.segments[index] === segment);
+  const from = isBelowTop ? top : root.segments;
+  return root.jail.inDirectory(from, {}, async (directory) => {
+    const ignored = new GitignoreTree(directory, root.segments.slice(from.length));
+    try {
+      return await use({ ...root, ignored });
+    } finally {
+      ignored.close();
+    }
+  });
+}
+
+/** What of a pattern a search from this root gives. */
+function selectionOf(glob: Glob, { ignored }: SearchRoot): Glob {
+  if (ignored === undefined) return glob;
+  return {
+    ...glob,
+    matches: (path) => glob.matches(path) && !ignored.excludes(path, false),
+    reaches: (directory) => glob.reaches(directory) && !ignored.excludes(directory, true),
+  };
 }
 
 /** Files below the root that match, in path order. */
@@ -46,13 +77,14 @@ export async function globDirectory(
   const files: FileInfo[] = [];
   let skipped = 0;
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
-  const request = { glob: compiled.glob, onUnreadable: () => (skipped += 1) };
+  const glob = selectionOf(compiled.glob, root);
+  const request = { glob, onUnreadable: () => (skipped += 1) };
   const base = withSlash(root.shownAs);
   for await (const paths of walkFiles(root.directory, request)) {
     if (options?.signal?.aborted === true) return operationAborted(root.shownAs);
     if (performance.now() > deadline) return { files, skipped, truncated: true };
     for (const path of paths) {
-      if (!compiled.glob.matches(path)) continue;
+      if (!glob.matches(path)) continue;
       if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
       files.push({ path: base + path, is_dir: false });
     }
@@ -81,16 +113,17 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   const filter = compileGlob(search.glob ?? "**", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
-  const proposed = await propose(root, filter.glob, search, deadline);
+  const glob = selectionOf(filter.glob, root);
+  const proposed = await propose(root, glob, search, deadline);
   if (proposed?.end === "aborted") return operationAborted(root.shownAs);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
-  let skipped = isUsable ? countSkipped(root, filter.glob, proposed) : 0;
-  const walk = { glob: filter.glob, onUnreadable: () => (skipped += 1) };
+  let skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
+  const walk = { glob, onUnreadable: () => (skipped += 1) };
   const portions = isUsable
     ? [[...new Set(proposed.files)].filter((path) => !path.includes("\\")).sort(comparePaths)]
     : walkFiles(root.directory, walk);
   const trail = new DirectoryTrail(root.directory);
-  const result = await searchFiles(candidates(root, filter.glob, portions, { trail, ...search }), {
+  const result = await searchFiles(candidates(root, glob, portions, { trail, ...search }), {
     pattern,
     maxCount,
     options,
@@ -134,7 +167,7 @@ export async function grepFile(
 }
 
 async function propose(
-  { jail, segments }: SearchRoot,
+  { jail, segments, ignored }: SearchRoot,
   filter: Glob,
   { pattern, maxCount, options = {}, maxFileSize, ripgrep }: FilesystemSearch,
   deadline: number,
@@ -152,6 +185,7 @@ async function propose(
     maxFiles: Math.min(Math.max((maxCount ?? DEFAULT_MAX_COUNT) * 10, 1000), 10_000),
     deadline,
     globs: toRipgrepGlobs(filter),
+    respectGitignore: ignored !== undefined,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   });
 }

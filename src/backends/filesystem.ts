@@ -25,7 +25,13 @@ import { deleteEntry } from "./filesystem-delete.ts";
 import { listDirectory } from "./filesystem-list.ts";
 import { type FilesystemPath, parseFilesystemPath, type PathForm } from "./filesystem-paths.ts";
 import { readPath, readWholePath } from "./filesystem-read.ts";
-import { globDirectory, grepDirectory, grepFile } from "./filesystem-search.ts";
+import {
+  globDirectory,
+  grepDirectory,
+  grepFile,
+  type SearchRoot,
+  withGitignore,
+} from "./filesystem-search.ts";
 import { editPath, putPath } from "./filesystem-write.ts";
 import { failureOf, type Expected, writeFailureOf } from "./fs-failures.ts";
 import { codeOf, Jail } from "./jail.ts";
@@ -44,6 +50,12 @@ export interface FilesystemOptions {
   maxFileSizeMb?: number;
   /** `root` (default): nothing outside `rootDir` is reached. `none`: every file this process can reach. */
   containment?: "root" | "none";
+  /**
+   * `glob`, and `grep` in directories, pass over `.git` and what the `.gitignore` files below `rootDir`
+   * exclude, unless it is a directory to search in. Everything can still be listed and read. Default false:
+   * what an agent or a build has just written is often excluded, and "not found" should be true of it.
+   */
+  respectGitignore?: boolean;
   /** Path of the `rg` binary; `false` searches without. Default: the one of `@vscode/ripgrep`, if there. */
   ripgrep?: string | false;
   /** Open files relative to directory descriptors. Default: where the system can. */
@@ -58,6 +70,7 @@ export class FilesystemBackend implements Backend {
   readonly #jail: Jail;
   readonly #form: PathForm;
   readonly #maxFileSize: number;
+  readonly #respectGitignore: boolean;
   #ripgrep: Promise<string | undefined> | undefined;
 
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
@@ -69,6 +82,7 @@ export class FilesystemBackend implements Backend {
     this.#form = { virtual: options.virtualMode === true, rootDir, configuredDir, jailDir };
     this.#jail = new Jail(isContained ? configuredDir : jailDir, options.descriptorPaths);
     this.#maxFileSize = (options.maxFileSizeMb ?? 10) * BYTES_PER_MB;
+    this.#respectGitignore = options.respectGitignore === true;
     if (options.ripgrep !== undefined) this.#ripgrep = Promise.resolve(options.ripgrep || undefined);
     this.capabilities = {
       writeMode: true,
@@ -107,8 +121,8 @@ export class FilesystemBackend implements Backend {
       const search = { pattern, glob, maxCount, options, maxFileSize: this.#maxFileSize };
       const ripgrep = await (this.#ripgrep ??= findRipgrep());
       try {
-        return await this.#jail.inDirectory(segments, {}, (directory, real) =>
-          grepDirectory({ jail: this.#jail, directory, segments: real, shownAs }, { ...search, ripgrep }),
+        return await this.#search({ segments, shownAs }, (root) =>
+          grepDirectory(root, { ...search, ripgrep }),
         );
       } catch (thrown) {
         const isFile = codeOf(thrown) === "ENOTDIR" && this.#jail.lookUp(segments) !== undefined;
@@ -121,9 +135,7 @@ export class FilesystemBackend implements Backend {
   glob(pattern: string, path?: string, options?: CallOptions): Promise<GlobResult> {
     return this.#attempt(path ?? this.#root(), "directory", async ({ segments, shownAs }) => {
       try {
-        return await this.#jail.inDirectory(segments, {}, (directory, real) =>
-          globDirectory({ jail: this.#jail, directory, segments: real, shownAs }, pattern, options),
-        );
+        return await this.#search({ segments, shownAs }, (root) => globDirectory(root, pattern, options));
       } catch (thrown) {
         const isFile = codeOf(thrown) === "ENOTDIR" && this.#jail.lookUp(segments) !== undefined;
         if (isFile) return errors.notDirectory(shownAs);
@@ -192,6 +204,18 @@ export class FilesystemBackend implements Backend {
 
   #root(): string {
     return this.#form.virtual ? "/" : this.#form.rootDir;
+  }
+
+  #search<Result>(
+    { segments, shownAs }: FilesystemPath,
+    run: (root: SearchRoot) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#jail.inDirectory(segments, {}, (directory, real) => {
+      const root = { jail: this.#jail, directory, segments: real, shownAs };
+      if (!this.#respectGitignore) return run(root);
+      const top = parseFilesystemPath(this.#root(), this.#form);
+      return withGitignore(root, top.ok ? top.segments : [], run);
+    });
   }
 
   #put(filePath: string, bytes: Uint8Array, options: WriteOptions): Promise<WriteResult> {

@@ -11,6 +11,8 @@ export interface RipgrepRequest {
   maxFileSize: number;
   /** Globs of ripgrep one of which passes each file wanted; undefined for all files. */
   globs: readonly string[] | undefined;
+  /** Passes over what `.gitignore` files below the directory say, and `.git`. */
+  respectGitignore: boolean;
   /** More files than this are not collected: the search is stopped. */
   maxFiles: number;
   /** Milliseconds of `performance.now()`. */
@@ -83,11 +85,19 @@ export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | u
 const sizeFlags = ({ globs, maxFileSize }: RipgrepRequest): string[] =>
   globs === undefined ? [`--max-filesize=${maxFileSize}`, "--debug"] : globs.map((glob) => `--glob=${glob}`);
 
+const GITIGNORE_ONLY = [
+  "--no-require-git",
+  "--no-ignore-dot",
+  "--no-ignore-exclude",
+  "--no-ignore-global",
+  "--no-ignore-parent",
+];
+
 function start(request: RipgrepRequest): ChildProcess {
   const flags = [
     "--no-config",
     "--hidden",
-    "--no-ignore",
+    ...(request.respectGitignore ? GITIGNORE_ONLY : ["--no-ignore"]),
     "--no-follow",
     "--color=never",
     "--files-with-matches",
@@ -95,6 +105,7 @@ function start(request: RipgrepRequest): ChildProcess {
     request.caseSensitive ? "--case-sensitive" : "--ignore-case",
     request.isRegex ? "--engine=default" : "--fixed-strings",
     ...sizeFlags(request),
+    ...(request.respectGitignore ? ["--glob=!.git"] : []),
     `--regexp=${request.pattern}`,
   ];
   const [command, ...args] = [...LIMIT_MEMORY, request.binary, ...flags, "--", "."];

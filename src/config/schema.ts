@@ -31,6 +31,12 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "The folder the agent works in, mounted at /workspace/. Default: the current one, unless that is `~` or `/`.",
     ),
+  respectGitignore: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Leaves `.git` and what `.gitignore` files exclude out of glob and grep in the workspace; all of it can still be listed and read.",
+    ),
   model: z
     .string()
     .min(1)

@@ -13,6 +13,7 @@ export interface Setting {
 /** Every setting but those that need structure and so a file: `subagents`, `delivery.clients`, `http.tokens`, `http.oauth`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
+  { path: "respectGitignore", kind: "boolean" },
   { path: "model", kind: "text" },
   { path: "fallbackModels", kind: "list" },
   { path: "dataDir", kind: "path" },

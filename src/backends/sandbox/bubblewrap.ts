@@ -22,6 +22,8 @@ import { type Launch, ShellExecutor, type ShellLimits } from "./shell-executor.t
 export interface BubblewrapOptions extends ShellLimits {
   /** The folder that commands may change. It must exist. */
   rootDir: string;
+  /** As of `FilesystemBackend`. Default false. */
+  respectGitignore?: boolean;
   /** Where commands see that folder; the same path they have in the agent's tree. Default `/workspace`. */
   mountPath?: string;
   /** More folders that commands may read; one that does not exist is left out. */
@@ -62,8 +64,9 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
   #cgroup: ProcessCgroup | null | undefined;
 
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
-    const { rootDir, maxFileSizeMb } = options;
-    super({ rootDir, virtualMode: true, ...(maxFileSizeMb === undefined ? {} : { maxFileSizeMb }) });
+    const { rootDir, maxFileSizeMb, respectGitignore = false } = options;
+    const size = maxFileSizeMb === undefined ? {} : { maxFileSizeMb };
+    super({ rootDir, virtualMode: true, respectGitignore, ...size });
     Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
     this.id = `bubblewrap-${randomBytes(8).toString("hex")}`;
     const shape = shapeOf(options, hasSizeLimits);

@@ -13,6 +13,8 @@ import { SHELL, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
 export interface SeatbeltOptions extends ShellLimits {
   /** The folder that commands may change. It must exist. */
   rootDir: string;
+  /** As of `FilesystemBackend`. Default false. */
+  respectGitignore?: boolean;
   /** More folders that commands may read. */
   readOnly?: readonly string[];
   /** Environment of commands besides search path, home, language and terminal. */
@@ -72,7 +74,8 @@ export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend
 
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
   constructor(options: SeatbeltOptions) {
-    super({ rootDir: options.rootDir, virtualMode: true });
+    const { rootDir: folder, respectGitignore = false } = options;
+    super({ rootDir: folder, virtualMode: true, respectGitignore });
     Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
     this.id = `seatbelt-${randomBytes(8).toString("hex")}`;
     const rootDir = realpathSync.native(resolve(options.rootDir));

@@ -14,13 +14,15 @@ import type { Config } from "../../config/schema.ts";
 import type { Principal } from "../../runs/run.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./mounts.ts";
 
+export type FileTreeConfig = Pick<Config, "workspace" | "skills" | "respectGitignore">;
+
 /** The folders every run of a principal shares: workspace, memories, skills. */
 export class FileTree {
-  readonly #config: Pick<Config, "workspace" | "skills">;
+  readonly #config: FileTreeConfig;
   readonly #store: BaseStore;
   readonly #folders = new Map<string, Backend>();
 
-  constructor(config: Pick<Config, "workspace" | "skills">, store: BaseStore) {
+  constructor(config: FileTreeConfig, store: BaseStore) {
     this.#config = config;
     this.#store = store;
   }
@@ -48,11 +50,11 @@ export class FileTree {
   }
 
   #routes(principal: Principal): Record<string, Backend> {
-    const { workspace, skills } = this.#config;
+    const { workspace: rootDir, skills, respectGitignore } = this.#config;
     return {
-      ...(workspace === undefined
+      ...(rootDir === undefined
         ? {}
-        : { [WORKSPACE_MOUNT]: new FilesystemBackend({ rootDir: workspace, virtualMode: true }) }),
+        : { [WORKSPACE_MOUNT]: new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore }) }),
       [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(principal) }),
       ...Object.fromEntries(
         skillFolders(skills).map(([path, folder]) => [

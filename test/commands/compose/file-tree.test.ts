@@ -21,7 +21,10 @@ function make(path: string, content?: string): string {
 }
 
 function tree(store = new InMemoryStore()): FileTree {
-  return new FileTree({ workspace: make("project"), skills: [make("skills/team")] }, store);
+  return new FileTree(
+    { workspace: make("project"), skills: [make("skills/team")], respectGitignore: true },
+    store,
+  );
 }
 
 describe("FileTree", () => {
@@ -53,6 +56,16 @@ describe("FileTree", () => {
     ]);
   });
 
+  it("passes over what .gitignore files say, when that is configured", async () => {
+    make("project/.gitignore", "out/");
+    make("project/out/a.md", "built");
+    const backend = tree().mounts("local");
+    expect((await backend.glob("**", "/workspace")).files?.map(({ path }) => path)).toEqual([
+      "/workspace/.gitignore",
+    ]);
+    expect((await backend.read("/workspace/out/a.md")).content).toBe("built");
+  });
+
   it("keeps each principal's memories apart", async () => {
     const files = tree();
     await files.mounts("alice").write("/memories/a.md", "hers");
@@ -61,7 +74,9 @@ describe("FileTree", () => {
   });
 
   it("has no workspace without one", async () => {
-    const backend = new FileTree({ skills: [] }, new InMemoryStore()).mounts("local");
+    const backend = new FileTree({ skills: [], respectGitignore: false }, new InMemoryStore()).mounts(
+      "local",
+    );
     expect((await backend.ls("/")).files?.map(({ path }) => path)).toEqual(["/memories/", "/skills/"]);
   });
 });
