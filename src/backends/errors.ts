@@ -192,9 +192,9 @@ const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/string not found|no match/i, "no_match"],
   [/exceeds file length/i, "out_of_range"],
   [/appears \d+ times|multiple (?:matches|occurrences)/i, "ambiguous"],
+  [/not a directory|ENOTDIR|EEXIST.* mkdir/i, "not_directory"],
   [/already exists/i, "exists"],
   [/is a directory|EISDIR/i, "is_directory"],
-  [/not a directory|ENOTDIR/i, "not_directory"],
   [/not found|no such file|does not exist|ENOENT/i, "not_found"],
   [/permission|not allowed under|forbidden|EACCES|EPERM/i, "permission_denied"],
   [/symlink/i, "symlink"],
@@ -202,6 +202,8 @@ const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/invalid (?:regex|glob|pattern)/i, "invalid_pattern"],
   [/timed? ?out/i, "timeout"],
 ];
+
+const SYSTEM_CALL_TEXT = /\bE[A-Z]{2,}: .*, \w+ '/;
 
 const spokenCode = (said: string): BackendErrorCode | undefined =>
   SPOKEN_CODES.find(([pattern]) => pattern.test(said))?.[1];
@@ -212,6 +214,8 @@ const spokenCode = (said: string): BackendErrorCode | undefined =>
  */
 export function foreignFailure(path: string, said: string): BackendFailure {
   const text = said.replace(/^Error: /, "");
+  // What a system call said has the paths of the host in it.
+  if (SYSTEM_CALL_TEXT.test(text)) return thrownFailure(path, text);
   const code = spokenCode(text);
   return code === "not_found" ? fileNotFound(path) : failure(code ?? "io", text || "the backend failed");
 }
@@ -223,6 +227,8 @@ export function thrownFailure(path: string, thrown: unknown): BackendFailure {
       return fileNotFound(path);
     case "is_directory":
       return isDirectory(path);
+    case "not_directory":
+      return parentIsFile(path);
     case "permission_denied":
       return permissionDenied(path);
     default:

@@ -130,6 +130,25 @@ describe("adaptBackend", () => {
     expect(execute("ls").output).toBe("foreign-1: ls");
   });
 
+  it("tells no path of the host that a failure has in its text", async () => {
+    const said = "Error writing file: EEXIST: file already exists, mkdir '/srv/host/a.txt'";
+    const foreign = { ...foreignV2(), write: () => ({ error: said }) };
+    const result = await adaptBackend(foreign).write("/a.txt/b.txt", "x");
+    expect(result).toEqual(errors.parentIsFile("/a.txt/b.txt"));
+    const other = { ...foreignV2(), ls: () => ({ error: "EIO: i/o error, scandir '/srv/host'" }) };
+    expect((await adaptBackend(other).ls("/")).error).not.toContain("/srv");
+  });
+
+  it("takes names that are found as paths from the searched directory on", async () => {
+    const files = ["/src/a.ts", "b.ts", "/c/d.ts"].map((path) => ({ path }));
+    const foreign = {
+      ...foreignV2(),
+      glob: () => ({ files: [...files, { path: "/src/dir", is_dir: true }] }),
+    };
+    const found = await adaptBackend(foreign).glob("**/*.ts", "/src");
+    expect(found.files?.map(({ path }) => path)).toEqual(["/src/a.ts", "/src/b.ts", "/src/c/d.ts"]);
+  });
+
   it("shares its order of writes between adapters of one backend", async () => {
     const foreign = foreignV2();
     const results = await Promise.all(
