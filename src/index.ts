@@ -16,6 +16,7 @@ export type {
   HitlRequest,
   HitlResponse,
 } from "./agent/events.ts";
+export { eventOf } from "./agent/step.ts";
 export type { InterruptOn, InterruptOnConfig } from "./agent/middleware/human-in-the-loop.ts";
 export type {
   AgentMiddleware,
