@@ -148,6 +148,8 @@ export interface RunService {
   prune(retention: Retention): Promise<PruneReport>;
   /** For whoever operates the server. */
   statistics(): Promise<RunStatistics>;
+  /** Fails unless runs can be stored now. */
+  assertWritable(): Promise<void>;
   /** Parks what runs (it is found and continued later) and releases everything. */
   close(): Promise<void>;
 }

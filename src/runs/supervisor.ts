@@ -8,6 +8,7 @@ import { pointsOfThread } from "./fork.ts";
 import { follow, followStarts } from "./follow.ts";
 import { type LendingContext, lenderFor, replyToModel } from "./lending.ts";
 import { prune, type PruneReport } from "./prune.ts";
+import { assertWritable } from "./readiness.ts";
 import type { Retention } from "./retention.ts";
 import { Pulse } from "./pulse.ts";
 import type { ModelCall, Principal, Run, RunView } from "./run.ts";
@@ -222,6 +223,10 @@ class Supervisor implements RunService {
 
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]> {
     return this.#options.searchMemories(principal, query, limit);
+  }
+
+  async assertWritable(): Promise<void> {
+    await assertWritable(this.#store.database);
   }
 
   async statistics(): Promise<RunStatistics> {

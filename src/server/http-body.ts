@@ -29,7 +29,8 @@ export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BY
     chunks.push(chunk);
   }
   try {
-    const value: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+    const value: unknown = JSON.parse(text);
     if (isTooDeep(value)) return { ok: false, status: 400, code: -32_600, message: TOO_DEEP };
     return { ok: true, value };
   } catch {
@@ -37,7 +38,7 @@ export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BY
       ok: false,
       status: 400,
       code: -32700,
-      message: "Parse error: the request body is not valid JSON",
+      message: "Parse error: the request body is not valid JSON in UTF-8",
     };
   }
 }
@@ -55,7 +56,8 @@ export function sendError(response: ServerResponse, status: number, code: number
     return;
   }
   // What is left of a refused body is not read, so the connection cannot be used again.
-  const headers = { "content-type": "application/json", ...(status === 413 ? { connection: "close" } : {}) };
+  const isUnread = status === 413 || status === 415;
+  const headers = { "content-type": "application/json", ...(isUnread ? { connection: "close" } : {}) };
   response.writeHead(status, headers);
   response.end(JSON.stringify({ jsonrpc: "2.0", error: { code, message }, id: null }));
 }

@@ -19,8 +19,10 @@ const READY_MS = 1000;
 export const METRICS_PATH = "/metrics";
 
 export interface OperationsOptions {
-  /** Opens runs and storage where they are not open; fails when they cannot be. */
+  /** Absent: there are no numbers of runs. */
   statistics: (() => Promise<RunStatistics>) | undefined;
+  /** Opens runs and storage where they are not open; fails unless runs can be stored. Absent: always fine. */
+  assertReady: (() => Promise<void>) | undefined;
   clock: Clock;
   requests: Counter;
   refusals: Counter;
@@ -42,6 +44,10 @@ export class Operations {
   /** From now on the server is not ready: whoever balances load sends nothing more. */
   closing(): void {
     this.#closing = true;
+  }
+
+  get isClosing(): boolean {
+    return this.#closing;
   }
 
   /**
@@ -78,14 +84,14 @@ export class Operations {
     const now = this.#options.clock();
     // Anyone may ask, so asking often must not cost more than asking once.
     if (this.#asked === undefined || now - this.#asked.at >= READY_MS) {
-      this.#asked = { at: now, ready: this.#readStatistics() };
+      this.#asked = { at: now, ready: this.#checkStorage() };
     }
     return this.#asked.ready;
   }
 
-  async #readStatistics(): Promise<boolean> {
+  async #checkStorage(): Promise<boolean> {
     try {
-      await this.#options.statistics?.();
+      await this.#options.assertReady?.();
       return true;
     } catch (error) {
       this.#options.logger.warn("http.not_ready", { error });

@@ -10,6 +10,7 @@ import { scopeChallenge } from "./auth-challenge.ts";
 import { principalOf, type Authenticator } from "./auth.ts";
 import { clientNetwork, type AddressOf } from "./client-address.ts";
 import { readJsonBody, sendError, sendResponse } from "./http-body.ts";
+import { isPlain } from "./http-headers.ts";
 import type { Counter } from "./http-metrics.ts";
 import type { AuthenticatedRequest, ModernHandlers } from "./http-modern.ts";
 import { METRICS_PATH, type Operations } from "./http-operations.ts";
@@ -108,6 +109,10 @@ async function serveMcp(
   if (request.method === "POST") {
     if (!isJsonContentType(request.headers["content-type"] ?? null)) {
       return sendError(response, 415, -32000, "Unsupported media type: send application/json");
+    }
+    if (!isPlain(request)) {
+      response.setHeader("accept-encoding", "identity");
+      return sendError(response, 415, -32000, "Unsupported content encoding: send the body uncompressed");
     }
     const read = await readJsonBody(request);
     if (!read.ok) return sendError(response, read.status, read.code, read.message);

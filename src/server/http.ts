@@ -1,4 +1,4 @@
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerOptions } from "node:http";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -9,6 +9,7 @@ import { clientAddress } from "./client-address.ts";
 import { createRequestGuard, inUrl, isLoopback, requireLoopback, unbracket } from "./host-guard.ts";
 import { sendError } from "./http-body.ts";
 import { SessionEvents } from "./http-event-store.ts";
+import { answerCors, hasSingleHeaders } from "./http-headers.ts";
 import { refusalCounter, requestCounter } from "./http-metrics.ts";
 import { ModernHandlers } from "./http-modern.ts";
 import { Operations } from "./http-operations.ts";
@@ -33,8 +34,10 @@ export interface HttpOptions {
   changes: ResourceChanges;
   logger: Logger;
   clock?: Clock;
-  /** Numbers for `/metrics`; `/readyz` says whether they can be read. Absent: there are none. */
+  /** Numbers for `/metrics`. Absent: there are none. */
   statistics?: () => Promise<RunStatistics>;
+  /** Fails unless the server can do its work; `/readyz` says so. Absent: it always can. */
+  assertReady?: () => Promise<void>;
   /** Requests that a principal may make in a minute; one more gets 429. Default 1200. */
   requestsPerMinute?: number;
   /** Tokens from one address that may be refused in a minute; then 429 instead of 401. Default 60. */
@@ -51,6 +54,8 @@ export interface HttpOptions {
   sessionIdleMs?: number;
   /** Milliseconds after which the tokens of open streams are looked at again. Default 30 seconds. */
   recheckMs?: number;
+  /** Milliseconds in which a request, its body included, has to arrive. Default 30 seconds. */
+  receiveMs?: number;
 }
 
 export interface HttpServer {
@@ -64,6 +69,8 @@ export interface HttpServer {
 
 const KEEP_ALIVE_MS = 10_000;
 const EXPIRY_INTERVAL_MS = 60_000;
+/** A token may be long; see `auth.ts`. */
+const MAX_HEADER_BYTES = 32_768;
 const RECHECK_MS = 30_000;
 const TOKEN_EXPIRY_INTERVAL_MS = 1000;
 const CLOSE_GRACE_MS = 300;
@@ -78,12 +85,19 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   if (options.authenticator === undefined) requireLoopback(options.host);
   const endpoint = createEndpoint(options);
   const guard = createRequestGuard(options);
-  const server = createServer((request, response) => {
+  const server = createServer(limitsOf(options), (request, response) => {
     response.once("close", () => endpoint.requests.count(String(response.statusCode)));
+    response.setHeader("x-content-type-options", "nosniff");
     const serve = async (): Promise<void> => {
       const path = request.url?.split("?", 1)[0] ?? "";
       if (await endpoint.operations.probe(request, response, path)) return;
-      if (guard(request, response)) await endpoint.route(request, response);
+      if (!hasSingleHeaders(request, response) || !guard(request, response)) return;
+      if (endpoint.operations.isClosing) {
+        response.setHeader("connection", "close");
+        return sendError(response, 503, -32_000, "The server is shutting down. Connect again.");
+      }
+      if (answerCors(request, response, options.allowedOrigins)) return;
+      await endpoint.route(request, response);
     };
     serve().catch((error: unknown) => {
       if (response.destroyed) return;
@@ -122,6 +136,18 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
+/** How long a client may take; whoever sends more slowly is cut off, also before it has said who it is. */
+function limitsOf({ receiveMs = 30_000 }: HttpOptions): ServerOptions {
+  return {
+    headersTimeout: Math.min(10_000, receiveMs),
+    requestTimeout: receiveMs,
+    connectionsCheckingInterval: Math.min(5000, receiveMs),
+    // Longer than proxies keep theirs, so that none sends a request into a connection that is being closed.
+    keepAliveTimeout: 75_000,
+    maxHeaderSize: MAX_HEADER_BYTES,
+  };
+}
+
 type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
 
 /** What a server does from time to time; none of it keeps the process alive. */
@@ -136,7 +162,7 @@ function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void }
 
 /** All that stands behind the socket. */
 function createEndpoint(options: HttpOptions) {
-  const { factory, logger, clock = systemClock, changes, authenticator, statistics } = options;
+  const { factory, logger, clock = systemClock, changes, authenticator } = options;
   const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
   const modern = new ModernHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
   const events = new SessionEvents({ file: options.eventFile ?? ":memory:", clock, logger });
@@ -153,7 +179,8 @@ function createEndpoint(options: HttpOptions) {
   const requests = requestCounter();
   const refusals = refusalCounter();
   const counts = { requests, refusals, sessions: () => sessions.size };
-  const operations = new Operations({ statistics, clock, logger, ...counts });
+  const { statistics, assertReady } = options;
+  const operations = new Operations({ statistics, assertReady, clock, logger, ...counts });
   const open = authenticator && new OpenResponses({ authenticator, clock, logger });
   const route = createRoute({
     open,

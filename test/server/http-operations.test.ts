@@ -53,12 +53,12 @@ describe("probes", () => {
     }
   });
 
-  test("a server that cannot read its runs lives but is not ready, and says no more than that", async () => {
+  test("a server that cannot store runs lives but is not ready, and says no more than that", async () => {
     let now = 0;
     let broken = true;
     const { origin } = await serve({
       clock: () => now,
-      statistics: () => (broken ? Promise.reject(new Error("/secret/path")) : Promise.resolve(STATISTICS)),
+      assertReady: () => (broken ? Promise.reject(new Error("/secret/path")) : Promise.resolve()),
     });
     expect((await get(`${origin}/healthz`)).status).toBe(200);
     expect(await get(`${origin}/readyz`)).toMatchObject({ status: 503, body: "not ready\n" });
@@ -67,13 +67,12 @@ describe("probes", () => {
     expect((await get(`${origin}/readyz`)).status).toBe(200);
   });
 
-  test("many questions at once read the numbers once", async () => {
+  test("many questions at once look once", async () => {
     let reads = 0;
-    const statistics = async () => {
+    const assertReady = async () => {
       reads += 1;
-      return STATISTICS;
     };
-    const { origin } = await serve({ statistics, clock: () => 5 });
+    const { origin } = await serve({ assertReady, clock: () => 5 });
     await Promise.all(Array.from({ length: 20 }, () => get(`${origin}/readyz`)));
     expect(reads).toBe(1);
   });
@@ -99,6 +98,42 @@ describe("metrics", () => {
       expect(body.split("\n")).toContain(line);
     }
     expect(body).toMatch(/^process_resident_memory_bytes \d{7,}$/m);
+  });
+
+  test("are in the text format of Prometheus, to the last line", async () => {
+    const { url, origin } = await serve({ authenticator });
+    await send(url, { body: INITIALIZE });
+    await send(url, { body: INITIALIZE, headers: bearer("alice-token") });
+    const { body } = await get(`${origin}/metrics`, bearer("alice-token"));
+    expect(body.endsWith("\n")).toBe(true);
+    const families = new Map<string, string>();
+    const series = new Set<string>();
+    let current = "";
+    for (const line of body.slice(0, -1).split("\n")) {
+      const [, comment, name = "", rest = ""] =
+        /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$/.exec(line) ?? [];
+      if (comment === "HELP") {
+        expect(families.has(name)).toBe(false);
+        families.set(name, "");
+        current = name;
+      } else if (comment === "TYPE") {
+        expect([name, families.get(name)]).toEqual([current, ""]);
+        expect(["counter", "gauge"]).toContain(rest);
+        expect(rest === "counter").toBe(name.endsWith("_total"));
+        families.set(name, rest);
+      } else {
+        const sample =
+          /^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"\})? (\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(
+            line,
+          );
+        expect([line, sample?.[1]]).toEqual([line, current]);
+        const id = `${sample?.[1]}${sample?.[2] ?? ""}`;
+        expect(series.has(id)).toBe(false);
+        series.add(id);
+      }
+    }
+    expect(series).toContain('deepagent_http_auth_refusals_total{reason="no_token"}');
+    expect(series).toContain('deepagent_runs{status="working"}');
   });
 
   test("with authentication they need a token that may read", async () => {

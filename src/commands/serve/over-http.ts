@@ -41,6 +41,7 @@ export async function serveOverHttp(
     logger,
     eventFile: join(dataDir, "streams.db"),
     statistics: async () => (await deps.runs()).statistics(),
+    assertReady: async () => (await deps.runs()).assertWritable(),
   });
   process.stderr.write(`Serving MCP at ${server.url}\n`);
   listening(server.url);
