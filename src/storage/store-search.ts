@@ -12,8 +12,14 @@ export interface RankedItem {
 }
 
 /** Every item of the range in order, read in pieces so that a long range does not hold up other work. */
-export async function* itemsOf(sql: StoreStatements, range: NamespaceRange): AsyncGenerator<ItemRow> {
-  yield* inPieces((after) => sql.itemsAfter.all({ ...after, to: range.to, limit: ROWS_PER_TURN }), range);
+export async function* itemsOf(
+  sql: StoreStatements,
+  range: NamespaceRange,
+  now: number,
+): AsyncGenerator<ItemRow> {
+  const readAfter = (after: ItemPosition) =>
+    sql.itemsAfter.all({ ...after, to: range.to, limit: ROWS_PER_TURN, now });
+  yield* inPieces(readAfter, range);
 }
 
 /**
@@ -24,15 +30,15 @@ export async function rankItems(
   sql: StoreStatements,
   range: NamespaceRange,
   query: TextQuery,
-  limit: number,
+  { limit, now }: { limit: number; now: number },
 ): Promise<RankedItem[]> {
   const { match, parts, words } = query;
-  const rows = match === undefined ? [] : sql.ranked.all({ ...range, match, limit });
+  const rows = match === undefined ? [] : sql.ranked.all({ ...range, match, limit, now });
   const ranked = rows.map(({ id, rank }): RankedItem => ({ id, score: -rank }));
   if (words.length === 0 || (ranked.length > 0 && parts.length === 0)) return ranked;
   const known = new Set(ranked.map(({ id }) => id));
   const readAfter = (after: ItemPosition) =>
-    sql.textsAfter.all({ ...after, to: range.to, limit: ROWS_PER_TURN });
+    sql.textsAfter.all({ ...after, to: range.to, limit: ROWS_PER_TURN, now });
   for await (const { id, text } of inPieces(readAfter, range)) {
     if (ranked.length >= limit) break;
     if (known.has(id)) continue;

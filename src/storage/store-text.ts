@@ -90,11 +90,14 @@ function strings(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(strings) : [];
 }
 
-function textsAt(value: unknown, path: string): string[] {
+const textsAt = (value: unknown, path: string): string[] => valuesAt(value, path).flatMap(strings);
+
+/** What is at a path such as `title`, `parts[*].text`, `list[-1]`, or with `$` all of it. */
+export function valuesAt(value: unknown, path: string): unknown[] {
   const steps = path === "$" ? [] : (path.match(/[^.[\]]+|\[[^\]]*\]/g) ?? []);
   let reached = [value];
   for (const step of steps) reached = reached.flatMap((one) => childrenAt(one, step));
-  return reached.flatMap(strings);
+  return reached;
 }
 
 function childrenAt(value: unknown, step: string): unknown[] {

@@ -1,0 +1,198 @@
+import type {
+  GetOperation,
+  Item,
+  ListNamespacesOperation,
+  SearchItem,
+  SearchOperation,
+} from "@langchain/langgraph-checkpoint";
+import type { Clock } from "../core/clock.ts";
+import type { Database } from "./database.ts";
+import { withoutWaiting } from "./durability.ts";
+import { mayPass } from "./errors.ts";
+import {
+  decodeNamespace,
+  encodeNamespace,
+  literalPrefix,
+  matchesFilter,
+  matchesNamespace,
+  rangeBelow,
+} from "./store-match.ts";
+import { itemsOf, rankItems } from "./store-search.ts";
+import type { ItemRow, StoreStatements } from "./store-sql.ts";
+import { excerpt, parseQuery } from "./store-text.ts";
+import type { VectorIndex } from "./store-vectors.ts";
+import { versionOf } from "./store-writes.ts";
+
+/** An item and the name of the state it was read in. */
+export interface VersionedItem extends Item {
+  /** Changes with every write, and is never used again, not even after the item was deleted. */
+  version: string;
+}
+
+export interface TextHit {
+  namespace: string[];
+  key: string;
+  value: Record<string, unknown>;
+  /** The text around the first match, on one line. */
+  snippet: string;
+  /** Higher is better; 0 for a match inside a word. */
+  score: number;
+}
+
+/** Whether what is read lives as long again; default: as the store says. */
+interface Refresh {
+  refreshTtl?: boolean;
+}
+
+export interface ReadContext {
+  database: Database;
+  sql: StoreStatements;
+  clock: Clock;
+  vectors: VectorIndex | undefined;
+  refreshOnRead: boolean;
+}
+
+/** The reads of a store. Items whose time is over are not there, deleted or not. */
+export class ItemReader {
+  readonly #context: ReadContext;
+  readonly #sql: StoreStatements;
+
+  constructor(context: ReadContext) {
+    this.#context = context;
+    this.#sql = context.sql;
+  }
+
+  get({ namespace, key, refreshTtl }: GetOperation & Refresh): Item | null {
+    const row = this.#sql.get.get({ namespace: encodeNamespace(namespace), key, now: this.#context.clock() });
+    if (row === undefined) return null;
+    this.#refresh([row], refreshTtl);
+    return toItem(row);
+  }
+
+  versioned(namespace: string[], key: string): VersionedItem | null {
+    const row = this.#sql.get.get({ namespace: encodeNamespace(namespace), key, now: this.#context.clock() });
+    if (row === undefined) return null;
+    this.#refresh([row], undefined);
+    return { ...toItem(row), version: versionOf(row) };
+  }
+
+  between(namespace: string[], { from, to, limit }: { from: string; to: string; limit: number }): Item[] {
+    const range = {
+      namespace: encodeNamespace(namespace),
+      from,
+      to,
+      limit: count(limit),
+      now: this.#context.clock(),
+    };
+    const rows = this.#sql.itemsBetween.all(range);
+    this.#refresh(rows, undefined);
+    return rows.map(toItem);
+  }
+
+  async text(namespacePrefix: string[], query: string, limit: number): Promise<TextHit[]> {
+    const parsed = parseQuery(query);
+    const page = { limit: count(limit), now: this.#context.clock() };
+    const ranked = await rankItems(this.#sql, rangeBelow(namespacePrefix), parsed, page);
+    return ranked.flatMap((item) => {
+      const row = this.#sql.getById.get(item.id);
+      if (row === undefined) return [];
+      const { namespace, key, value } = toItem(row);
+      return [
+        {
+          namespace,
+          key,
+          value,
+          snippet: excerpt(this.#sql.bodyById.get(item.id) ?? "", parsed),
+          score: item.score,
+        },
+      ];
+    });
+  }
+
+  async search(operation: SearchOperation & Refresh): Promise<SearchItem[]> {
+    const { filter, refreshTtl } = operation;
+    const limit = count(operation.limit ?? 10);
+    const offset = count(operation.offset ?? 0);
+    const found: { row: ItemRow; score?: number }[] = [];
+    let skipped = 0;
+    for await (const item of this.#candidates(operation, limit + offset)) {
+      if (found.length >= limit) break;
+      if (filter !== undefined && !matchesFilter(valueOf(item.row), filter)) continue;
+      if (skipped < offset) skipped += 1;
+      else found.push(item);
+    }
+    this.#refresh(
+      found.map(({ row }) => row),
+      refreshTtl,
+    );
+    return found.map(({ row, score }) => ({ ...toItem(row), ...(score === undefined ? {} : { score }) }));
+  }
+
+  /** What a search looks at, in its order; `wanted` items are enough when there is no filter. */
+  async *#candidates(
+    { namespacePrefix, query, filter }: SearchOperation,
+    wanted: number,
+  ): AsyncGenerator<{ row: ItemRow; score?: number }> {
+    const range = rangeBelow(namespacePrefix);
+    const now = this.#context.clock();
+    const limit = filter === undefined ? wanted : MAX_COUNT;
+    if (!query) {
+      if (filter === undefined)
+        for (const row of this.#sql.items.all({ ...range, limit, offset: 0, now })) yield { row };
+      else for await (const row of itemsOf(this.#sql, range, now)) yield { row };
+      return;
+    }
+    const ranked = await (this.#context.vectors?.rank(range, query, now) ??
+      rankItems(this.#sql, range, parseQuery(query), { limit, now }));
+    for (const { id, ...score } of ranked) {
+      const row = this.#sql.getById.get(id);
+      if (row !== undefined) yield { row, ...score };
+    }
+  }
+
+  namespaces({ matchConditions = [], maxDepth, limit, offset }: ListNamespacesOperation): string[][] {
+    const stored = this.#sql.namespaces
+      .all({ ...rangeBelow(literalPrefix(matchConditions)), now: this.#context.clock() })
+      .map(decodeNamespace);
+    const matching = stored.filter((namespace) => matchesNamespace(namespace, matchConditions));
+    const cut = new Map(
+      matching.map((one) => one.slice(0, maxDepth)).map((one) => [encodeNamespace(one), one]),
+    );
+    const first = count(offset ?? 0);
+    return [...cut.values()].slice(first, first + count(limit ?? MAX_COUNT));
+  }
+
+  /** Items that were read live as long again. Reading does not fail where this cannot be written. */
+  #refresh(rows: readonly Pick<ItemRow, "id" | "ttl">[], wanted = this.#context.refreshOnRead): void {
+    const limited = wanted ? rows.filter(({ ttl }) => ttl !== null) : [];
+    if (limited.length === 0) return;
+    const now = this.#context.clock();
+    try {
+      withoutWaiting(this.#context.database, () => {
+        for (const { id } of limited) this.#sql.refresh.run({ id, now });
+      });
+    } catch (thrown) {
+      if (!mayPass(thrown)) throw thrown;
+    }
+  }
+}
+
+const MAX_COUNT = 2 ** 31 - 1;
+
+/** A limit or offset SQLite takes. */
+function count(value: number): number {
+  return Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, 0), MAX_COUNT));
+}
+
+function toItem(row: ItemRow): Item {
+  return {
+    namespace: decodeNamespace(row.namespace),
+    key: row.key,
+    value: valueOf(row),
+    createdAt: new Date(row.created_at),
+    updatedAt: new Date(row.updated_at),
+  };
+}
+
+// Written by the store, from a value of this type.
+const valueOf = ({ value }: ItemRow): Record<string, unknown> => JSON.parse(value) as Record<string, unknown>;
