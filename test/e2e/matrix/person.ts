@@ -1,0 +1,65 @@
+import type { PersonDecision } from "../../../src/runs/run.ts";
+import type { RunService } from "../../../src/runs/service.ts";
+import { ME } from "../../runs/support.ts";
+import { visit } from "../../server/page/support.ts";
+import type { Browser, FormAnswer, Person } from "../../support/clients.ts";
+
+/** What the person does with every approval. */
+export type Wish = "approve" | "edit" | "reject" | "ignore";
+
+/** The one person behind a client, who answers where they are asked. */
+export interface MatrixPerson {
+  form: Person;
+  browser: Browser;
+  /** Where their client cannot ask: in a terminal of the same machine. */
+  elsewhere(runId: string): Promise<void>;
+}
+
+/** What an edit makes of the call. */
+export const EDITED = { text: "edited" };
+const REASON = "rather not";
+
+export function personWho(wish: Wish, service: () => RunService): MatrixPerson {
+  return {
+    form: () => FORM_ANSWERS[wish],
+    browser: async ({ url }) => {
+      if (wish !== "ignore") await decideOnPage(url, wish);
+      return { action: "accept" };
+    },
+    elsewhere: async (runId) => {
+      if (wish === "ignore") return;
+      const view = await service().view(ME, runId);
+      for (const { id, status, tool } of view?.approvals ?? []) {
+        if (status === "pending") await service().decide(ME, runId, id, decision(wish, tool), "terminal");
+      }
+    },
+  };
+}
+
+const FORM_ANSWERS: Readonly<Record<Wish, FormAnswer>> = {
+  approve: { action: "accept", content: { decision: "approve" } },
+  edit: { action: "accept", content: { decision: "edit", edited_args: JSON.stringify(EDITED) } },
+  reject: { action: "accept", content: { decision: "reject", message: REASON } },
+  ignore: { action: "cancel" },
+};
+
+const decision = (wish: Exclude<Wish, "ignore">, tool: string): PersonDecision => {
+  if (wish === "approve") return { type: "approve" };
+  if (wish === "reject") return { type: "reject", message: REASON };
+  return { type: "edit", editedAction: { name: tool, args: EDITED } };
+};
+
+async function decideOnPage(url: string, wish: Exclude<Wish, "ignore">): Promise<void> {
+  const visitor = await visit(url);
+  const { body } = await visitor.get(visitor.path);
+  const csrf = /name="csrf" value="([^"]*)"/.exec(body)?.[1] ?? "";
+  for (const [, approval = ""] of body.matchAll(/data-approval="([^"]*)"/g)) {
+    await visitor.post(`${visitor.path}/decide`, {
+      csrf,
+      approval,
+      decision: wish,
+      ...(wish === "edit" ? { edited_args: JSON.stringify(EDITED) } : {}),
+      ...(wish === "reject" ? { message: REASON } : {}),
+    });
+  }
+}
