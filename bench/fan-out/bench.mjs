@@ -1,5 +1,5 @@
 // Parallel subagents: total time and how long the event loop is held up.
-// Usage: npm run build && node bench/fan-out/bench.mjs
+// Usage: npm run build && node bench/fan-out/bench.mjs [most subagents]
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,10 +7,11 @@ import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
-import { createCheckpointer, createDeepAgent, openDatabase } from "../../dist/index.js";
+import { DEEPAGENTS, OURS } from "../support/peers.mjs";
 
 const STEPS = 20;
 const LATENCY_MS = 5;
+const counts = [1, 10, Number(process.argv[2] ?? 100)];
 
 /** The agent starts `count` subagents in one reply; each makes 20 tool calls, one per reply. */
 class FanOutModel extends BaseChatModel {
@@ -43,47 +44,50 @@ class FanOutModel extends BaseChatModel {
   }
 }
 
-async function measure(count, isStored) {
+async function measure(peer, count, isStored) {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-fan-out-"));
-  const database = isStored
-    ? openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" })
-    : undefined;
-  const agent = createDeepAgent({
-    model: new FanOutModel(count),
-    limits: { parallelSubagents: count, parallelTools: count },
-    ...(database ? { checkpointer: createCheckpointer(database) } : {}),
-  });
+  const database = isStored ? peer.open(join(folder, "checkpoints.db")) : undefined;
+  const checkpointer = database && peer.checkpointer(database);
+  const agent = peer.create({ model: new FanOutModel(count), checkpointer, parallel: count });
   const loop = monitorEventLoopDelay({ resolution: 1 });
   loop.enable();
+  const before = process.cpuUsage();
   const begin = performance.now();
   const state = await agent.invoke(
     { messages: [{ role: "user", content: "go" }] },
-    { configurable: { thread_id: "t" } },
+    { configurable: { thread_id: "t" }, recursionLimit: 1000 },
   );
   const seconds = (performance.now() - begin) / 1000;
+  const { user, system } = process.cpuUsage(before);
   loop.disable();
   const reports = state.messages.filter(
     (message) => message.type === "tool" && message.text === "done",
   ).length;
-  if (reports !== count) throw new Error(`${reports} of ${count} subagents reported`);
+  if (reports !== count) throw new Error(`${peer.name}: ${reports} of ${count} subagents reported`);
   database?.close();
   rmSync(folder, { recursive: true, force: true });
-  return { seconds, p99: loop.percentile(99) / 1e6 };
+  return { seconds, cpu: (user + system) / 1e6, p99: loop.percentile(99) / 1e6 };
 }
 
 const ideal = ((STEPS + 1 + 2) * LATENCY_MS) / 1000;
-await measure(10, true);
-console.log(`subagents  checkpoints  total s  x ideal (${ideal.toFixed(3)} s)  event loop delay p99 ms`);
+for (const peer of [OURS, DEEPAGENTS]) await measure(peer, 5, true);
+console.log(`| agent | subagents | checkpoints | total (s) | x ideal (${ideal} s) | CPU (s) | loop delay p99 (ms) |`);
+console.log("|---|---|---|---|---|---|---|");
+const ratios = [];
 for (const isStored of [false, true]) {
-  for (const count of [1, 10, 100]) {
-    const { seconds, p99 } = await measure(count, isStored);
-    const cells = [
-      String(count).padStart(9),
-      (isStored ? "SQLite" : "none").padStart(11),
-      seconds.toFixed(2).padStart(7),
-      (seconds / ideal).toFixed(1).padStart(17),
-      p99.toFixed(0).padStart(24),
-    ];
-    console.log(cells.join("  "));
+  for (const count of counts) {
+    const totals = [];
+    for (const peer of [OURS, DEEPAGENTS]) {
+      const { seconds, cpu, p99 } = await measure(peer, count, isStored);
+      totals.push({ seconds, cpu });
+      const cells = [seconds.toFixed(2), (seconds / ideal).toFixed(1), cpu.toFixed(2), p99.toFixed(0)];
+      console.log(`| ${[peer.name, count, isStored ? "SQLite" : "none", ...cells].join(" | ")} |`);
+    }
+    const [ours, theirs] = totals;
+    ratios.push(
+      `${count} subagents, checkpoints ${isStored ? "in SQLite" : "none"}: ` +
+        `${(theirs.seconds / ours.seconds).toFixed(2)} x faster, ${(theirs.cpu / ours.cpu).toFixed(2)} x less CPU`,
+    );
   }
 }
+console.log(`\nagainst ${DEEPAGENTS.name}:\n${ratios.join("\n")}`);

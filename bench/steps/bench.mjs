@@ -1,12 +1,14 @@
 // Cost of a step as a thread grows: time of the first and last ten steps, bytes on disk per byte of payload.
-// Usage: npm run build && node bench/steps/bench.mjs
+// Usage: npm run build && node bench/steps/bench.mjs [part of the steps, default 1]
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
-import { createCheckpointer, createDeepAgent, openDatabase } from "../../dist/index.js";
+import { DEEPAGENTS, OURS } from "../support/peers.mjs";
+
+const part = Number(process.argv[2] ?? 1);
 
 /** Makes `steps` tool calls, one per reply, and notes when each request arrives. */
 class SteppingModel extends BaseChatModel {
@@ -33,50 +35,54 @@ class SteppingModel extends BaseChatModel {
   }
 }
 
-async function measure(name, steps, call, payloadOf) {
+async function measure(peer, { steps, call, payloadOf }) {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-steps-"));
-  const database = openDatabase(join(folder, "checkpoints.db"));
+  const database = peer.open(join(folder, "checkpoints.db"));
   const model = new SteppingModel(steps, call);
-  const agent = createDeepAgent({ model, checkpointer: createCheckpointer(database), summarization: false });
+  const agent = peer.create({ model, checkpointer: peer.checkpointer(database) });
   await agent.invoke(
     { messages: [{ role: "user", content: "go" }] },
     { configurable: { thread_id: "t" }, recursionLimit: 10_000 },
   );
-  const state = await agent.getState({ configurable: { thread_id: "t" } });
+  const { values } = await agent.getState({ configurable: { thread_id: "t" } });
   database.pragma("wal_checkpoint(TRUNCATE)");
   database.close();
   const bytes = readdirSync(folder).reduce((sum, file) => sum + statSync(join(folder, file)).size, 0);
   rmSync(folder, { recursive: true, force: true });
   const laps = model.times.slice(1).map((time, i) => time - model.times[i]);
   const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
-  const first = median(laps.slice(1, 11));
-  const last = median(laps.slice(-10));
-  const payload = payloadOf(state.values);
-  return { name, first, last, ratio: last / first, megabytes: bytes / 1e6, perPayload: bytes / payload };
+  const [first, last] = [median(laps.slice(1, 11)), median(laps.slice(-10))];
+  return [first, last, last / first, bytes / 1e6, bytes / payloadOf(values)];
 }
 
 const messageBytes = ({ messages }) => JSON.stringify(messages.map((message) => message.toDict())).length;
-const fileBytes = ({ files }) => Object.values(files).reduce((sum, { content }) => sum + content.length, 0);
-const body = "x".repeat(50_000);
-const rows = [
-  await measure("400 steps of ls", 400, () => ({ name: "ls", args: { path: "/" } }), messageBytes),
-  await measure(
-    "200 steps, 20 files of 50 KB",
-    200,
-    (step) =>
+const fileBytes = ({ files }) =>
+  Object.values(files).reduce((sum, { content }) => sum + [content].flat().join("\n").length, 0);
+const body = `${"x".repeat(49)}\n`.repeat(1000);
+const cases = [
+  {
+    name: "ls",
+    steps: Math.round(400 * part),
+    call: () => ({ name: "ls", args: { path: "/" } }),
+    payloadOf: messageBytes,
+  },
+  {
+    name: "20 files of 50 KB, then ls",
+    steps: Math.round(200 * part),
+    call: (step) =>
       step <= 20
         ? { name: "write_file", args: { file_path: `/file-${step}.txt`, content: body } }
         : { name: "ls", args: { path: "/nothing-here" } },
-    (values) => messageBytes(values) + fileBytes(values),
-  ),
+    payloadOf: (values) => messageBytes(values) + fileBytes(values),
+  },
 ];
-console.log(
-  "| run | first ten steps (ms each) | last ten | last / first | on disk (MB) | on disk / payload |",
-);
-console.log("|---|---|---|---|---|---|");
-for (const row of rows) {
-  const cells = [row.first, row.last, row.ratio, row.megabytes, row.perPayload].map((value) =>
-    value.toFixed(2),
-  );
-  console.log(`| ${row.name} | ${cells.join(" | ")} |`);
+const columns = ["first ten steps (ms each)", "last ten", "last / first", "on disk (MB)", "on disk / payload"];
+console.log(`| run | agent | ${columns.join(" | ")} |`);
+console.log("|---|---|---|---|---|---|---|");
+for (const peer of [OURS, DEEPAGENTS]) await measure(peer, { ...cases[0], steps: 30 });
+for (const run of cases) {
+  for (const peer of [OURS, DEEPAGENTS]) {
+    const cells = (await measure(peer, run)).map((value) => value.toFixed(2));
+    console.log(`| ${run.steps} steps: ${run.name} | ${[peer.name, ...cells].join(" | ")} |`);
+  }
 }

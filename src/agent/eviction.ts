@@ -2,6 +2,7 @@ import { type ToolMessage } from "@langchain/core/messages";
 import type { Backend, FilesUpdate } from "../backends/backend.ts";
 import { sanitizeToolCallId } from "../backends/paths.ts";
 import { headOf } from "../core/text.ts";
+import { textOf } from "./message-text.ts";
 
 /** Where results that are too large for the conversation are kept. */
 const RESULTS_FOLDER = "/large_tool_results";
@@ -20,7 +21,7 @@ export async function evictLargeResult(
   backend: Backend,
   tokens: number,
 ): Promise<FilesUpdate | undefined> {
-  const { text } = message;
+  const text = textOf(message);
   if (text.length <= tokens * CHARS_PER_TOKEN) return undefined;
   const path = `${RESULTS_FOLDER}/${sanitizeToolCallId(message.tool_call_id)}`;
   const written = await backend.write(path, text, { mode: "overwrite" });

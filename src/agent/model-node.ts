@@ -9,6 +9,7 @@ import type { AgentParts } from "./agent-parts.ts";
 import { ToolBinder } from "./bind-tools.ts";
 import { stopMessage, type StopReason } from "./limits/limits.ts";
 import { type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
+import { textOf } from "./message-text.ts";
 import {
   composeModelCall,
   mergeUpdates,
@@ -152,7 +153,7 @@ function firstRequest(
     model,
     messages: state.messages,
     systemMessage: parts.systemMessage,
-    systemPrompt: parts.systemMessage.text,
+    systemPrompt: textOf(parts.systemMessage),
     tools: [...parts.tools.values()].map(({ offered }) => offered),
     state,
     runtime: agentRuntime(config),
@@ -166,7 +167,7 @@ async function callModel(
   config: RunnableConfig,
 ): ReturnType<ModelHandler> {
   const { systemMessage, messages, model } = request;
-  const input = systemMessage.text === "" ? messages : [systemMessage, ...messages];
+  const input = textOf(systemMessage) === "" ? messages : [systemMessage, ...messages];
   const { tools = [], toolChoice, options } = strategy ? bindingOf(strategy) : {};
   const bound = binder.bind({
     model,

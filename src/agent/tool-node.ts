@@ -13,6 +13,7 @@ import { Approval } from "./approval.ts";
 import { EffectGuard } from "./effects.ts";
 import { isBeyondLimit } from "./limits/limits.ts";
 import { type Deadline, withDeadline } from "./limits/meter.ts";
+import { textOf } from "./message-text.ts";
 import {
   composeToolCall,
   type ToolCallRequest,
@@ -272,7 +273,7 @@ function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config:
   const agent = agentPath(config);
   const [message] = toolMessagesOf(outcome);
   const status = message?.status === "error" ? "error" : "success";
-  const summary = message ? resultSummary(message.text) : "";
+  const summary = message ? resultSummary(textOf(message)) : "";
   emit(config, { kind: "tool_finished", agent, callId, tool: name, status, summary });
   if (status === "success") {
     const tool = parts.tools.get(name);

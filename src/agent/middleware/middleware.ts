@@ -7,6 +7,7 @@ import type { AgentMiddleware as LangChainMiddleware } from "langchain";
 import type { MaybePromise } from "../../backends/backend.ts";
 import type { AgentTool } from "../agent-tool.ts";
 import type { DecisionType } from "../events.ts";
+import { textOf } from "../message-text.ts";
 import type { AgentState, JumpTarget } from "../state.ts";
 
 /** What hooks and wrappers may know of the run they are part of. */
@@ -104,11 +105,22 @@ export function composeToolCall(stack: readonly Middleware[], call: ToolHandler)
 /** Adds text to the end of the system prompt, after a blank line. */
 export function appendSystemPrompt(request: ModelRequest, text: string): ModelRequest {
   const systemMessage = joinSystem(request.systemMessage, text);
-  return { ...request, systemMessage, systemPrompt: systemMessage.text };
+  return { ...request, systemMessage, systemPrompt: textOf(systemMessage) };
 }
+
+/** What was last joined to a message: the prompts of an agent are the same on every call. */
+const joined = new WeakMap<SystemMessage, { text: string; result: SystemMessage }>();
 
 /** `message` followed by `text`: as text after a blank line, or as one more block of a block message. */
 export function joinSystem(message: SystemMessage, text: string): SystemMessage {
+  const known = joined.get(message);
+  if (known?.text === text) return known.result;
+  const result = join(message, text);
+  joined.set(message, { text, result });
+  return result;
+}
+
+function join(message: SystemMessage, text: string): SystemMessage {
   if (typeof message.content === "string") {
     return new SystemMessage(message.content === "" ? text : `${message.content}\n\n${text}`);
   }
@@ -118,7 +130,7 @@ export function joinSystem(message: SystemMessage, text: string): SystemMessage 
 /** LangChain keeps the prompt twice, as text and as message; whichever a wrapper changed wins. */
 function withOneSystemPrompt(before: ModelRequest, after: ModelRequest): ModelRequest {
   if (after.systemMessage !== before.systemMessage) {
-    return { ...after, systemPrompt: after.systemMessage.text };
+    return { ...after, systemPrompt: textOf(after.systemMessage) };
   }
   if (after.systemPrompt !== before.systemPrompt) {
     return { ...after, systemMessage: new SystemMessage(after.systemPrompt) };

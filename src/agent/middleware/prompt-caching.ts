@@ -1,4 +1,5 @@
 import { SystemMessage } from "@langchain/core/messages";
+import { textOf } from "../message-text.ts";
 import type { Middleware, ModelRequest } from "./middleware.ts";
 
 const CACHE = { type: "ephemeral" } as const;
@@ -21,14 +22,14 @@ function marked(request: ModelRequest): ModelRequest {
   return {
     ...request,
     systemMessage,
-    systemPrompt: systemMessage.text,
+    systemPrompt: textOf(systemMessage),
     modelSettings: { cache_control: CACHE, ...request.modelSettings },
   };
 }
 
 /** The message with a mark on its last block; the caller's own marks stay. */
 function markEnd(message: SystemMessage): SystemMessage {
-  if (message.text === "") return message;
+  if (textOf(message) === "") return message;
   if (typeof message.content === "string") {
     return new SystemMessage({ content: [{ type: "text", text: message.content, cache_control: CACHE }] });
   }
