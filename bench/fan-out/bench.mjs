@@ -71,7 +71,9 @@ async function measure(peer, count, isStored) {
 
 const ideal = ((STEPS + 1 + 2) * LATENCY_MS) / 1000;
 for (const peer of [OURS, DEEPAGENTS]) await measure(peer, 5, true);
-console.log(`| agent | subagents | checkpoints | total (s) | x ideal (${ideal} s) | CPU (s) | loop delay p99 (ms) |`);
+console.log(
+  `| agent | subagents | checkpoints | total (s) | x ideal (${ideal} s) | CPU (s) | loop delay p99 (ms) |`,
+);
 console.log("|---|---|---|---|---|---|---|");
 const ratios = [];
 for (const isStored of [false, true]) {

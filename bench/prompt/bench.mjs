@@ -1,39 +1,97 @@
-// Size of what every request carries, and how much of a request repeats the one before.
-// Usage: npm run build && node bench/prompt/bench.mjs
-import { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage } from "@langchain/core/messages";
-import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
-import { createDeepAgent } from "../../dist/index.js";
+// Size of what every request carries, and how much of a request repeats the one before, in the bytes a
+// provider gets. Usage: npm run build && node bench/prompt/bench.mjs
+import { ChatAnthropic } from "@langchain/anthropic";
+import { ChatOpenAI } from "@langchain/openai";
+import { DEEPAGENTS, OURS } from "../support/peers.mjs";
 
 const TURNS = 30;
 
-/** Writes and reads files in turn, and keeps each request as the bytes a provider would get. */
-class RecordingModel extends BaseChatModel {
-  requests = [];
-  _llmType() {
-    return "recording";
-  }
-  bindTools(tools) {
-    const schemas = JSON.stringify(tools.map((tool) => convertToOpenAITool(tool)));
-    return { invoke: (messages) => this.answer(messages, schemas) };
-  }
-  async answer(messages, schemas) {
-    const [system, ...others] = messages;
-    const dialogue = others.map((message) => JSON.stringify(message.toDict())).join("");
-    this.requests.push({ schemas, system: system.text, all: schemas + system.text + dialogue });
-    const turn = this.requests.length;
-    if (turn >= TURNS) return new AIMessage({ id: `m${turn}`, content: "done" });
-    const path = `/notes/${Math.floor(turn / 2)}.md`;
-    const call =
-      turn % 2 === 0
-        ? { name: "write_file", args: { file_path: path, content: `note ${turn}\n`.repeat(40) } }
-        : { name: "ls", args: { path: "/" } };
-    const tool_calls = [0, 1].map((index) => ({ ...call, id: `c${turn}_${index}` }));
-    return new AIMessage({ id: `m${turn}`, content: "", tool_calls });
-  }
-  async _generate() {
-    throw new Error("called without tools");
-  }
+/** Writes and lists files in turn, two calls a reply. */
+function callsOf(turn) {
+  const path = `/notes/${Math.floor(turn / 2)}`;
+  return [0, 1].map((index) => ({
+    id: `call_${turn}_${index}`,
+    ...(turn % 2 === 0
+      ? {
+          name: "write_file",
+          input: { file_path: `${path}-${index}.md`, content: `note ${turn}\n`.repeat(40) },
+        }
+      : { name: "ls", input: { path: "/" } }),
+  }));
+}
+
+const PROVIDERS = {
+  Anthropic: {
+    model: (fetch) =>
+      new ChatAnthropic({ model: "claude-sonnet-4-5", apiKey: "none", clientOptions: { fetch } }),
+    reply: (turn) => ({
+      id: `msg_${turn}`,
+      type: "message",
+      role: "assistant",
+      model: "claude-sonnet-4-5",
+      stop_reason: turn < TURNS ? "tool_use" : "end_turn",
+      usage: { input_tokens: 10, output_tokens: 5 },
+      content:
+        turn < TURNS
+          ? callsOf(turn).map((call) => ({ type: "tool_use", ...call }))
+          : [{ type: "text", text: "done" }],
+    }),
+    // In the order in which the provider caches them.
+    parts: ({ tools, system, messages }) => ({ tools, system, messages }),
+  },
+  OpenAI: {
+    model: (fetch) => new ChatOpenAI({ model: "gpt-4.1", apiKey: "none", configuration: { fetch } }),
+    reply: (turn) => ({
+      id: `chatcmpl-${turn}`,
+      object: "chat.completion",
+      model: "gpt-4.1",
+      usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
+      choices: [
+        {
+          index: 0,
+          finish_reason: turn < TURNS ? "tool_calls" : "stop",
+          message: {
+            role: "assistant",
+            content: turn < TURNS ? null : "done",
+            ...(turn < TURNS
+              ? {
+                  tool_calls: callsOf(turn).map(({ id, name, input }) => ({
+                    id,
+                    type: "function",
+                    function: { name, arguments: JSON.stringify(input) },
+                  })),
+                }
+              : {}),
+          },
+        },
+      ],
+    }),
+    parts: ({ tools, messages }) => ({
+      tools,
+      system: messages.find(({ role }) => role === "system" || role === "developer")?.content,
+      messages: messages.filter(({ role }) => role !== "system" && role !== "developer"),
+    }),
+  },
+};
+
+/** The requests of one conversation, without marks for the cache, which move and are no part of its key. */
+async function requestsOf(peer, { model, reply, parts }) {
+  const requests = [];
+  const fetch = async (_url, { body }) => {
+    const request = JSON.parse(body, (key, value) => (key === "cache_control" ? undefined : value));
+    const { tools, system, messages } = parts(request);
+    const [schemas, prompt] = [JSON.stringify(tools), system === undefined ? "" : JSON.stringify(system)];
+    requests.push({
+      schemas,
+      prompt,
+      all: schemas + prompt + messages.map((m) => JSON.stringify(m)).join("\n"),
+    });
+    const answer = JSON.stringify(reply(requests.length));
+    return new Response(answer, { headers: { "content-type": "application/json" } });
+  };
+  const agent = peer.create({ model: model(fetch) });
+  await agent.invoke({ messages: [{ role: "user", content: "Take notes." }] }, { recursionLimit: 1000 });
+  return requests;
 }
 
 function repeated(before, after) {
@@ -42,18 +100,30 @@ function repeated(before, after) {
   return at;
 }
 
-const model = new RecordingModel({});
-const agent = createDeepAgent({ model });
-await agent.invoke({ messages: [{ role: "user", content: "Take notes." }] });
-const { requests } = model;
-const [first] = requests;
-const pairs = requests.slice(1).map(({ all }, index) => ({ before: requests[index].all, all }));
-const whole = pairs.filter(({ before, all }) => all.startsWith(before)).length;
-const share = pairs.map(({ before, all }) => repeated(before, all) / all.length);
-const mean = share.reduce((sum, value) => sum + value, 0) / share.length;
-console.log(`system prompt               ${Buffer.byteLength(first.system)} bytes`);
-console.log(`tool schemas                ${Buffer.byteLength(first.schemas)} bytes`);
-console.log(`requests that begin with the whole one before: ${whole} of ${pairs.length}`);
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
 console.log(
-  `share of a request that repeats the one before: mean ${(100 * mean).toFixed(1)} %, least ${(100 * Math.min(...share)).toFixed(1)} %`,
+  "| provider | agent | system prompt (bytes) | tool schemas (bytes) | requests that begin with all of the one before | repeated: mean | least |",
 );
+console.log("|---|---|---|---|---|---|---|");
+for (const [name, provider] of Object.entries(PROVIDERS)) {
+  const sizes = [];
+  for (const peer of [OURS, DEEPAGENTS]) {
+    const requests = await requestsOf(peer, provider);
+    const [first] = requests;
+    const [prompt, schemas] = [Buffer.byteLength(first.prompt), Buffer.byteLength(first.schemas)];
+    sizes.push(prompt + schemas);
+    const pairs = requests.slice(1).map(({ all }, index) => ({ before: requests[index].all, all }));
+    const whole = pairs.filter(({ before, all }) => all.startsWith(before)).length;
+    const shares = pairs.map(({ before, all }) => repeated(before, all) / all.length);
+    const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
+    const cells = [
+      prompt,
+      schemas,
+      `${whole} of ${pairs.length}`,
+      percent(mean),
+      percent(Math.min(...shares)),
+    ];
+    console.log(`| ${[name, peer.name, ...cells].join(" | ")} |`);
+  }
+  console.log(`| ${name} | ratio | ${(sizes[0] / sizes[1]).toFixed(2)} of both | | | | |`);
+}

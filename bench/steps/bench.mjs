@@ -76,7 +76,13 @@ const cases = [
     payloadOf: (values) => messageBytes(values) + fileBytes(values),
   },
 ];
-const columns = ["first ten steps (ms each)", "last ten", "last / first", "on disk (MB)", "on disk / payload"];
+const columns = [
+  "first ten steps (ms each)",
+  "last ten",
+  "last / first",
+  "on disk (MB)",
+  "on disk / payload",
+];
 console.log(`| run | agent | ${columns.join(" | ")} |`);
 console.log("|---|---|---|---|---|---|---|");
 for (const peer of [OURS, DEEPAGENTS]) await measure(peer, { ...cases[0], steps: 30 });

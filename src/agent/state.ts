@@ -3,7 +3,7 @@ import {
   type BaseChannel,
   DeltaChannel,
   DeltaValue,
-  MessagesDeltaValue,
+  messagesDeltaReducer,
   StateSchema,
 } from "@langchain/langgraph";
 import { z } from "zod";
@@ -84,6 +84,9 @@ export function annotatedReports(state: AgentState): ToolMessage[] {
   });
 }
 
+/** Updates between two snapshots of the conversation: as many as LangGraph allows steps. */
+const MESSAGES_PER_SNAPSHOT = 5000;
+
 /**
  * The built-in channels of a main agent, or of a subagent (`nested`).
  *
@@ -92,7 +95,6 @@ export function annotatedReports(state: AgentState): ToolMessage[] {
  */
 export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
   const channels = new StateSchema({
-    messages: MessagesDeltaValue,
     todos: latest<Todo[]>([]),
     [SPENT]: new DeltaValue(
       z.custom<Partial<Carried>>().default(() => ({})),
@@ -111,7 +113,11 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
   const files = new DeltaChannel<FilesState, FilesUpdate>(filesReducer(nested), {
     initialValueFactory: () => ({}),
   });
-  return { ...channels, files };
+  // Messages are hardly ever taken back: a snapshot is as long as the history it stands for.
+  const messages = new DeltaChannel(messagesDeltaReducer, {
+    snapshotFrequency: MESSAGES_PER_SNAPSHOT,
+  });
+  return { messages, ...channels, files };
 }
 
 /** State keys that do not cross between an agent and its subagents; neither do keys starting with `_`. */

@@ -1,5 +1,6 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "./database.ts";
+import { type DeletePiece, preparePiece } from "./delete-in-pieces.ts";
 import type { WriteRow } from "./delta-history.ts";
 import type { Migration } from "./migrations.ts";
 
@@ -71,11 +72,10 @@ export interface CheckpointStatements {
   putCheckpoint: Statement<[string, string, string, string | null, string, Uint8Array, Uint8Array]>;
   addWrite: PutWrite;
   replaceWrite: PutWrite;
-  deleteCheckpoints: Statement<[string]>;
-  deleteWrites: Statement<[string]>;
-  deletePacked: Statement<[string]>;
-  deleteNestedCheckpoints: Statement<{ thread: string }>;
-  deleteNestedWrites: Statement<{ thread: string }>;
+  /** All of a thread: without checkpoints it is none, so they come first. */
+  deleteThread: readonly DeletePiece[];
+  /** What graphs inside it left behind. */
+  deleteNested: readonly DeletePiece[];
 }
 
 const CHECKPOINT = `
@@ -91,8 +91,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
  * checkpoint of the outer graph is made when the graphs inside its last step have ended.
  */
 const SUPERSEDED = `
-WHERE thread_id = @thread AND checkpoint_ns > '' AND checkpoint_id <
+thread_id = @thread AND checkpoint_ns > '' AND checkpoint_id <
   (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`;
+const OF_THREAD = "thread_id = @thread";
+const CHECKPOINT_BYTES = "length(checkpoint)";
+const WRITE_BYTES = "coalesce(length(value), 0)";
 
 export function prepareStatements(database: Database): CheckpointStatements {
   return {
@@ -107,10 +110,14 @@ INSERT OR REPLACE INTO checkpoints
 VALUES (?, ?, ?, ?, ?, ?, ?)`),
     addWrite: database.prepare(`INSERT OR IGNORE ${PUT_WRITE}`),
     replaceWrite: database.prepare(`INSERT OR REPLACE ${PUT_WRITE}`),
-    deleteCheckpoints: database.prepare("DELETE FROM checkpoints WHERE thread_id = ?"),
-    deleteWrites: database.prepare("DELETE FROM writes WHERE thread_id = ?"),
-    deletePacked: database.prepare("DELETE FROM packed_checkpoints WHERE thread_id = ?"),
-    deleteNestedCheckpoints: database.prepare(`DELETE FROM checkpoints ${SUPERSEDED}`),
-    deleteNestedWrites: database.prepare(`DELETE FROM writes ${SUPERSEDED}`),
+    deleteThread: [
+      preparePiece(database, "checkpoints", CHECKPOINT_BYTES, OF_THREAD),
+      preparePiece(database, "packed_checkpoints", "length(pack)", OF_THREAD),
+      preparePiece(database, "writes", WRITE_BYTES, OF_THREAD),
+    ],
+    deleteNested: [
+      preparePiece(database, "writes", WRITE_BYTES, SUPERSEDED),
+      preparePiece(database, "checkpoints", CHECKPOINT_BYTES, SUPERSEDED),
+    ],
   };
 }

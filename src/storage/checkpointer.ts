@@ -13,6 +13,7 @@ import { addressOf, keyOf, missing, threadOf } from "./checkpoint-address.ts";
 import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
 import type { CheckpointRow, CheckpointStatements, WriteFields } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
+import { deleteInPieces } from "./delete-in-pieces.ts";
 import { CHANNELS_PER_QUERY, DeltaHistory, revive, type WriteRow } from "./delta-history.ts";
 import { syncNow } from "./durability.ts";
 import { GroupCommit } from "./group-commit.ts";
@@ -50,8 +51,6 @@ export class SqliteCheckpointer extends SqliteSaver {
   /** Checkpoints stored since a thread was packed. */
   private readonly added = new Map<string, number>();
   private readonly readOne: Transaction<ReadCheckpoint>;
-  private readonly deleteAll: Transaction<(threadId: string) => void>;
-  private readonly deleteNested: Transaction<(threadId: string) => void>;
 
   constructor(database: Database) {
     super(database);
@@ -68,15 +67,6 @@ export class SqliteCheckpointer extends SqliteSaver {
       return row && { row, writes: sql.writes.all(threadId, namespace, row.checkpoint_id) };
     });
     this.commits = new GroupCommit(database);
-    this.deleteAll = database.transaction((threadId) => {
-      sql.deleteCheckpoints.run(threadId);
-      sql.deleteWrites.run(threadId);
-      sql.deletePacked.run(threadId);
-    });
-    this.deleteNested = database.transaction((threadId) => {
-      sql.deleteNestedWrites.run({ thread: threadId });
-      sql.deleteNestedCheckpoints.run({ thread: threadId });
-    });
     this.isSetup = true;
   }
 
@@ -215,7 +205,7 @@ export class SqliteCheckpointer extends SqliteSaver {
    */
   async tidyThread(threadId: string): Promise<void> {
     this.commits.flush();
-    this.deleteNested.immediate(threadId);
+    await deleteInPieces(this.sql.deleteNested, threadId);
     this.added.delete(threadId);
     await this.packed.pack(threadId, PACKED_AT_REST);
   }
@@ -247,7 +237,8 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   override async deleteThread(threadId: string): Promise<void> {
     this.commits.flush();
-    this.deleteAll.immediate(threadId);
+    this.added.delete(threadId);
+    await deleteInPieces(this.sql.deleteThread, threadId);
   }
 
   override async getDeltaChannelHistory(options: {

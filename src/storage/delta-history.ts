@@ -6,8 +6,9 @@ import { bytesOf, type PackedCheckpoint, type PackedCheckpoints } from "./packed
 
 /** Channels one query can follow: each takes a bit of a 64-bit integer. */
 export const CHANNELS_PER_QUERY = 32;
-/** Values revived between two turns of the event loop. */
+/** What is revived between two turns of the event loop. */
 const VALUES_PER_TURN = 64;
+const BYTES_PER_TURN = 200_000;
 
 /** An encoded write. */
 export interface WriteRow {
@@ -196,8 +197,14 @@ export async function revive(
   serde: SerializerProtocol,
 ): Promise<CheckpointPendingWrite[]> {
   const writes: CheckpointPendingWrite[] = [];
-  for (const [index, { task_id, channel, type, value }] of rows.entries()) {
-    if (index > 0 && index % VALUES_PER_TURN === 0) await new Promise(setImmediate);
+  let [values, bytes] = [0, 0];
+  for (const { task_id, channel, type, value } of rows) {
+    if (values >= VALUES_PER_TURN || bytes >= BYTES_PER_TURN) {
+      await new Promise(setImmediate);
+      [values, bytes] = [0, 0];
+    }
+    values += 1;
+    bytes += value?.length ?? 0;
     writes.push([task_id, channel, await serde.loadsTyped(type ?? "json", value ?? "")]);
   }
   return writes;
