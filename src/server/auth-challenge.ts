@@ -35,7 +35,7 @@ export function scopeChallenge(body: unknown, auth: AuthInfo | undefined): Respo
 
 /** All scopes that a request needs. Looking at a run that is named needs none: every token may. */
 export function neededScopes({ method, params = {} }: JSONRPCRequest): readonly Scope[] {
-  if (method !== "tools/call") return METHODS[method]?.(params) ?? [];
+  if (method !== "tools/call") return METHODS.get(method)?.(params) ?? [];
   const tool = SERVER_TOOLS.find(({ name }) => name === params["name"]);
   if (tool === undefined) return [];
   return [...new Set([...tool.scopes, ...forAnswers(params)])];
@@ -50,22 +50,27 @@ function forAnswers({ inputResponses }: Params): Scope[] {
 type Params = Readonly<Record<string, unknown>>;
 
 const read = (): readonly Scope[] => ["read"];
-const METHODS: Readonly<Record<string, (params: Params) => readonly Scope[]>> = {
-  "resources/list": read,
-  // What hosts render with a result is the same for everybody.
-  "resources/read": ({ uri }) => (typeof uri === "string" && uri.startsWith("ui://") ? [] : ["read"]),
-  "resources/subscribe": read,
-  "resources/directory/read": read,
-  "skills/list": read,
-  "skills/get": read,
-  "completion/complete": ({ ref }) => (isObject(ref) && ref["type"] === "ref/resource" ? ["read"] : []),
-  "subscriptions/listen": ({ notifications }) =>
-    isObject(notifications) &&
-    ("resourceSubscriptions" in notifications || "resourcesListChanged" in notifications)
-      ? ["read"]
-      : [],
-  "tasks/update": (params) => [...new Set(forAnswers(params))],
-  "tasks/cancel": () => ["run"],
-};
+/** A map: a client may name a method like something that every object has. */
+const METHODS = new Map<string, (params: Params) => readonly Scope[]>(
+  Object.entries({
+    "resources/list": read,
+    // What hosts render with a result is the same for everybody.
+    "resources/read": ({ uri }: Params) =>
+      typeof uri === "string" && uri.startsWith("ui://") ? [] : ["read"],
+    "resources/subscribe": read,
+    "resources/directory/read": read,
+    "skills/list": read,
+    "skills/get": read,
+    "completion/complete": ({ ref }: Params) =>
+      isObject(ref) && ref["type"] === "ref/resource" ? ["read"] : [],
+    "subscriptions/listen": ({ notifications }: Params) =>
+      isObject(notifications) &&
+      ("resourceSubscriptions" in notifications || "resourcesListChanged" in notifications)
+        ? ["read"]
+        : [],
+    "tasks/update": (params: Params) => [...new Set(forAnswers(params))],
+    "tasks/cancel": () => ["run"],
+  }),
+);
 
 const isObject = (value: unknown): value is Params => typeof value === "object" && value !== null;

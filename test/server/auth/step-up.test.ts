@@ -57,6 +57,9 @@ const REQUESTS: readonly (readonly [ReturnType<typeof request>, readonly Scope[]
   [request("prompts/get", { name: "delegate" }), []],
   [request("tools/list"), []],
   [request("ping"), []],
+  [request("__proto__"), []],
+  [request("constructor"), []],
+  [tool("__proto__"), []],
 ];
 
 test.each(REQUESTS)("%j needs the scopes %j", (message, scopes) => {
