@@ -36,7 +36,8 @@ import { fileLocks } from "../keyed-lock.ts";
 import { pageRequest } from "../pages.ts";
 import { baseName, relativeTo, validatePath } from "../paths.ts";
 import { compileSearch, type SearchableContent, searchFiles } from "../search.ts";
-import { type Found, SandboxFiles, type SandboxFilesOptions, type Written } from "./sandbox-files.ts";
+import { readFailure, writeFailure } from "./sandbox-failures.ts";
+import { SandboxFiles, type SandboxFilesOptions } from "./sandbox-files.ts";
 
 export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   /** Larger files are not read, searched or edited. Default 10. */
@@ -168,12 +169,11 @@ export abstract class BaseSandbox implements SandboxBackend {
     return this.#exclusively(filePath, options, async (path): Promise<WriteResult> => {
       const given = bytesToWrite(path, content);
       if (!given.ok) return { error: given.error, code: given.code };
-      if (options.expectedVersion !== undefined) {
-        const got = await this.#get(path, options);
-        const version = "error" in got ? undefined : versionOf(got.data);
-        if (version !== options.expectedVersion) return errors.changedSinceRead(path);
-      }
-      return this.#put(path, given.bytes, options);
+      if (options.expectedVersion === undefined) return this.#put(path, given.bytes, options);
+      const got = await this.#get(path, options);
+      if ("error" in got || versionOf(got.data) !== options.expectedVersion)
+        return errors.changedSinceRead(path);
+      return this.#put(path, given.bytes, options, got.facts);
     });
   }
 
@@ -190,7 +190,7 @@ export abstract class BaseSandbox implements SandboxBackend {
       const { expectedVersion } = options;
       const edited = editFileData(path, got.data, { oldString, newString, replaceAll, expectedVersion });
       if (!edited.ok) return { error: edited.error, code: edited.code };
-      const written = await this.#put(path, edited.bytes, { ...options, mode: "overwrite" });
+      const written = await this.#put(path, edited.bytes, { ...options, mode: "overwrite" }, got.facts);
       return written.error === undefined ? { ...written, occurrences: edited.occurrences } : written;
     });
   }
@@ -228,28 +228,27 @@ export abstract class BaseSandbox implements SandboxBackend {
     return answers;
   }
 
-  async #get(path: string, options: CallOptions): Promise<{ data: FileData } | errors.BackendFailure> {
+  async #get(
+    path: string,
+    options: CallOptions,
+  ): Promise<{ data: FileData; facts: string } | errors.BackendFailure> {
     const found = await this.#files.read(path, this.#maxFileSize, options);
-    if (found.result !== "file") return this.#whyNotRead(path, found);
-    return { data: toFileData(path, found.bytes, { now: found.modifiedAt }) };
+    if (found.result !== "file") return readFailure(path, found, this.#maxFileSize);
+    return { data: toFileData(path, found.bytes, { now: found.modifiedAt }), facts: found.facts };
   }
 
-  #whyNotRead(path: string, found: Exclude<Found, { result: "file" }>): errors.BackendFailure {
-    if (found.result === "large") return errors.tooLargeToLoad(path, found.size, this.#maxFileSize);
-    const reasons = {
-      missing: errors.fileNotFound,
-      directory: errors.isDirectory,
-      other: errors.notRegularFile,
-      denied: errors.permissionDenied,
-    };
-    return reasons[found.result](path);
-  }
-
-  async #put(path: string, bytes: Uint8Array, options: WriteOptions): Promise<WriteResult> {
+  /** `expected`: the facts of the file that is to be replaced, and no other. */
+  async #put(
+    path: string,
+    bytes: Uint8Array,
+    options: WriteOptions,
+    expected?: string,
+  ): Promise<WriteResult> {
     if (path === "/") return errors.isDirectory(path);
     const create = options.mode !== "overwrite";
-    const result = await this.#files.write(path, bytes, { create }, options);
-    if (result !== "written") return WRITE_FAILURES[result](path);
+    const how = { create, ...(expected === undefined ? {} : { expected }) };
+    const result = await this.#files.write(path, bytes, how, options);
+    if (result !== "written") return writeFailure(path, result);
     return { path, filesUpdate: null, version: versionOfBytes(bytes) };
   }
 
@@ -286,12 +285,3 @@ export abstract class BaseSandbox implements SandboxBackend {
     );
   }
 }
-
-const WRITE_FAILURES: Record<Exclude<Written, "written">, (path: string) => errors.BackendFailure> = {
-  exists: errors.alreadyExists,
-  directory: errors.isDirectory,
-  parent: errors.parentIsFile,
-  denied: errors.permissionDenied,
-  symlink: errors.writeToSymlink,
-  failed: (path) => errors.ioFailure(path, "the file could not be put in its place"),
-};

@@ -75,8 +75,17 @@ export const APPEND = `
 printf %s "$data" | base64 -d >>"$temporary" || { rm -f "$temporary"; finish failed; }
 `;
 
-/** Puts the file in its place: a new one only where there is none, another one at once and whole. */
+/**
+ * Puts the file in its place: a new one only where there is none, another one at once and whole. With
+ * `expected`, only while the file is the one that was read; those who do it like this take turns by a lock on
+ * the directory, which ends with the script.
+ */
 export const END_WRITE = `
+if [ -n "$expected" ]; then
+  parent=\${file%/*}; [ -n "$parent" ] || parent=/
+  if command -v flock >/dev/null 2>&1 && { : 9<"$parent"; } 2>/dev/null; then exec 9<"$parent"; flock 9; fi
+  [ "$(facts "$file")" = "$expected" ] || { rm -f "$temporary"; finish changed; }
+fi
 if [ "$create" = 1 ]; then
   ln "$temporary" "$file" 2>/dev/null && done=1
   rm -f "$temporary"
@@ -106,17 +115,18 @@ export function commandFor(
 }
 
 /** Shell code that sets variables, whose names are plain and whose values may be anything. */
-export const assignments = (variables: Readonly<Record<string, string>>): string =>
-  Object.entries(variables)
-    // The x keeps line ends at the end, which a substitution would drop.
-    .map(([name, value]) => `${name}=${decoded(value, "; printf x")}; ${name}=\${${name}%x}`)
-    .join("\n");
+export const assignments = (variables: Readonly<Record<string, string>>): string => {
+  const quoted = Object.entries(variables).map(
+    ([name, value]) => `${name}='${value.replaceAll("'", "'\\''")}'`,
+  );
+  return `eval "${decoded(quoted.join("\n"))}"`;
+};
 
 /** A command line that runs a script as one argument of a shell of its own. */
 export const scriptLine = (script: string): string => `sh -c "${decoded(script)}"`;
 
-const decoded = (value: string, more = ""): string =>
-  `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d${more})`;
+const decoded = (value: string): string =>
+  `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d)`;
 
 /** What a script said, by key; undefined when the answer is cut off or is none. */
 export function parseAnswer(output: string, mark: string): Map<string, string> | undefined {

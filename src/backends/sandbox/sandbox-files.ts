@@ -23,7 +23,8 @@ export interface FileTransfer {
 
 /** What is at a path. `result` is the word of the script that looked. */
 export type Found =
-  | { result: "file"; bytes: Buffer; modifiedAt: string }
+  /** `facts` are those of this very file: another one in its place, or a change, has others. */
+  | { result: "file"; bytes: Buffer; modifiedAt: string; facts: string }
   | { result: "large"; size: number }
   | { result: "missing" | "directory" | "other" | "denied" };
 
@@ -33,7 +34,15 @@ export type Listed =
   | { result: "missing" }
   | { result: "denied" };
 
-export type Written = "written" | "exists" | "directory" | "parent" | "denied" | "symlink" | "failed";
+export type Written =
+  | "written"
+  | "exists"
+  | "directory"
+  | "parent"
+  | "denied"
+  | "symlink"
+  | "failed"
+  | "changed";
 
 /** A command line may be 128 KiB long, on Linux, and this is a third longer as base64. */
 const WRITE_CHUNK = 60 * 1024;
@@ -92,15 +101,16 @@ export class SandboxFiles {
     return (candidate) => candidate.includes("\n") || names.has(this.#real(candidate));
   }
 
+  /** With `expected`, the facts of a file that was read, only while it is still that one. */
   async write(
     path: string,
     bytes: Uint8Array,
-    { create }: { create: boolean },
+    { create, expected = "" }: { create: boolean; expected?: string },
     options: CallOptions,
   ): Promise<Written> {
     const file = this.#real(path);
     const temporary = `${file.slice(0, file.lastIndexOf("/") + 1)}.deepagent-tmp-${randomBytes(8).toString("hex")}`;
-    const variables = { file, temporary, create: create ? "1" : "0" };
+    const variables = { file, temporary, create: create ? "1" : "0", expected };
     if (this.#transfer !== undefined && bytes.length > WRITE_CHUNK) {
       const begun = await this.#askWritten(scripts.BEGIN_WRITE + scripts.PENDING, variables, options);
       if (begun !== "pending") return begun;
@@ -160,13 +170,13 @@ export class SandboxFiles {
       pieces.push(piece);
       length += piece.length;
       if (length >= Number(size))
-        return { result, bytes: Buffer.concat(pieces), modifiedAt: timeOf(seconds) };
+        return { result, bytes: Buffer.concat(pieces), modifiedAt: timeOf(seconds), facts: facts ?? "" };
       if (piece.length === 0) return undefined;
       if (this.#transfer === undefined) continue;
       const bytes = Buffer.from(await this.#transfer.download(variables.file, options));
       const after = await this.#ask(scripts.READ, { ...variables, count: "0" }, options);
       const isWhole = after.get("facts") === facts && bytes.length === Number(size);
-      return isWhole ? { result, bytes, modifiedAt: timeOf(seconds) } : undefined;
+      return isWhole ? { result, bytes, modifiedAt: timeOf(seconds), facts: facts ?? "" } : undefined;
     }
   }
 

@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
@@ -77,6 +86,17 @@ if (busybox === undefined) {
   runContract(subject("BusyBox", { busybox: folder, readChunk: 500_000 }), suites);
 }
 
+/** Adds a line, again until nobody else has changed the file meanwhile. */
+async function append(sandbox: ShellSandbox, line: string): Promise<void> {
+  for (;;) {
+    const { content, version = "" } = await sandbox.read("/a.txt");
+    const options = { mode: "overwrite", expectedVersion: version } as const;
+    const { code } = await sandbox.write("/a.txt", `${String(content)}${line}`, options);
+    if (code === undefined) return;
+    expect(code).toBe("conflict");
+  }
+}
+
 describe("BaseSandbox", () => {
   const opened = (options: { readChunk?: number } = {}): Opened => {
     const made = open(options);
@@ -120,6 +140,41 @@ describe("BaseSandbox", () => {
     await backend.edit("/run.sh", "old", "new");
     expect(statSync(join(root, "run.sh")).mode & 0o777).toBe(0o755);
     expect((await backend.write("/link", "x", { mode: "overwrite" })).code).toBe("symlink");
+  });
+
+  it("replaces no file but the one it read", async () => {
+    const { backend, root } = opened();
+    writeFileSync(join(root, "a.txt"), "one two\n");
+    const { version = "" } = await backend.readRaw("/a.txt");
+    // Another process writes between the reading and the writing of an edit.
+    const { execute } = backend;
+    let commands = 0;
+    backend.execute = (command, options) => {
+      if ((commands += 1) === 2) writeFileSync(join(root, "a.txt"), "one two three\n");
+      return execute.call(backend, command, options);
+    };
+    expect((await backend.edit("/a.txt", "one", "1")).code).toBe("conflict");
+    expect(readFileSync(join(root, "a.txt"), "utf8")).toBe("one two three\n");
+    const overwrite = { mode: "overwrite", expectedVersion: version } as const;
+    expect((await backend.write("/a.txt", "x", overwrite)).code).toBe("conflict");
+    expect((await backend.edit("/a.txt", "one", "1")).occurrences).toBe(1);
+    expect((await backend.ls("/")).files).toHaveLength(1);
+  });
+
+  it("loses no edit of several processes at once", async () => {
+    const { backend, root } = opened();
+    writeFileSync(join(root, "a.txt"), "");
+    // Each has an identity of its own, and so no order but that of the sandbox.
+    const others = [0, 1, 2].map(() => new ShellSandbox(root));
+    onTestFinished(async () => void (await Promise.all(others.map(({ shell }) => shell.close()))));
+    const appended = others.flatMap((other, index) =>
+      [0, 1].map((turn) => append(other, `${index}${turn}\n`)),
+    );
+    await Promise.all(appended);
+    const lines = String((await backend.read("/a.txt")).content)
+      .trim()
+      .split("\n");
+    expect(lines.sort()).toEqual(["00", "01", "10", "11", "20", "21"]);
   });
 
   it("reads only the files that can contain a literal text", async () => {
