@@ -179,24 +179,16 @@ class World {
     }
     const client =
       how === "other principal" ? await hostileClient(this.#deps(STRANGER), PATIENCE_MS) : undefined;
-    const [name, given, extra] =
-      how === "damaged"
-        ? ["run_deep_agent", args, { ...answers, requestState: `${state.slice(0, -3)}AAA` }]
-        : how === "expired"
-          ? ["run_deep_agent", args, { ...answers, requestState: await expired(state) }]
-          : how === "other arguments"
-            ? ["run_deep_agent", { ...args, wait_seconds: 1 }, answers]
-            : how === "other tool"
-              ? ["check_deep_agent", { run_id: await this.#runOf(args.task) }, answers]
-              : ["run_deep_agent", args, answers];
-    const reply = await (client ?? (await this.#connected())).call(
-      String(name),
-      given as object,
-      extra as object,
-    );
+    const forged = { ...answers, ...(await forgedState(how, state)) };
+    const runId = await this.#runOf(args.task);
+    const [name, given] =
+      how === "other tool"
+        ? (["check_deep_agent", { run_id: runId }] as const)
+        : (["run_deep_agent", how === "other arguments" ? { ...args, wait_seconds: 1 } : args] as const);
+    const reply = await (client ?? (await this.#connected())).call(name, given, forged);
     await client?.close();
     expect(reply, "a call hangs").toBeDefined();
-    expect(reply?.error !== undefined || reply?.result?.["isError"] === true).toBe(true);
+    expect(reply?.error !== undefined || reply?.result?.["isError"] === true, how).toBe(true);
   }
 
   async #decideForItself(runId: string): Promise<void> {
@@ -225,6 +217,11 @@ const ANSWERS = {
   close: { action: "cancel" },
   nonsense: { action: "accept", content: { decision: "approve everything", same: true } },
 };
+
+async function forgedState(how: string, state: string): Promise<{ requestState?: string }> {
+  if (how === "damaged") return { requestState: `${state.slice(0, -3)}AAA` };
+  return how === "expired" ? { requestState: await expired(state) } : {};
+}
 
 /** The same facts, signed with the server's own key, and out of date. */
 async function expired(state: string): Promise<string> {
