@@ -1,4 +1,5 @@
 import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
+import { finishedCalls } from "./finished-calls.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
@@ -53,7 +54,9 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
 
   override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], options?: Options): Chunks {
     const checked =
-      isCommand(input) && input.resume !== undefined ? await this.#checked(input, options) : input;
+      isCommand(input) && input.resume !== undefined
+        ? await this.#checked(input, options)
+        : await this.#withFinishedCalls(input, options);
     const configurable = withMeter(options?.configurable, this.traits.limits);
     yield* super._streamIterator(checked, { ...options, configurable });
   }
@@ -74,6 +77,18 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
         answerProblem(interrupt, answers[interrupt.id], this.traits.checkEdit) === undefined,
     );
     return Object.fromEntries(fitting.map(({ id }) => [id, answers[id]]));
+  }
+
+  /** A new message for a thread that stopped in the middle of a step. */
+  async #withFinishedCalls<Input>(input: Input, options: Options): Promise<Input> {
+    const configurable = { ...this.config?.configurable, ...options?.configurable };
+    const isNested = configurable["__pregel_checkpointer"] !== undefined; // LangGraph's, as below
+    if (typeof this.checkpointer !== "object" || isNested || configurable["thread_id"] === undefined)
+      return input;
+    if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input))
+      return input;
+    const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
+    return { ...rest, ...input, messages: [...messages, ...[input.messages].flat()] };
   }
 
   async #checked(command: Command, options: Options): Promise<Command> {

@@ -1,7 +1,7 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isGraphBubbleUp } from "@langchain/langgraph";
-import type { ThreadFiles } from "../backends/backend.ts";
+import type { FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import { errorMessage } from "../core/errors.ts";
 import { Semaphore } from "../core/semaphore.ts";
 import { oneLine } from "../core/text.ts";
@@ -18,11 +18,19 @@ export interface SubagentRunnable {
   invoke(input: Record<string, unknown>, config?: RunnableConfig): Promise<unknown>;
 }
 
+/** A graph built here, which tells its state after each step. */
+interface SubagentGraph extends SubagentRunnable {
+  stream(
+    input: Record<string, unknown>,
+    config: RunnableConfig & { streamMode: "values" },
+  ): Promise<AsyncIterable<unknown>>;
+}
+
 /** A subagent ready to be started. */
 export interface BuiltSubagent {
   readonly name: string;
   readonly description: string;
-  readonly runnable: SubagentRunnable;
+  readonly runnable: SubagentRunnable & Partial<SubagentGraph>;
   /** Built here: its state holds only the files it changed. A foreign runnable gets and returns all. */
   readonly layered: boolean;
   /** Goes on from the conversation of the agent that delegates. */
@@ -95,14 +103,26 @@ export class SubagentRunner {
       ],
       ...(subagent.layered ? {} : { files: Object.fromEntries(started.entries()) }),
     };
+    const account = { started, account: meterOf(config, {}) };
+    let reached: unknown = {};
     try {
-      const output = await subagent.runnable.invoke(input, config);
-      return report(output, subagent, scope, { started, account: meterOf(config, {}) });
+      for await (const state of statesOf(subagent, input, config)) reached = state;
+      return report(reached, subagent, scope, account);
     } catch (error) {
       if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
-      return toolError(`subagent '${subagent.name}' failed: ${errorMessage(error)}`);
+      return report(reached, subagent, scope, { ...account, failure: errorMessage(error) });
     }
   }
+}
+
+/** The states of a subagent's work as far as it tells them, the last one last. */
+async function* statesOf(
+  { runnable, layered }: BuiltSubagent,
+  input: Record<string, unknown>,
+  config: RunnableConfig,
+): AsyncGenerator<unknown> {
+  if (layered && runnable.stream) yield* await runnable.stream(input, { ...config, streamMode: "values" });
+  else yield await runnable.invoke(input, config);
 }
 
 /** What an agent sees before the reply that made this call. */
@@ -113,11 +133,18 @@ function conversationBefore(callId: string, messages: readonly BaseMessage[]): B
   return messages.slice(0, reply);
 }
 
+interface Account {
+  started: ThreadFiles;
+  account: Meter;
+  /** Why it ended without an answer; `output` is then the state it had reached. */
+  failure?: string;
+}
+
 function report(
   output: unknown,
   subagent: BuiltSubagent,
   scope: SpawnScope,
-  { started, account }: { started: ThreadFiles; account: Meter },
+  { started, account, failure }: Account,
 ): ToolResult {
   // Both kinds of runnable return the state of an agent; a foreign one may leave parts out.
   const state = output as Partial<AgentState>;
@@ -128,12 +155,11 @@ function report(
   const fileNotes = Object.fromEntries(
     conflicts.flatMap(({ first }, index) => (first ? [[first, notes[index] ?? ""]] : [])),
   );
-  const stopped = state.messages && stopReasonOf(state.messages.at(-1));
+  const failed = failureOf(state, failure);
+  const text = failed === undefined ? answerOf(state) : failedReport(subagent, failed, files);
   return {
-    content: [stopped ? stoppedReport(subagent, state.messages ?? []) : answerOf(state), ...notes].join(
-      "\n\n",
-    ),
-    ...(stopped ? { status: "error" } : {}),
+    content: [text, ...notes].join("\n\n"),
+    ...(failed === undefined ? {} : { status: "error" }),
     update: {
       ...spentUpdate(state, scope, account),
       ...sharedState(state),
@@ -155,12 +181,27 @@ function spentUpdate(
   return { [SPENT]: { run: currentRun(scope.readState().messages).id, ...account.spent } };
 }
 
-/** A subagent that reached a limit failed; what it said so far comes along. */
-function stoppedReport({ name }: BuiltSubagent, messages: readonly BaseMessage[]): string {
-  const reason = lastAnswer(messages.slice(-1));
-  const soFar = lastAnswer(currentRun(messages).messages.slice(0, -1));
-  const failed = `Error: subagent '${name}' failed: ${reason}`;
-  return soFar === "" ? failed : `${failed}\n\nWhat it said before:\n${soFar}`;
+interface Failed {
+  reason: string;
+  /** What it said before. */
+  soFar: string;
+}
+
+/** A subagent that threw or reached a limit failed; what it said so far comes along. */
+function failureOf({ messages = [] }: Partial<AgentState>, failure: string | undefined): Failed | undefined {
+  const said = currentRun(messages).messages;
+  if (failure !== undefined) return { reason: failure, soFar: lastAnswer(said) };
+  if (stopReasonOf(messages.at(-1)) === undefined) return undefined;
+  return { reason: lastAnswer(messages.slice(-1)), soFar: lastAnswer(said.slice(0, -1)) };
+}
+
+function failedReport({ name }: BuiltSubagent, { reason, soFar }: Failed, files: FilesUpdate): string {
+  const changed = Object.keys(files).sort();
+  return [
+    `Error: subagent '${name}' failed: ${reason}`,
+    ...(changed.length > 0 ? [`Files it had changed are kept: ${changed.join(", ")}`] : []),
+    ...(soFar === "" ? [] : [`What it said before:\n${soFar}`]),
+  ].join("\n\n");
 }
 
 /** Structured answer as JSON, else the last text of the assistant. */

@@ -1,3 +1,4 @@
+import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command, MemorySaver } from "@langchain/langgraph";
 import { tool } from "@langchain/core/tools";
 import { interrupt } from "@langchain/langgraph";
@@ -109,6 +110,41 @@ describe("resuming an agent", () => {
     expect(await files()).toEqual([]);
     await resume(approve);
     expect(await files()).toEqual(["/a.md"]);
+  });
+
+  it("keeps what finished calls brought when the thread goes on with a new message instead", async () => {
+    const model = scriptedModel(({ call }) =>
+      call === 0
+        ? {
+            toolCalls: [
+              { id: "free", name: "write_todos", args: { todos: [{ content: "x", status: "pending" }] } },
+              { id: "say", name: "say", args: {} },
+              write("a"),
+            ],
+          }
+        : { text: "end" },
+    );
+    const said = tool(() => "said", { name: "say", description: "says", schema: z.object({}) });
+    const graph = createDeepAgent({
+      model,
+      tools: [said],
+      checkpointer: new MemorySaver(),
+      interruptOn: { write_file: true },
+    });
+    await graph.invoke({ messages: [new HumanMessage("go")] }, thread);
+    const { messages, todos } = await graph.invoke(
+      { messages: [new HumanMessage("something else")] },
+      thread,
+    );
+    expect(todos).toHaveLength(1);
+    expect(
+      messages.filter((message) => ToolMessage.isInstance(message)).map(({ tool_call_id }) => tool_call_id),
+    ).toEqual(["free", "say"]);
+    const seen = model.requests[1]?.messages.filter((message) => ToolMessage.isInstance(message));
+    expect(seen?.map(({ text }) => text).slice(1)).toEqual([
+      "said",
+      "Tool call was cancelled or did not complete.",
+    ]);
   });
 
   it("hands any value to a tool that asked for something else", async () => {

@@ -125,6 +125,68 @@ describe("subagents on one file", () => {
   });
 });
 
+describe("files of a subagent that does not end well", () => {
+  const changes = [
+    edit("line 1", "one"),
+    { id: "n", name: "write_file", args: { file_path: "/n.md", content: "new" } },
+  ];
+  const told =
+    /^Error: subagent 'general-purpose' failed: [^]*\n\nFiles it had changed are kept: \/f\.md, \/n\.md/;
+
+  async function check({ agent, content }: ReturnType<typeof processes>): Promise<void> {
+    expect(await content()).toBe(original.replace("line 1", "one").replace("line 7", "seven"));
+    expect(await content("/n.md")).toBe("new");
+    const [, failed, fine] = await toolMessages(agent());
+    expect(failed?.text).toMatch(told);
+    expect(failed?.status).toBe("error");
+    expect(fine?.text).toBe("report");
+  }
+
+  it("are merged and named, because its model fails", async () => {
+    const calls = [delegate("a", ...changes), delegate("b", edit("line 7", "seven"))];
+    const fails: Middleware = {
+      name: "Fails",
+      wrapModelCall: async (request, next) => {
+        if (request.messages.some(({ text }) => text.includes("/n.md'")))
+          throw new Error("the model is gone");
+        return next(request);
+      },
+    };
+    const worker = { name: "general-purpose", description: "d", systemPrompt: "p", middleware: [fails] };
+    const both = processes(calls, { subagents: [worker] });
+    await collect(both.agent(), go);
+    await check(both);
+  });
+
+  it("are merged and named, because it reaches a limit", async () => {
+    const more = ["x", "y"].map((id): ScriptedToolCall => ({ id, name: "ls", args: {} }));
+    const calls = [delegate("a", ...changes, ...more), delegate("b", edit("line 7", "seven"))];
+    const both = processes(calls, { limits: { toolCalls: 3 } }); // the agent itself makes three
+    await collect(both.agent(), go);
+    await check(both);
+  });
+
+  it("are merged and named, because it fails in the process after the one that changed them", async () => {
+    const calls = [
+      delegate("a", ...changes, { id: "g", name: "gate", args: {} }),
+      delegate("b", edit("line 7", "seven")),
+    ];
+    const gate = tool(() => "ok", { name: "gate", description: "waits", schema: z.object({}) });
+    const fails: Middleware = {
+      name: "Fails",
+      wrapModelCall: async (request, next) => {
+        if (request.messages.some(({ text }) => text === "ok")) throw new Error("the model is gone");
+        return next(request);
+      },
+    };
+    const worker = { name: "general-purpose", description: "d", systemPrompt: "p", middleware: [fails] };
+    const both = processes(calls, { tools: [gate], interruptOn: { gate: true }, subagents: [worker] });
+    const [open] = paused(await collect(both.agent(), go));
+    await collect(both.agent(), resumeAgentInput({ [open?.id ?? ""]: approve }));
+    await check(both);
+  });
+});
+
 describe("merging texts", () => {
   const text = fc.array(fc.constantFrom("a", "b", "c", ""), { maxLength: 6 }).map((all) => all.join("\n"));
 
