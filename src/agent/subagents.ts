@@ -120,7 +120,7 @@ async function* statesOf(
   { runnable, layered }: BuiltSubagent,
   input: Record<string, unknown>,
   config: RunnableConfig,
-): AsyncGenerator<unknown> {
+): AsyncGenerator {
   if (layered && runnable.stream) yield* await runnable.stream(input, { ...config, streamMode: "values" });
   else yield await runnable.invoke(input, config);
 }

@@ -54,6 +54,7 @@ export function createToolNode(
   const gates = [...pathGates(parts), ...parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []))];
   return async ({ callId }, config) => {
     await ownTurn();
+    config.signal?.throwIfAborted();
     await restoreStepFiles(config);
     const state = readState(config, parts.channels);
     const { made, messageId } = findCall(state.messages, callId);
@@ -171,6 +172,8 @@ async function runApproved(
     runs.set(key, (call = verdict.toolCall));
   }
   const tool = parts.tools.get(call.name) ?? checked.tool;
+  // A run that was stopped begins nothing more: others may be at work on it already.
+  scope.config.signal?.throwIfAborted();
   await effects.begin(tool, call, scope.context.backend);
   approval.begin();
   return tool.run(call, scope);

@@ -110,6 +110,7 @@ class Story {
       await Promise.race([working, process.died]);
     } catch (error) {
       if (!process.isEnded) throw error;
+      await process.settled(); // a server that stops hands its runs over with what they stored last
     }
     if (process.isEnded) this.ended += 1;
     const last = events.at(-1)?.kind;

@@ -17,6 +17,7 @@ export class MortalProcess {
   readonly #controller = new AbortController();
   readonly #end: End | undefined;
   readonly #closing: Array<() => void> = [];
+  readonly #underWay = new Set<Promise<unknown>>();
   #steps = 0;
   #isDead = false;
   #tellDeath: () => void = () => undefined;
@@ -36,10 +37,17 @@ export class MortalProcess {
     return this.#isDead || this.signal.aborted;
   }
 
+  /** Resolves when nothing that was begun is under way any more, as far as it ends by itself. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
+  }
+
   /** Does something that leaves a trace; of a process that was killed before or meanwhile, never settles. */
   trace<T>(work: () => T | Promise<T>): Promise<T> {
     if (this.#isOver()) return new Promise(() => undefined);
     const done = new Promise<T>((resolve) => resolve(work()));
+    this.#underWay.add(done);
+    void done.catch(() => undefined).finally(() => this.#underWay.delete(done));
     return new Promise((resolve, reject) => {
       done.then(
         (value) => this.#isOver() || resolve(value),

@@ -54,7 +54,11 @@ export class World {
     const known = this.#effects;
     return {
       find: (call) => process.trace(() => known.get(JSON.stringify(call))),
-      begin: (call) => process.trace(() => void known.set(JSON.stringify(call), {})),
+      begin: (call) =>
+        process.trace(() => {
+          if (known.has(JSON.stringify(call))) throw new Error("begun already");
+          known.set(JSON.stringify(call), {});
+        }),
       finish: (call, outcome) => process.trace(() => void known.set(JSON.stringify(call), { outcome })),
       withdraw: (call) => process.trace(() => void known.delete(JSON.stringify(call))),
     };
