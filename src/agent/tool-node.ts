@@ -14,12 +14,8 @@ import { EffectGuard } from "./effects.ts";
 import { isBeyondLimit } from "./limits/limits.ts";
 import { type Deadline, withDeadline } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
-import {
-  composeToolCall,
-  type ToolCallRequest,
-  type ToolGate,
-  type ToolHandler,
-} from "./middleware/middleware.ts";
+import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
+import { keepingPauses } from "./pauses.ts";
 import {
   agentPath,
   agentRuntime,
@@ -177,32 +173,6 @@ async function runApproved(
   await effects.begin(tool, call, scope.context.backend);
   approval.begin();
   return tool.run(call, scope);
-}
-
-/**
- * Keeps wrappers from taking a pause for an error, as those that retry do: once `handler` has stopped to
- * ask a person, it stays stopped, and so does whatever is made of that.
- */
-function keepingPauses(inner: ToolHandler): {
-  handler: ToolHandler;
-  settled: (work: Promise<Outcome>) => Promise<Outcome>;
-} {
-  let pause: { error: unknown } | undefined;
-  const check = (): void => {
-    if (pause) throw pause.error;
-  };
-  return {
-    handler: async (request) => {
-      check();
-      try {
-        return await inner(request);
-      } catch (error) {
-        if (isGraphBubbleUp(error)) pause = { error };
-        throw error;
-      }
-    },
-    settled: (work) => work.finally(check),
-  };
 }
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);

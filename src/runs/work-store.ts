@@ -243,8 +243,7 @@ export class WorkStore {
 
   /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
   park(lease: Lease, stopped: boolean, now: number): void {
-    // Who goes on is to find what the agent stored last, and not to do it again.
-    this.#syncCheckpoints();
+    this.#syncCheckpoints(); // who goes on is to find what the agent stored last
     this.#note(lease, (row) => {
       this.#parked.run(row.id);
       this.#store.events.append(row.id, { kind: "run_parked", agent: [], data: {} }, now);
