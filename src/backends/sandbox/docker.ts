@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { CallOptions, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox } from "./base-sandbox.ts";
+import { LastWill } from "./last-will.ts";
 import { END_MARKED, MARK_NAME } from "./marked-command.ts";
 import { ProcessRunner } from "./process-runner.ts";
 import { SandboxError } from "./sandbox-error.ts";
@@ -39,6 +40,10 @@ const START_TIMEOUT = 300;
 /** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
 const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK = 4 * 1024 * 1024;
+/** Bash where there is one, because models write for it. */
+const START =
+  'cd -- "$1" || exit 1; if command -v bash >/dev/null 2>&1; then exec bash -c "$2"; fi; exec sh -c "$2"';
+
 /** What shells without a terminal complain about; nothing of it is about the command. */
 const TTY_NOISE = [
   "cannot set terminal process group (-1)",
@@ -55,8 +60,8 @@ export const withoutTtyNoise = (output: string): string =>
 
 interface Container {
   id: string;
-  /** Made here, and so removed with the sandbox. */
-  isOwn: boolean;
+  /** Made here, and so removed with the sandbox, or by this when the process is gone. */
+  own?: LastWill;
 }
 
 /** A container, run by any program that takes Docker's commands. Made by `openDocker`. */
@@ -90,10 +95,11 @@ export class DockerSandbox extends BaseSandbox {
   /** Ends what runs; removes the container if it was made for this sandbox. */
   async close(): Promise<void> {
     await this.#runner.close();
-    if (!this.#container.isOwn) return;
+    if (this.#container.own === undefined) return;
     const runner = new ProcessRunner({ guarded: false });
     await removeContainer(runner, this.#options, this.id);
     await runner.close();
+    this.#container.own.revoke();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -101,7 +107,7 @@ export class DockerSandbox extends BaseSandbox {
   }
 
   #user(): string[] {
-    const { user = this.#container.isOwn ? DEFAULT_USER : undefined } = this.#options;
+    const { user = this.#container.own === undefined ? undefined : DEFAULT_USER } = this.#options;
     return user === undefined ? [] : ["--user", user];
   }
 
@@ -111,11 +117,10 @@ export class DockerSandbox extends BaseSandbox {
     const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
     const user = this.#user();
     const args = ["exec", ...user, ...variables, this.id];
-    const start = 'cd -- "$1" && exec sh -c "$2"';
     const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT, signal } = options;
     const response = await this.#runner.run(
       {
-        ...programLaunch(this.#options, [...args, "sh", "-c", start, "sh", options.cwd ?? "/", command]),
+        ...programLaunch(this.#options, [...args, "sh", "-c", START, "sh", options.cwd ?? "/", command]),
         maxOutputBytes,
         onOutput: (chunk) => options.onOutput?.(chunk),
       },
@@ -157,7 +162,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   const { image, sandboxId, program = "docker", workdir = "/workspace", user = DEFAULT_USER } = options;
   if (sandboxId !== undefined) {
     const { exitCode } = await runProgram(runner, options, ["exec", sandboxId, "sh", "-c", "exit 0"]);
-    if (exitCode === 0) return { id: sandboxId, isOwn: false };
+    if (exitCode === 0) return { id: sandboxId };
     throw new SandboxError(
       "NOT_INITIALIZED",
       `The container '${sandboxId}' does not run; start it or give an image`,
@@ -170,7 +175,9 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   const limits = options.limits ?? DEFAULT_LIMITS;
   const name = `deepagent-${randomBytes(8).toString("hex")}`;
   const run = ["run", "-d", "--rm", "--name", name, ...CONFINEMENT, ...limits, image, ...idle];
+  const own = new LastWill(programLaunch(options, ["rm", "-f", name]));
   const started = await runProgram(runner, options, run);
+  if (started.exitCode !== 0) own.revoke();
   if (started.exitCode !== 0) {
     throw new SandboxError(
       "NOT_INITIALIZED",
@@ -180,8 +187,9 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   const prepare = `mkdir -p -- "$1" && chown "$2" "$1"`;
   const place = ["exec", "--user", "0", name, "sh", "-c", prepare, "sh", workdir, user];
   const prepared = await runProgram(runner, options, place);
-  if (prepared.exitCode === 0) return { id: name, isOwn: true };
+  if (prepared.exitCode === 0) return { id: name, own };
   await removeContainer(runner, options, name);
+  own.revoke();
   throw new SandboxError(
     "COMMAND_FAILED",
     `The directory ${workdir} could not be made in a container of '${image}'`,

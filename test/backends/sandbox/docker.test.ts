@@ -1,32 +1,13 @@
-import { execFileSync } from "node:child_process";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { randomBytes } from "node:crypto";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
-import {
-  type DockerOptions,
-  type DockerSandbox,
-  openDocker,
-  withoutTtyNoise,
-} from "../../../src/backends/sandbox/docker.ts";
+import { type DockerSandbox, openDocker, withoutTtyNoise } from "../../../src/backends/sandbox/docker.ts";
 import { SandboxError } from "../../../src/backends/sandbox/sandbox-error.ts";
 import { runContract } from "../contract/contract.ts";
 import { deleteSuite } from "../contract/delete.ts";
 import { lsSuite } from "../contract/ls.ts";
 import { uploadFilesSuite } from "../contract/upload-files.ts";
-
-/** Podman with an image made of BusyBox, on machines whose control groups and limits are not to be had. */
-const IMAGE = "local/deepagent-busybox:1";
-const PROGRAM = "podman";
-const OPTIONS: DockerOptions = {
-  image: IMAGE,
-  program: PROGRAM,
-  programArguments: ["--runtime", "runc"],
-  limits: ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"],
-};
-
-const whyNot = prepareImage();
+import { containerIds, CONTAINERS as OPTIONS, whyNoContainers as whyNot } from "./containers.ts";
 
 describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" : ` (${whyNot})`}`, () => {
   it("runs commands as a plain user in the working directory, beside the file tools", async () => {
@@ -46,6 +27,26 @@ describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" 
     await sandbox.execute("echo made > b.txt");
     expect((await sandbox.read("/b.txt")).content).toBe("made\n");
     expect(sandbox.capabilities).toMatchObject({ isolation: "container" });
+  });
+
+  it("gives commands no input", async () => {
+    const sandbox = await open();
+    expect(await sandbox.execute("cat; read x || echo none")).toMatchObject({
+      output: "none\n",
+      exitCode: 0,
+    });
+  });
+
+  it("streams what a command prints, and holds a bounded part of it", async () => {
+    const sandbox = await openDocker({ ...OPTIONS, maxOutputBytes: 1000 });
+    onTestFinished(() => sandbox.close());
+    const chunks: string[] = [];
+    const result = await sandbox.execute("yes | head -c 5000000", {
+      onOutput: (chunk) => chunks.push(chunk),
+    });
+    expect(result).toMatchObject({ exitCode: 0, truncated: true });
+    expect(result.output).toMatch(/\n\.\.\. Output truncated at 1000 bytes\.$/);
+    expect(chunks.join("")).toHaveLength(1000);
   });
 
   it("has no network and no privileges", async () => {
@@ -82,14 +83,15 @@ describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" 
   });
 
   it("is gone when its setup fails", async () => {
-    const before = containers();
+    const label = `case=${randomBytes(8).toString("hex")}`;
+    const limits = [...(OPTIONS.limits ?? []), "--label", label];
     await expect(
-      createSandbox({ provider: "docker", ...OPTIONS, setupScript: "echo broken; exit 4" }),
+      createSandbox({ provider: "docker", ...OPTIONS, limits, setupScript: "echo broken; exit 4" }),
     ).rejects.toMatchObject({
       code: "COMMAND_FAILED",
       message: "The setup script of the sandbox failed with exit code 4; its output ends: broken",
     });
-    expect(containers()).toEqual(before);
+    expect(containerIds(`label=${label}`)).toEqual([]);
   });
 
   it("is gone when it is closed", async () => {
@@ -157,39 +159,4 @@ async function open(): Promise<DockerSandbox> {
   const sandbox = await openDocker(OPTIONS);
   onTestFinished(() => sandbox.close());
   return sandbox;
-}
-
-const containers = (): string[] =>
-  execFileSync(PROGRAM, ["ps", "--all", "--quiet", "--filter", "name=deepagent-"], { encoding: "utf8" })
-    .trim()
-    .split("\n");
-
-/** Makes the image; gives the reason when that is not possible here. */
-function prepareImage(): string | undefined {
-  const busybox = ["/bin/busybox", "/usr/bin/busybox"].find((path) => existsSync(path));
-  if (busybox === undefined) return "busybox is not installed";
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-image-"));
-  afterAll(() => rmSync(folder, { recursive: true }));
-  const root = join(folder, "root");
-  mkdirSync(join(root, "bin"), { recursive: true });
-  mkdirSync(join(root, "tmp"));
-  chmodSync(join(root, "tmp"), 0o1777);
-  copyFileSync(busybox, join(root, "bin/busybox"));
-  const applets = execFileSync(busybox, ["--list"], { encoding: "utf8" }).trim().split("\n");
-  for (const applet of applets) if (applet !== "busybox") symlinkSync("busybox", join(root, "bin", applet));
-  const archive = join(folder, "image.tar");
-  try {
-    execFileSync("tar", ["-C", root, "-cf", archive, "."]);
-    execFileSync(PROGRAM, ["import", archive, IMAGE], { stdio: "pipe" });
-    execFileSync(
-      PROGRAM,
-      ["--runtime", "runc", "run", "--rm", "--network", "none", ...(OPTIONS.limits ?? []), IMAGE, "true"],
-      {
-        stdio: "pipe",
-      },
-    );
-    return undefined;
-  } catch (error) {
-    return `podman with runc does not work here: ${String(error).split("\n")[0]}`;
-  }
 }

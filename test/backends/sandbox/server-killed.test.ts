@@ -1,14 +1,18 @@
 import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { probeBubblewrap } from "../../../src/backends/sandbox/bubblewrap.ts";
+import type { CreateSandboxOptions } from "../../../src/backends/sandbox/create-sandbox.ts";
+import { containerIds, CONTAINERS, whyNoContainers } from "./containers.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 
-it("a command of the local shell does not outlive a server that is killed", async () => {
-  const root = folder();
-  const program = join(root, "program.mjs");
+const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
+
+/** Kills a process while its command runs in a sandbox; gives the id of that. */
+async function killServer(options: CreateSandboxOptions, seconds: string): Promise<string> {
+  const program = join(folder(), "program.mjs");
   await build({
     entryPoints: [fileURLToPath(new URL("./shell-process.ts", import.meta.url))],
     outfile: program,
@@ -22,10 +26,34 @@ it("a command of the local shell does not outlive a server that is killed", asyn
       js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
     },
   });
-  const seconds = uniqueSleep();
-  const server = spawn(process.execPath, [program, root, `sleep ${seconds} & echo begun; sleep ${seconds}`]);
-  await once(server.stdout, "data");
-  await until(() => isAsleep(seconds));
+  const command = `sleep ${seconds} & echo begun; sleep ${seconds}`;
+  const server = spawn(process.execPath, [program, JSON.stringify(options), command]);
+  let said = "";
+  server.stdout.on("data", (chunk) => (said += String(chunk)));
+  await until(() => said.includes("begun") && isAsleep(seconds));
   server.kill("SIGKILL");
-  await until(() => !isAsleep(seconds));
+  return said.split("\n", 1)[0] ?? "";
+}
+
+describe("a server that is killed", () => {
+  it("leaves nothing of a local shell", async () => {
+    const seconds = uniqueSleep();
+    await killServer({ provider: "local", rootDir: folder(), virtualMode: true }, seconds);
+    await until(() => !isAsleep(seconds));
+  });
+
+  const bubblewrap = probe.ok ? "" : ` (${probe.reason})`;
+  it.skipIf(!probe.ok)(`leaves nothing of Bubblewrap${bubblewrap}`, async () => {
+    const seconds = uniqueSleep();
+    await killServer({ provider: "bubblewrap", rootDir: folder() }, seconds);
+    await until(() => !isAsleep(seconds));
+  });
+
+  const containers = whyNoContainers === undefined ? "" : ` (${whyNoContainers})`;
+  it.skipIf(whyNoContainers !== undefined)(`leaves no container${containers}`, async () => {
+    const seconds = uniqueSleep();
+    const id = await killServer({ provider: "docker", ...CONTAINERS }, seconds);
+    expect(id).toMatch(/^deepagent-/);
+    await until(() => !isAsleep(seconds) && !containerIds().includes(id));
+  });
 });
