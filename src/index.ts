@@ -64,6 +64,7 @@ export type { RemoteOptions } from "./backends/sandbox/remote-sandbox.ts";
 export type { RunloopOptions } from "./backends/sandbox/runloop.ts";
 export type { FileTransfer } from "./backends/sandbox/sandbox-files.ts";
 export { SandboxError } from "./backends/sandbox/sandbox-error.ts";
+export { OverlayBackend } from "./backends/overlay.ts";
 export { StateBackend } from "./backends/state.ts";
 export { StoreBackend } from "./backends/store.ts";
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";

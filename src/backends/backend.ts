@@ -189,6 +189,8 @@ export interface EditResult extends WriteResult {
 export interface DeleteResult extends Failure {
   path?: string;
   filesUpdate?: Record<string, null> | null;
+  /** Of an overlay: files of the thread that record what is deleted in its base. Part of the change. */
+  recorded?: Record<string, FileData>;
   metadata?: Record<string, unknown>;
 }
 

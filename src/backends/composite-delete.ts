@@ -1,4 +1,4 @@
-import type { CallOptions, DeleteResult } from "./backend.ts";
+import type { CallOptions, DeleteResult, FileData } from "./backend.ts";
 import { deletionUnavailable, partlyDeleted, refusedToDelete } from "./errors.ts";
 import { type MountTree, restore, type Target } from "./mounts.ts";
 import { addPrefix, withoutSlash } from "./paths.ts";
@@ -21,7 +21,7 @@ export async function deleteTree(
   const own = await deleteAt(tree, owner, options);
   if (own.error !== undefined && !(own.code === "not_found" && below.length > 0)) return own;
   const removed = own.error === undefined ? [path] : [];
-  const updates = [own.filesUpdate ?? {}];
+  const parts = [own];
   for (const mount of below) {
     const backend = await tree.backend(mount);
     const listed = restore({ mount, inner: "/" }, await backend.ls("/", options));
@@ -30,12 +30,21 @@ export async function deleteTree(
       const result = await deleteAt(tree, { mount, inner: withoutSlash(entry.path) }, options);
       if (result.error !== undefined) return partlyDeleted(path, removed, result.error);
       removed.push(addPrefix(mount.prefix, withoutSlash(entry.path)));
-      updates.push(result.filesUpdate ?? {});
+      parts.push(result);
     }
   }
   if (removed.length === 0) return own;
-  const changes = Object.assign({}, ...updates) as Record<string, null>;
-  return { path, filesUpdate: Object.keys(changes).length > 0 ? changes : null };
+  const filesUpdate = Object.assign({}, ...parts.map((part) => part.filesUpdate ?? {})) as Record<
+    string,
+    null
+  >;
+  const recorded = Object.assign({}, ...parts.map((part) => part.recorded ?? {})) as Record<string, FileData>;
+  const isInState = parts.some((part) => part.filesUpdate);
+  return {
+    path,
+    filesUpdate: isInState ? filesUpdate : null,
+    ...(Object.keys(recorded).length > 0 ? { recorded } : {}),
+  };
 }
 
 async function deleteAt(

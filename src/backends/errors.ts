@@ -43,6 +43,8 @@ export const windowsPath = (path: string): BackendFailure =>
   failure("invalid_path", `Windows absolute paths are not supported: ${path}`);
 export const pathNotAllowed = (path: string, prefixes: readonly string[]): BackendFailure =>
   failure("invalid_path", `Path must start with one of ${JSON.stringify(prefixes)}: ${path}`);
+export const reservedName = (path: string): BackendFailure =>
+  failure("invalid_path", `Names that start with '.wh.' are reserved: ${path}`);
 export const outsideRoot = (path: string): BackendFailure =>
   failure("outside_root", `'${path}' is outside the root directory`);
 /** A link that leads out of the root, or into a loop. */

@@ -1,5 +1,5 @@
 import { ConfigurationError } from "../core/errors.ts";
-import type { Backend, BackendRuntime, BackendSource, Failure } from "./backend.ts";
+import type { Backend, BackendRuntime, BackendSource, Failure, FileData } from "./backend.ts";
 import { CODES_WITHOUT_PATH } from "./errors.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath } from "./paths.ts";
 import { obtainBackend } from "./resolve.ts";
@@ -81,6 +81,7 @@ const scope = (runtime: BackendRuntime | undefined, { prefix }: Mount): BackendR
 
 interface WithPaths extends Failure {
   path?: string;
+  recorded?: Record<string, FileData>;
   filesUpdate?: Record<string, never> | Record<string, unknown> | null;
 }
 
@@ -94,6 +95,7 @@ export function restore<Result extends WithPaths>(target: Target, result: Result
     // The keys change, the kind of values does not.
     restored.filesUpdate = prefixKeys(prefix, result.filesUpdate as Record<string, null>);
   }
+  if (result.recorded !== undefined) restored.recorded = prefixKeys(prefix, result.recorded);
   if (result.error !== undefined) restored.error = restoreText(target, result.error, result.code);
   return restored;
 }

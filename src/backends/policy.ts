@@ -100,7 +100,9 @@ export class PolicyBackend implements Backend {
       const result = await inner.grep(pattern, path, glob, cap, options);
       const matches = result.matches?.filter((match) => !this.#rules.isHidden(match.path));
       if (matches === undefined) return result;
-      const enough = matches.length >= wanted || result.truncated !== true || cap > wanted * MAX_GROWTH;
+      // Fewer than the cap: it is the time that was up.
+      const isCapped = result.truncated === true && (result.matches?.length ?? 0) >= cap;
+      const enough = matches.length >= wanted || !isCapped || cap > wanted * MAX_GROWTH;
       if (!enough) continue;
       const truncated = result.truncated === true || matches.length > wanted;
       return { ...result, matches: matches.slice(0, wanted), truncated };

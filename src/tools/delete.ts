@@ -41,6 +41,6 @@ async function remove(
   return {
     content: `Deleted ${displayName(result.path ?? path)}`,
     artifact: { path: result.path ?? path },
-    ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
+    ...(result.filesUpdate ? { update: { files: { ...result.filesUpdate, ...result.recorded } } } : {}),
   };
 }

@@ -1,4 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { CompositeBackend } from "../../src/backends/composite.ts";
+import { OverlayBackend } from "../../src/backends/overlay.ts";
+import { resolveBackend } from "../../src/backends/resolve.ts";
+import { snapshotFiles } from "../../src/backends/thread-files.ts";
 import { BACKENDS } from "./backends.ts";
 import { foreignBackend, harness, stateBackend } from "./harness.ts";
 
@@ -31,6 +35,16 @@ describe("delete", () => {
   test("files in thread state are taken out of the state", async () => {
     const tools = harness(stateBackend({ "/dir/x": "1" }), { delete: true });
     expect((await tools.call("delete", { file_path: "/dir" })).update).toEqual({ files: { "/dir/x": null } });
+  });
+
+  test("what is deleted of an overlay's base is recorded in the state, also below a mount", async () => {
+    const runtime = { files: snapshotFiles() };
+    const overlay = new OverlayBackend(stateBackend({ "/dir/x": "1" }));
+    const mounted = new CompositeBackend(stateBackend({}), { "/mnt/": overlay });
+    const tools = harness(await resolveBackend(mounted, runtime), { delete: true });
+    const { update } = await tools.call("delete", { file_path: "/mnt/dir" });
+    expect(Object.keys(update?.files ?? {})).toEqual(["/mnt/.wh.dir"]);
+    expect(await tools.text("ls", { path: "/mnt" })).toBe("No files found in /mnt");
   });
 
   test("a backend without deletion", async () => {

@@ -5,6 +5,7 @@ import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import type { Backend } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../../../src/backends/filesystem.ts";
+import { OverlayBackend } from "../../../src/backends/overlay.ts";
 import { PolicyBackend } from "../../../src/backends/policy.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
 import { StateBackend } from "../../../src/backends/state.ts";
@@ -13,6 +14,8 @@ import { snapshotFiles } from "../../../src/backends/thread-files.ts";
 import { openDatabase } from "../../../src/storage/database.ts";
 import { createStore } from "../../../src/storage/store.ts";
 import type { Made, Subject } from "./contract.ts";
+
+const runtime = () => ({ files: snapshotFiles() });
 
 const state: Subject = {
   name: "StateBackend",
@@ -76,6 +79,17 @@ const filesystem = (name: string, options: FilesystemOptions): Subject => ({
 
 const virtual = filesystem("virtual paths", { virtualMode: true });
 
+const overlay: Subject = {
+  ...virtual,
+  name: `OverlayBackend over ${virtual.name}`,
+  keepsFilesInState: true,
+  make: async () => {
+    const made = await virtual.make();
+    return { ...made, backend: await resolveBackend(new OverlayBackend(made.backend), runtime()) };
+  },
+  skip: [],
+};
+
 /** The subject as the wrapper's inner backend. */
 const wrapped = (
   inner: Subject,
@@ -90,8 +104,6 @@ const wrapped = (
     return { ...made, backend: await wrap(made.backend), prefix: mount + (made.prefix ?? "") };
   },
 });
-
-const runtime = () => ({ files: snapshotFiles() });
 
 const mounted = (inner: Subject, prefix: string): Subject =>
   wrapped(
@@ -138,6 +150,8 @@ export const SUBJECTS: readonly Subject[] = [
   filesystem("real paths", {}),
   filesystem("virtual paths, without ripgrep", { virtualMode: true, ripgrep: false }),
   filesystem("virtual paths, without descriptor paths", { virtualMode: true, descriptorPaths: false }),
+  overlay,
+  mounted(overlay, "/mnt/"),
   mountedState,
   mounted(state, "/mnt/"),
   mounted(store, "/mnt/"),
