@@ -8,7 +8,15 @@ import { inTransaction } from "./transaction.ts";
 export interface PruneReport {
   runs: number;
   threads: number;
+  /** Threads that belong to no run, if they were looked for: found, or deleted when that was asked. */
+  orphans?: number;
 }
+
+/**
+ * What to do with checkpoints of threads that belong to no run. There are some after the database of runs
+ * was replaced by an older copy, or moved away: then they may still be wanted.
+ */
+export type Orphans = "keep" | "count" | "delete";
 
 /** What runs need of the checkpointer of their agents, beyond LangGraph. */
 export interface Checkpoints {
@@ -20,6 +28,8 @@ export interface Checkpoints {
   /** Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. */
   tidyThread(threadId: string): Promise<void>;
   usedBytes(): number;
+  /** Every thread that has a checkpoint. */
+  threads(): string[];
   /** The steps of a thread that are kept, oldest first. */
   steps(threadId: string): Promise<ThreadStep[]>;
   /** Makes `target` of the thread `source` as it was at a checkpoint; false when it is gone. */
@@ -31,6 +41,8 @@ export interface PruneContext {
   checkpoints: Checkpoints | undefined;
   now: number;
   signal: AbortSignal;
+  /** Default `keep`. */
+  orphans?: Orphans;
 }
 
 /** Nobody copies a thread for so long. */
@@ -44,7 +56,7 @@ const BATCH = 10;
  */
 export async function prune(
   { maxAgeMs, maxBytes }: Retention,
-  { database, checkpoints, now, signal }: PruneContext,
+  { database, checkpoints, now, signal, orphans = "keep" }: PruneContext,
 ): Promise<PruneReport> {
   const report: PruneReport = { runs: 0, threads: 0 };
   const isTooMuch = (): boolean =>
@@ -52,6 +64,14 @@ export async function prune(
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
   giveUpCopies(database, now - COPY_MS);
   await forgetThreads(database, checkpoints);
+  if (orphans !== "keep") {
+    const found = findOrphans(database, checkpoints);
+    report.orphans = found.length;
+    if (orphans === "delete") {
+      noteThreads(database, found);
+      await forgetThreads(database, checkpoints);
+    }
+  }
   while (!signal.aborted) {
     const forgotten = forgetRuns(database, isTooMuch() ? Math.max(before, now - KEPT_FOR_SIZE_MS) : before);
     if (forgotten === 0) break;
@@ -95,10 +115,26 @@ function forgetRuns(database: Database, endedBefore: number): number {
 function giveUpCopies(database: Database, begunBefore: number): void {
   const copies = new CopyStore(database);
   inTransaction(database, () => {
-    for (const id of copies.giveUp(begunBefore)) {
-      database.prepare("INSERT INTO pruned_threads (id) VALUES (?)").run(id);
-    }
+    noteThreads(database, copies.giveUp(begunBefore));
   });
+}
+
+/** A thread is stored before its first checkpoint, and so is the note of a copy: what is in neither has no owner. */
+function findOrphans(database: Database, checkpoints: Checkpoints | undefined): string[] {
+  const threads = checkpoints?.threads() ?? [];
+  const known = database
+    .prepare<[], string>(
+      "SELECT id FROM threads UNION SELECT id FROM thread_copies UNION SELECT id FROM pruned_threads",
+    )
+    .pluck();
+  const owned = new Set(known.all());
+  return threads.filter((id) => !owned.has(id));
+}
+
+/** Their checkpoints are to be deleted. */
+function noteThreads(database: Database, threads: readonly string[]): void {
+  const note = database.prepare("INSERT OR IGNORE INTO pruned_threads (id) VALUES (?)");
+  inTransaction(database, () => threads.forEach((id) => note.run(id)));
 }
 
 /** Checkpoints are in a file of their own: what is to be deleted there is noted here until it is. */

@@ -1,5 +1,5 @@
 import type { Backend } from "../backends/backend.ts";
-import type { PruneReport } from "./prune.ts";
+import type { Orphans, PruneReport } from "./prune.ts";
 import type { Retention } from "./retention.ts";
 import type {
   Approval,
@@ -145,7 +145,7 @@ export interface RunService {
   files(principal: Principal): Promise<Backend>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
   /** Forgets runs that are over. For whoever operates the server. */
-  prune(retention: Retention): Promise<PruneReport>;
+  prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
   /** For whoever operates the server. */
   statistics(): Promise<RunStatistics>;
   /** Fails unless runs can be stored now. */

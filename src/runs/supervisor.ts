@@ -7,7 +7,7 @@ import { decide } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
 import { follow, followStarts } from "./follow.ts";
 import { type LendingContext, lenderFor, replyToModel } from "./lending.ts";
-import { prune, type PruneReport } from "./prune.ts";
+import { type Orphans, prune, type PruneReport } from "./prune.ts";
 import { assertWritable } from "./readiness.ts";
 import type { Retention } from "./retention.ts";
 import { Pulse } from "./pulse.ts";
@@ -188,8 +188,9 @@ class Supervisor implements RunService {
     return outcome;
   }
 
-  prune(retention: Retention): Promise<PruneReport> {
+  prune(retention: Retention, orphans: Orphans = "keep"): Promise<PruneReport> {
     return prune(retention, {
+      orphans,
       database: this.#options.database,
       checkpoints: this.#options.checkpoints,
       now: this.#clock(),

@@ -65,6 +65,16 @@ export interface CheckpointRow {
 export type WriteFields = [string, string, string, string, number, string, string, Uint8Array];
 export type PutWrite = Statement<WriteFields>;
 
+/** The checkpoint and its writes as they were at one moment; the newest checkpoint when none is named. */
+export type ReadCheckpoint = (
+  threadId: string,
+  namespace: string,
+  checkpointId: string | undefined,
+) => { row: CheckpointRow; writes: WriteRow[] } | undefined;
+
+/** Thread, namespace, checkpoint and task. */
+export type WriteAddress = readonly [string, string, string, string];
+
 export interface CheckpointStatements {
   checkpoint: Statement<[string, string, string], CheckpointRow>;
   newestCheckpoint: Statement<[string, string], CheckpointRow>;

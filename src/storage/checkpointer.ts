@@ -11,10 +11,10 @@ import type {
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { addressOf, keyOf, missing, threadOf } from "./checkpoint-address.ts";
 import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
-import type { CheckpointRow, CheckpointStatements, WriteFields } from "./checkpoint-sql.ts";
+import type { CheckpointStatements, ReadCheckpoint, WriteAddress, WriteFields } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
 import { deleteInPieces } from "./delete-in-pieces.ts";
-import { CHANNELS_PER_QUERY, DeltaHistory, revive, type WriteRow } from "./delta-history.ts";
+import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
 import { syncNow } from "./durability.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { migrate } from "./migrations.ts";
@@ -34,6 +34,8 @@ const PACKED_AT_REST = 8;
 /** Threads whose superseded checkpoints are counted. */
 const COUNTED_THREADS = 10_000;
 
+/** How often a copy is begun when other processes pack the thread meanwhile. */
+const COPY_TRIES = 10;
 /**
  * LangGraph's `SqliteSaver` on the same tables, with every statement prepared once, binary values kept
  * as they are, results of one turn of the event loop stored in one transaction, superseded checkpoints
@@ -218,16 +220,24 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /**
-   * Makes the new thread `target` of `source` as it was at `checkpointId` (default: its newest), with its
-   * history, and without requests that wait for an answer. False when there is no such checkpoint. Repeated,
-   * it changes nothing.
+   * Makes the new thread `target` of `source` as it was at `checkpointId` (default: its newest), without
+   * requests that wait for an answer. False when there is no such checkpoint. Repeated, it changes nothing.
    */
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
     this.commits.flush();
-    await this.packed.unpack(source);
-    const copied = this.threadSteps.copy(source, target, checkpointId);
-    this.isSynced &&= !copied;
-    return copied;
+    for (let tried = 1; ; tried += 1) {
+      await this.packed.unpack(source);
+      const copied = this.threadSteps.copy(source, target, checkpointId);
+      this.isSynced = false;
+      if (copied !== "incomplete") return copied === "copied";
+      if (tried === COPY_TRIES) throw new Error("The thread was packed each time it was to be copied.");
+    }
+  }
+
+  /** Every thread that has a checkpoint. */
+  threads(): string[] {
+    this.commits.flush();
+    return this.threadSteps.threads();
   }
 
   /** Bytes of the file that are in use. */
@@ -270,13 +280,6 @@ export class SqliteCheckpointer extends SqliteSaver {
   protected override setup(): void {}
 }
 
-/** The checkpoint and its writes as they were at one moment; the newest checkpoint when none is named. */
-type ReadCheckpoint = (
-  threadId: string,
-  namespace: string,
-  checkpointId: string | undefined,
-) => { row: CheckpointRow; writes: WriteRow[] } | undefined;
-
 /** Writes of one task on their way into the database. */
 interface Result {
   encoded: Promise<WriteFields[]>;
@@ -286,6 +289,3 @@ interface Result {
 
 /** Place of the value in the fields of a write. */
 const VALUE = 7;
-
-/** Thread, namespace, checkpoint and task. */
-type WriteAddress = readonly [string, string, string, string];

@@ -75,6 +75,21 @@ WHERE chain.depth > 0 OR (
     (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')
 )`;
 
+const OLDEST = `${CHAIN} SELECT parent FROM chain ORDER BY depth DESC LIMIT 1`;
+
+const THREADS = `
+WITH RECURSIVE found (id) AS (
+  SELECT min(id) FROM (
+    SELECT min(thread_id) AS id FROM checkpoints UNION ALL SELECT min(thread_id) FROM packed_checkpoints
+  )
+  UNION ALL
+  SELECT (SELECT min(id) FROM (
+    SELECT min(thread_id) AS id FROM checkpoints WHERE thread_id > found.id
+    UNION ALL SELECT min(thread_id) FROM packed_checkpoints WHERE thread_id > found.id
+  )) FROM found WHERE found.id IS NOT NULL
+)
+SELECT id FROM found WHERE id IS NOT NULL`;
+
 /** Errors, requests and answers: a task with other writes has finished. */
 const UNFINISHED = JSON.stringify(Object.keys(WRITES_IDX_MAP));
 /** Values revived between two turns of the event loop. */
@@ -90,7 +105,8 @@ export class ThreadSteps {
   readonly #serde: SerializerProtocol;
   readonly #steps: Statement<[Place], StepRow>;
   readonly #messages: Statement<[Place], MessagesRow>;
-  readonly #copy: Transaction<(place: Place & { target: string }) => number>;
+  readonly #threads: Statement<[], string>;
+  readonly #copy: Transaction<(place: Place & { target: string }) => "copied" | "gone" | "incomplete">;
 
   constructor(database: Database, serde: SerializerProtocol) {
     this.#serde = serde;
@@ -98,9 +114,15 @@ export class ThreadSteps {
     this.#messages = database.prepare(MESSAGES);
     const checkpoints = database.prepare<[Place & { target: string }]>(COPY_CHECKPOINTS);
     const writes = database.prepare<[Place & { target: string; unfinished: string }]>(COPY_WRITES);
-    this.#copy = database.transaction((place) => {
-      writes.run({ ...place, unfinished: UNFINISHED });
-      return checkpoints.run(place).changes;
+    const oldest = database.prepare<[Place], { parent: string | null }>(OLDEST);
+    this.#threads = database.prepare<[], string>(THREADS).pluck();
+    this.#copy = database.transaction(({ target, ...place }) => {
+      const begin = oldest.get(place);
+      if (begin === undefined) return "gone";
+      if (begin.parent !== null) return "incomplete";
+      writes.run({ ...place, target, unfinished: UNFINISHED });
+      checkpoints.run({ ...place, target });
+      return "copied";
     });
   }
 
@@ -122,8 +144,13 @@ export class ThreadSteps {
     }));
   }
 
-  /** False when there is no such checkpoint. */
-  copy(source: string, target: string, checkpointId?: string): boolean {
-    return this.#copy.immediate({ thread: source, target, checkpoint: checkpointId ?? null }) > 0;
+  /** `gone`: there is no such checkpoint. `incomplete`: some it was made from are packed; nothing was copied. */
+  copy(source: string, target: string, checkpointId?: string): "copied" | "gone" | "incomplete" {
+    return this.#copy.immediate({ thread: source, target, checkpoint: checkpointId ?? null });
+  }
+
+  /** One look-up per thread, however many checkpoints each has. */
+  threads(): string[] {
+    return this.#threads.all();
   }
 }

@@ -58,6 +58,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
       deleteThread: (thread) => checkpointer.deleteThread(thread),
       tidyThread: (thread) => checkpointer.tidyThread(thread),
       startOver: (thread) => checkpointer.startOver(thread),
+      threads: () => checkpointer.threads(),
       usedBytes: () => checkpointer.usedBytes(),
       steps: (thread) => checkpointer.steps(thread),
       copyThread: (...copy) => checkpointer.copyThread(...copy),

@@ -97,3 +97,22 @@ test("a completed run keeps its conversation, and not the steps of its subagents
   expect(checkpoints.prepare("SELECT DISTINCT checkpoint_ns FROM writes").pluck().all()).toEqual([""]);
   expect(run.answer).toBe("done");
 });
+
+test("threads that belong to no run are counted, and deleted only when that is asked", async () => {
+  const { service, server, threads, ended, checkpoints } = open();
+  const [kept, lost] = [await ended("kept"), await ended("lost")];
+  // As with a database of runs that was restored from an older copy.
+  server.database.pragma("foreign_keys = OFF");
+  server.database.prepare("DELETE FROM run_events WHERE run_id = ?").run(lost.id);
+  server.database.prepare("DELETE FROM runs WHERE id = ?").run(lost.id);
+  server.database.prepare("DELETE FROM threads WHERE id = ?").run(lost.threadId);
+  expect(await service.prune({})).toEqual({ runs: 0, threads: 0 });
+  expect(await service.prune({}, "count")).toEqual({ runs: 0, threads: 0, orphans: 1 });
+  expect(threads().toSorted()).toEqual([kept.threadId, lost.threadId].toSorted());
+  expect(await service.prune({}, "delete")).toMatchObject({ orphans: 1 });
+  expect(threads()).toEqual([kept.threadId]);
+  const packs = checkpoints.prepare("SELECT count(*) FROM packed_checkpoints WHERE thread_id = ?").pluck();
+  expect(packs.get(lost.threadId)).toBe(0);
+  expect(await service.prune({}, "count")).toMatchObject({ orphans: 0 });
+  expect((await service.view(ME, kept.id))?.run.status).toBe("completed");
+});

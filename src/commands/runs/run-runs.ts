@@ -25,9 +25,9 @@ const ACTIONS: Readonly<Record<string, { words: readonly [least: number, most: n
   answer: { words: [1, 2], act: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags) },
   cancel: { words: [1, 1], act: (local, [run = ""], { flags }) => cancelRun(local, run, flags) },
   tell: { words: [2, 2], act: (local, [run = "", text = ""]) => tellRun(local, run, text) },
-  points: { words: [1, 1], act: (local, [run = ""], { flags }) => listPoints(local, run, flags) },
-  prune: { words: [0, 0], act: (local) => pruneRuns(local) },
+  prune: { words: [0, 0], act: (local, _words, { flags }) => pruneRuns(local, flags) },
   open: { words: [1, 1], act: (local, [run = ""], { flags }) => openRun(local, run, flags) },
+  points: { words: [1, 1], act: (local, [run = ""], { flags }) => listPoints(local, run, flags) },
 };
 
 /** Works on the data directory alone: whether a server runs, and which, makes no difference. */

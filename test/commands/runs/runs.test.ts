@@ -115,6 +115,7 @@ test("old runs are forgotten as configured, and none without a limit", async () 
   expect(await home.bin("runs", "prune")).toMatchObject({ code: 2 });
   const { stdout } = await home.bin("runs", "prune", "--retention-days", "1");
   expect(stdout).toBe("Forgot 0 runs and 0 threads.\n");
+  expect((await home.bin("runs", "prune", "--orphans")).stdout).toBe(stdout);
   expect((await listed(home)).map(({ run_id }) => run_id)).toEqual([runId]);
 });
 
