@@ -1,7 +1,12 @@
 import { canonicalJson } from "../../src/core/canonical-json.ts";
 import { anything, assert, dictionary, jsonValue, property, string } from "fast-check";
 import { expect, test } from "vitest";
-import { approvalForm, decisionOf, MAX_EDITABLE_CHARACTERS } from "../../src/server/approval-form.ts";
+import {
+  alreadyDecided,
+  approvalForm,
+  decisionOf,
+  MAX_EDITABLE_CHARACTERS,
+} from "../../src/server/approval-form.ts";
 import { anApproval } from "./support.ts";
 
 const PLACE = { runId: "run_1", position: 1, total: 2 };
@@ -50,6 +55,19 @@ test("approving the same for the run is offered where approving is, and says wha
   const never = anApproval({ same, allowedDecisions: ["reject"] });
   expect(decisionOf(never, { decision: "approve_same" })).toMatchObject({ ok: false });
   expect(decisionOf(anApproval(), { decision: "approve_same" })).toMatchObject({ ok: false });
+});
+
+test("a form says until when somebody has to decide, and an answer that is late is told so", () => {
+  const expiresAt = Date.UTC(2030, 0, 31, 12, 0);
+  const { message } = approvalForm(anApproval({ expiresAt }), PLACE);
+  expect(message).toContain("Denied unless somebody decides by 2030-01-31 12:00 UTC.");
+  const late = anApproval({ expiresAt, status: "rejected", decidedBy: "deadline" });
+  expect(alreadyDecided(late)).toBe(
+    "Too late: nobody had decided by 2030-01-31 12:00 UTC, so this was denied.",
+  );
+  expect(alreadyDecided(anApproval({ status: "approved", decidedBy: "page" }))).toBe(
+    "This was decided already: approved (page).",
+  );
 });
 
 test("the real diff is in the message, and every line of it is a code block", () => {

@@ -155,3 +155,15 @@ test("every report is what the output schema promises", () => {
     expect(RunReport.parse(report)).toEqual(report);
   }
 });
+
+test("what a deadline denied is told, and until when an open approval waits", () => {
+  const at = Date.UTC(2030, 0, 31, 12, 0);
+  const denied = anApproval({ status: "rejected", decidedBy: "deadline", decidedAt: at, expiresAt: at });
+  const open = anApproval({ id: "int2:0", expiresAt: at });
+  const report = runReport(aView({ run: { status: "input_required" }, approvals: [denied, open] }), FORMS);
+  expect(report.message).toContain(
+    "Nobody decided in time on execute: execute npm audit; the deadline denied it.",
+  );
+  expect(report.approvals).toMatchObject([{ id: "int2:0", expires_at: "2030-01-31T12:00:00.000Z" }]);
+  expect(reportText(report)).toContain("Denied unless decided by 2030-01-31T12:00:00.000Z");
+});

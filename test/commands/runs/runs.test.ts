@@ -42,9 +42,11 @@ test("list has the newest first, and show tells what an open approval would do",
 test("an answer is stored, and the run goes on with it", async () => {
   const home = terminalHome();
   const runId = await waitingRun(home);
-  expect((await home.bin("runs", "answer", runId, "--approve")).stdout).toMatch(
+  expect((await home.bin("runs", "answer", runId, "--approve-same")).stdout).toMatch(
     / approved: Create \/workspace\//,
   );
+  const shown = (await home.bin("runs", "show", runId)).stdout;
+  expect(shown).toMatch(/Approved for this run \(terminal\): every further write_file of \/workspace\//);
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
   expect((await home.bin("run", "--resume", runId)).code).toBe(0);
   expect(readdirSync(home.workspace)).toHaveLength(2);
@@ -56,6 +58,8 @@ test("an edit is checked before it is stored, and is what is run", async () => {
   const bad = await home.bin("runs", "answer", runId, "--edit", '{"nonsense":1}');
   expect([bad.code, bad.stderr]).toEqual([1, expect.stringContaining("Invalid arguments for write_file")]);
   const args = { file_path: "/workspace/mine.md", content: "mine" };
+  const both = await home.bin("runs", "answer", runId, "--approve", "--approve-same");
+  expect(both.code).toBe(2);
   const good = await home.bin("runs", "answer", runId, "--edit", JSON.stringify(args));
   expect(good).toMatchObject({ code: 0, stdout: expect.stringContaining("edited") });
   await home.bin("run", "--resume", runId);
