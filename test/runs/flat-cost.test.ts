@@ -1,0 +1,78 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
+import SqliteDatabase from "better-sqlite3";
+import { expect, onTestFinished, test } from "vitest";
+import { entryOf } from "../../src/runs/journal.ts";
+import { RunStore } from "../../src/runs/run-store.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import { WorkStore } from "../../src/runs/work-store.ts";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { migrate } from "../../src/storage/migrations.ts";
+
+/**
+ * A database, and how many statements it ran since it was last asked. That none of them reads more rows as
+ * tables grow is shown by their plans.
+ */
+function counted() {
+  let statements = 0;
+  const database = new SqliteDatabase(":memory:", { verbose: () => (statements += 1) });
+  onTestFinished(() => void database.close());
+  const since = (): number => {
+    const result = statements;
+    statements = 0;
+    return result;
+  };
+  return { database, since };
+}
+
+test("an event takes as many statements after 10,000 events as at the start", () => {
+  const { database, since } = counted();
+  migrate(database, "runs", RUN_MIGRATIONS);
+  const store = new RunStore(database, () => {});
+  const work = new WorkStore(store, () => {});
+  store.create("local", { task: "t" }, { runId: "run_1", newThreadId: "thr_1", environment: "e", now: 1 });
+  const claim = work.claimNext({
+    owner: "me",
+    environment: "e",
+    active: new Map(),
+    now: 1,
+    expiresAt: 1_000_000,
+  });
+  if (!claim) throw new Error("the run was not claimed");
+  const costs: number[] = [];
+  for (let number = 0; number < 10_000; number += 1) {
+    const call = { agent: [], callId: `call_${number >> 1}`, tool: "ls", summary: "" };
+    const event =
+      number % 2 === 0
+        ? ({ kind: "tool_started", ...call } as const)
+        : ({ kind: "tool_finished", status: "success", ...call } as const);
+    since();
+    work.record(claim.lease, entryOf(event), 2);
+    costs.push(since());
+  }
+  expect(new Set(costs.slice(10))).toEqual(new Set(costs.slice(0, 2)));
+  since();
+  expect(store.events.page("run_1", 9_990, 100)).toHaveLength(11);
+  expect(since()).toBe(1);
+});
+
+test("a step takes no more statements after 5,000 steps than at the start, packing included", async () => {
+  const { database, since } = counted();
+  const saver = createCheckpointer(database);
+  let config: RunnableConfig = { configurable: { thread_id: "t", checkpoint_ns: "" } };
+  const costs: number[] = [];
+  for (let step = 0; step < 5_000; step += 1) {
+    config = await saver.put(
+      config,
+      { ...emptyCheckpoint(), id: uuid6(step) },
+      { source: "loop", step, parents: {} },
+    );
+    await saver.putWrites(config, [["messages", step]], "task");
+    if (step % 480 === 479) {
+      await saver.tidyThread("t");
+      costs.push(since());
+    }
+  }
+  // When packing comes varies; what grew with the thread would be ten times as much at its end.
+  expect((costs.at(-1) ?? 0) / (costs[0] ?? 0)).toBeLessThan(2);
+});
