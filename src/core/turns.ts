@@ -1,5 +1,5 @@
 /** How long work that waited for its turn may go on before the event loop sees to everything else. */
-const TURN_MS = 4;
+const TURN_MS = 2;
 
 /** When the current turn is over; none while nobody had one yet. There is one event loop in a process. */
 let over: number | undefined;
