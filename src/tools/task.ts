@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { displayName, displayText } from "./format.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
@@ -58,9 +59,15 @@ async function delegate(
 }
 
 function describeTask({ subagents, description = DESCRIPTION }: TaskToolOptions): string {
-  const list = subagents.map(({ name, description }) => `- ${name}: ${description}`).join("\n");
+  const lines = subagents.map(
+    ({ name, description }) => `- ${name}: ${oneLine(description, MAX_DESCRIPTION)}`,
+  );
+  const list = lines.join("\n");
   return description.replaceAll("{available_agents}", () => list);
 }
+
+/** Longest description of one type that is shown. */
+const MAX_DESCRIPTION = 2000;
 
 const DESCRIPTION = `Hand a task to a subagent that works on its own, in its own context, and answers once with a report. It shares your files and sees nothing of this conversation but the description you write. Start independent tasks in one reply; they run at the same time. Do a single lookup or a small edit yourself.
 

@@ -3,7 +3,8 @@ import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { contentOf } from "../../backends/file-data.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import type { Logger } from "../../core/logger.ts";
-import { MEMORY_GUIDELINES } from "../prompts.ts";
+import { oneLine } from "../../core/text.ts";
+import { asMaterial, MEMORY_GUIDELINES } from "../prompts.ts";
 import { latest } from "../state.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
 import { appendSystemPrompt, type Middleware } from "./middleware.ts";
@@ -60,7 +61,7 @@ async function readSources(
 function memoryBlock(contents: MemoryContents): string {
   const files = Object.entries(contents)
     .filter(([, text]) => text.trim() !== "")
-    .map(([path, text]) => `${path}\n${text.trim()}`);
+    .map(([path, text]) => `${asMaterial(oneLine(path, 1024))}\n${asMaterial(text.trim())}`);
   const body = files.length === 0 ? "(no memory yet)" : files.join("\n\n");
   return `<agent_memory>\n${body}\n</agent_memory>\n\n${MEMORY_GUIDELINES}`;
 }

@@ -3,7 +3,7 @@ import type { BackendSource } from "../../backends/backend.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
-import { SKILLS_PROMPT } from "../prompts.ts";
+import { asMaterial, SKILLS_PROMPT } from "../prompts.ts";
 import { loadSkills } from "../skills/load-skills.ts";
 import type { SkillMetadata } from "../skills/parse-skill.ts";
 import { latest } from "../state.ts";
@@ -46,7 +46,9 @@ const skillsOf = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>
 function skillList(skills: readonly SkillMetadata[]): string {
   const lines = skills.map(({ name, description, path, compatibility }) => {
     const needs = compatibility ? ` (${oneLine(compatibility, 200)})` : "";
-    return `- ${name}: ${oneLine(description, 1024)}${needs} Read ${path}`;
+    return asMaterial(
+      `- ${oneLine(name, 64)}: ${oneLine(description, 1024)}${needs} Read ${oneLine(path, 1024)}`,
+    );
   });
   return `${SKILLS_PROMPT}\n\n${lines.join("\n")}`;
 }
