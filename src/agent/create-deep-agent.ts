@@ -24,6 +24,7 @@ import type { TypedDeepAgent } from "./typed.ts";
 const DEFAULT_RECURSION_LIMIT = 1000;
 const DEFAULT_PARALLEL = 8;
 const GENERAL_PURPOSE = "general-purpose";
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
 /** A deep agent: its graph, and the tools it was built with. */
 export interface DeepAgent {
@@ -172,6 +173,12 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
       throw new ConfigurationError(
         "TOOL_NAME_COLLISION",
         `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out.`,
+      );
+    }
+    if (!TOOL_NAME.test(tool.name)) {
+      throw new ConfigurationError(
+        "INVALID_TOOL_NAME",
+        `'${tool.name}' cannot be the name of a tool: providers take up to 64 letters, digits, '_' and '-'.`,
       );
     }
     tools.set(tool.name, tool);

@@ -11,7 +11,7 @@ import { describe, expect, it } from "vitest";
 import { buildAgent, getAgentState } from "../../src/agent/agent-core.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 import { parseSkill } from "../../src/agent/skills/parse-skill.ts";
-import { cutIndex } from "../../src/agent/summarization/plan.ts";
+import { cutIndex, tokensOf } from "../../src/agent/summarization/plan.ts";
 import { compactedView } from "../../src/agent/summarization/view.ts";
 import { CompositeBackend } from "../../src/backends/composite.ts";
 import { StateBackend } from "../../src/backends/state.ts";
@@ -120,6 +120,19 @@ describe("summarization", () => {
     const events = await collect(agent, { kind: "task", task: "go" });
     expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "fits now" });
     expect(refused).toBe(1);
+  });
+
+  it("counts media by what they are, and a call that a provider repeats as a block once", () => {
+    const args = { content: "x".repeat(4000) };
+    const call = { id: "a", name: "write_file", args };
+    const plain = new AIMessage({ content: "", tool_calls: [call] });
+    const repeated = new AIMessage({
+      content: [{ type: "tool_use", id: "a", name: "write_file", input: args }],
+      tool_calls: [call],
+    });
+    expect(tokensOf(repeated)).toBe(tokensOf(plain));
+    const image = { type: "image", mimeType: "image/png", data: "A".repeat(1_000_000) };
+    expect(tokensOf(new ToolMessage({ tool_call_id: "a", content: [image] }))).toBeLessThan(2000);
   });
 
   it("never separates a reply from its results", () => {

@@ -151,5 +151,12 @@ describe("middleware", () => {
     expect(() => agentWith([{ name: "x" }, { name: "x" }])).toThrow("Two middleware are named 'x'");
     const ls = tool(() => "", { name: "ls", description: "mine", schema: z.object({}) });
     expect(() => agentWith([], { tools: [ls] })).toThrow("Two tools are named 'ls'");
+    const dotted = tool(() => "", { name: "files.ls", description: "mine", schema: z.object({}) });
+    expect(() => agentWith([], { tools: [dotted] })).toThrow("'files.ls' cannot be the name of a tool");
+    const worker = { name: "w", description: "d", systemPrompt: "p" };
+    expect(() => agentWith([], { subagents: [{ ...worker, tools: [ls] }] })).toThrow(
+      "Two tools are named 'ls'",
+    );
+    expect(() => agentWith([], { subagents: [worker, worker] })).toThrow("Two subagents are named 'w'");
   });
 });
