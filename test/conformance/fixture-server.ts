@@ -20,7 +20,7 @@ import { registerContentTools } from "./fixtures/content.ts";
 import { registerInputRequired } from "./fixtures/input-required.ts";
 import { registerFixturePrompts } from "./fixtures/prompts.ts";
 import { registerFixtureResources } from "./fixtures/resources.ts";
-import { registerTaskTools } from "./fixtures/tasks.ts";
+import { registerTaskTools, takeConfirmations } from "./fixtures/tasks.ts";
 import { openFixtureRuns } from "./runs.ts";
 
 /** What listens to changes of lists; the SDK's notifier, which the HTTP server attaches, is one. */
@@ -39,7 +39,10 @@ const { service, close } = openFixtureRuns();
 const changes = createResourceChanges({ runs: () => Promise.resolve(service), logger: silentLogger });
 const sinks = new Set<ChangeSink>();
 const watched: ResourceChanges = {
-  ...changes,
+  follow: (principal, uri) => changes.follow(principal, uri),
+  watch: (principal) => changes.watch(principal),
+  runStarted: (principal, runId) => changes.runStarted(principal, runId),
+  close: () => changes.close(),
   attach: (principal, sink) => {
     const detach = changes.attach(principal, sink);
     sinks.add(sink);
@@ -88,6 +91,7 @@ function factory({ era }: McpRequestContext): McpServer {
   }
   registerInputRequired(mcp, codec);
   registerTaskTools(mcp, deps, codec);
+  takeConfirmations(mcp);
   registerTasks(mcp, { deps, questions, pages });
   mcp.registerTool("test_trigger_tool_change", TRIGGER, () => announce("toolsChanged"));
   mcp.registerTool("test_trigger_prompt_change", TRIGGER, () => announce("promptsChanged"));

@@ -33,8 +33,9 @@ export interface Guarded extends HttpServer {
 export async function openGuarded(
   think: Think,
   options: Pick<HttpOptions, "authenticator"> & Partial<HttpOptions>,
+  env: Record<string, string> = {},
 ): Promise<Guarded> {
-  const home = await openHome({ think });
+  const home = await openHome({ think, env });
   const loaded = loadConfig({ flags: {}, cwd: "/", home: "/", platform: "linux", env: home.env });
   if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
   const { deps, close } = serverParts({
