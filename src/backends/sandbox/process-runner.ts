@@ -1,10 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "../../core/errors.ts";
 import type { ExecuteResponse } from "../backend.ts";
 import { CommandOutput } from "./command-output.ts";
 import { outputText, stopReason, timedOutResponse, withLine } from "./execute-response.ts";
+import { MARK_NAME } from "./marked-command.ts";
 import { ProcessGuard } from "./process-guard.ts";
 
 /** A program to start, with everything it gets. */
@@ -30,6 +32,8 @@ export interface RunningProcess {
   readonly output: CommandOutput;
   /** Resolved when the program has ended and what it wrote is in `output`; never rejected. */
   readonly ended: Promise<ProcessEnd>;
+  /** By which its descendants are known, also outside of its group. */
+  readonly mark: string;
   /** Asks the whole group to end, and kills it when it has not after two seconds. */
   terminate(): void;
 }
@@ -48,16 +52,20 @@ const SIGNAL_EXIT_BASE = 128;
  */
 export class ProcessRunner {
   readonly #groups = new Set<ProcessGroup>();
+  readonly #mark = randomBytes(12).toString("hex");
+  #started = 0;
   readonly #guard: ProcessGuard | undefined;
   readonly #onExit = (): void => this.#killAll();
 
   /** `guarded`: for programs that do not die with their parent by themselves. */
   constructor({ guarded }: { guarded: boolean }) {
-    this.#guard = guarded ? new ProcessGuard() : undefined;
+    this.#guard = guarded ? new ProcessGuard(this.#mark) : undefined;
   }
 
   start(request: ProcessRequest): RunningProcess {
-    const group = new ProcessGroup(request, (gone) => this.#forget(gone));
+    const mark = `${this.#mark}.${(this.#started += 1)}.`;
+    const env = this.#guard === undefined ? request.env : { ...request.env, [MARK_NAME]: mark };
+    const group = new ProcessGroup({ ...request, env }, mark, (gone) => this.#forget(gone));
     if (group.id !== undefined) {
       if (this.#groups.size === 0) process.on("exit", this.#onExit);
       this.#groups.add(group);
@@ -78,6 +86,8 @@ export class ProcessRunner {
     timer.abort();
     if (typeof first !== "string") return finished(running.output, first);
     running.terminate();
+    // What has left the group gets the same time to end as what is in it.
+    setTimeout(() => this.#guard?.endMarked(running.mark), KILL_AFTER_MS).unref();
     const rest = new AbortController();
     const lastWords = delay(LAST_WORDS_MS, undefined, { signal: rest.signal }).catch(() => undefined);
     await Promise.race([running.ended, lastWords]);
@@ -114,6 +124,7 @@ export class ProcessRunner {
 /** One started program with all of its descendants that stay in its group. */
 class ProcessGroup implements RunningProcess {
   readonly output: CommandOutput;
+  readonly mark: string;
   readonly ended: Promise<ProcessEnd>;
   /** Undefined when the program could not be started. */
   readonly id: number | undefined = undefined;
@@ -121,7 +132,8 @@ class ProcessGroup implements RunningProcess {
   #leaderEnded = false;
   #killTimer: NodeJS.Timeout | undefined;
 
-  constructor(request: ProcessRequest, forget: (group: ProcessGroup) => void) {
+  constructor(request: ProcessRequest, mark: string, forget: (group: ProcessGroup) => void) {
+    this.mark = mark;
     this.output = new CommandOutput(request.maxOutputBytes, request.onOutput);
     this.#forget = forget;
     const child = spawnGroup(request);

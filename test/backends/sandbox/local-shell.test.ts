@@ -94,6 +94,17 @@ describe("LocalShellBackend", () => {
     await until(() => !isAsleep(seconds));
   });
 
+  it("ends what has left the group of its command, at the time limit and when it is closed", async () => {
+    const shell = open();
+    const [first, second] = [uniqueSleep(), uniqueSleep()];
+    await shell.execute(`setsid sleep ${first} & sleep ${first}`, { timeout: 0.3 });
+    await until(() => !isAsleep(first));
+    await shell.execute(`setsid sleep ${second} & echo done`);
+    await until(() => isAsleep(second));
+    await shell.close();
+    await until(() => !isAsleep(second));
+  });
+
   it("ends a command whose call was aborted", async () => {
     const shell = open();
     const seconds = uniqueSleep();

@@ -26,7 +26,7 @@ async function killServer(options: CreateSandboxOptions, seconds: string): Promi
       js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
     },
   });
-  const command = `sleep ${seconds} & echo begun; sleep ${seconds}`;
+  const command = `setsid sleep ${seconds} & echo begun; sleep ${seconds}`;
   const server = spawn(process.execPath, [program, JSON.stringify(options), command]);
   let said = "";
   server.stdout.on("data", (chunk) => (said += String(chunk)));
