@@ -10,6 +10,10 @@ const step = (version: number): Migration => ({
   version,
   name: `step ${version}`,
   up(database) {
+    if (String(version) === process.env["KILLED_IN_STEP"]) {
+      database.exec("CREATE TABLE half_made (x); INSERT INTO log VALUES (99, 99)");
+      process.kill(process.pid, "SIGKILL");
+    }
     if (version === 1) database.exec("CREATE TABLE log (version INTEGER NOT NULL, process INTEGER NOT NULL)");
     database.prepare("INSERT INTO log VALUES (?, ?)").run(version, process.pid);
   },

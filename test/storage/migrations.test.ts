@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
 import { describe, expect, it } from "vitest";
-import { type Database, openDatabase } from "../../src/storage/database.ts";
+import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
 import { type Migration, migrate, schemaVersion } from "../../src/storage/migrations.ts";
 import { opened, temporaryFolder, thrownBy } from "./support.ts";
 
@@ -147,8 +147,13 @@ describe("the backup before a step", () => {
 });
 
 describe("processes that start at once", () => {
-  const started = async (bundle: string, file: string, versions: number): Promise<ChildProcess> => {
-    const child = fork(bundle, [file, String(versions)]);
+  const started = async (
+    bundle: string,
+    file: string,
+    versions: number,
+    env: Record<string, string> = {},
+  ): Promise<ChildProcess> => {
+    const child = fork(bundle, [file, String(versions)], { env: { ...process.env, ...env } });
     await once(child, "message");
     return child;
   };
@@ -159,9 +164,7 @@ describe("processes that start at once", () => {
     return code;
   };
 
-  it("take turns: every step happens once, one backup is made", async () => {
-    const folder = temporaryFolder();
-    const file = join(folder, "data", "agent.db");
+  const bundled = (folder: string): string => {
     const bundle = join(folder, "process.mjs");
     buildSync({
       entryPoints: [fileURLToPath(new URL("./migrate-process.ts", import.meta.url))],
@@ -175,6 +178,30 @@ describe("processes that start at once", () => {
       },
       external: ["*/better-sqlite3/lib/index.js"],
     });
+    return bundle;
+  };
+
+  it("leave nothing of a step they were killed in, and the next one makes it", async () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "agent.db");
+    const bundle = bundled(folder);
+    expect(await finished(await started(bundle, file, 2))).toBe(0);
+    expect(await finished(await started(bundle, file, 5, { KILLED_IN_STEP: "4" }))).toBeNull();
+    const database = opened(file);
+    const steps = () => database.prepare("SELECT version FROM log ORDER BY rowid").pluck().all();
+    expect([schemaVersion(database, "test"), steps()]).toEqual([3, [1, 2, 3]]);
+    expect(database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'half_made'").get()).toBeUndefined();
+    expect(integrityProblems(database)).toEqual([]);
+    const backup = opened(`${file}.test-v2.backup`);
+    expect(backup.prepare("SELECT max(version) FROM log").pluck().get()).toBe(2);
+    expect(await finished(await started(bundle, file, 5))).toBe(0);
+    expect(steps()).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it("take turns: every step happens once, one backup is made", async () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "data", "agent.db");
+    const bundle = bundled(folder);
     const first = await Promise.all([1, 2, 3, 4].map(() => started(bundle, file, 6)));
     expect(await Promise.all(first.map(finished))).toEqual([0, 0, 0, 0]);
     const second = await Promise.all([1, 2, 3, 4].map(() => started(bundle, file, 12)));
