@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { ScriptedReply, ScriptedToolCall } from "../support/scripted-model.ts";
 
@@ -115,18 +116,26 @@ export function nextReply(messages: readonly BaseMessage[]): ScriptedReply {
   return { text: `${task} is done`, delayMs: Math.random() * 10 };
 }
 
+/** How the ids of a goal's calls begin, in a form that every provider takes. */
+function idsOf({ name }: Goal): { act: string; look: string } {
+  const id = createHash("sha256").update(name).digest("hex").slice(0, 20);
+  const kind = name.includes("/draft.md") ? "draft" : "goal";
+  return { act: `${kind}-${id}-act-`, look: `${kind}-${id}-look-` };
+}
+
 function callFor(goal: Goal, calls: readonly string[], answers: ReadonlyMap<string, ToolMessage>) {
-  const own = calls.filter((id) => id.startsWith(`${goal.name} #`) || id.startsWith(`${goal.name} ?`));
+  const { act, look } = idsOf(goal);
+  const own = calls.filter((id) => id.startsWith(act) || id.startsWith(look));
   const last = own.at(-1);
   const state = last === undefined ? "open" : stateAfter(goal, last, answers.get(last));
   if (state === "done") return [];
-  if (state === "unknown" && goal.check) return [{ id: `${goal.name} ?${own.length}`, ...goal.check.call }];
-  return [{ id: `${goal.name} #${own.length}`, ...goal.call }];
+  if (state === "unknown" && goal.check) return [{ id: `${look}${own.length}`, ...goal.check.call }];
+  return [{ id: `${act}${own.length}`, ...goal.call }];
 }
 
 function stateAfter(goal: Goal, call: string, answer: ToolMessage | undefined): State {
   if (answer === undefined) throw new Error(`the call ${call} was not answered`);
-  if (call.startsWith(`${goal.name} ?`)) return goal.check?.done(answer.text) === true ? "done" : "missing";
+  if (call.startsWith(idsOf(goal).look)) return goal.check?.done(answer.text) === true ? "done" : "missing";
   if (answer.text.startsWith("Error: The server stopped")) return "unknown";
   if (answer.status !== "error" || answer.text.startsWith("User rejected")) return "done";
   throw new Error(`the call ${call} was answered: ${answer.text}`);
