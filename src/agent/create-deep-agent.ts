@@ -267,5 +267,7 @@ function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentPara
     model: spec.model ?? params.model,
     tools: spec.tools ?? params.tools,
     interruptOn,
+    ...(spec.limits ? { limits: { ...params.limits, ...spec.limits } } : {}),
+    ...(spec.recursionLimit === undefined ? {} : { recursionLimit: spec.recursionLimit }),
   };
 }

@@ -8,6 +8,7 @@ import { oneLine } from "../core/text.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
 import { currentRun, stopReasonOf } from "./limits/limits.ts";
 import { type Meter, SPENT } from "./limits/meter.ts";
+import { graphFailure } from "./graph-failure.ts";
 import { describeConflict, mergeFiles } from "./merge-files.ts";
 import { type AgentState, contextState, FILE_NOTES, type FilesState, sharedState } from "./state.ts";
 import { agentPath, emit, meterOf, subagentConfig } from "./step.ts";
@@ -110,7 +111,7 @@ export class SubagentRunner {
       return report(reached, subagent, scope, account);
     } catch (error) {
       if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
-      return report(reached, subagent, scope, { ...account, failure: errorMessage(error) });
+      return report(reached, subagent, scope, { ...account, failure: errorMessage(graphFailure(error)) });
     }
   }
 }

@@ -135,6 +135,16 @@ describe("limits and subagents", () => {
     );
   });
 
+  it("a subagent may have limits of its own", async () => {
+    const worker = { name: "general-purpose", description: "d", systemPrompt: "p" };
+    const own = await stopOf(delegating, { subagents: [{ ...worker, limits: { maxIterations: 1 } }] });
+    expect(own.last).toEqual({ kind: "finished", answer: "end" });
+    expect(own.results[0]?.text).toContain("the limit of 1 model calls for one run is reached");
+    const steps = await stopOf(delegating, { subagents: [{ ...worker, recursionLimit: 4 }] });
+    expect(steps.last).toEqual({ kind: "finished", answer: "end" });
+    expect(steps.results[0]?.text).toContain("failed: The run took more steps than its limit allows");
+  });
+
   it("what a subagent uses counts for the run, while it works", async () => {
     const { last, calls } = await stopOf(delegating, { limits: { tokens: 50 } });
     expect(last).toMatchObject({ stopReason: "max_tokens" });
