@@ -21,6 +21,7 @@ import type {
 } from "./backend.ts";
 import * as errors from "./errors.ts";
 import { bytesOf, bytesToWrite } from "./file-data.ts";
+import { compileGlob } from "./glob.ts";
 import { deleteEntry } from "./filesystem-delete.ts";
 import { listDirectory } from "./filesystem-list.ts";
 import { type FilesystemPath, parseFilesystemPath, type PathForm } from "./filesystem-paths.ts";
@@ -118,6 +119,8 @@ export class FilesystemBackend implements Backend {
     options?: GrepOptions,
   ): Promise<GrepResult> {
     return this.#attempt(path ?? this.#root(), "path", async ({ segments, shownAs }) => {
+      const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
+      if (!filter.ok) return { error: filter.error, code: filter.code };
       const search = { pattern, glob, maxCount, options, maxFileSize: this.#maxFileSize };
       const ripgrep = await (this.#ripgrep ??= findRipgrep());
       try {
@@ -134,6 +137,8 @@ export class FilesystemBackend implements Backend {
 
   glob(pattern: string, path?: string, options?: CallOptions): Promise<GlobResult> {
     return this.#attempt(path ?? this.#root(), "directory", async ({ segments, shownAs }) => {
+      const compiled = compileGlob(pattern);
+      if (!compiled.ok) return { error: compiled.error, code: compiled.code };
       try {
         return await this.#search({ segments, shownAs }, (root) => globDirectory(root, pattern, options));
       } catch (thrown) {
