@@ -44,6 +44,7 @@ async function conform() {
     const server = await start();
     try {
       for (const revision of REVISIONS) results.push(...(await run({ target, revision, url: server.url })));
+      if (target === "product") results.push(...(await runExtensions(server.url)));
     } finally {
       await server.close();
     }
@@ -127,6 +128,19 @@ async function run({ target, revision, url }) {
   // The suite's exit code counts what is written down with a reason, too.
   await output(node, args, { mayFail: true });
   const fitting = target === "product" ? expectations.product[revision] : undefined;
+  return checksIn({ target, revision, folder, fitting });
+}
+
+/** Scenarios of extensions, which belong to no revision's requirements; the product has what they need. */
+async function runExtensions(url) {
+  const folder = join(scratch, "product-extensions");
+  for (const name of expectations.productExtensions) {
+    await output(node, [suite, "server", "--url", url, "--scenario", name, "-o", folder], { mayFail: true });
+  }
+  return checksIn({ target: "product", revision: REVISIONS.at(-1), folder });
+}
+
+function checksIn({ target, revision, folder, fitting }) {
   return readdirSync(folder).flatMap((name) => {
     const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name)?.[1] ?? name;
     if (fitting !== undefined && !fitting.includes(scenario)) return [];
@@ -168,7 +182,9 @@ async function findUnrun(results) {
     if (name !== undefined) known.add(name);
   }
   if (known.size === 0) throw new Error("the suite lists no scenarios");
-  const ran = new Set(results.filter(({ target }) => target === "fixture").map(({ scenario }) => scenario));
+  const runsAll = ({ target, scenario }) =>
+    target === "fixture" || expectations.productExtensions.includes(scenario);
+  const ran = new Set(results.filter(runsAll).map(({ scenario }) => scenario));
   const leftOut = expectations.leftOut;
   const problems = [...known]
     .filter((name) => ran.has(name) === (leftOut[name] !== undefined))

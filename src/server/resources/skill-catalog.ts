@@ -74,6 +74,8 @@ export class SkillCatalog {
     const path = pathOf(uri);
     if (path === undefined || (await this.#skillFolderOf(path)) === undefined) return undefined;
     const { files } = await this.#files.ls(path);
+    // Some backends list a file as itself.
+    if (files?.some((file) => !file.is_dir && file.path === path)) return undefined;
     return files?.filter(isShown).map(({ path: child, is_dir, size }) => {
       const plain = withoutSlash(child);
       const mimeType = is_dir ? DIRECTORY_TYPE : mimeTypeOf(plain);

@@ -124,6 +124,8 @@ describe.each(["legacy", "modern"] as const)("%s", (era) => {
       { uri: "skill://team/deploy/assets", name: "assets", mimeType: "inode/directory" },
       { uri: "skill://team/deploy/references", mimeType: "inode/directory" },
     ]);
+    const asFile = skills.readDirectory("skill://team/deploy/SKILL.md");
+    expect(await failure(asFile)).toMatchObject({ code: -32602 });
     const { resources: inner } = await skills.readDirectory("skill://team/deploy/references");
     expect(inner).toMatchObject([
       { uri: "skill://team/deploy/references/ROLL%20BACK.md", name: "ROLL BACK.md" },
