@@ -55,3 +55,10 @@ export function totalCost(models: readonly ModelUsage[]): number | undefined {
   }
   return sum;
 }
+
+/** The same for people, such as `$0.0123`, or `at least $0.0123`; `undefined` when no price is known or nothing was paid. */
+export function costText(models: readonly ModelUsage[]): string | undefined {
+  const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
+  if (known === 0) return undefined;
+  return `${totalCost(models) === undefined ? "at least " : ""}$${known.toFixed(4)}`;
+}

@@ -1,4 +1,5 @@
 import { stripControl } from "../../core/text.ts";
+import { costText } from "../../runs/model-usage.ts";
 import type { RunView } from "../../runs/run.ts";
 import { runDocument } from "../../server/resources/run-document.ts";
 import type { Colors } from "../colors.ts";
@@ -9,8 +10,9 @@ export const pictureOf = (view: RunView): RunPicture => RunPicture.parse(runDocu
 
 /** What a run came to, below its tree: answer or failure, changed files, figures. */
 export function runEnd(view: RunView, colors: Colors): string {
-  const { run, filesChanged } = view;
+  const { run, filesChanged, models } = view;
   const { inputTokens, outputTokens } = run.usage;
+  const cost = costText(models);
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
   const parts: string[] = [];
   if (filesChanged.length > 0) {
@@ -24,7 +26,8 @@ export function runEnd(view: RunView, colors: Colors): string {
   }
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), stripControl(run.cancelReason));
   const mark = MARKS[run.status](colors);
-  parts.push(`${mark} ${run.id} ${run.status} · ${inputTokens} tokens in, ${outputTokens} out`);
+  const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
+  parts.push(`${mark} ${run.id} ${run.status} · ${figures.join(" · ")}`);
   return `\n${parts.join("\n\n")}\n`;
 }
 

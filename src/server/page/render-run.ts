@@ -1,7 +1,8 @@
 import { isoTime } from "../../core/clock.ts";
 import { cutMiddle, oneLine } from "../../core/text.ts";
 import { activityOf } from "../../runs/run-view.ts";
-import type { RunEvent, RunView, SubagentView } from "../../runs/run.ts";
+import { costText } from "../../runs/model-usage.ts";
+import type { ModelUsage, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
 import { agentLabel } from "../approval-form.ts";
 import { html, type Html } from "./html.ts";
 import { changesPath, type Viewer } from "./page-sessions.ts";
@@ -29,7 +30,7 @@ export function renderRun(view: RunView, events: readonly RunEvent[], viewer: Vi
     </div>`;
 }
 
-function summary({ run, activity }: RunView): Html {
+function summary({ run, activity, models }: RunView): Html {
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
   const tokens = `${count(inputTokens)} in (${count(cachedInputTokens)} cached), ${count(outputTokens)} out`;
   return html`<div class="summary">
@@ -50,7 +51,19 @@ function summary({ run, activity }: RunView): Html {
         <dt>Tokens</dt>
         <dd>${tokens}</dd>
       </div>
+      ${cost(models)}
     </dl>
+  </div>`;
+}
+
+/** Shown where `limits.prices` names what models cost. */
+function cost(models: readonly ModelUsage[]): Html | undefined {
+  const text = costText(models);
+  if (text === undefined) return undefined;
+  const byModel = models.map((used) => `${used.model}: ${costText([used]) ?? "unknown"}`).join(", ");
+  return html`<div title="${byModel}">
+    <dt>Cost</dt>
+    <dd>${text}</dd>
   </div>`;
 }
 

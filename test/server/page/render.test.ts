@@ -89,3 +89,20 @@ test.each([
   const { text } = renderRunPage({ view, events: [], session: SESSION });
   expect([...text.matchAll(/name="decision" value="(\w+)"/g)].map(([, value]) => value)).toEqual(buttons);
 });
+
+test.each([
+  [[0.0123, 0.001], "$0.0133"],
+  [[0.0123, undefined], "at least $0.0123"],
+  [[undefined], undefined],
+  [[0], undefined],
+])("calls of %j dollars cost %j", (costs, shown) => {
+  const usage = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, calls: 1 };
+  const models = costs.map((costUsd) => ({
+    ...usage,
+    model: "m",
+    role: "main" as const,
+    ...(costUsd === undefined ? {} : { costUsd }),
+  }));
+  const { text } = renderRunPage({ view: aView({ models }), events: [], session: SESSION });
+  expect(/<dt>Cost<\/dt>\s*<dd>([^<]*)<\/dd>/.exec(text)?.[1]).toBe(shown);
+});
