@@ -39,16 +39,22 @@ export async function bundleServer(): Promise<{ script: string; remove: () => vo
 
 /** A server process. Requests to one that was killed are never answered. */
 export class ServerProcess {
-  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #waiting = new Map<number, (result: unknown) => void>();
   readonly #gone: Promise<unknown>;
   readonly ready: Promise<void>;
+  /** All it wrote to its standard error. */
+  log = "";
   #requests = 0;
 
   /** Loads its code, then waits for `open`. */
   constructor(script: string) {
-    const child = spawn(process.execPath, [script], { stdio: ["pipe", "pipe", "inherit"] });
+    const child = spawn(process.execPath, [script], { stdio: ["pipe", "pipe", "pipe"] });
     this.#child = child;
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.log += text;
+      process.stderr.write(text);
+    });
     this.#gone = once(child, "close");
     child.stdin.on("error", () => undefined);
     let isReady = (): void => undefined;
@@ -71,6 +77,10 @@ export class ServerProcess {
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#gone;
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
   }
 
   /** Whether it has ended by itself. */

@@ -11,9 +11,10 @@ import type { SandboxBackend } from "../../src/backends/backend.ts";
 import { openBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
 import { StateBackend } from "../../src/backends/state.ts";
-import { silentLogger } from "../../src/core/logger.ts";
+import { createLogger } from "../../src/core/logger.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
+import type { RunEvent } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { openDatabase } from "../../src/storage/database.ts";
@@ -25,7 +26,8 @@ export type Request =
   | { method: "open"; folder: string }
   | { method: "start"; key: string }
   | { method: "decide"; runId: string; approvalId: string; decision: Decision }
-  | { method: "view"; runId: string };
+  | { method: "view"; runId: string }
+  | { method: "follow"; runId: string };
 
 const OWNER = "local";
 /** A server that is only slow keeps its runs; those of one that was killed are taken at the next heartbeat. */
@@ -86,9 +88,17 @@ async function openService(folder: string): Promise<RunService> {
     environment: "crash",
     concurrentRuns: 8,
     crashLimit: Number.POSITIVE_INFINITY,
-    log: { ...silentLogger, error: (event, fields) => console.error(event, fields) },
+    log: createLogger("warn"),
     timing: TIMING,
   });
+}
+
+/** The whole journal of a run, read while it grows. */
+async function follow(runs: RunService, runId: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = [];
+  const { signal } = new AbortController();
+  for await (const event of runs.watch(OWNER, runId, { signal })) events.push(event);
+  return events;
 }
 
 let service: Promise<RunService> | undefined;
@@ -108,6 +118,8 @@ async function answer(request: Request): Promise<unknown> {
       return runs.decide(OWNER, request.runId, request.approvalId, request.decision, "test");
     case "view":
       return runs.view(OWNER, request.runId);
+    case "follow":
+      return follow(runs, request.runId);
   }
 }
 
