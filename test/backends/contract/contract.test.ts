@@ -27,8 +27,8 @@ describe("the contract", () => {
   });
 
   it("runs every suite there is", async () => {
-    const helpers = ["contract.ts", "contract.test.ts", "subjects.ts", "suites.ts"];
-    const files = readdirSync(import.meta.dirname).filter((file) => !helpers.includes(file));
+    const helpers = /\.test\.ts$|subjects\.ts$|^contract\.ts$|^suites\.ts$/;
+    const files = readdirSync(import.meta.dirname).filter((file) => !helpers.test(file));
     const exported: Suite[] = [];
     for (const file of files) {
       // Suite files export suites and nothing else.
