@@ -56,7 +56,10 @@ async function edit(
   const { path } = checked;
   if (!isWellFormed(replacement)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
   const result = await backend.edit(path, old, replacement, all, { signal });
-  if (result.error !== undefined) return backendError(result, path);
+  if (result.error !== undefined) {
+    const isMiss = result.code === "no_match" && old !== "" && old !== replacement;
+    return backendError(isMiss ? { ...result, error: `${result.error}. ${ON_MISS}` } : result, path);
+  }
   const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
   return {
     content: `Successfully replaced ${occurrences} occurrence(s) in '${displayName(edited)}'`,
@@ -88,5 +91,7 @@ async function previewEdit(
   });
 }
 
+const ON_MISS =
+  "Read the file again and copy the text exactly, with its whitespace and without the line numbers.";
 const UNPAIRED_SURROGATE =
   "new_string has half of a surrogate pair and cannot be stored as UTF-8; send the whole character or leave it out.";

@@ -48,8 +48,14 @@ describe.each(BACKENDS)("edit_file over $name", ({ open }) => {
   });
 
   test.each([
-    ["/a.md", "zz", "y", "String not found in file: 'zz'", "no_match"],
-    ["/a.md", "z".repeat(300), "y", `String not found in file: '${"z".repeat(200)}…'`, "no_match"],
+    ["/a.md", "zz", "y", `String not found in file: 'zz'. ${ON_MISS}`, "no_match"],
+    [
+      "/a.md",
+      "z".repeat(300),
+      "y",
+      `String not found in file: '${"z".repeat(200)}…'. ${ON_MISS}`,
+      "no_match",
+    ],
     [
       "/a.md",
       "x",
@@ -83,7 +89,7 @@ describe.each(BACKENDS)("edit_file over $name", ({ open }) => {
   test("half a surrogate pair matches no whole character", async () => {
     const tools = harness(await open({ "/a.md": "😀" }));
     expect(await tools.text("edit_file", edit("/a.md", "\ud83d", "x"))).toBe(
-      "Error: String not found in file: '\ufffd'",
+      `Error: String not found in file: '\ufffd'. ${ON_MISS}`,
     );
     expect(await contentOf(tools, "/a.md")).toBe("😀");
   });
@@ -94,6 +100,9 @@ describe.each(BACKENDS)("edit_file over $name", ({ open }) => {
     expect(await contentOf(tools, "/a.md")).toBe("aa bb cc dd");
   });
 });
+
+const ON_MISS =
+  "Read the file again and copy the text exactly, with its whitespace and without the line numbers.";
 
 describe("edit_file", () => {
   test("a file in thread state comes back as an update of the state", async () => {
