@@ -4,6 +4,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { HumanMessage } from "@langchain/core/messages";
 import { Command, END } from "@langchain/langgraph";
+import { type EarlierEnd, settleAbandoned } from "./abandoned.ts";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
 import type { EffectLog } from "./effects.ts";
@@ -18,6 +19,7 @@ import { traceEvents } from "./tracing.ts";
 import { eventOf, withEffectLog } from "./step.ts";
 
 export { pointsOf } from "./points.ts";
+export type { EarlierEnd } from "./abandoned.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
 export type { Inbox, InboxMessage } from "./inbox.ts";
 export type { ModelLender } from "./models/client-model.ts";
@@ -47,8 +49,11 @@ export interface Agent {
 
 /** What to do next in a thread. */
 export type AgentInput =
-  /** A new task. Handed over again for the same run it is not added twice: the run goes on. */
-  | { kind: "task"; task: string }
+  /**
+   * A new task. Handed over again for the same run it is not added twice: the run goes on. `after`: how the
+   * run before it in the thread ended, if not well; the calls it left behind are told so.
+   */
+  | { kind: "task"; task: string; after?: EarlierEnd | undefined }
   /** Answers by interrupt id; requests whose answers are left out, or do not fit, stay open. */
   | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
   /** Go on from the last checkpoint. */
@@ -176,7 +181,10 @@ async function graphInput(
   const messages: ReadonlyArray<{ id?: string }> = values["messages"] ?? [];
   if (messages.some(({ id }) => id === runId)) return null;
   if (input.kind === "continue") return null;
-  // An earlier run stopped within a step: what its calls finished counts, the others are given up.
-  if (next.length > 0) await agent.graph.updateState(thread, null, END);
+  if (next.length > 0) {
+    // An earlier run stopped within a step: what its calls finished counts, the others are given up.
+    await settleAbandoned(agent.graph, thread.configurable, input.after);
+    await agent.graph.updateState(thread, null, END);
+  }
   return { messages: [new HumanMessage({ id: runId, content: input.task })] };
 }

@@ -117,6 +117,8 @@ function assemble(
   });
   return {
     graph: DeepAgentGraph.from(configured, {
+      tools,
+      subagents,
       checkEdit: editCheck(tools),
       limits: parts.limits,
       isGated: isGated(params),
@@ -237,7 +239,7 @@ function buildSubagent(
 ): BuiltSubagent {
   const { name, description } = spec;
   const isFork = spec.mode === "fork";
-  if ("runnable" in spec) return { name, description, runnable: spec.runnable, layered: false, isFork };
+  if ("runnable" in spec) return { name, description, runnable: spec.runnable, isFork };
   const own = inheritedParams(spec, params);
   const model = new LazyModel(own.model);
   const permissions = Permissions.of([params.permissions, spec.permissions]);
@@ -251,7 +253,7 @@ function buildSubagent(
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
   const { graph } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
-  return { name, description, runnable: graph, layered: true, isFork };
+  return { name, description, runnable: graph, graph, isFork };
 }
 
 const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";

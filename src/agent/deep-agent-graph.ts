@@ -1,9 +1,12 @@
 import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
+import { settleAbandoned } from "./abandoned.ts";
+import type { AgentTool } from "./agent-tool.ts";
 import { finishedCalls } from "./finished-calls.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
 import { withMeter } from "./step.ts";
+import type { SubagentRunner } from "./subagents.ts";
 import { answerProblem, answersById, type EditCheck, openInterrupts } from "./pending.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
@@ -20,6 +23,8 @@ type Fields = ConstructorParameters<
 
 /** What the graph of an agent knows besides LangGraph's. */
 export interface AgentTraits {
+  tools: ReadonlyMap<string, AgentTool>;
+  subagents: SubagentRunner | undefined;
   checkEdit: EditCheck;
   limits: AgentLimits;
   /** Some calls wait for a person before they run. */
@@ -39,6 +44,11 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   static from(graph: Pick<Base, "builder">, traits: AgentTraits): DeepAgentGraph {
     // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
     return new DeepAgentGraph({ ...graph, traits } as unknown as Fields);
+  }
+
+  /** The same graph, reading threads that `checkpointer` keeps. */
+  keptBy(checkpointer: BaseCheckpointSaver): DeepAgentGraph {
+    return Object.assign(DeepAgentGraph.from(this, this.traits), { checkpointer });
   }
 
   /** The graph for drawing. A gate is the beginning of a tool task, and is shown as a step of its own. */
@@ -87,6 +97,7 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
       return input;
     if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input))
       return input;
+    if (configurable["checkpoint_id"] === undefined) await settleAbandoned(this, configurable, undefined);
     const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
     return { ...rest, ...input, messages: [...messages, ...[input.messages].flat()] };
   }

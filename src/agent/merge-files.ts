@@ -52,6 +52,13 @@ export function describeConflict({ path, copy }: FileConflict): string {
     : `[Two agents changed ${path} at the same time in ways that exclude each other. It has the version that was finished first; the other version is ${copy}.]`;
 }
 
+/** What the reports of calls that changed a path first are to say besides, by call id. */
+export function fileNotesOf(conflicts: readonly FileConflict[]): Record<string, string> {
+  return Object.fromEntries(
+    conflicts.flatMap((conflict) => (conflict.first ? [[conflict.first, describeConflict(conflict)]] : [])),
+  );
+}
+
 function mergedFile(
   base: FileData | undefined,
   current: FileData | undefined,

@@ -1,4 +1,4 @@
-import type { BaseCheckpointSaver } from "@langchain/langgraph";
+import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ConfigurationError } from "../core/errors.ts";
 import { TOOLS } from "./state.ts";
@@ -39,7 +39,7 @@ export async function openInterrupts(
 ): Promise<OpenInterrupt[]> {
   const { checkpoint_ns = "" } = configurable ?? {};
   const writes = (await checkpointer.getTuple({ configurable: address(configurable) }))?.pendingWrites ?? [];
-  const finished = new Set(writes.filter(([, channel]) => !UNFINISHED.has(channel)).map(([task]) => task));
+  const finished = finishedTasks(writes);
   const open = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
   const found = await Promise.all(
     open.map(async ([task, , interrupt]) => {
@@ -56,6 +56,10 @@ export async function openInterrupts(
   );
   return found.flat();
 }
+
+/** The tasks of a step that have finished, by what they wrote. */
+export const finishedTasks = (writes: NonNullable<CheckpointTuple["pendingWrites"]>): ReadonlySet<string> =>
+  new Set(writes.filter(([, channel]) => !UNFINISHED.has(channel)).map(([task]) => task));
 
 function address(configurable: RunnableConfig["configurable"]): Record<string, unknown> {
   const { thread_id, checkpoint_id, checkpoint_ns = "" } = configurable ?? {};
@@ -115,7 +119,8 @@ export function answerProblem(
   return undefined;
 }
 
-function isRequest(value: unknown): value is HitlRequest {
+/** Whether an interrupt asks for an approval. */
+export function isRequest(value: unknown): value is HitlRequest {
   return typeof value === "object" && value !== null && "actionRequests" in value;
 }
 

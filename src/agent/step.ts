@@ -20,7 +20,7 @@ const METER_KEY = "__deepagent_meter";
 const SIGNALS_KEY = "__pregel_abort_signals";
 /** LangGraph's mark of a run that goes on from a checkpoint, its checkpointer, and the id of no task. */
 const RESUMING_KEY = "__pregel_resuming";
-const CHECKPOINTER_KEY = "__pregel_checkpointer";
+export const CHECKPOINTER_KEY = "__pregel_checkpointer";
 const NO_TASK = "00000000-0000-0000-0000-000000000000";
 /** LangGraph's reader of channel values for the running task. */
 const READ_KEY = "__pregel_read";
@@ -83,7 +83,8 @@ async function stepWrites({ configurable = {} }: RunnableConfig): Promise<Writes
   return (await checkpointer.getTuple({ configurable: at }))?.pendingWrites ?? [];
 }
 
-function callOf(writes: Writes, task: string): string | undefined {
+/** The call whose task wrote. */
+export function callOf(writes: Writes, task: string): string | undefined {
   for (const [writer, channel, value] of writes) {
     if (writer !== task || channel !== "messages") continue;
     const message: unknown = [value].flat().find((candidate) => ToolMessage.isInstance(candidate));

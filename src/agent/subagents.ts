@@ -8,8 +8,9 @@ import { oneLine } from "../core/text.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
 import { currentRun, stopReasonOf } from "./limits/limits.ts";
 import { type Meter, SPENT } from "./limits/meter.ts";
+import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { graphFailure } from "./graph-failure.ts";
-import { describeConflict, mergeFiles } from "./merge-files.ts";
+import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 import { type AgentState, contextState, FILE_NOTES, type FilesState, sharedState } from "./state.ts";
 import { agentPath, emit, meterOf, subagentConfig } from "./step.ts";
 import type { StepFiles } from "./thread-files.ts";
@@ -19,21 +20,13 @@ export interface SubagentRunnable {
   invoke(input: Record<string, unknown>, config?: RunnableConfig): Promise<unknown>;
 }
 
-/** A graph built here, which tells its state after each step. */
-interface SubagentGraph extends SubagentRunnable {
-  stream(
-    input: Record<string, unknown>,
-    config: RunnableConfig & { streamMode: "values" },
-  ): Promise<AsyncIterable<unknown>>;
-}
-
 /** A subagent ready to be started. */
 export interface BuiltSubagent {
   readonly name: string;
   readonly description: string;
-  readonly runnable: SubagentRunnable & Partial<SubagentGraph>;
-  /** Built here: its state holds only the files it changed. A foreign runnable gets and returns all. */
-  readonly layered: boolean;
+  readonly runnable: SubagentRunnable;
+  /** Its runnable, when it was built here: its state holds only the files it changed. A foreign one gets and returns all. */
+  readonly graph?: DeepAgentGraph;
   /** Goes on from the conversation of the agent that delegates. */
   readonly isFork: boolean;
 }
@@ -60,6 +53,11 @@ export class SubagentRunner {
     this.subagents = subagents;
     this.#subagents = new Map(subagents.map((subagent) => [subagent.name, subagent]));
     this.#slots = new Semaphore(parallel);
+  }
+
+  /** The graph of a subagent that was built here. */
+  graphOf(name: string): DeepAgentGraph | undefined {
+    return this.#subagents.get(name)?.graph;
   }
 
   /** Never throws for a subagent that fails: its caller gets an error result and its siblings go on. */
@@ -102,7 +100,7 @@ export class SubagentRunner {
         ...(subagent.isFork ? conversationBefore(scope.callId, state.messages) : []),
         new HumanMessage(description),
       ],
-      ...(subagent.layered ? {} : { files: Object.fromEntries(started.entries()) }),
+      ...(subagent.graph ? {} : { files: Object.fromEntries(started.entries()) }),
     };
     const account = { started, account: meterOf(config, {}) };
     let reached: unknown = {};
@@ -118,11 +116,12 @@ export class SubagentRunner {
 
 /** The states of a subagent's work as far as it tells them, the last one last. */
 async function* statesOf(
-  { runnable, layered }: BuiltSubagent,
+  { runnable, graph }: BuiltSubagent,
   input: Record<string, unknown>,
   config: RunnableConfig,
 ): AsyncGenerator {
-  if (layered && runnable.stream) yield* await runnable.stream(input, { ...config, streamMode: "values" });
+  // It tells its state after each step.
+  if (graph) yield* await graph.stream(input, { ...config, streamMode: "values" });
   else yield await runnable.invoke(input, config);
 }
 
@@ -153,9 +152,7 @@ function report(
   const { update: files, conflicts } = mergeFiles(changed, started, scope.files, scope.callId);
   scope.files.apply(files);
   const notes = conflicts.map(describeConflict);
-  const fileNotes = Object.fromEntries(
-    conflicts.flatMap(({ first }, index) => (first ? [[first, notes[index] ?? ""]] : [])),
-  );
+  const fileNotes = fileNotesOf(conflicts);
   const failed = failureOf(state, failure);
   const text = failed === undefined ? answerOf(state) : failedReport(subagent, failed, files);
   return {
@@ -197,12 +194,17 @@ function failureOf({ messages = [] }: Partial<AgentState>, failure: string | und
 }
 
 function failedReport({ name }: BuiltSubagent, { reason, soFar }: Failed, files: FilesUpdate): string {
-  const changed = Object.keys(files).sort();
   return [
     `Error: subagent '${name}' failed: ${reason}`,
-    ...(changed.length > 0 ? [`Files it had changed are kept: ${changed.join(", ")}`] : []),
+    ...keptFiles(files),
     ...(soFar === "" ? [] : [`What it said before:\n${soFar}`]),
   ].join("\n\n");
+}
+
+/** What became of the files of a subagent that did not end well; nothing when it changed none. */
+export function keptFiles(files: FilesUpdate): string[] {
+  const changed = Object.keys(files).sort();
+  return changed.length > 0 ? [`Files it had changed are kept: ${changed.join(", ")}`] : [];
 }
 
 /** Structured answer as JSON, else the last text of the assistant. */
@@ -221,6 +223,6 @@ export function lastAnswer(messages: readonly BaseMessage[]): string {
 }
 
 function changedFiles(files: FilesState, subagent: BuiltSubagent, started: ThreadFiles): FilesState {
-  if (subagent.layered) return files;
+  if (subagent.graph) return files;
   return Object.fromEntries(Object.entries(files).filter(([path, data]) => started.get(path) !== data));
 }

@@ -1,4 +1,5 @@
 import type { Statement } from "better-sqlite3";
+import type { EarlierEnd } from "../agent/agent-core.ts";
 import type { Database } from "../storage/database.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import type { GrantStore } from "./grant-store.ts";
@@ -45,6 +46,7 @@ export class StatusStore {
   readonly #end: Statement<EndRow>;
   readonly #forgetEffects: Statement<[string]>;
   readonly #status: Statement<[string], Pick<RunRow, "status">>;
+  readonly #before: Statement<[string], Pick<RunRow, "status">>;
   readonly #approvals: ApprovalStore;
   readonly #grants: GrantStore;
   readonly #models: ModelRequestStore;
@@ -63,7 +65,17 @@ export class StatusStore {
        WHERE id = @id AND status = @from`,
     );
     this.#status = database.prepare("SELECT status FROM runs WHERE id = ?");
+    this.#before = database.prepare(
+      `SELECT earlier.status FROM runs earlier JOIN runs run USING (thread_id)
+       WHERE run.id = ? AND earlier.number < run.number ORDER BY earlier.number DESC LIMIT 1`,
+    );
     this.#forgetEffects = database.prepare("DELETE FROM effects WHERE run_id = ?");
+  }
+
+  /** How the run before this one in its thread ended, when it did not complete. */
+  endBefore(runId: string): EarlierEnd | undefined {
+    const status = this.#before.get(runId)?.status;
+    return status === "cancelled" || status === "failed" ? status : undefined;
   }
 
   /** Makes the status of an open run agree with what it waits for: approvals, a client's model; gives the status it has then. */

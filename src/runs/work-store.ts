@@ -151,8 +151,8 @@ export class WorkStore {
   /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
     const { database, effects, leases } = this.#store;
-    const syncCheckpoints = this.#syncCheckpoints;
-    return effectLog(lease, { database, effects, leases, syncCheckpoints, clock, onFailure });
+    const context = { database, effects, leases, syncCheckpoints: this.#syncCheckpoints };
+    return effectLog(lease, { ...context, clock, onFailure });
   }
 
   /** What to give the agent next. */
@@ -160,7 +160,8 @@ export class WorkStore {
     const row = this.#store.leases.held(lease);
     const answers = this.#store.approvals.undelivered(lease.runId);
     if (Object.keys(answers).length > 0) return { kind: "resume", answers };
-    return row.input_handed_over === 1 ? { kind: "continue" } : { kind: "task", task: row.task };
+    if (row.input_handed_over === 1) return { kind: "continue" };
+    return { kind: "task", task: row.task, after: this.#store.status.endBefore(row.id) };
   }
 
   /** The agent has the task in its state: from here on it continues. */

@@ -139,11 +139,11 @@ describe("resuming an agent", () => {
     expect(todos).toHaveLength(1);
     expect(
       messages.filter((message) => ToolMessage.isInstance(message)).map(({ tool_call_id }) => tool_call_id),
-    ).toEqual(["free", "say"]);
+    ).toEqual(["free", "say", "a"]);
     const seen = model.requests[1]?.messages.filter((message) => ToolMessage.isInstance(message));
     expect(seen?.map(({ text }) => text).slice(1)).toEqual([
       "said",
-      "Tool call was cancelled or did not complete.",
+      "Tool call was cancelled: the conversation went on with a new message while write_file waited for a person's approval. It was not run.",
     ]);
   });
 

@@ -187,6 +187,46 @@ describe("files of a subagent that does not end well", () => {
   });
 });
 
+describe("files of a subagent that was at work when its run ended and the thread went on", () => {
+  const changes = [
+    edit("line 1", "one"),
+    { id: "n", name: "write_file", args: { file_path: "/n.md", content: "new" } },
+  ];
+  const gate = tool(() => "ok", { name: "gate", description: "waits", schema: z.object({}) });
+  const waiting = { id: "g", name: "gate", args: {} };
+
+  it.each([
+    ["cancelled", "Tool call was cancelled: the run was cancelled"],
+    ["failed", "Tool call did not complete: the run failed"],
+    [undefined, "Tool call was cancelled: the conversation went on with a new message"],
+  ] as const)("are merged with what its siblings changed, and named (%s)", async (after, told) => {
+    const mine = { id: "m", name: "write_file", args: { file_path: "/m.md", content: "mine" } };
+    const calls = [mine, delegate("a", ...changes, waiting), waiting, delegate("b", edit("line 7", "seven"))];
+    const { agent, content } = processes(calls, { tools: [gate], interruptOn: { gate: true } });
+    await collect(agent(), go);
+    await collect(agent(), { kind: "task", task: "on", after }, { runId: "run_2" });
+    expect(await content()).toBe(original.replace("line 1", "one").replace("line 7", "seven"));
+    expect([await content("/n.md"), await content("/m.md")]).toEqual(["new", "mine"]);
+    expect((await toolMessages(agent())).slice(1).map(({ text }) => text)).toEqual([
+      "Successfully wrote to '/m.md'",
+      `${told} before the subagent 'general-purpose' had finished.\n\nFiles it had changed are kept: /f.md, /n.md`,
+      `${told} while gate waited for a person's approval. It was not run.`,
+      "report",
+    ]);
+  });
+
+  it("are kept beside what a sibling wrote, and both reports say so", async () => {
+    const calls = [delegate("a", edit("line 1", "from a"), waiting), delegate("b", edit("line 1", "from b"))];
+    const { agent, content } = processes(calls, { tools: [gate], interruptOn: { gate: true } });
+    await collect(agent(), go);
+    await collect(agent(), { kind: "task", task: "on", after: "cancelled" }, { runId: "run_2" });
+    expect(await content()).toContain("from b");
+    expect(await content("/f.md.conflict-a")).toContain("from a");
+    for (const { text } of (await toolMessages(agent())).slice(-2))
+      expect(text).toContain("the other version is /f.md.conflict-a.]");
+  });
+});
+
 describe("merging texts", () => {
   const text = fc.array(fc.constantFrom("a", "b", "c", ""), { maxLength: 6 }).map((all) => all.join("\n"));
 

@@ -188,7 +188,7 @@ describe("a thread goes on after a run that", () => {
     const results = asked.requests.at(-1)?.messages.filter(({ type }) => type === "tool");
     expect(results?.map(({ text }) => text)).toEqual([
       "Successfully wrote to '/x.md'",
-      "Tool call was cancelled or did not complete.",
+      "Tool call was cancelled: the run was cancelled before note had finished. Whether, or how far, it took effect is unknown; check what it would have left behind.",
     ]);
     expect(await paths(run.id)).toEqual(["/x.md"]);
     const shown = () => asked.requests.at(-1)?.messages.filter(({ type }) => type !== "system").length;

@@ -6,6 +6,7 @@ import {
   type AgentInput,
   buildAgent,
   type DeepAgentParams,
+  type EarlierEnd,
   type StreamOptions,
   streamEvents,
 } from "../../src/agent/agent-core.ts";
@@ -27,7 +28,7 @@ export interface WireThread {
   run(input: AgentInput, options?: Partial<StreamOptions>): Promise<AgentEvent[]>;
   go(options?: Partial<StreamOptions>): Promise<AgentEvent[]>;
   /** The thread goes on: whatever it holds, the provider takes it. */
-  goOn(): Promise<void>;
+  goOn(after?: EarlierEnd): Promise<void>;
   /** The agent as a new process makes it. */
   agent(): Agent;
 }
@@ -36,7 +37,7 @@ export interface WireThread {
 export async function wireThread(
   { provider, spec }: (typeof PROVIDERS)[number],
   steps: readonly Step[],
-  params: DeepAgentParams = {},
+  params: DeepAgentParams | (() => DeepAgentParams) = {},
 ): Promise<WireThread> {
   let next = 0;
   const server = await startWireServer((request) => {
@@ -47,7 +48,8 @@ export async function wireThread(
   const { model } = await resolveModel({ model: spec, env: server.env(provider), patience });
   const checkpointer = new MemorySaver();
   /** As a new process makes it. */
-  const agent = () => buildAgent({ model, checkpointer, ...params });
+  const agent = () =>
+    buildAgent({ model, checkpointer, ...(typeof params === "function" ? params() : params) });
   const run = async (input: AgentInput, options: Partial<StreamOptions> = {}): Promise<AgentEvent[]> => {
     const events: AgentEvent[] = [];
     const { signal } = new AbortController();
@@ -57,8 +59,8 @@ export async function wireThread(
   };
   const go = (options: Partial<StreamOptions> = {}) => run({ kind: "task", task: "go" }, options);
   /** The thread goes on: whatever it holds, the provider takes it. */
-  const goOn = async (): Promise<void> => {
-    const events = await run({ kind: "task", task: "and now?" }, { runId: "run_2" });
+  const goOn = async (after?: EarlierEnd): Promise<void> => {
+    const events = await run({ kind: "task", task: "and now?", after }, { runId: "run_2" });
     expect(server.refusals).toEqual([]);
     expect(events.at(-1)).toMatchObject({ kind: "finished" });
   };

@@ -1,0 +1,184 @@
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
+import type { FilesUpdate, ThreadFiles } from "../backends/backend.ts";
+import type { DeepAgentGraph } from "./deep-agent-graph.ts";
+import { describeConflict, fileNotesOf, type MergedFiles, mergeFiles } from "./merge-files.ts";
+import { finishedTasks, isRequest } from "./pending.ts";
+import { type AgentState, FILE_NOTES, filesReducer, TOOLS } from "./state.ts";
+import { callOf, CHECKPOINTER_KEY } from "./step.ts";
+import { keptFiles, lastAnswer } from "./subagents.ts";
+import { StepFiles } from "./thread-files.ts";
+
+/** How the run ended that left calls behind; without it, a thread simply got a new message. */
+export type EarlierEnd = "cancelled" | "failed";
+
+type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
+
+/**
+ * Settles the calls of a step that nobody will finish, because the thread goes on with something new: each
+ * gets a result that says what became of it, and what a subagent had changed by then is merged and named.
+ *
+ * The results are stored as if the calls had ended so, each in one write: after a crash, those that are
+ * missing are made again.
+ */
+export async function settleAbandoned(
+  graph: DeepAgentGraph,
+  configurable: Readonly<Record<string, unknown>>,
+  end: EarlierEnd | undefined,
+): Promise<void> {
+  const { checkpointer } = graph;
+  if (typeof checkpointer !== "object") return;
+  const at = { thread_id: configurable["thread_id"], checkpoint_ns: "" };
+  const step = await openStep(graph, checkpointer, at);
+  for (const { task, call, files, state } of step?.left ?? []) {
+    const tool = graph.traits.tools.get(call.name);
+    const text = resultOf(call, {
+      end,
+      isWaiting: isWaiting(step?.writes ?? [], task),
+      hasEffect: tool?.kind !== "read" && tool?.kind !== "plan",
+      ...(tool?.kind === "delegate" ? { subagent: { files, state } } : {}),
+    });
+    const { id = "", name } = call;
+    const message = new ToolMessage({ content: text, name, tool_call_id: id, status: "error" });
+    const notes = fileNotesOf(files.conflicts);
+    const writes: Array<[string, unknown]> = [
+      ["messages", [message]],
+      ...(Object.keys(files.update).length > 0 ? [["files", files.update] satisfies [string, unknown]] : []),
+      ...(Object.keys(notes).length > 0 ? [[FILE_NOTES, notes] satisfies [string, unknown]] : []),
+    ];
+    await checkpointer.putWrites(step?.config ?? {}, writes, task);
+  }
+}
+
+interface LeftCall {
+  task: string;
+  call: ToolCall;
+  /** What the agent that it started had changed, merged with what its siblings had. */
+  files: MergedFiles;
+  /** That agent's state, where it had begun. */
+  state: Partial<AgentState>;
+}
+
+interface OpenStep {
+  config: RunnableConfig;
+  writes: Writes;
+  state: Partial<AgentState>;
+  left: LeftCall[];
+  /** Everything this agent changed so far, its subagents included. */
+  changed: FilesUpdate;
+}
+
+type Address = Readonly<{ thread_id: unknown; checkpoint_ns: string }>;
+
+/**
+ * An agent's last checkpoint, what its finished calls brought since, and the calls that are left. An agent
+ * of its own (without `parent`) matters in the middle of a step only.
+ */
+async function openStep(
+  graph: DeepAgentGraph,
+  checkpointer: BaseCheckpointSaver,
+  address: Address,
+  parent?: ThreadFiles,
+): Promise<OpenStep | undefined> {
+  const tuple = await checkpointer.getTuple({ configurable: address });
+  const sent: unknown = tuple?.checkpoint.channel_values["__pregel_tasks"]; // LangGraph's channel of tasks to start
+  const sends = Array.isArray(sent) ? (sent as Send[]) : [];
+  if (!tuple || (!parent && sends.length === 0)) return undefined;
+  const { pendingWrites: writes = [], checkpoint, config } = tuple;
+  const { values, tasks } = await graph.keptBy(checkpointer).getState({
+    // With the id, LangGraph leaves out what tasks wrote after the checkpoint.
+    configurable: { ...address, checkpoint_id: checkpoint.id, [CHECKPOINTER_KEY]: checkpointer },
+  });
+  const state: Partial<AgentState> = values;
+  const base = { ...state.files };
+  const finished = finishedTasks(writes);
+  const updates: FilesUpdate[] = [];
+  for (const [task, channel, value] of writes) {
+    if (channel !== "files" || !finished.has(task)) continue;
+    const update = value as FilesUpdate; // our channel's own updates
+    updates.push(update);
+    StepFiles.of(base, parent, callOf(writes, task)).restore(update);
+  }
+  const started = StepFiles.of(base, parent).atStart();
+  const left: LeftCall[] = [];
+  for (const { id: task, name, path } of tasks) {
+    const call = callSent(sends[Number(path?.[1])], state.messages ?? []);
+    if (name !== TOOLS || finished.has(task) || !call) continue;
+    const own = StepFiles.of(base, parent, call.id);
+    const inner = await subagentStep(graph, checkpointer, below(address, task), { call, started });
+    const files = mergeFiles(inner?.changed ?? {}, started, own, call.id ?? "");
+    own.apply(files.update);
+    updates.push(files.update);
+    left.push({ task, call, files, state: inner?.state ?? {} });
+  }
+  return { config, writes, state, left, changed: filesReducer(true)(base, updates) };
+}
+
+/** How far the subagent of a call had come, as far as its checkpoints are ours to read. */
+async function subagentStep(
+  { traits }: DeepAgentGraph,
+  checkpointer: BaseCheckpointSaver,
+  address: Address,
+  { call, started }: { call: ToolCall; started: ThreadFiles },
+): Promise<OpenStep | undefined> {
+  if (traits.tools.get(call.name)?.kind !== "delegate") return undefined;
+  const graph = traits.subagents?.graphOf(String(call.args["subagent_type"]));
+  return graph && openStep(graph, checkpointer, address, started);
+}
+
+const below = ({ thread_id, checkpoint_ns }: Address, task: string): Address => ({
+  thread_id,
+  checkpoint_ns: [checkpoint_ns, `${TOOLS}:${task}`].filter((part) => part !== "").join("|"),
+});
+
+function callSent(send: Send | undefined, messages: readonly BaseMessage[]): ToolCall | undefined {
+  const { callId } = (send?.args ?? {}) as { callId?: string }; // what our model node sends
+  const reply = messages.findLast(
+    (message) => AIMessage.isInstance(message) && message.tool_calls?.some(({ id }) => id === callId),
+  );
+  return AIMessage.isInstance(reply) ? reply.tool_calls?.find(({ id }) => id === callId) : undefined;
+}
+
+/** Whether a call was still to be approved, and so had not begun. */
+function isWaiting(writes: Writes, task: string): boolean {
+  const own = writes.filter(([writer]) => writer === task);
+  const isAsked = own.some(
+    ([, channel, value]) => channel === "__interrupt__" && isRequest((value as { value?: unknown }).value),
+  );
+  return isAsked && !own.some(([, channel]) => channel === "__resume__");
+}
+
+interface Fate {
+  end: EarlierEnd | undefined;
+  isWaiting: boolean;
+  hasEffect: boolean;
+  subagent?: { files: MergedFiles; state: Partial<AgentState> };
+}
+
+const WHEN = {
+  cancelled: "the run was cancelled",
+  failed: "the run failed",
+  replaced: "the conversation went on with a new message",
+} as const;
+
+function resultOf({ name, args }: ToolCall, { end, isWaiting, hasEffect, subagent }: Fate): string {
+  const when = WHEN[end ?? "replaced"];
+  const began = end === "failed" ? "Tool call did not complete" : "Tool call was cancelled";
+  if (subagent) {
+    const { files, state } = subagent;
+    const said = lastAnswer(state.messages ?? []);
+    return [
+      `${began}: ${when} before the subagent '${String(args["subagent_type"])}' had finished.`,
+      ...keptFiles(files.update),
+      ...files.conflicts.map(describeConflict),
+      ...(said === "" ? [] : [`What it said before:\n${said}`]),
+    ].join("\n\n");
+  }
+  if (isWaiting) return `${began}: ${when} while ${name} waited for a person's approval. It was not run.`;
+  const doubt = hasEffect
+    ? " Whether, or how far, it took effect is unknown; check what it would have left behind."
+    : "";
+  return `${began}: ${when} before ${name} had finished.${doubt}`;
+}
