@@ -60,9 +60,7 @@ export class EffectStore {
 }
 
 export interface EffectContext {
-  database: Database;
-  effects: EffectStore;
-  leases: LeaseStore;
+  store: { readonly database: Database; readonly effects: EffectStore; readonly leases: LeaseStore };
   /** Makes the checkpoint that holds the call durable: without it, another call would be made instead. */
   syncCheckpoints: () => void;
   clock: Clock;
@@ -75,7 +73,8 @@ export interface EffectContext {
  * server which lost the run changes nothing any more; how a call ended is welcome from anyone.
  */
 export function effectLog(lease: Lease, context: EffectContext): EffectLog {
-  const { database, effects, leases, syncCheckpoints, clock } = context;
+  const { syncCheckpoints, clock } = context;
+  const { database, effects, leases } = context.store;
   const attempt = <T>(work: () => T): T => {
     try {
       return work();

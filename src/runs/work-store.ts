@@ -150,9 +150,8 @@ export class WorkStore {
 
   /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
-    const { database, effects, leases } = this.#store;
-    const context = { database, effects, leases, syncCheckpoints: this.#syncCheckpoints };
-    return effectLog(lease, { ...context, clock, onFailure });
+    const syncCheckpoints = this.#syncCheckpoints;
+    return effectLog(lease, { store: this.#store, syncCheckpoints, clock, onFailure });
   }
 
   /** What to give the agent next. */
