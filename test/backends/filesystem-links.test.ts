@@ -2,39 +2,15 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as errors from "../../src/backends/errors.ts";
-import { FilesystemBackend, type FilesystemOptions } from "../../src/backends/filesystem.ts";
-
-let base: string;
-let root: string;
-let outside: string;
-
-beforeEach(() => {
-  base = realpathSync(mkdtempSync(join(tmpdir(), "deepagent-fs-")));
-  root = join(base, "root");
-  outside = join(base, "outside");
-  mkdirSync(root);
-  mkdirSync(outside);
-  writeFileSync(join(outside, "secret.txt"), "SECRET\n");
-});
-
-afterEach(() => {
-  rmSync(base, { recursive: true });
-});
-
-const make = (options: FilesystemOptions = {}): FilesystemBackend =>
-  new FilesystemBackend({ rootDir: root, virtualMode: true, ...options });
+import { base, make, outside, root } from "./jail-folder.ts";
 
 for (const descriptorPaths of [true, false]) {
   describe(`links, ${descriptorPaths ? "with" : "without"} descriptor paths`, () => {

@@ -2,12 +2,8 @@ import {
   chmodSync,
   existsSync,
   linkSync,
-  mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
-  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -15,33 +11,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execFileSync } from "node:child_process";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import * as errors from "../../src/backends/errors.ts";
-import { FilesystemBackend, type FilesystemOptions } from "../../src/backends/filesystem.ts";
+import { FilesystemBackend } from "../../src/backends/filesystem.ts";
 import { ConfigurationError } from "../../src/core/errors.ts";
-
-let base: string;
-let root: string;
-let outside: string;
-
-beforeEach(() => {
-  base = realpathSync(mkdtempSync(join(tmpdir(), "deepagent-fs-")));
-  root = join(base, "root");
-  outside = join(base, "outside");
-  mkdirSync(root);
-  mkdirSync(outside);
-  writeFileSync(join(outside, "secret.txt"), "SECRET\n");
-});
-
-afterEach(() => {
-  rmSync(base, { recursive: true });
-});
-
-const make = (options: FilesystemOptions = {}): FilesystemBackend =>
-  new FilesystemBackend({ rootDir: root, virtualMode: true, ...options });
+import { base, make, outside, root } from "./jail-folder.ts";
 
 describe("FilesystemBackend construction", () => {
   it("wants an existing directory", () => {

@@ -1,14 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
-import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { onTestFinished } from "vitest";
 import { serverParts } from "../../src/commands/server-deps.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import { createServerFactory } from "../../src/server/create-server.ts";
-import { serveHttp } from "../../src/server/http.ts";
 import {
   CLIENT_KINDS,
   connectClient,
@@ -20,6 +16,7 @@ import {
 import { openBrain, type Brain, type Think } from "./harness-brain.ts";
 import { memoryConnector } from "./harness-memory.ts";
 import { program, stdioServer, type StdioServer } from "./harness-stdio.ts";
+import { httpConnector } from "./harness-http.ts";
 
 export const TRANSPORTS = ["memory", "stdio", "http"] as const;
 export type TransportName = (typeof TRANSPORTS)[number];
@@ -96,18 +93,7 @@ async function openConnector(transport: TransportName, home: Home): Promise<Conn
   if (transport === "stdio") return openStdio(home);
   const deps = openDeps(home);
   if (transport === "memory") return memoryConnector(deps);
-  const server = await serveHttp({
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory: createServerFactory(deps),
-    changes: deps.changes,
-    logger: silentLogger,
-  });
-  onTestFinished(() => server.close());
-  const url = new URL(server.url);
-  return { first: () => new FirstHttp(url), modern: () => new ModernHttp(url) };
+  return httpConnector(deps, onTestFinished);
 }
 
 function openDeps({ env }: Home) {

@@ -1,15 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
-import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { silentLogger } from "../../../src/core/logger.ts";
-import { createServerFactory } from "../../../src/server/create-server.ts";
 import type { ServerDeps } from "../../../src/server/deps.ts";
-import { serveHttp } from "../../../src/server/http.ts";
 import { cleanUpWith } from "../../runs/support.ts";
 import { overHttp, overMemory, type Rpc } from "../../server/tasks/raw.ts";
 import { connectClient, type ClientKind, type Connector } from "../../support/clients.ts";
 import { memoryConnector } from "../../support/harness-memory.ts";
 import type { MatrixPerson } from "./person.ts";
+import { httpConnector } from "../../support/harness-http.ts";
 
 export const TRANSPORTS = ["stdio", "http"] as const;
 export type Transport = (typeof TRANSPORTS)[number];
@@ -95,18 +91,7 @@ export async function openClient(
 
 async function connectorTo(transport: Transport, deps: ServerDeps): Promise<Connector> {
   if (transport === "stdio") return memoryConnector(deps);
-  const server = await serveHttp({
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory: createServerFactory(deps),
-    changes: deps.changes,
-    logger: silentLogger,
-  });
-  cleanUpWith(() => server.close());
-  const url = new URL(server.url);
-  return { first: () => new FirstHttp(url), modern: () => new ModernHttp(url) };
+  return httpConnector(deps, cleanUpWith);
 }
 
 /** A task, or what a start gets that is repeated after the end of its run. */

@@ -1,10 +1,5 @@
-import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
-import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { describe, expect, test } from "vitest";
-import { silentLogger } from "../../../src/core/logger.ts";
-import { createServerFactory } from "../../../src/server/create-server.ts";
 import type { ServerDeps } from "../../../src/server/deps.ts";
-import { serveHttp } from "../../../src/server/http.ts";
 import { runFileUri, runUri } from "../../../src/server/resources/uris.ts";
 import { cleanUpWith, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { CLIENT_KINDS, connectClient, type ClientKind, type Connector } from "../../support/clients.ts";
@@ -12,23 +7,11 @@ import { deferred } from "../../support/harness-deferred.ts";
 import { memoryConnector } from "../../support/harness-memory.ts";
 import { scriptedModel, scriptedSteps } from "../../support/scripted-model.ts";
 import { depsFor } from "../support.ts";
+import { httpConnector } from "../../support/harness-http.ts";
 
 const TRANSPORTS: Record<string, (deps: ServerDeps) => Promise<Connector>> = {
   memory: async (deps) => memoryConnector(deps),
-  HTTP: async (deps) => {
-    const server = await serveHttp({
-      host: "127.0.0.1",
-      port: 0,
-      allowedHosts: [],
-      allowedOrigins: [],
-      factory: createServerFactory(deps),
-      changes: deps.changes,
-      logger: silentLogger,
-    });
-    cleanUpWith(() => server.close());
-    const url = new URL(server.url);
-    return { first: () => new FirstHttp(url), modern: () => new ModernHttp(url) };
-  },
+  HTTP: (deps) => httpConnector(deps, cleanUpWith),
 };
 const MATRIX = Object.keys(TRANSPORTS).flatMap((transport) =>
   CLIENT_KINDS.map((kind): [ClientKind, string] => [kind, transport]),
