@@ -53,6 +53,13 @@ export interface AgentTool {
 
 /** Makes an `AgentTool` of any accepted form. */
 export function toAgentTool(input: ToolInput): AgentTool {
+  const given: unknown = input; // what callers without types pass
+  if (typeof given !== "object" && typeof given !== "function") {
+    throw new ConfigurationError(
+      "INVALID_TOOL",
+      `${JSON.stringify(given)} is not a tool. \`tools\` takes tools themselves, not their names.`,
+    );
+  }
   if ("offered" in input) return input;
   if ("handle" in input) return fromSpec(input);
   if ("lc_namespace" in input) return fromStructuredTool(input, "execute");

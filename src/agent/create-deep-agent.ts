@@ -6,6 +6,7 @@ import { ConfigurationError } from "../core/errors.ts";
 import { silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
+import { checkAnswerTools, checkGates, checkOwnGates } from "./check-params.ts";
 import { channelsOf } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
@@ -43,9 +44,12 @@ export function createDeepAgent<
   Format extends ResponseFormat | undefined = undefined,
   Schema = unknown,
   Context extends z.ZodObject = z.ZodObject,
->(params: DeepAgentParams<Format, Schema, Context> = {}): TypedDeepAgent<Format, Schema, Context> {
+  const Name extends string = never,
+>(
+  params: DeepAgentParams<Format, Schema, Context, Name> = {},
+): TypedDeepAgent<Format, Schema, Context, Name> {
   // The same graph: its channels are made of these parameters at run time, which its own type cannot state.
-  return assembleDeepAgent(params).graph as unknown as TypedDeepAgent<Format, Schema, Context>;
+  return assembleDeepAgent(params).graph as unknown as TypedDeepAgent<Format, Schema, Context, Name>;
 }
 
 /** `createDeepAgent`, keeping hold of the tools. */
@@ -55,7 +59,14 @@ export function assembleDeepAgent(params: DeepAgentParams): DeepAgent {
   const permissions = Permissions.of([params.permissions]);
   const own = withPermissions(params, permissions);
   const stack = mainStack(withMedia(own, model), runner?.subagents ?? []);
-  return assemble(own, stack, runner, { nested: false, model, prompt: params.systemPrompt, permissions });
+  const agent = assemble(own, stack, runner, {
+    nested: false,
+    model,
+    prompt: params.systemPrompt,
+    permissions,
+  });
+  checkGates(params, agent.tools.keys());
+  return agent;
 }
 
 /** Subagents that may delegate `depth - 1` levels further; those of one level are built once. */
@@ -185,8 +196,7 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
     }
     tools.set(tool.name, tool);
   }
-  const unknown = Object.keys(params.interruptOn ?? {}).filter((name) => !tools.has(name));
-  if (unknown.length > 0) params.log?.warn("interrupt_on_unknown_tools", { tools: unknown });
+  checkAnswerTools(params.responseFormat, tools);
   return tools;
 }
 
@@ -252,7 +262,8 @@ function buildSubagent(
     : spec.systemPrompt;
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
-  const { graph } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
+  const { graph, tools } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
+  checkOwnGates(spec, tools.keys());
   return { name, description, runnable: graph, graph, isFork };
 }
 

@@ -40,6 +40,10 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     this.traits = fields.traits;
   }
 
+  get subagentNames(): readonly string[] {
+    return this.traits.subagents?.subagents.map(({ name }) => name) ?? [];
+  }
+
   /** The same graph, with checked answers. */
   static from(graph: Pick<Base, "builder">, traits: AgentTraits): DeepAgentGraph {
     // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.

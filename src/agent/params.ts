@@ -53,11 +53,12 @@ export interface CompiledSubAgent {
   mode?: "isolated" | "fork";
 }
 
-/** Parameters of `createDeepAgent`; what it returns is typed by the three that are generic here. */
+/** Parameters of `createDeepAgent`; what it returns is typed by the four that are generic here. */
 export interface DeepAgentParams<
   Format extends ResponseFormat | undefined = ResponseFormat | undefined,
   Schema = unknown,
   Context extends z.ZodObject = z.ZodObject,
+  Name extends string = string,
 > {
   /** `provider:model`, an instance, or how to get one. Default: the first of `DEFAULT_MODELS`. */
   model?: ModelSource;
@@ -77,7 +78,7 @@ export interface DeepAgentParams<
   systemPrompt?: string | SystemMessage;
   /** Placed after the default stack. The name of a default one replaces it in its place. */
   middleware?: readonly AgentMiddleware[];
-  subagents?: ReadonlyArray<SubAgent | CompiledSubAgent>;
+  subagents?: ReadonlyArray<(SubAgent | CompiledSubAgent) & { name: Name }>;
   /** Where files live. Default: the thread's own state. */
   backend?: BackendSource;
   /** Storage across threads, for `StoreBackend`. */

@@ -1,6 +1,7 @@
 import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { createLogger, silentLogger } from "../core/logger.ts";
+import { checkSkillSources } from "./check-params.ts";
 import { adaptMiddleware } from "./middleware/adapt.ts";
 import { debugMiddleware } from "./middleware/debug.ts";
 import { filesystemMiddleware } from "./middleware/filesystem.ts";
@@ -75,6 +76,7 @@ function skills(
   { backend = StateBackend, log = silentLogger }: DeepAgentParams,
   sources: SubAgent["skills"] = [],
 ): Middleware[] {
+  checkSkillSources(sources);
   return sources.length > 0 ? [skillsMiddleware({ backend, sources, log })] : [];
 }
 

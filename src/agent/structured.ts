@@ -3,6 +3,7 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { InteropZodObject } from "@langchain/core/utils/types";
 import type { ProviderStrategy, ToolStrategy, TypedToolStrategy } from "langchain";
+import { z } from "zod";
 import { ConfigurationError, RunFailure } from "../core/errors.ts";
 
 /** A JSON schema of an object. */
@@ -78,6 +79,26 @@ export function bindingOf(strategy: Strategy): {
     },
   };
 }
+
+/** Names of the tools that the answer may be given by; none where the provider is to ask for it itself. */
+export function answerToolNames(format: ResponseFormat): string[] {
+  const strategies: readonly unknown[] = Array.isArray(format) ? format : [format];
+  return strategies.flatMap((item) => {
+    // Told apart by their fields: LangChain is not loaded before the first model call.
+    if (hasName(item) && "tool" in item) return [item.name];
+    if (item instanceof z.ZodType) return [titleOf(item.meta())];
+    const isForProvider = typeof item === "object" && item !== null && "strict" in item && "schema" in item;
+    return isForProvider ? [] : [titleOf(item)];
+  });
+}
+
+const hasName = (item: unknown): item is { name: string } =>
+  typeof item === "object" && item !== null && "name" in item && typeof item.name === "string";
+
+const titleOf = (item: unknown): string =>
+  typeof item === "object" && item !== null && "title" in item && typeof item.title === "string"
+    ? item.title
+    : DEFAULT_NAME;
 
 async function chooseStrategy(format: ResponseFormat, model: BaseChatModel): Promise<Strategy> {
   const { ProviderStrategy: Provider, ToolStrategy: Tool } = await import("langchain");

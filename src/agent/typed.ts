@@ -34,11 +34,19 @@ type Definition<Format, Schema> = StateDefinition &
   OwnChannels<StateOf<Schema>>;
 
 /** The compiled graph of an agent, with what goes in and comes out as its parameters say. */
-export type TypedDeepAgent<Format, Schema, Context extends InteropZodObject> = CompiledStateGraph<
+export type TypedDeepAgent<
+  Format,
+  Schema,
+  Context extends InteropZodObject,
+  Name extends string = string,
+> = CompiledStateGraph<
   Record<string, unknown>,
   Record<string, unknown>,
   string,
   Definition<Format, Schema>,
   Definition<Format, Schema>,
   Context
->;
+> & {
+  /** The subagents it can delegate to, in the order they are offered: what `subagent_type` of a call may be. */
+  readonly subagentNames: ReadonlyArray<Name | "general-purpose">;
+};

@@ -23,6 +23,8 @@ const FILE_TOOLS: Readonly<Record<FileToolName, (settings: FileToolSettings) => 
   job: jobTool,
 };
 
+export const FILE_TOOL_NAMES: readonly string[] = Object.keys(FILE_TOOLS);
+
 /**
  * The tools that work on the backend of their call. `execute` is among them; it is to be offered where
  * `canExecute` holds for the backend, and `job` where that has jobs.

@@ -1,6 +1,6 @@
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { Annotation, MemorySaver } from "@langchain/langgraph";
-import { createMiddleware, toolRetryMiddleware } from "langchain";
+import { createMiddleware, providerStrategy, toolRetryMiddleware, toolStrategy } from "langchain";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -158,5 +158,59 @@ describe("middleware", () => {
       "Two tools are named 'ls'",
     );
     expect(() => agentWith([], { subagents: [worker, worker] })).toThrow("Two subagents are named 'w'");
+  });
+
+  const gate = tool(() => "", { name: "gate", description: "g", schema: z.object({}) });
+  const worker = { name: "w", description: "d", systemPrompt: "p" };
+  const format = z.object({ a: z.string() });
+  it.each<[string, DeepAgentParams, string | undefined]>([
+    ["a gate for no tool", { interruptOn: { wrte_file: true } }, "interruptOn names 'wrte_file'"],
+    ["a gate for a tool that is off", { interruptOn: { delete: true, job: true } }, undefined],
+    [
+      "a gate for a subagent's tool",
+      { interruptOn: { gate: true }, subagents: [{ ...worker, tools: [gate] }] },
+      undefined,
+    ],
+    [
+      "a subagent's gate for no tool of it",
+      { tools: [gate], subagents: [{ ...worker, tools: [], interruptOn: { gate: true } }] },
+      "no tool of the subagent 'w'",
+    ],
+    ["the name of a tool", { tools: ["ls"] as never }, '"ls" is not a tool.'],
+    [
+      "the name of a tool for a subagent",
+      { subagents: [{ ...worker, tools: ["ls"] as never }] },
+      '"ls" is not a tool.',
+    ],
+    ["a skill source twice", { skills: ["/skills", "/more/", "/skills/"] }, "'/skills' is given twice"],
+    [
+      "a subagent's skill source twice",
+      { subagents: [{ ...worker, skills: ["/s/", "/s/"] }] },
+      "'/s' is given twice",
+    ],
+    [
+      "an answer with a tool's name",
+      { tools: [gate], responseFormat: format.meta({ title: "gate" }) },
+      "'gate' is a tool",
+    ],
+    [
+      "a JSON schema with a tool's name",
+      { responseFormat: { type: "object", title: "ls" } },
+      "'ls' is a tool",
+    ],
+    [
+      "a strategy with a tool's name",
+      { responseFormat: toolStrategy(format.meta({ title: "task" })) },
+      "'task' is a tool",
+    ],
+    [
+      "an answer for the provider alone",
+      { responseFormat: providerStrategy(format.meta({ title: "ls" })) },
+      undefined,
+    ],
+  ])("are checked when the agent is made: %s", (_what, params, problem) => {
+    const made = () => agentWith([], params);
+    if (problem === undefined) made();
+    else expect(made).toThrow(problem);
   });
 });

@@ -123,4 +123,21 @@ describe("the type of an agent", () => {
     expectTypeOf(state.seen).toEqualTypeOf<string[]>();
     expect(state.seen).toEqual(["a"]);
   });
+
+  it("states the names of its subagents", () => {
+    const model = scriptedModel(() => ({ text: "end" }));
+    const worker = { description: "d", systemPrompt: "p" };
+    const agent = createDeepAgent({
+      model,
+      subagents: [
+        { name: "reader", ...worker },
+        { name: "writer", ...worker },
+      ],
+    });
+    expectTypeOf(agent.subagentNames[0]).toEqualTypeOf<"reader" | "writer" | "general-purpose" | undefined>();
+    expect(agent.subagentNames).toEqual(["general-purpose", "reader", "writer"]);
+    const alone = createDeepAgent({ model, generalPurpose: false });
+    expectTypeOf(alone.subagentNames[0]).toEqualTypeOf<"general-purpose" | undefined>();
+    expect(alone.subagentNames).toEqual([]);
+  });
 });

@@ -117,7 +117,7 @@ describe("tools of an MCP server", () => {
     const blind = await mcp.forAgent(() => false);
     const draw = blind.tools.find(({ name }) => name === "toy__picture");
     const { agent: other } = await agentCalling(
-      { ...mcp, forAgent: async () => ({ ...blind, tools: draw ? [draw] : [] }) },
+      { ...mcp, forAgent: async () => ({ ...blind, tools: draw ? [draw] : [], gated: [] }) },
       [{ name: "toy__picture", args: {} }],
     );
     await collect(other, TASK);

@@ -1,0 +1,69 @@
+import { ConfigurationError } from "../core/errors.ts";
+import { FILE_TOOL_NAMES } from "../tools/index.ts";
+import type { ToolInput } from "./agent-tool.ts";
+import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
+import { answerToolNames, type ResponseFormat } from "./structured.ts";
+
+/** Tools that an agent may have or not, by its options: a gate for one that is off is no mistake. */
+const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "task"]);
+
+type Spec = SubAgent | CompiledSubAgent;
+
+/**
+ * Gates must name tools that exist: nobody would be asked about a misspelt one. The agent's gates are its
+ * subagents' too, and so may name their tools.
+ *
+ * @throws ConfigurationError `UNKNOWN_TOOL`.
+ */
+export function checkGates(params: DeepAgentParams, own: Iterable<string>): void {
+  const specs = params.subagents ?? [];
+  const known = [...own, ...specs.flatMap(toolsOf)];
+  expectTools(Object.keys(params.interruptOn ?? {}), known, "this agent or its subagents");
+}
+
+/** The same for the gates that a subagent states itself. */
+export function checkOwnGates({ name, interruptOn }: SubAgent, tools: Iterable<string>): void {
+  expectTools(Object.keys(interruptOn || {}), [...tools], `the subagent '${name}'`);
+}
+
+function expectTools(gated: readonly string[], tools: readonly string[], owner: string): void {
+  const unknown = gated.find((name) => !tools.includes(name) && !BUILT_IN.has(name));
+  if (unknown === undefined) return;
+  throw new ConfigurationError(
+    "UNKNOWN_TOOL",
+    `interruptOn names '${unknown}', which is no tool of ${owner}, so nobody would be asked. Correct the name or leave it out.`,
+  );
+}
+
+function toolsOf(spec: Spec): string[] {
+  if ("runnable" in spec) return [];
+  const given: ReadonlyArray<ToolInput | object> = [
+    ...(spec.tools ?? []),
+    ...(spec.middleware ?? []).flatMap(({ tools = [] }) => tools as readonly object[]), // of whatever kind
+  ];
+  return given.flatMap((tool) => ("name" in tool && typeof tool.name === "string" ? [tool.name] : []));
+}
+
+/** @throws ConfigurationError for a folder of skills that is given twice: one of them was to be another. */
+export function checkSkillSources(sources: readonly string[] = []): void {
+  const folders = sources.map((source) => source.replace(/\/+$/, ""));
+  const twice = folders.find((folder, index) => folders.indexOf(folder) !== index);
+  if (twice === undefined) return;
+  throw new ConfigurationError(
+    "SKILL_SOURCE_COLLISION",
+    `The skill source '${twice || "/"}' is given twice; name each folder once.`,
+  );
+}
+
+/** @throws ConfigurationError when the tool for the structured answer has the name of another one. */
+export function checkAnswerTools(
+  format: ResponseFormat | undefined,
+  tools: ReadonlyMap<string, unknown>,
+): void {
+  const taken = format && answerToolNames(format).find((name) => tools.has(name));
+  if (taken === undefined) return;
+  throw new ConfigurationError(
+    "TOOL_NAME_COLLISION",
+    `'${taken}' is a tool and also what the answer of responseFormat is given by; give the schema another title, or rename the tool.`,
+  );
+}
