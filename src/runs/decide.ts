@@ -1,5 +1,6 @@
 import type { Agent, Decision } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 import { DEADLINE, offeredDecisions, type PersonDecision, type Principal, type Run } from "./run.ts";
 import type { RunStore } from "./run-store.ts";
 import type { DecideOutcome } from "./service.ts";
@@ -40,7 +41,7 @@ export async function decide(
   }
   const checked = decision.type === "edit" ? await checkedEdit(decision, await agentFor(run)) : decision;
   if (typeof checked === "string") return { ok: false, code: "invalid_arguments", message: checked };
-  const decided = store.decide(approval, checked, by, clock());
+  const decided = await whenUnlocked(store.database, () => store.decide(approval, checked, by, clock()));
   if (decided !== undefined) return { ok: true, approval: decided, repeated: decided.decidedBy === DEADLINE };
   // Decided by someone else while this was checked.
   return { ok: true, approval: store.approvals.get(runId, approvalId) ?? approval, repeated: true };

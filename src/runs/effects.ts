@@ -3,6 +3,7 @@ import type { CallIdentity, EffectLog, StoredOutcome } from "../agent/agent-core
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../storage/database.ts";
 import { withoutWaiting } from "../storage/durability.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 import { toJson } from "./json.ts";
 import type { Lease, LeaseStore } from "./lease-store.ts";
 import { inTransaction } from "./transaction.ts";
@@ -60,6 +61,8 @@ export class EffectStore {
 }
 
 export interface EffectContext {
+  /** Those who wait for the databases of runs and checkpoints. */
+  queue: object;
   store: { readonly database: Database; readonly effects: EffectStore; readonly leases: LeaseStore };
   /** Makes the checkpoint that holds the call durable: without it, another call would be made instead. */
   syncCheckpoints: () => void;
@@ -73,11 +76,11 @@ export interface EffectContext {
  * server which lost the run changes nothing any more; how a call ended is welcome from anyone.
  */
 export function effectLog(lease: Lease, context: EffectContext): EffectLog {
-  const { syncCheckpoints, clock } = context;
+  const { queue, syncCheckpoints, clock } = context;
   const { database, effects, leases } = context.store;
-  const attempt = <T>(work: () => T): T => {
+  const attempt = async <T>(work: () => T): Promise<T> => {
     try {
-      return work();
+      return await whenUnlocked(queue, work);
     } catch (error) {
       context.onFailure(error);
       throw error;

@@ -56,7 +56,7 @@ export async function execute(execution: Execution, context: ExecutionContext): 
       await converse(execution, context, trouble);
       return true;
     } catch (thrown) {
-      const settled = settle(execution.failure ?? thrown, execution, context);
+      const settled = await settle(execution.failure ?? thrown, execution, context);
       if (typeof settled === "boolean") return settled;
       trouble = settled;
     }
@@ -70,11 +70,15 @@ export async function execute(execution: Execution, context: ExecutionContext): 
 }
 
 /** Whether it was written down how work ended; or why this may succeed later. */
-function settle(thrown: unknown, execution: Execution, context: ExecutionContext): boolean | StorageError {
+async function settle(
+  thrown: unknown,
+  execution: Execution,
+  context: ExecutionContext,
+): Promise<boolean | StorageError> {
   const canWait = execution.stop === undefined;
   if (mayPass(thrown) && canWait) return thrown;
   try {
-    settleThrown(thrown, execution, context);
+    await settleThrown(thrown, execution, context);
     return true;
   } catch (failed) {
     if (failed instanceof LeaseLostError) return true;
@@ -97,7 +101,8 @@ async function converse(
   context.startOver(run.threadId);
   if (trouble !== undefined) {
     const message = `The run waited for its storage. ${trouble.message}`;
-    work.record(lease, entryOf({ kind: "warning", agent: [], message }), clock());
+    const warning = entryOf({ kind: "warning", agent: [], message });
+    await work.whenUnlocked(() => work.record(lease, warning, clock()));
   }
   const agent = await context.agentFor(run);
   /** Interrupts whose answers were offered before. */
@@ -107,7 +112,8 @@ async function converse(
     const input = work.nextInput(lease);
     const end = await stream(agent, input, inbox, execution, context);
     if (end.kind === "finished") {
-      if (work.complete(lease, end, inbox, clock())) return context.completed(run);
+      const isComplete = await work.whenUnlocked(() => work.complete(lease, end, inbox, clock()));
+      if (isComplete) return context.completed(run);
       continue;
     }
     const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({
@@ -115,7 +121,7 @@ async function converse(
       again: offered.has(interruptId),
     }));
     for (const { interruptId } of delivered) offered.add(interruptId);
-    const outcome = work.pause(lease, end, delivered, clock());
+    const outcome = await work.whenUnlocked(() => work.pause(lease, end, delivered, clock()));
     if (outcome === "waiting") return;
     if (outcome === "stuck") throw new Error("The agent paused without an approval that is still open.");
     execution.controller.signal.throwIfAborted();
@@ -142,10 +148,10 @@ async function stream(
   const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox };
   for await (const event of streamEvents(agent, input, options)) {
     try {
-      if (!handedOver) context.work.markHandedOver(lease);
+      if (!handedOver) await context.work.whenUnlocked(() => context.work.markHandedOver(lease));
       handedOver = true;
       if (event.kind === "finished" || event.kind === "paused") return event;
-      journal(event, lease, context);
+      await context.work.whenUnlocked(() => journal(event, lease, context));
     } catch (error) {
       // Leaving the loop does not stop tools at work; nothing may go on that cannot be journalled.
       controller.abort();
@@ -165,13 +171,14 @@ function journal(event: StreamEvent, lease: Lease, { work, clock }: ExecutionCon
 }
 
 /** Writes down how work on a run ended that did not end by itself. */
-function settleThrown(thrown: unknown, execution: Execution, context: ExecutionContext): void {
+async function settleThrown(thrown: unknown, execution: Execution, context: ExecutionContext): Promise<void> {
   const { lease, run, stop } = execution;
   if (thrown instanceof LeaseLostError || stop === "cancelled" || stop === "lease_lost") return;
-  if (stop === "parked") return context.work.park(lease, true, context.clock());
+  const { work, clock } = context;
+  if (stop === "parked") return work.whenUnlocked(() => work.park(lease, true, clock()));
   const failure = failureOf(thrown, run, context);
   context.log.warn("run.failed", { runId: run.id, reason: failure.reason });
-  context.work.fail(lease, failure, context.clock());
+  await work.whenUnlocked(() => work.fail(lease, failure, clock()));
 }
 
 function failureOf(

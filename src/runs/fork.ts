@@ -1,4 +1,5 @@
 import type { IdSource } from "../core/ids.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Principal } from "./run.ts";
 import type { RunStore } from "./run-store.ts";
@@ -48,9 +49,9 @@ export async function forkThread(
   const found = (await readPoints(point.threadId, checkpoints)).find(({ number }) => number === point.number);
   if (found === undefined || checkpoints === undefined) return noPoint(name);
   const threadId = newId("thr");
-  store.copies.begin(threadId, now);
+  await whenUnlocked(store.database, () => store.copies.begin(threadId, now));
   if (!(await checkpoints.copyThread(point.threadId, threadId, found.checkpointId))) return noPoint(name);
-  checkpoints.sync();
+  await whenUnlocked(checkpoints, () => checkpoints.sync());
   return { ok: true, threadId };
 }
 

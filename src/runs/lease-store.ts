@@ -3,7 +3,7 @@ import type { Database } from "../storage/database.ts";
 import { withoutWaiting } from "../storage/durability.ts";
 import { type Waiting, fairest } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
-import type { OpenStatus } from "./run.ts";
+import type { FailureReason, OpenStatus } from "./run.ts";
 
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
 export interface Lease {
@@ -190,5 +190,11 @@ function crashesBy({ in_flight, crashes, claimed_at, heartbeat_at }: RunRow): nu
   if (in_flight !== 1) return crashes;
   return (heartbeat_at ?? 0) - (claimed_at ?? 0) >= HARMLESS_MS ? 1 : crashes + 1;
 }
+
+/** Why a run is ended that keeps bringing its server down. */
+export const crashFailure = (crashes: number): { reason: FailureReason; message: string } => ({
+  reason: "server_crashes",
+  message: `The server ended ${crashes} times while it worked on this run, so the run was stopped. Look at what it did last before you give the task again.`,
+});
 
 const toRow = (lease: Lease): LeaseRow => ({ id: lease.runId, owner: lease.owner, epoch: lease.epoch });

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { ThreadStep } from "../storage/thread-steps.ts";
 import { CopyStore } from "./copy-store.ts";
 import { KEPT_FOR_SIZE_MS, type Retention } from "./retention.ts";
@@ -62,18 +63,19 @@ export async function prune(
   const isTooMuch = (): boolean =>
     maxBytes !== undefined && usedBytes(database) + (checkpoints?.usedBytes() ?? 0) > maxBytes;
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
-  giveUpCopies(database, now - COPY_MS);
+  await whenUnlocked(database, () => giveUpCopies(database, now - COPY_MS));
   await forgetThreads(database, checkpoints);
   if (orphans !== "keep") {
     const found = findOrphans(database, checkpoints);
     report.orphans = found.length;
     if (orphans === "delete") {
-      noteThreads(database, found);
+      await whenUnlocked(database, () => noteThreads(database, found));
       await forgetThreads(database, checkpoints);
     }
   }
   while (!signal.aborted) {
-    const forgotten = forgetRuns(database, isTooMuch() ? Math.max(before, now - KEPT_FOR_SIZE_MS) : before);
+    const endedBefore = isTooMuch() ? Math.max(before, now - KEPT_FOR_SIZE_MS) : before;
+    const forgotten = await whenUnlocked(database, () => forgetRuns(database, endedBefore));
     if (forgotten === 0) break;
     report.runs += forgotten;
     report.threads += await forgetThreads(database, checkpoints);
@@ -142,7 +144,7 @@ async function forgetThreads(database: Database, checkpoints: Checkpoints | unde
   const threads = database.prepare<[], { id: string }>("SELECT id FROM pruned_threads").all();
   for (const { id } of threads) {
     await checkpoints?.deleteThread(id);
-    database.prepare("DELETE FROM pruned_threads WHERE id = ?").run(id);
+    await whenUnlocked(database, () => database.prepare("DELETE FROM pruned_threads WHERE id = ?").run(id));
   }
   return threads.length;
 }

@@ -1,5 +1,6 @@
 import type { Database } from "../storage/database.ts";
 import type { Logger } from "../core/logger.ts";
+import { isLocked } from "../storage/errors.ts";
 
 export interface PulseOptions {
   database: Database;
@@ -8,7 +9,8 @@ export interface PulseOptions {
   heartbeatMs: number;
   /** Another connection to the database has committed something. */
   onForeignChange(): void;
-  onHeartbeat(): void;
+  /** Not called again before it is through. */
+  onHeartbeat(): Promise<void>;
 }
 
 /** The clockwork of a service: looks for other processes' writes, and beats. Keeps no process alive. */
@@ -16,13 +18,14 @@ export class Pulse {
   readonly #options: PulseOptions;
   readonly #timers: NodeJS.Timeout[];
   #version: unknown;
+  #isBeating = false;
 
   constructor(options: PulseOptions) {
     this.#options = options;
     this.#version = this.#readVersion();
     this.#timers = [
-      setInterval(() => this.#guarded("poll", () => this.#poll()), options.pollMs).unref(),
-      setInterval(() => this.#guarded("heartbeat", () => options.onHeartbeat()), options.heartbeatMs).unref(),
+      setInterval(() => this.#poll(), options.pollMs).unref(),
+      setInterval(() => void this.#beat(), options.heartbeatMs).unref(),
     ];
   }
 
@@ -31,10 +34,25 @@ export class Pulse {
   }
 
   #poll(): void {
-    const version = this.#readVersion();
-    if (version === this.#version) return;
-    this.#version = version;
-    this.#options.onForeignChange();
+    try {
+      const version = this.#readVersion();
+      if (version === this.#version) return;
+      this.#version = version;
+      this.#options.onForeignChange();
+    } catch (error) {
+      this.#failed("poll", error);
+    }
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#isBeating) return;
+    this.#isBeating = true;
+    try {
+      await this.#options.onHeartbeat();
+    } catch (error) {
+      this.#failed("heartbeat", error);
+    }
+    this.#isBeating = false;
   }
 
   /** Changes when another connection commits, and only then. */
@@ -43,11 +61,7 @@ export class Pulse {
   }
 
   /** A locked or full database now may be well at the next beat. */
-  #guarded(what: string, work: () => void): void {
-    try {
-      work();
-    } catch (error) {
-      this.#options.log.warn("runs.pulse_failed", { what, error });
-    }
+  #failed(what: string, error: unknown): void {
+    this.#options.log[isLocked(error) ? "debug" : "warn"]("runs.pulse_failed", { what, error });
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 import { forkThread, parsePoint } from "./fork.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Principal } from "./run.ts";
@@ -31,12 +32,10 @@ export async function start(
       ? { ok: true as const, threadId: newId("thr") }
       : await forkThread(point, { store, checkpoints, newId, now: clock() });
   if (!thread.ok) return thread;
-  const created = store.create(principal, request, {
-    runId: newId("run"),
-    newThreadId: thread.threadId,
-    environment,
-    now: clock(),
-  });
+  const fresh = { runId: newId("run"), newThreadId: thread.threadId, environment };
+  const created = await whenUnlocked(store.database, () =>
+    store.create(principal, request, { ...fresh, now: clock() }),
+  );
   return outcomeOf(created, request);
 }
 

@@ -2,6 +2,7 @@ import type { Agent } from "../agent/agent-core.ts";
 import type { Backend } from "../backends/backend.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { decide } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
@@ -91,9 +92,9 @@ class Supervisor implements RunService {
         this.#worker.review();
         this.#feed.notifyAll();
       },
-      onHeartbeat: () => {
-        this.#denyExpired();
-        this.#worker.heartbeat();
+      onHeartbeat: async () => {
+        await this.#write(() => this.#denyExpired());
+        await this.#worker.heartbeat();
       },
     });
     this.#worker.pump();
@@ -175,7 +176,9 @@ class Supervisor implements RunService {
 
   async useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean> {
     const run = this.#store.get(principal, runId);
-    return run !== undefined && this.#store.useAnswer(run, answerId, problem, this.#clock());
+    return (
+      run !== undefined && this.#write(() => this.#store.useAnswer(run, answerId, problem, this.#clock()))
+    );
   }
 
   async modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
@@ -183,7 +186,8 @@ class Supervisor implements RunService {
   }
 
   async replyToModel(...[principal, runId, callId, reply]: Parameters<RunService["replyToModel"]>) {
-    const outcome = replyToModel({ principal, runId, callId, reply }, this.#store, this.#clock());
+    const given = { principal, runId, callId, reply };
+    const outcome = await this.#write(() => replyToModel(given, this.#store, this.#clock()));
     this.#worker.pump();
     return outcome;
   }
@@ -199,11 +203,12 @@ class Supervisor implements RunService {
   }
 
   async tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome> {
-    return tell(principal, runId, request, { store: this.#store, newId: this.#newId, now: this.#clock() });
+    const context = { store: this.#store, newId: this.#newId, now: this.#clock() };
+    return this.#write(() => tell(principal, runId, request, context));
   }
 
   async cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome> {
-    const cancelled = this.#store.cancel(principal, runId, reason, this.#clock());
+    const cancelled = await this.#write(() => this.#store.cancel(principal, runId, reason, this.#clock()));
     if (cancelled === undefined) {
       return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
     }
@@ -244,6 +249,10 @@ class Supervisor implements RunService {
     for (const { runId, id } of this.#store.expire(this.#clock())) {
       this.#options.log.info("approval.deadline_passed", { runId, approvalId: id });
     }
+  }
+
+  #write<T>(work: () => T): Promise<T> {
+    return whenUnlocked(this.#store.database, work);
   }
 
   #agentFor(run: Run): Promise<Agent> {

@@ -8,6 +8,7 @@ import type {
   PendingInterrupt,
 } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 import { effectLog } from "./effects.ts";
 import {
   type JournalEntry,
@@ -17,7 +18,7 @@ import {
   decidedEntry,
   requestedEntry,
 } from "./journal.ts";
-import type { Claim, ClaimRequest, Lease, OpenRunRow } from "./lease-store.ts";
+import { type Claim, type ClaimRequest, type Lease, type OpenRunRow, crashFailure } from "./lease-store.ts";
 import { RunInbox } from "./message-store.ts";
 import { type FailureReason, breakOff, sameAs } from "./run.ts";
 import { type Json, toJson } from "./json.ts";
@@ -151,7 +152,12 @@ export class WorkStore {
   /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
     const syncCheckpoints = this.#syncCheckpoints;
-    return effectLog(lease, { store: this.#store, syncCheckpoints, clock, onFailure });
+    return effectLog(lease, { queue: this, store: this.#store, syncCheckpoints, clock, onFailure });
+  }
+
+  /** Does `work` by methods of this class: now, or when no other process holds a lock on either database. */
+  whenUnlocked<T>(work: () => T): Promise<T> {
+    return whenUnlocked(this, work);
   }
 
   /** What to give the agent next. */
@@ -217,16 +223,8 @@ export class WorkStore {
       this.#store.status.settle(row.id, row.status, now);
       const data = { answer: answerExcerpt(answer), ...(stopReason === undefined ? {} : { stopReason }) };
       this.#store.events.append(row.id, { kind: "run_completed", agent: [], data }, now);
-      this.#store.status.end(
-        row.id,
-        { from: "working", to: "completed" },
-        {
-          now,
-          answer,
-          structured,
-          ...(stopReason === undefined ? {} : { stopReason }),
-        },
-      );
+      const ended = { now, answer, structured, ...(stopReason === undefined ? {} : { stopReason }) };
+      this.#store.status.end(row.id, { from: "working", to: "completed" }, ended);
       this.#store.leases.release(lease);
       return true;
     });
@@ -293,8 +291,3 @@ export class WorkStore {
     this.#changed(lease.runId);
   }
 }
-
-const crashFailure = (crashes: number): { reason: FailureReason; message: string } => ({
-  reason: "server_crashes",
-  message: `The server ended ${crashes} times while it worked on this run, so the run was stopped. Look at what it did last before you give the task again.`,
-});

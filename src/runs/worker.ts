@@ -5,6 +5,8 @@ import { isGone, processMark } from "./process-mark.ts";
 import { toRun } from "./rows.ts";
 import type { Principal } from "./run.ts";
 import type { RunStore } from "./run-store.ts";
+import { isLocked } from "../storage/errors.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 
 export interface WorkerOptions extends ExecutionContext {
   store: RunStore;
@@ -33,6 +35,8 @@ export class Worker {
   readonly #slots = new Map<string, Slot>();
   /** Leases found expired at the last heartbeat. */
   #suspects = new Map<string, ExpiredLease>();
+  /** Whether a claim waits for another server's lock. */
+  #isClaiming = false;
   #closed = false;
 
   constructor(options: WorkerOptions) {
@@ -42,35 +46,58 @@ export class Worker {
 
   /** Fills free slots with waiting runs. */
   pump(): void {
-    const { work, clock, environment, concurrentRuns, leaseMs, crashLimit, log } = this.#options;
+    if (this.#isClaiming) return;
     try {
-      while (!this.#closed && this.#slots.size < concurrentRuns) {
-        const now = clock();
-        const active = this.#activeByPrincipal();
-        const request = { owner: this.#owner, environment, active, now, expiresAt: now + leaseMs };
-        const claim = work.claimNext(request, crashLimit);
-        if (claim === undefined) return;
-        log.debug("run.claimed", { runId: claim.lease.runId, recovered: claim.before.in_flight !== 0 });
-        this.#begin({
-          run: toRun(claim.before),
-          lease: claim.lease,
-          controller: new AbortController(),
-          stop: undefined,
-        });
-      }
+      this.#fill();
     } catch (error) {
-      log.warn("run.claim_failed", { error });
+      if (isLocked(error)) void this.#fillLater();
+      else this.#options.log.warn("run.claim_failed", { error });
     }
   }
 
+  #fill(): void {
+    const { work, clock, environment, concurrentRuns, leaseMs, crashLimit, log } = this.#options;
+    while (!this.#closed && this.#slots.size < concurrentRuns) {
+      const now = clock();
+      const active = this.#activeByPrincipal();
+      const request = { owner: this.#owner, environment, active, now, expiresAt: now + leaseMs };
+      const claim = work.claimNext(request, crashLimit);
+      if (claim === undefined) return;
+      log.debug("run.claimed", { runId: claim.lease.runId, recovered: claim.before.in_flight !== 0 });
+      this.#begin({
+        run: toRun(claim.before),
+        lease: claim.lease,
+        controller: new AbortController(),
+        stop: undefined,
+      });
+    }
+  }
+
+  /** What cannot be claimed for long is found at the next heartbeat. */
+  async #fillLater(): Promise<void> {
+    this.#isClaiming = true;
+    try {
+      await whenUnlocked(this.#options.store.database, () => this.#fill());
+    } catch (error) {
+      this.#options.log.warn("run.claim_failed", { error });
+    }
+    this.#isClaiming = false;
+  }
+
   /** Renews the leases of what runs here, then looks for runs whose server is gone. */
-  heartbeat(): void {
-    const { store, clock, leaseMs } = this.#options;
-    const now = clock();
-    if (this.#slots.size > 0) store.leases.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
-    this.#revokeStale(now);
+  async heartbeat(): Promise<void> {
+    const { store } = this.#options;
+    if (this.#slots.size > 0) await whenUnlocked(store.database, () => this.#renew());
+    if (this.#closed) return;
+    this.#revokeStale(this.#options.clock());
     this.#revokeOrphans();
     this.review();
+  }
+
+  #renew(): void {
+    const { store, clock, leaseMs } = this.#options;
+    const now = clock();
+    store.leases.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
   }
 
   /** After another process wrote: stops what was cancelled or claimed there, takes what waits. */
@@ -139,14 +166,15 @@ export class Worker {
   #begin(execution: Execution): void {
     const slot: Slot = { ...execution, settled: Promise.resolve() };
     this.#slots.set(slot.run.id, slot);
-    slot.settled = execute(slot, this.#options).then((inOrder) => this.#end(slot, inOrder));
+    slot.settled = execute(slot, this.#options).then(async (inOrder) => this.#end(slot, inOrder));
   }
 
   /** A lease that is not given back here runs out: the delay before the run is tried again. */
-  #end(slot: Slot, inOrder: boolean): void {
+  async #end(slot: Slot, inOrder: boolean): Promise<void> {
+    const { leases, database } = this.#options.store;
     this.#slots.delete(slot.run.id);
     try {
-      if (inOrder) this.#options.store.leases.release(slot.lease);
+      if (inOrder) await whenUnlocked(database, () => leases.release(slot.lease));
     } catch (error) {
       this.#options.log.warn("run.release_failed", { runId: slot.run.id, error });
     }

@@ -2,6 +2,7 @@ import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { openDatabase, type Database } from "../storage/database.ts";
+import { whenUnlocked } from "../storage/lock-wait.ts";
 import { migrate, type Migration } from "../storage/migrations.ts";
 
 export interface EventStoreOptions {
@@ -75,7 +76,7 @@ export class SessionEvents {
     return {
       storeEvent: async (stream, message) => {
         try {
-          return store(stream, JSON.stringify(message));
+          return await store(stream, JSON.stringify(message));
         } catch (error) {
           this.#options.logger.warn("http.event_not_stored", { error });
           this.#lost += 1;
@@ -129,7 +130,7 @@ export class SessionEvents {
   }
 
   /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */
-  #storeFor(session: string, owner: () => string): (stream: string, message: string) => string {
+  #storeFor(session: string, owner: () => string): (stream: string, message: string) => Promise<string> {
     const { clock, events, characters } = this.#options;
     const insert = this.#database.prepare(
       "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
@@ -138,8 +139,10 @@ export class SessionEvents {
     // A session is continued by the process that opened it only, so what it has stored is known here.
     const kept: { id: number; size: number }[] = [];
     let size = 0;
-    return (stream, message) => {
-      const inserted = insert.run(session, owner(), stream, message, message.length, clock());
+    return async (stream, message) => {
+      const inserted = await whenUnlocked(this.#database, () =>
+        insert.run(session, owner(), stream, message, message.length, clock()),
+      );
       const id = Number(inserted.lastInsertRowid);
       kept.push({ id, size: message.length });
       size += message.length;
@@ -148,7 +151,8 @@ export class SessionEvents {
         dropped = kept.shift();
         size -= dropped?.size ?? 0;
       }
-      if (dropped !== undefined) drop.run(session, dropped.id);
+      const last = dropped?.id;
+      if (last !== undefined) await whenUnlocked(this.#database, () => drop.run(session, last));
       return String(id);
     };
   }

@@ -17,6 +17,7 @@ import { deleteInPieces } from "./delete-in-pieces.ts";
 import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
 import { syncNow } from "./durability.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
 import { ObservedPromise } from "./observed-promise.ts";
 import { PackedCheckpoints } from "./packed-checkpoints.ts";
@@ -75,7 +76,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { threadId, namespace, checkpointId } = addressOf(config);
     if (threadId === undefined) return undefined;
-    this.commits.flush();
+    await this.flushed();
     let found = this.readOne(threadId, namespace, checkpointId);
     if (found === undefined && checkpointId !== undefined && (await this.packed.unpack(threadId))) {
       found = this.readOne(threadId, namespace, checkpointId);
@@ -171,6 +172,11 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (tasks.size === 0) this.underWay.delete(key);
   }
 
+  /** What was given to be stored is there to be read. */
+  private flushed(): Promise<void> {
+    return whenUnlocked(this.db, () => this.commits.flush());
+  }
+
   private encode(address: WriteAddress, writes: readonly PendingWrite[]): Promise<WriteFields[]> {
     return Promise.all(
       writes.map(async ([channel, value], index): Promise<WriteFields> => {
@@ -182,7 +188,7 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   /**
    * Makes what was stored outlive a power cut, if the connection does not see to it with every commit. To
-   * be called before anything is told that relies on it.
+   * be called before anything is told that relies on it. Throws while another connection holds the lock.
    */
   sync(): void {
     this.commits.flush();
@@ -206,7 +212,7 @@ export class SqliteCheckpointer extends SqliteSaver {
    * of a step at work, and packs what is superseded.
    */
   async tidyThread(threadId: string): Promise<void> {
-    this.commits.flush();
+    await this.flushed();
     await deleteInPieces(this.sql.deleteNested, threadId);
     this.added.delete(threadId);
     await this.packed.pack(threadId, PACKED_AT_REST);
@@ -214,7 +220,7 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   /** The steps that lead to the thread's newest checkpoint and are kept, oldest first. */
   async steps(threadId: string): Promise<ThreadStep[]> {
-    this.commits.flush();
+    await this.flushed();
     await this.packed.unpack(threadId);
     return this.threadSteps.of(threadId);
   }
@@ -224,10 +230,10 @@ export class SqliteCheckpointer extends SqliteSaver {
    * requests that wait for an answer. False when there is no such checkpoint. Repeated, it changes nothing.
    */
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
-    this.commits.flush();
+    await this.flushed();
     for (let tried = 1; ; tried += 1) {
       await this.packed.unpack(source);
-      const copied = this.threadSteps.copy(source, target, checkpointId);
+      const copied = await whenUnlocked(this.db, () => this.threadSteps.copy(source, target, checkpointId));
       this.isSynced = false;
       if (copied !== "incomplete") return copied === "copied";
       if (tried === COPY_TRIES) throw new Error("The thread was packed each time it was to be copied.");
@@ -246,7 +252,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   override async deleteThread(threadId: string): Promise<void> {
-    this.commits.flush();
+    await this.flushed();
     this.added.delete(threadId);
     await deleteInPieces(this.sql.deleteThread, threadId);
   }
@@ -263,14 +269,14 @@ export class SqliteCheckpointer extends SqliteSaver {
     const empty = (): Record<string, DeltaChannelHistory> =>
       Object.fromEntries(channels.map((channel) => [channel, { writes: [] }]));
     if (threadId === undefined) return empty();
-    this.commits.flush();
+    await this.flushed();
     const target = { thread: threadId, namespace, checkpoint: checkpointId ?? null };
     const read = () => this.history.of(target, channels, this.serde);
     return (await read()) ?? ((await this.packed.unpack(threadId)) ? await read() : undefined) ?? empty();
   }
 
   override async *list(...args: Parameters<SqliteSaver["list"]>): ReturnType<SqliteSaver["list"]> {
-    this.commits.flush();
+    await this.flushed();
     const { threadId } = addressOf(args[0]);
     if (threadId !== undefined) await this.packed.unpack(threadId);
     yield* super.list(...args);

@@ -3,6 +3,7 @@ import { basename, dirname, resolve } from "node:path";
 import SqliteDatabase from "better-sqlite3";
 import { directoryError, isBusy, storageError } from "./errors.ts";
 import { throwKnownErrors } from "./known-errors.ts";
+import { LONG_WAIT_MS } from "./lock-wait.ts";
 
 /** A connection to the database. Who opened it closes it. */
 export type Database = SqliteDatabase.Database;
@@ -15,8 +16,11 @@ export interface DatabaseOptions {
   synchronous?: "FULL" | "NORMAL";
 }
 
-/** How long a statement waits for another connection's lock, in milliseconds. */
-const BUSY_TIMEOUT = 5000;
+/**
+ * How long a write waits for another connection's lock, in milliseconds: long enough for most commits.
+ * Nothing else happens in this process meanwhile; who may wait longer does it by `whenUnlocked`.
+ */
+const SHORT_WAIT_MS = 50;
 const MEMORY = ":memory:";
 
 /**
@@ -33,8 +37,9 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
   if (path !== MEMORY) prepareFile(path, name);
   let database: Database | undefined;
   try {
-    database = new SqliteDatabase(path, { timeout: BUSY_TIMEOUT });
+    database = new SqliteDatabase(path, { timeout: LONG_WAIT_MS });
     configure(database, options.synchronous ?? "FULL");
+    database.pragma(`busy_timeout = ${SHORT_WAIT_MS}`);
     return throwKnownErrors(database, name);
   } catch (thrown) {
     database?.close();

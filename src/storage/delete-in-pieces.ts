@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Statement } from "better-sqlite3";
 import type { Database } from "./database.ts";
+import { whenUnlocked } from "./lock-wait.ts";
 
 /** Most of what one statement deletes: more would hold up the event loop. */
 const ROWS = 200;
@@ -22,5 +23,7 @@ DELETE FROM ${table} WHERE rowid IN (
 
 /** Deletes all, a piece in each turn of the event loop: what a crash leaves is deleted when it is repeated. */
 export async function deleteInPieces(pieces: readonly DeletePiece[], thread: string): Promise<void> {
-  for (const piece of pieces) while (piece.run({ thread }).changes > 0) await nextTurn();
+  for (const piece of pieces) {
+    while ((await whenUnlocked(piece.database, () => piece.run({ thread }))).changes > 0) await nextTurn();
+  }
 }

@@ -95,6 +95,10 @@ const PASSING: ReadonlySet<StorageErrorCode> = new Set([
 export const mayPass = (thrown: unknown): thrown is StorageError =>
   thrown instanceof StorageError && PASSING.has(thrown.code);
 
+/** Whether another connection held the lock until a try was over. */
+export const isLocked = (thrown: unknown): thrown is StorageError =>
+  thrown instanceof StorageError && thrown.code === "storage_busy";
+
 /** Whether another connection's lock is the only thing in the way. */
 export function isBusy(thrown: unknown): boolean {
   return thrown instanceof SqliteDatabase.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);

@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Database } from "./database.ts";
-import { mayPass } from "./errors.ts";
+import { isLocked, mayPass } from "./errors.ts";
+import { whenUnlocked } from "./lock-wait.ts";
 
 /** Statements that belong together. What they throw undoes them and is told to who asked for them. */
 type Job = () => void;
@@ -23,9 +25,12 @@ export class GroupCommit {
   readonly #waiting: Entry[] = [];
   /** How many of those that wait were part of a commit that failed: each is tried alone. */
   #alone = 0;
+  #isCommitting = false;
+  readonly #database: Database;
   readonly #runAll: (entries: readonly Entry[]) => void;
 
   constructor(database: Database) {
+    this.#database = database;
     const runAll = database.transaction((entries: readonly Entry[]) => {
       for (const { job } of entries) job();
     });
@@ -36,28 +41,46 @@ export class GroupCommit {
   run(job: Job, bytes: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ job, bytes, resolve, reject });
-      if (this.#waiting.length === 1) this.#commitSoon();
+      if (!this.#isCommitting) void this.#commitAll();
     });
   }
 
-  /** Commits at once what waits, but for what failed before. */
+  /**
+   * Commits at once what waits, but for what failed before. Throws when another connection holds the lock:
+   * then all of it still waits.
+   */
   flush(): void {
     while (this.#waiting.length > 0 && this.#alone === 0) this.#commitNext();
   }
 
-  #commitSoon(): void {
-    setImmediate(() => {
-      if (this.#waiting.length === 0) return; // a flush was faster
-      this.#commitNext();
-      if (this.#waiting.length > 0) this.#commitSoon();
-    });
+  async #commitAll(): Promise<void> {
+    this.#isCommitting = true;
+    for (;;) {
+      await nextTurn();
+      if (this.#waiting.length === 0) break;
+      try {
+        await whenUnlocked(this.#database, () => this.#commitNext());
+      } catch (thrown) {
+        // The lock was held for too long.
+        this.#alone = 0;
+        for (const entry of this.#waiting.splice(0)) entry.reject(thrown);
+      }
+    }
+    this.#isCommitting = false;
   }
 
   #commitNext(): void {
+    if (this.#waiting.length === 0) return; // a flush was faster
+    const isAlone = this.#alone > 0;
     const entries = this.#takeNext();
     try {
       this.#runAll(entries);
     } catch (thrown) {
+      if (isLocked(thrown)) {
+        this.#waiting.unshift(...entries);
+        if (isAlone) this.#alone += 1;
+        throw thrown;
+      }
       // What no file takes now is not tried again one by one: each could wait for a lock in vain.
       if (entries.length === 1 || mayPass(thrown)) for (const entry of entries) entry.reject(thrown);
       else this.#tryAlone(entries);

@@ -1,5 +1,6 @@
 import type { Database } from "./database.ts";
-import { storageError } from "./errors.ts";
+import { isBusy, storageError } from "./errors.ts";
+import { withLongWait } from "./lock-wait.ts";
 
 /**
  * Makes `database` throw `StorageError` for every known failure of its file, whichever way it is used:
@@ -15,6 +16,16 @@ export function throwKnownErrors(database: Database, name: string): Database {
         throw storageError(thrown, name);
       }
     };
+  // Writers never keep readers waiting; who puts a file in order after a crash does, for a moment.
+  const patient = <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
+    known((...args: Args): Result => {
+      try {
+        return method(...args);
+      } catch (thrown) {
+        if (!isBusy(thrown)) throw thrown;
+        return withLongWait(database, () => method(...args));
+      }
+    });
   const prepare = known(database.prepare.bind(database));
   const transaction = database.transaction.bind(database);
   return Object.assign(database, {
@@ -22,10 +33,11 @@ export function throwKnownErrors(database: Database, name: string): Database {
     pragma: known(database.pragma.bind(database)),
     prepare: (source: string) => {
       const statement = prepare(source);
+      const reading = statement.readonly ? patient : known;
       return Object.assign(statement, {
         run: known(statement.run.bind(statement)),
-        get: known(statement.get.bind(statement)),
-        all: known(statement.all.bind(statement)),
+        get: reading(statement.get.bind(statement)),
+        all: reading(statement.all.bind(statement)),
       });
     },
     transaction: (work: (...args: unknown[]) => unknown) => {

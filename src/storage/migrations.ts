@@ -4,6 +4,7 @@ import { oneLine } from "../core/text.ts";
 import { databaseName, integrityProblems } from "./database.ts";
 import type { Database } from "./database.ts";
 import { StorageError, storageError } from "./errors.ts";
+import { withLongWait } from "./lock-wait.ts";
 
 /** One step of a component's schema. Once released it never changes; the next change is a new step. */
 export interface Migration {
@@ -36,7 +37,7 @@ export function migrate(database: Database, component: string, migrations: reado
         backedUp = true;
         apply(database, component, next);
       });
-      step.immediate();
+      withLongWait(database, () => step.immediate());
     }
   } catch (thrown) {
     throw storageError(thrown, databaseName(database.name));

@@ -2,6 +2,7 @@ import { promisify } from "node:util";
 import { deflateRaw, inflateRaw } from "node:zlib";
 import type { Transaction } from "better-sqlite3";
 import type { Database } from "./database.ts";
+import { whenUnlocked } from "./lock-wait.ts";
 
 /** A checkpoint and what was written after it, as they lay in their tables. */
 export interface PackedCheckpoint {
@@ -92,12 +93,14 @@ VALUES (?, '', ?, ?, ?, ?, ?, ?)`),
  * Nothing is lost: a history is read through packs, and whoever wants single checkpoints unpacks them.
  */
 export class PackedCheckpoints {
+  readonly #database: Database;
   readonly #sql: ReturnType<typeof prepare>;
   readonly #replace: Transaction<(place: Place, pack: Buffer, writes: number, steps: number) => void>;
   readonly #restore: Transaction<(thread: string, last: string, steps: readonly PackedCheckpoint[]) => void>;
 
   constructor(database: Database) {
     const sql = prepare(database);
+    this.#database = database;
     this.#sql = sql;
     this.#replace = database.transaction((place, pack, writes, checkpoints) => {
       const deleted = sql.deleteCheckpoints.run(place).changes;
@@ -133,7 +136,9 @@ export class PackedCheckpoints {
       const pack = await compressed(JSON.stringify(steps));
       const writes = steps.reduce((sum, step) => sum + step.writes.length, 0);
       try {
-        this.#replace.immediate({ thread, first, last }, pack, writes, steps.length);
+        await whenUnlocked(this.#database, () =>
+          this.#replace.immediate({ thread, first, last }, pack, writes, steps.length),
+        );
       } catch (thrown) {
         if (thrown instanceof Changed) return;
         throw thrown;
@@ -144,7 +149,10 @@ export class PackedCheckpoints {
   /** Makes rows again of what is packed of a thread. False when nothing is. */
   async unpack(thread: string): Promise<boolean> {
     const packs = this.#sql.packs.all(thread);
-    for (const { last, pack } of packs) this.#restore.immediate(thread, last, await decoded(pack));
+    for (const { last, pack } of packs) {
+      const steps = await decoded(pack);
+      await whenUnlocked(this.#database, () => this.#restore.immediate(thread, last, steps));
+    }
     return packs.length > 0;
   }
 

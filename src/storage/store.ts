@@ -9,6 +9,7 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Database } from "./database.ts";
+import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
 import { checkAddress } from "./store-match.ts";
 import { ItemReader, type TextHit, type VersionedItem } from "./store-reads.ts";
@@ -59,6 +60,7 @@ export function createStore(database: Database, options: StoreOptions = {}): Sql
  * there, deleted or not.
  */
 export class SqliteStore extends BaseStore {
+  readonly #database: Database;
   readonly #sql: StoreStatements;
   readonly #clock: Clock;
   readonly #ttl: TtlConfig;
@@ -69,6 +71,7 @@ export class SqliteStore extends BaseStore {
 
   constructor(database: Database, { clock = systemClock, ttl = {}, index }: StoreOptions = {}) {
     super();
+    this.#database = database;
     this.#sql = prepareStatements(database);
     this.#clock = clock;
     this.#ttl = ttl;
@@ -93,7 +96,8 @@ export class SqliteStore extends BaseStore {
       else results.push(this.#reader.namespaces(operation));
     }
     if (puts.length > 0) {
-      this.#writer.all(await this.#prepared(puts));
+      const prepared = await this.#prepared(puts);
+      await whenUnlocked(this.#database, () => this.#writer.all(prepared));
       this.#sweepSometimes();
     }
     // One result for each operation, by its kind.
@@ -166,7 +170,7 @@ export class SqliteStore extends BaseStore {
   ): Promise<string | undefined> {
     checkAddress(namespace, key);
     const [put] = await this.#prepared([{ namespace, key, value }]);
-    return put && this.#writer.putIf(put, expected);
+    return put && whenUnlocked(this.#database, () => this.#writer.putIf(put, expected));
   }
 
   /** Puts with what only the embedding model, the clock and the store's settings know. */

@@ -222,7 +222,7 @@ test("a tool that asks a person itself starts over with the answer", async () =>
 
 const ASKED = { name: "ask", args: { text: "x" }, description: "Ask", toolCallId: "1" };
 
-test("no call begins under a lease that is lost, and the work is told to stop", () => {
+test("no call begins under a lease that is lost, and the work is told to stop", async () => {
   const database = connect(databaseFile());
   const store = new RunStore(database, () => {});
   const work = new WorkStore(store, () => {});
@@ -236,14 +236,14 @@ test("no call begins under a lease that is lost, and the work is told to stop", 
     (error) => failures.push(error),
   );
   const call = (callId: string) => ({ agent: [], messageId: "m", callId });
-  void log.begin(call("before"), "note");
+  await log.begin(call("before"), "note");
   for (const expired of store.leases.expired(2, 10_000)) store.leases.revoke(expired);
   expect(work.claimNext({ ...request, owner: "two" })).toBeDefined();
-  expect(() => log.begin(call("after"), "note")).toThrow(LeaseLostError);
+  await expect(log.begin(call("after"), "note")).rejects.toThrow(LeaseLostError);
   expect(failures).toHaveLength(1);
-  expect(log.find(call("before"))).toEqual({});
-  expect(log.find(call("after"))).toBeUndefined();
+  expect(await log.find(call("before"))).toEqual({});
+  expect(await log.find(call("after"))).toBeUndefined();
   // What began before may still tell how it ended.
-  void log.finish(call("before"), { type: "json", data: new Uint8Array([1]) });
-  expect(log.find(call("before"))).toMatchObject({ outcome: { type: "json" } });
+  await log.finish(call("before"), { type: "json", data: new Uint8Array([1]) });
+  expect(await log.find(call("before"))).toMatchObject({ outcome: { type: "json" } });
 });
