@@ -26,7 +26,7 @@ export type {
   ModelRequest,
   ToolCallRequest,
 } from "./agent/middleware/middleware.ts";
-export type { BackgroundJobs, JobInfo, JobResult } from "./backends/background-jobs.ts";
+export type { BackgroundJobs, JobInfo, JobResult } from "./backends/sandbox/background-jobs.ts";
 export type {
   Backend,
   BackendCapabilities,
@@ -37,11 +37,11 @@ export type {
   FileData,
   SandboxBackend,
 } from "./backends/backend.ts";
-export { adaptBackend } from "./backends/adapt.ts";
-export { CompositeBackend } from "./backends/composite.ts";
-export { FilesystemBackend } from "./backends/filesystem.ts";
-export { PolicyBackend } from "./backends/policy.ts";
-export { SENSITIVE_GLOBS } from "./backends/policy-rules.ts";
+export { adaptBackend } from "./backends/foreign/adapt.ts";
+export { CompositeBackend } from "./backends/composite/composite.ts";
+export { FilesystemBackend } from "./backends/filesystem/filesystem.ts";
+export { PolicyBackend } from "./backends/policy/policy.ts";
+export { SENSITIVE_GLOBS } from "./backends/policy/rules.ts";
 export { BaseSandbox, type BaseSandboxOptions } from "./backends/sandbox/base-sandbox.ts";
 export {
   BubblewrapBackend,
@@ -64,9 +64,9 @@ export type { RemoteOptions } from "./backends/sandbox/remote-sandbox.ts";
 export type { RunloopOptions } from "./backends/sandbox/runloop.ts";
 export type { FileTransfer } from "./backends/sandbox/sandbox-files.ts";
 export { SandboxError } from "./backends/sandbox/sandbox-error.ts";
-export { OverlayBackend } from "./backends/overlay.ts";
+export { OverlayBackend } from "./backends/overlay/overlay.ts";
 export { StateBackend } from "./backends/state.ts";
-export { StoreBackend } from "./backends/store.ts";
+export { StoreBackend } from "./backends/store/store.ts";
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
 export { createLogger, type Logger } from "./core/logger.ts";
 export { createCheckpointer } from "./storage/checkpointer.ts";

@@ -35,7 +35,7 @@ async function loadSources() {
         export { StateBackend } from "./src/backends/state.ts";
         export { snapshotFiles } from "./src/backends/thread-files.ts";
         export { silentLogger } from "./src/core/logger.ts";
-        export { RUN_MIGRATIONS } from "./src/runs/schema.ts";
+        export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
         export { createRunService } from "./src/runs/supervisor.ts";
         export { createCheckpointer } from "./src/storage/checkpointer.ts";
         export { openDatabase } from "./src/storage/database.ts";

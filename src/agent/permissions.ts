@@ -1,7 +1,7 @@
 import type { BackendSource } from "../backends/backend.ts";
-import { compileGlob, type Glob } from "../backends/glob.ts";
-import { PolicyBackend } from "../backends/policy.ts";
-import { PolicyRules } from "../backends/policy-rules.ts";
+import { compileGlob, type Glob } from "../backends/glob/glob.ts";
+import { PolicyBackend } from "../backends/policy/policy.ts";
+import { PolicyRules } from "../backends/policy/rules.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { ToolKind } from "../tools/tool.ts";
 import type { AgentTool } from "./agent-tool.ts";

@@ -7,7 +7,7 @@
  * text has no `Error: ` prefix, which the tool layer adds once.
  */
 
-import type { BackgroundJobs } from "./background-jobs.ts";
+import type { BackgroundJobs } from "./sandbox/background-jobs.ts";
 
 export type MaybePromise<T> = T | Promise<T>;
 

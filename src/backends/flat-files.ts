@@ -1,7 +1,7 @@
 import type { FileData, FileInfo, GlobResult, GrepOptions, GrepResult, LsResult } from "./backend.ts";
 import { directoryNotFound, notDirectory, pathNotFound } from "./errors.ts";
 import { contentOf } from "./file-data.ts";
-import { compileGlob } from "./glob.ts";
+import { compileGlob } from "./glob/glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
 import { type SearchableContent, type SearchFile, searchFiles } from "./search.ts";
 

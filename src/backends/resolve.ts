@@ -1,5 +1,5 @@
 import { ConfigurationError } from "../core/errors.ts";
-import { adaptBackend } from "./adapt.ts";
+import { adaptBackend } from "./foreign/adapt.ts";
 import type { Backend, BackendClass, BackendRuntime, BackendSource } from "./backend.ts";
 import { bindRuntime, isBindable } from "./runtime.ts";
 

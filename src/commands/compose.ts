@@ -11,7 +11,7 @@ import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import { isFinal, type Principal, type Run } from "../runs/run.ts";
 import type { Backend } from "../backends/backend.ts";
-import { RUN_MIGRATIONS } from "../runs/schema.ts";
+import { RUN_MIGRATIONS } from "../runs/stores/schema.ts";
 import type { RunService, StartRefusal } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import { createCheckpointer } from "../storage/checkpointer.ts";

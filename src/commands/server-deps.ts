@@ -2,7 +2,7 @@ import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { keptAtLeastMs } from "../runs/retention.ts";
-import { principalOf } from "../server/auth.ts";
+import { principalOf } from "../server/auth/auth.ts";
 import { createPageLinks } from "../server/page/page-links.ts";
 import { lazyRuns } from "../server/deps.ts";
 import type { ServerDeps } from "../server/deps.ts";

@@ -2,7 +2,7 @@ import type { Agent, Decision } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import { DEADLINE, offeredDecisions, type PersonDecision, type Principal, type Run } from "./run.ts";
-import type { RunStore } from "./run-store.ts";
+import type { RunStore } from "./stores/run-store.ts";
 import type { DecideOutcome } from "./service.ts";
 
 export interface DecideRequest {

@@ -4,9 +4,9 @@ import type { Clock } from "../core/clock.ts";
 import type { Database } from "../storage/database.ts";
 import { withoutWaiting } from "../storage/durability.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
-import { toJson } from "./json.ts";
-import type { Lease, LeaseStore } from "./lease-store.ts";
-import { inTransaction } from "./transaction.ts";
+import { toJson } from "./stores/json.ts";
+import type { Lease, LeaseStore } from "./stores/lease-store.ts";
+import { inTransaction } from "./stores/transaction.ts";
 
 interface Call {
   run_id: string;

@@ -7,10 +7,10 @@ import type { Logger } from "../core/logger.ts";
 import { ownTurn } from "../core/turns.ts";
 import { mayPass, StorageError } from "../storage/errors.ts";
 import { entryOf } from "./journal.ts";
-import { type Lease, LeaseLostError } from "./lease-store.ts";
-import type { RunInbox } from "./message-store.ts";
+import { type Lease, LeaseLostError } from "./stores/lease-store.ts";
+import type { RunInbox } from "./stores/message-store.ts";
 import { type FailureReason, type Run, isFailureReason } from "./run.ts";
-import type { WorkStore } from "./work-store.ts";
+import type { WorkStore } from "./stores/work-store.ts";
 
 export interface ExecutionContext {
   work: WorkStore;

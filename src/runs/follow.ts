@@ -1,6 +1,6 @@
 import type { ChangeFeed } from "./change-feed.ts";
 import { type Principal, type Run, type RunEvent, isFinal } from "./run.ts";
-import type { RunStore } from "./run-store.ts";
+import type { RunStore } from "./stores/run-store.ts";
 
 const PAGE = 200;
 /** Runs started at one moment that are told, the newest of them. */

@@ -2,7 +2,7 @@ import type { IdSource } from "../core/ids.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Principal } from "./run.ts";
-import type { RunStore } from "./run-store.ts";
+import type { RunStore } from "./stores/run-store.ts";
 import type { RunPoint, StartOutcome } from "./service.ts";
 
 /** A point of a thread is named by the thread and its number. */

@@ -1,6 +1,6 @@
 import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent-core.ts";
 import { cutMiddle, oneLine } from "../core/text.ts";
-import { type Json, toJson } from "./json.ts";
+import { type Json, toJson } from "./stores/json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 import type { Approval, RunEventKind } from "./run.ts";
 

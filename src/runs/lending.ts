@@ -3,11 +3,11 @@ import type { ModelLender, SamplingReply, SamplingRequest } from "../agent/agent
 import type { Clock } from "../core/clock.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { ChangeFeed } from "./change-feed.ts";
-import { toJson } from "./json.ts";
+import { toJson } from "./stores/json.ts";
 import { type Principal, type Run, isFinal } from "./run.ts";
-import type { RunStore } from "./run-store.ts";
+import type { RunStore } from "./stores/run-store.ts";
 import type { ModelReplyOutcome } from "./service.ts";
-import { inTransaction } from "./transaction.ts";
+import { inTransaction } from "./stores/transaction.ts";
 
 export interface LendingContext {
   store: RunStore;

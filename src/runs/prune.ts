@@ -2,9 +2,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { ThreadStep } from "../storage/thread-steps.ts";
-import { CopyStore } from "./copy-store.ts";
+import { CopyStore } from "./stores/copy-store.ts";
 import { KEPT_FOR_SIZE_MS, type Retention } from "./retention.ts";
-import { inTransaction } from "./transaction.ts";
+import { inTransaction } from "./stores/transaction.ts";
 
 export interface PruneReport {
   runs: number;

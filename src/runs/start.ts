@@ -4,7 +4,7 @@ import { whenUnlocked } from "../storage/lock-wait.ts";
 import { forkThread, parsePoint } from "./fork.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Principal } from "./run.ts";
-import type { Created, RunStore } from "./run-store.ts";
+import type { Created, RunStore } from "./stores/run-store.ts";
 import type { StartOutcome, StartRefusal, StartRequest } from "./service.ts";
 
 export interface StartContext {

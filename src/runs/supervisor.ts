@@ -14,7 +14,7 @@ import type { Retention } from "./retention.ts";
 import { Pulse } from "./pulse.ts";
 import type { ModelCall, Principal, Run, RunView } from "./run.ts";
 import { threadTree } from "./run-files.ts";
-import { RunStore } from "./run-store.ts";
+import { RunStore } from "./stores/run-store.ts";
 import { RunFolds } from "./run-view.ts";
 import type {
   CancelOutcome,
@@ -30,7 +30,7 @@ import type { RunServiceOptions } from "./service-options.ts";
 import { start } from "./start.ts";
 import { readStatistics, type RunStatistics } from "./statistics.ts";
 import { tell } from "./tell.ts";
-import { WorkStore } from "./work-store.ts";
+import { WorkStore } from "./stores/work-store.ts";
 import { Worker } from "./worker.ts";
 
 /** Opens the service and takes up what an earlier process left unfinished. */

@@ -1,9 +1,9 @@
 import type { IdSource } from "../core/ids.ts";
 import { messageEntry } from "./journal.ts";
 import { type Principal, isFinal } from "./run.ts";
-import type { RunStore } from "./run-store.ts";
+import type { RunStore } from "./stores/run-store.ts";
 import type { TellOutcome, TellRequest } from "./service.ts";
-import { inTransaction } from "./transaction.ts";
+import { inTransaction } from "./stores/transaction.ts";
 
 /** Stores a message for an open run; its agent reads it before it next asks its model. */
 export function tell(

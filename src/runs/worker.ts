@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
-import { type ExpiredLease, LeaseLostError } from "./lease-store.ts";
+import { type ExpiredLease, LeaseLostError } from "./stores/lease-store.ts";
 import { isGone, processMark } from "./process-mark.ts";
-import { toRun } from "./rows.ts";
+import { toRun } from "./stores/rows.ts";
 import type { Principal } from "./run.ts";
-import type { RunStore } from "./run-store.ts";
+import type { RunStore } from "./stores/run-store.ts";
 import { isLocked } from "../storage/errors.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 

@@ -1,18 +1,18 @@
 import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server";
 import { APPS_EXTENSION, registerRunApp } from "./app/run-app.ts";
-import { readableRuns, scopedRuns } from "./auth-scopes.ts";
+import { readableRuns, scopedRuns } from "./auth/scopes.ts";
 import type { ServerDeps } from "./deps.ts";
-import { sendLegacyCodes } from "./legacy-errors.ts";
+import { sendLegacyCodes } from "./http/legacy-errors.ts";
 import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources/index.ts";
 import { ResourceListing } from "./resources/listing.ts";
 import type { ResourceScope } from "./resources/scope.ts";
 import { SKILLS_EXTENSION } from "./resources/skills.ts";
 import { createStateCodec } from "./state-codec.ts";
-import { registerTasks } from "./tasks.ts";
-import { TaskPages } from "./tasks-pages.ts";
-import { TaskQuestions } from "./tasks-questions.ts";
-import { TASKS_EXTENSION } from "./tasks-view.ts";
+import { registerTasks } from "./tasks/tasks.ts";
+import { TaskPages } from "./tasks/pages.ts";
+import { TaskQuestions } from "./tasks/questions.ts";
+import { TASKS_EXTENSION } from "./tasks/view.ts";
 import { SERVER_TOOLS } from "./tools/index.ts";
 import { registerTool } from "./tools/tool.ts";
 

@@ -5,7 +5,7 @@ import type { MemoryHit } from "../runs/service.ts";
 import { APP_VIEW_META } from "./app/run-app.ts";
 import type { Media, Outcome, PersonRequest } from "./outcome.ts";
 import { fileUri, runUri } from "./resources/uris.ts";
-import { taskFields } from "./tasks-view.ts";
+import { taskFields } from "./tasks/view.ts";
 import { reportText, runReport, type AnswerWays } from "./run-report.ts";
 
 export interface ResultOptions extends AnswerWays {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { compileGlob } from "../backends/glob.ts";
+import { compileGlob } from "../backends/glob/glob.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, displayName, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { GrepResult } from "../backends/backend.ts";
-import { compileGlob } from "../backends/glob.ts";
+import { compileGlob } from "../backends/glob/glob.ts";
 import { compileSearch } from "../backends/search.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, displayName, withNotices } from "./format.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { JobInfo, JobResult } from "../backends/background-jobs.ts";
+import type { JobInfo, JobResult } from "../backends/sandbox/background-jobs.ts";
 import { oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { jobsOf } from "./execute.ts";

@@ -13,9 +13,9 @@ import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 import { parseSkill } from "../../src/agent/skills/parse-skill.ts";
 import { cutIndex, tokensOf } from "../../src/agent/summarization/plan.ts";
 import { compactedView } from "../../src/agent/summarization/view.ts";
-import { CompositeBackend } from "../../src/backends/composite.ts";
+import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../src/backends/state.ts";
-import { StoreBackend } from "../../src/backends/store.ts";
+import { StoreBackend } from "../../src/backends/store/store.ts";
 import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

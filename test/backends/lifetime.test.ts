@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { CompositeBackend } from "../../src/backends/composite.ts";
+import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { lifetimeAt } from "../../src/backends/lifetime.ts";
 import { resolveBackend } from "../../src/backends/resolve.ts";
 import { StateBackend } from "../../src/backends/state.ts";
-import { StoreBackend } from "../../src/backends/store.ts";
+import { StoreBackend } from "../../src/backends/store/store.ts";
 import { snapshotFiles } from "../../src/backends/thread-files.ts";
 
 test("a tree says for each path how long what is written there stays", async () => {

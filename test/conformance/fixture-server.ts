@@ -3,7 +3,7 @@ import { ConfigSchema } from "../../src/config/schema.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { ServerDeps } from "../../src/server/deps.ts";
-import { serveHttp } from "../../src/server/http.ts";
+import { serveHttp } from "../../src/server/http/http.ts";
 import {
   createResourceChanges,
   type ChangeSink,
@@ -11,10 +11,10 @@ import {
 } from "../../src/server/resources/bus.ts";
 import { serveSubscriptions } from "../../src/server/resources/subscriptions.ts";
 import { createStateCodec } from "../../src/server/state-codec.ts";
-import { TaskPages } from "../../src/server/tasks-pages.ts";
-import { TaskQuestions } from "../../src/server/tasks-questions.ts";
-import { TASKS_EXTENSION } from "../../src/server/tasks-view.ts";
-import { registerTasks } from "../../src/server/tasks.ts";
+import { TaskPages } from "../../src/server/tasks/pages.ts";
+import { TaskQuestions } from "../../src/server/tasks/questions.ts";
+import { TASKS_EXTENSION } from "../../src/server/tasks/view.ts";
+import { registerTasks } from "../../src/server/tasks/tasks.ts";
 import { registerAskingTools } from "./fixtures/asking.ts";
 import { registerContentTools } from "./fixtures/content.ts";
 import { registerInputRequired } from "./fixtures/input-required.ts";

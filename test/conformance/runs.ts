@@ -9,7 +9,7 @@ import { StateBackend } from "../../src/backends/state.ts";
 import { snapshotFiles } from "../../src/backends/thread-files.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { Run } from "../../src/runs/run.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";

@@ -4,7 +4,7 @@ import type { Database } from "../../src/storage/database.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { withoutWaiting } from "../../src/storage/durability.ts";
 import { migrate } from "../../src/storage/migrations.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import {
   approve,
   calling,

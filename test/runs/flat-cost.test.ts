@@ -3,9 +3,9 @@ import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import SqliteDatabase from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { entryOf } from "../../src/runs/journal.ts";
-import { RunStore } from "../../src/runs/run-store.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
-import { WorkStore } from "../../src/runs/work-store.ts";
+import { RunStore } from "../../src/runs/stores/run-store.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
+import { WorkStore } from "../../src/runs/stores/work-store.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { migrate } from "../../src/storage/migrations.ts";
 

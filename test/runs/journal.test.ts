@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { AgentEvent } from "../../src/agent/agent-core.ts";
 import { approvalsOf, entryOf, isRepeat, requestedEntry, type ToldEvent } from "../../src/runs/journal.ts";
-import { toJson } from "../../src/runs/json.ts";
+import { toJson } from "../../src/runs/stores/json.ts";
 
 const MAIN: [] = [];
 const SUB = [{ callId: "c1", name: "helper" }];

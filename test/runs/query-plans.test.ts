@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { RunStore } from "../../src/runs/run-store.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
-import { WorkStore } from "../../src/runs/work-store.ts";
+import { RunStore } from "../../src/runs/stores/run-store.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
+import { WorkStore } from "../../src/runs/stores/work-store.ts";
 import { openDatabase, type Database } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
 

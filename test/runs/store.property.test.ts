@@ -2,12 +2,12 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent-core.ts";
 import { entryOf } from "../../src/runs/journal.ts";
-import { type Lease, LeaseLostError } from "../../src/runs/lease-store.ts";
-import type { RunRow } from "../../src/runs/rows.ts";
+import { type Lease, LeaseLostError } from "../../src/runs/stores/lease-store.ts";
+import type { RunRow } from "../../src/runs/stores/rows.ts";
 import { DEADLINE, TRANSITIONS, type Approval, type RunEvent, isFinal } from "../../src/runs/run.ts";
-import { RunStore } from "../../src/runs/run-store.ts";
-import { WorkStore } from "../../src/runs/work-store.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import { RunStore } from "../../src/runs/stores/run-store.ts";
+import { WorkStore } from "../../src/runs/stores/work-store.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
 

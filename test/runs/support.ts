@@ -15,7 +15,7 @@ import { StateBackend } from "../../src/backends/state.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { snapshotFiles } from "../../src/backends/thread-files.ts";
 import type { Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import type { RunServiceOptions } from "../../src/runs/service-options.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";

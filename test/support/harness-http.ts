@@ -3,7 +3,7 @@ import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotoco
 import { silentLogger } from "../../src/core/logger.ts";
 import { createServerFactory } from "../../src/server/create-server.ts";
 import type { ServerDeps } from "../../src/server/deps.ts";
-import { serveHttp } from "../../src/server/http.ts";
+import { serveHttp } from "../../src/server/http/http.ts";
 import type { Connector } from "./clients.ts";
 
 /** Reaches a server over HTTP on a free loopback port; `cleanUp` gets what closes it. */

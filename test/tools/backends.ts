@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { Backend } from "../../src/backends/backend.ts";
-import { FilesystemBackend } from "../../src/backends/filesystem.ts";
+import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { stateBackend } from "./harness.ts";
 
 export type Files = Readonly<Record<string, string | Uint8Array>>;

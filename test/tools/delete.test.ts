@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { CompositeBackend } from "../../src/backends/composite.ts";
-import { OverlayBackend } from "../../src/backends/overlay.ts";
+import { CompositeBackend } from "../../src/backends/composite/composite.ts";
+import { OverlayBackend } from "../../src/backends/overlay/overlay.ts";
 import { resolveBackend } from "../../src/backends/resolve.ts";
 import { snapshotFiles } from "../../src/backends/thread-files.ts";
 import { BACKENDS } from "./backends.ts";

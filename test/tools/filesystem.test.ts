@@ -2,7 +2,7 @@ import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { FilesystemBackend } from "../../src/backends/filesystem.ts";
+import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { harness } from "./harness.ts";
 
 /** A folder of this machine with a file outside of it. */

@@ -31,7 +31,7 @@ import {
   versionOfBytes,
 } from "../file-data.ts";
 import { searchable, sortByPath } from "../flat-files.ts";
-import { compileGlob } from "../glob.ts";
+import { compileGlob } from "../glob/glob.ts";
 import { fileLocks } from "../keyed-lock.ts";
 import { pageRequest } from "../pages.ts";
 import { baseName, relativeTo, validatePath } from "../paths.ts";

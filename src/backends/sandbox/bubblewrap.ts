@@ -5,9 +5,9 @@ import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { errorMessage } from "../../core/errors.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
-import type { BackgroundJobs } from "../background-jobs.ts";
+import type { BackgroundJobs } from "./background-jobs.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
-import { FilesystemBackend } from "../filesystem.ts";
+import { FilesystemBackend } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import {
   bubblewrapArguments,

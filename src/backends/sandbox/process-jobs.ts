@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
 import type { ExecuteOptions } from "../backend.ts";
-import type { BackgroundJobs, JobInfo, JobResult } from "../background-jobs.ts";
+import type { BackgroundJobs, JobInfo, JobResult } from "./background-jobs.ts";
 import type { BackendFailure } from "../errors.ts";
 import { outputText } from "./execute-response.ts";
 import type { ProcessEnd, RunningProcess } from "./process-runner.ts";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { ExecuteOptions, ExecuteResponse } from "../backend.ts";
-import type { BackgroundJobs } from "../background-jobs.ts";
+import type { BackgroundJobs } from "./background-jobs.ts";
 import type { BackendFailure } from "../errors.ts";
 import { ProcessJobs } from "./process-jobs.ts";
 import { type ProcessRequest, ProcessRunner } from "./process-runner.ts";

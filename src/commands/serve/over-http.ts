@@ -5,10 +5,10 @@ import type { Config } from "../../config/schema.ts";
 import { systemClock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { tokenVerifier } from "../../server/auth-tokens.ts";
-import { createAuthenticator, type TokenVerifier } from "../../server/auth.ts";
+import { tokenVerifier } from "../../server/auth/tokens.ts";
+import { createAuthenticator, type TokenVerifier } from "../../server/auth/auth.ts";
 import { createServerFactory } from "../../server/create-server.ts";
-import { serveHttp, type HttpOptions } from "../../server/http.ts";
+import { serveHttp, type HttpOptions } from "../../server/http/http.ts";
 import type { ServerParts } from "../server-deps.ts";
 import { CurrentTokens } from "./current-tokens.ts";
 import { atMost, untilSignal } from "./process.ts";
@@ -73,7 +73,7 @@ export async function authenticationOf(
       ...(tokens.length === 0 ? {} : { authenticator: createAuthenticator({ verifiers: known }) }),
     };
   }
-  const { resourceMetadata, resourceMetadataUrl } = await import("../../server/auth-oauth.ts");
+  const { resourceMetadata, resourceMetadataUrl } = await import("../../server/auth/oauth.ts");
   return {
     allowedHosts: [...allowedHosts, new URL(oauth.resource).hostname],
     documents: resourceMetadata(oauth),
@@ -87,7 +87,7 @@ export async function authenticationOf(
 async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logger): Promise<TokenVerifier> {
   const { introspection, jwksUrl } = oauth;
   if (introspection !== undefined) {
-    const { introspectionVerifier } = await import("../../server/auth-introspection.ts");
+    const { introspectionVerifier } = await import("../../server/auth/introspection.ts");
     const { url, clientId, clientSecretVariable } = introspection;
     const clientSecret = env[clientSecretVariable];
     if (!clientSecret) {
@@ -99,6 +99,6 @@ async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logge
     return introspectionVerifier({ oauth, url, clientId, clientSecret, clock: systemClock, logger });
   }
   if (jwksUrl === undefined) throw new Error("the schema wants jwksUrl where there is no introspection");
-  const { jwtVerifier } = await import("../../server/auth-oauth.ts");
+  const { jwtVerifier } = await import("../../server/auth/oauth.ts");
   return jwtVerifier({ ...oauth, jwksUrl }, logger);
 }

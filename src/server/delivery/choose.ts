@@ -5,14 +5,14 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { allows } from "../auth-scopes.ts";
+import { allows } from "../auth/scopes.ts";
 import { APPS_EXTENSION } from "../app/run-app.ts";
 import type { Era, ServerDeps } from "../deps.ts";
 import type { ClientName } from "./client-windows.ts";
 import { elicitPageDelivery } from "./elicit-page.ts";
 import { elicitDelivery } from "./elicit.ts";
 import { handleDelivery } from "./handle.ts";
-import { TASKS_EXTENSION } from "../tasks-view.ts";
+import { TASKS_EXTENSION } from "../tasks/view.ts";
 import { inputRequiredDelivery } from "./input-required.ts";
 import type { Delivery } from "./session.ts";
 import { taskDelivery } from "./task.ts";

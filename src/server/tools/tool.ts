@@ -10,7 +10,7 @@ import type { Scope } from "../../config/http-schema.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { isFinal, type Principal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
-import { allows } from "../auth-scopes.ts";
+import { allows } from "../auth/scopes.ts";
 import { callDigest } from "../call-digest.ts";
 import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
 import type { Era, ServerDeps } from "../deps.ts";

@@ -4,9 +4,9 @@ import { afterEach, describe, expect, test } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent-core.ts";
 import { offlineReply } from "../../../src/agent/models/offline.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
-import { CompositeBackend } from "../../../src/backends/composite.ts";
+import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../../src/backends/state.ts";
-import { StoreBackend } from "../../../src/backends/store.ts";
+import { StoreBackend } from "../../../src/backends/store/store.ts";
 import { RunFailure } from "../../../src/core/errors.ts";
 import { collect, paused } from "../../support/run-agent.ts";
 import {

@@ -13,8 +13,8 @@ import { MemorySaver } from "@langchain/langgraph";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { buildAgent } from "../../../src/agent/agent-core.ts";
 import { OfflineModel } from "../../../src/agent/models/offline.ts";
-import { CompositeBackend } from "../../../src/backends/composite.ts";
-import { FilesystemBackend } from "../../../src/backends/filesystem.ts";
+import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
+import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { StateBackend } from "../../../src/backends/state.ts";
 import { collect } from "../../support/run-agent.ts";
 

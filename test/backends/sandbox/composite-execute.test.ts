@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { CompositeBackend } from "../../../src/backends/composite.ts";
+import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
 import { StateBackend } from "../../../src/backends/state.ts";

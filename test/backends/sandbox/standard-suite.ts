@@ -10,8 +10,8 @@ import type {
   LsResult,
   SandboxBackend,
 } from "../../../src/backends/backend.ts";
-import { CompositeBackend } from "../../../src/backends/composite.ts";
-import { compileGlob } from "../../../src/backends/glob.ts";
+import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
+import { compileGlob } from "../../../src/backends/glob/glob.ts";
 import { relativeTo, withoutSlash } from "../../../src/backends/paths.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
 import {

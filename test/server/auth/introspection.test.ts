@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { introspectionVerifier } from "../../../src/server/auth-introspection.ts";
-import { createAuthenticator } from "../../../src/server/auth.ts";
+import { introspectionVerifier } from "../../../src/server/auth/introspection.ts";
+import { createAuthenticator } from "../../../src/server/auth/auth.ts";
 import { authenticated, HOUR, now, openIssuer, openWithIssuer, RESOURCE } from "./issuer.ts";
 
 const ASK = { mayAsk: true };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SCOPES, type Scope } from "../../../src/config/http-schema.ts";
-import { scopedRuns } from "../../../src/server/auth-scopes.ts";
-import { authInfoOf } from "../../../src/server/auth.ts";
+import { scopedRuns } from "../../../src/server/auth/scopes.ts";
+import { authInfoOf } from "../../../src/server/auth/auth.ts";
 import { APPROVE, person, runIdOf, untilStatus, writeFile } from "../../e2e/support.ts";
 import { plainRuns } from "../support.ts";
 import { CLIENT_KINDS } from "../../support/clients.ts";

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SCOPES, type Scope } from "../../../src/config/http-schema.ts";
-import { neededScopes, scopeChallenge } from "../../../src/server/auth-challenge.ts";
-import { scopedRuns } from "../../../src/server/auth-scopes.ts";
-import { authInfoOf } from "../../../src/server/auth.ts";
+import { neededScopes, scopeChallenge } from "../../../src/server/auth/challenge.ts";
+import { scopedRuns } from "../../../src/server/auth/scopes.ts";
+import { authInfoOf } from "../../../src/server/auth/auth.ts";
 import { SERVER_TOOLS } from "../../../src/server/tools/index.ts";
 import { send } from "../../support/clients-raw.ts";
 import { connect, depsFor, plainRuns } from "../support.ts";

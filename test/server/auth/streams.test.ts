@@ -5,14 +5,14 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { TokenConfig } from "../../../src/config/http-schema.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { tokenVerifier } from "../../../src/server/auth-tokens.ts";
+import { tokenVerifier } from "../../../src/server/auth/tokens.ts";
 import {
   authInfoOf,
   createAuthenticator,
   issuerUnavailable,
   type Authenticator,
-} from "../../../src/server/auth.ts";
-import { serveHttp, type HttpOptions } from "../../../src/server/http.ts";
+} from "../../../src/server/auth/auth.ts";
+import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/bus.ts";
 import { send } from "../../support/clients-raw.ts";
 import { openHome } from "../../support/harness.ts";

@@ -3,7 +3,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { createServerFactory } from "../../../src/server/create-server.ts";
 import type { ServerDeps } from "../../../src/server/deps.ts";
-import { serveHttp } from "../../../src/server/http.ts";
+import { serveHttp } from "../../../src/server/http/http.ts";
 import { cleanUpWith } from "../../runs/support.ts";
 import { send } from "../../support/clients-raw.ts";
 

@@ -1,0 +1,172 @@
+import type {
+  Backend,
+  BackendCapabilities,
+  BackendRuntime,
+  BackendSource,
+  CallOptions,
+  DeleteResult,
+  EditOptions,
+  EditResult,
+  Failure,
+  FileDownloadResponse,
+  FileUploadResponse,
+  GlobResult,
+  GrepOptions,
+  GrepResult,
+  LsResult,
+  ReadRawResult,
+  ReadResult,
+  SandboxBackend,
+  WriteOptions,
+  WriteResult,
+} from "../backend.ts";
+import { deleteTree } from "./delete.ts";
+import {
+  type CompositeOptions,
+  type Executor,
+  executionOf,
+  executorCapabilities,
+  executorOf,
+} from "./execute.ts";
+import { globTree, grepTree, listTree } from "./search.ts";
+import { downloadTree, uploadTree } from "./transfer.ts";
+import type { BackendFailure } from "../errors.ts";
+import { lifetimeAt } from "../lifetime.ts";
+import { MountTree, readMounts, restore, type Target } from "./mounts.ts";
+import { validatePath } from "../paths.ts";
+import { bindRuntime } from "../runtime.ts";
+
+/** The operations of a tree of mounts. */
+class TreeBackend implements Backend {
+  readonly capabilities: Partial<BackendCapabilities>;
+  /** There when the tree has an executor, and absent otherwise. */
+  declare readonly id?: string;
+  declare readonly execute?: SandboxBackend["execute"];
+  declare readonly jobs?: SandboxBackend["jobs"];
+  readonly #tree: MountTree;
+  readonly #executor: Executor | undefined;
+
+  constructor(tree: MountTree, executor: Executor | undefined) {
+    this.#tree = tree;
+    this.#executor = executor;
+    this.capabilities = {
+      writeMode: true,
+      regexGrep: true,
+      versions: true,
+      abort: true,
+      rawRead: true,
+      paths: "virtual",
+      ...executorCapabilities(executor),
+    };
+    if (executor !== undefined) Object.assign(this, executionOf(this, executor));
+  }
+
+  [bindRuntime](runtime: BackendRuntime): Backend {
+    return new TreeBackend(this.#tree.bind(runtime), this.#executor);
+  }
+
+  async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
+    const valid = validatePath(path);
+    if (!valid.ok) return "persistent";
+    const { mount, inner } = this.#tree.targetOf(valid.path);
+    const parts = [
+      { mount, inner },
+      ...this.#tree.below(valid.path).map((below) => ({ mount: below, inner: "/" })),
+    ];
+    const lifetimes = await Promise.all(
+      parts.map(async (part) => lifetimeAt(await this.#tree.backend(part.mount), part.inner)),
+    );
+    return lifetimes.includes("persistent") ? "persistent" : "thread";
+  }
+
+  ls(path: string, options?: CallOptions): Promise<LsResult> {
+    return this.#at(path, ({ path }) => listTree(this.#tree, path, options));
+  }
+
+  read(filePath: string, offset?: number, limit?: number, options?: CallOptions): Promise<ReadResult> {
+    return this.#owner(filePath, (backend, inner) => backend.read(inner, offset, limit, options));
+  }
+
+  readRaw(filePath: string, options?: CallOptions): Promise<ReadRawResult> {
+    return this.#owner(filePath, (backend, inner) => backend.readRaw(inner, options));
+  }
+
+  grep(
+    pattern: string,
+    path?: string | null,
+    glob?: string | null,
+    maxCount?: number | null,
+    options?: GrepOptions,
+  ): Promise<GrepResult> {
+    return this.#at(path ?? "/", ({ path }) =>
+      grepTree(this.#tree, { pattern, path, glob, maxCount, options }),
+    );
+  }
+
+  glob(pattern: string, path = "/", options?: CallOptions): Promise<GlobResult> {
+    return this.#at(path, ({ path }) => globTree(this.#tree, pattern, path, options));
+  }
+
+  write(filePath: string, content: string, options?: WriteOptions): Promise<WriteResult> {
+    return this.#owner(filePath, (backend, inner) => backend.write(inner, content, options));
+  }
+
+  edit(
+    filePath: string,
+    oldString: string,
+    newString: string,
+    replaceAll?: boolean,
+    options?: EditOptions,
+  ): Promise<EditResult> {
+    return this.#owner(filePath, (backend, inner) =>
+      backend.edit(inner, oldString, newString, replaceAll, options),
+    );
+  }
+
+  delete(filePath: string, options?: CallOptions): Promise<DeleteResult> {
+    return this.#at(filePath, ({ path }) => deleteTree(this.#tree, path, options));
+  }
+
+  uploadFiles(files: Array<[string, Uint8Array]>, options?: CallOptions): Promise<FileUploadResponse[]> {
+    return uploadTree(this.#tree, files, options);
+  }
+
+  downloadFiles(paths: string[], options?: CallOptions): Promise<FileDownloadResponse[]> {
+    return downloadTree(this.#tree, paths, options);
+  }
+
+  async #at<Result>(
+    path: string,
+    run: (target: Target & { path: string }) => Promise<Result>,
+  ): Promise<Result | BackendFailure> {
+    const valid = validatePath(path);
+    if (!valid.ok) return { error: valid.error, code: valid.code };
+    return run({ ...this.#tree.targetOf(valid.path), path: valid.path });
+  }
+
+  #owner<Result extends Failure & { path?: string }>(
+    path: string,
+    run: (backend: Backend, inner: string) => Result | Promise<Result>,
+  ): Promise<Result | BackendFailure> {
+    return this.#at(path, async (target) =>
+      restore(target, await run(await this.#tree.backend(target.mount), target.inner)),
+    );
+  }
+}
+
+/**
+ * One tree of files out of several backends: the longest route that is a prefix on whole segments owns a
+ * path, the default backend the rest. Owners see paths without the prefix; every result and error text
+ * shows the path as it was asked for. Listings and searches include the routes below a directory.
+ */
+export class CompositeBackend extends TreeBackend {
+  /** Routes are absolute paths such as `/memories/`; a missing trailing slash makes no difference. */
+  constructor(
+    defaultBackend: BackendSource,
+    routes: Readonly<Record<string, BackendSource>> = {},
+    options: CompositeOptions = {},
+  ) {
+    const mounts = readMounts(defaultBackend, routes);
+    super(new MountTree(mounts), executorOf(mounts, options));
+  }
+}

@@ -1,0 +1,258 @@
+import { realpathSync, statSync } from "node:fs";
+import { parse, resolve } from "node:path";
+import { ConfigurationError } from "../../core/errors.ts";
+import type {
+  Backend,
+  BackendCapabilities,
+  CallOptions,
+  DeleteResult,
+  EditOptions,
+  EditResult,
+  FileDownloadResponse,
+  FileUploadResponse,
+  GlobResult,
+  GrepOptions,
+  GrepResult,
+  LsResult,
+  ReadRawResult,
+  ReadResult,
+  WriteOptions,
+  WriteResult,
+} from "../backend.ts";
+import * as errors from "../errors.ts";
+import { bytesOf, bytesToWrite } from "../file-data.ts";
+import { compileGlob } from "../glob/glob.ts";
+import { deleteEntry } from "./delete.ts";
+import { listDirectory } from "./list.ts";
+import { type FilesystemPath, parseFilesystemPath, type PathForm } from "./paths.ts";
+import { readPath, readWholePath } from "./read.ts";
+import { globDirectory, grepDirectory, grepFile, type SearchRoot, withGitignore } from "./search.ts";
+import { editPath, putPath } from "./write.ts";
+import { failureOf, type Expected, writeFailureOf } from "./fs-failures.ts";
+import { codeOf, Jail } from "./jail.ts";
+import { pageRequest } from "../pages.ts";
+import { findRipgrep } from "./ripgrep.ts";
+
+export interface FilesystemOptions {
+  /** An existing directory. Default: the working directory of the process. */
+  rootDir?: string;
+  /**
+   * `true`: `/x` means `x` in `rootDir`. `false` (default): paths are real ones of this machine, relative
+   * ones start in `rootDir`. A form of paths only; files are on the disk in both.
+   */
+  virtualMode?: boolean;
+  /** Larger files are not searched and not edited; reading by pages has no limit. Default 10. */
+  maxFileSizeMb?: number;
+  /** `root` (default): nothing outside `rootDir` is reached. `none`: every file this process can reach. */
+  containment?: "root" | "none";
+  /**
+   * `glob`, and `grep` in directories, pass over `.git` and what the `.gitignore` files below `rootDir`
+   * exclude, unless it is a directory to search in. Everything can still be listed and read. Default false:
+   * what an agent or a build has just written is often excluded, and "not found" should be true of it.
+   */
+  respectGitignore?: boolean;
+  /** Path of the `rg` binary; `false` searches without. Default: the one of `@vscode/ripgrep`, if there. */
+  ripgrep?: string | false;
+  /** Open files relative to directory descriptors. Default: where the system can. */
+  descriptorPaths?: boolean;
+}
+
+const BYTES_PER_MB = 1024 * 1024;
+
+/** Files of a directory on disk, which no path, link or race leads out of. */
+export class FilesystemBackend implements Backend {
+  readonly capabilities: Partial<BackendCapabilities>;
+  readonly #jail: Jail;
+  readonly #form: PathForm;
+  readonly #maxFileSize: number;
+  readonly #respectGitignore: boolean;
+  #ripgrep: Promise<string | undefined> | undefined;
+
+  /** Throws `ConfigurationError` when `rootDir` is no directory. */
+  constructor(options: FilesystemOptions = {}) {
+    const configuredDir = resolve(options.rootDir ?? ".");
+    const rootDir = realDirectory(configuredDir);
+    const isContained = options.containment !== "none";
+    const jailDir = isContained ? rootDir : parse(rootDir).root;
+    this.#form = { virtual: options.virtualMode === true, rootDir, configuredDir, jailDir };
+    this.#jail = new Jail(isContained ? configuredDir : jailDir, options.descriptorPaths);
+    this.#maxFileSize = (options.maxFileSizeMb ?? 10) * BYTES_PER_MB;
+    this.#respectGitignore = options.respectGitignore === true;
+    if (options.ripgrep !== undefined) this.#ripgrep = Promise.resolve(options.ripgrep || undefined);
+    this.capabilities = {
+      writeMode: true,
+      regexGrep: true,
+      versions: true,
+      abort: true,
+      rawRead: true,
+      paths: this.#form.virtual ? "virtual" : "real",
+      lifetime: "persistent",
+      isolation: "none",
+    };
+  }
+
+  ls(path: string, options?: CallOptions): Promise<LsResult> {
+    return this.#attempt(path, "directory", (at) => listDirectory(this.#jail, at, options));
+  }
+
+  read(filePath: string, offset?: number, limit?: number, options?: CallOptions): Promise<ReadResult> {
+    return this.#attempt(filePath, "file", (path) =>
+      readPath(this.#jail, path, pageRequest(offset, limit), options),
+    );
+  }
+
+  readRaw(filePath: string, options?: CallOptions): Promise<ReadRawResult> {
+    return this.#attempt(filePath, "file", (path) => readWholePath(this.#jail, path, options));
+  }
+
+  grep(
+    pattern: string,
+    path?: string | null,
+    glob?: string | null,
+    maxCount?: number | null,
+    options?: GrepOptions,
+  ): Promise<GrepResult> {
+    return this.#attempt(path ?? this.#root(), "path", async ({ segments, shownAs }) => {
+      const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
+      if (!filter.ok) return { error: filter.error, code: filter.code };
+      const search = { pattern, glob, maxCount, options, maxFileSize: this.#maxFileSize };
+      const ripgrep = await (this.#ripgrep ??= findRipgrep());
+      try {
+        return await this.#search({ segments, shownAs }, (root) =>
+          grepDirectory(root, { ...search, ripgrep }),
+        );
+      } catch (thrown) {
+        const isFile = codeOf(thrown) === "ENOTDIR" && this.#jail.lookUp(segments) !== undefined;
+        if (isFile) return grepFile(this.#jail, segments, shownAs, { ...search, ripgrep });
+        throw thrown;
+      }
+    });
+  }
+
+  glob(pattern: string, path?: string, options?: CallOptions): Promise<GlobResult> {
+    return this.#attempt(path ?? this.#root(), "directory", async ({ segments, shownAs }) => {
+      const compiled = compileGlob(pattern);
+      if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+      try {
+        return await this.#search({ segments, shownAs }, (root) => globDirectory(root, pattern, options));
+      } catch (thrown) {
+        const isFile = codeOf(thrown) === "ENOTDIR" && this.#jail.lookUp(segments) !== undefined;
+        if (isFile) return errors.notDirectory(shownAs);
+        throw thrown;
+      }
+    });
+  }
+
+  async write(filePath: string, content: string, options: WriteOptions = {}): Promise<WriteResult> {
+    const bytes = bytesToWrite(filePath, content);
+    if (!bytes.ok) return { error: bytes.error, code: bytes.code };
+    return this.#put(filePath, bytes.bytes, options);
+  }
+
+  edit(
+    filePath: string,
+    oldString: string,
+    newString: string,
+    replaceAll = false,
+    { expectedVersion, signal }: EditOptions = {},
+  ): Promise<EditResult> {
+    const edit = {
+      oldString,
+      newString,
+      replaceAll,
+      expectedVersion,
+      signal,
+      maxFileSize: this.#maxFileSize,
+    };
+    return this.#attempt(filePath, "file", (path) => editPath(this.#jail, path, edit), writeFailureOf);
+  }
+
+  delete(filePath: string, options?: CallOptions): Promise<DeleteResult> {
+    return this.#attempt(filePath, "file", ({ segments, shownAs }) => {
+      const base = parseFilesystemPath(this.#root(), this.#form);
+      const isAboveRoot = base.ok && segments.every((segment, index) => base.segments[index] === segment);
+      if (isAboveRoot) return errors.refusedToDelete(shownAs);
+      return deleteEntry(this.#jail, { segments, shownAs }, options);
+    });
+  }
+
+  async uploadFiles(
+    files: Array<[string, Uint8Array]>,
+    options?: CallOptions,
+  ): Promise<FileUploadResponse[]> {
+    const answers: FileUploadResponse[] = [];
+    for (const [path, bytes] of files) {
+      const result = await this.#put(path, bytes, { ...options, mode: "overwrite" });
+      answers.push({ path, error: errors.operationError(result.code) });
+    }
+    return answers;
+  }
+
+  async downloadFiles(paths: string[], options?: CallOptions): Promise<FileDownloadResponse[]> {
+    const answers: FileDownloadResponse[] = [];
+    for (const path of paths) {
+      const { data, code } = await this.readRaw(path, options);
+      answers.push(
+        data === undefined
+          ? { path, content: null, error: errors.operationError(code) }
+          : { path, content: bytesOf(data), error: null },
+      );
+    }
+    return answers;
+  }
+
+  #root(): string {
+    return this.#form.virtual ? "/" : this.#form.rootDir;
+  }
+
+  #search<Result>(
+    { segments, shownAs }: FilesystemPath,
+    run: (root: SearchRoot) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#jail.inDirectory(segments, {}, (directory, real) => {
+      const root = { jail: this.#jail, directory, segments: real, shownAs };
+      if (!this.#respectGitignore) return run(root);
+      const top = parseFilesystemPath(this.#root(), this.#form);
+      return withGitignore(root, top.ok ? top.segments : [], run);
+    });
+  }
+
+  #put(filePath: string, bytes: Uint8Array, options: WriteOptions): Promise<WriteResult> {
+    return this.#attempt(
+      filePath,
+      "file",
+      (path) => putPath(this.#jail, path, bytes, options),
+      writeFailureOf,
+    );
+  }
+
+  async #attempt<Result>(
+    filePath: string,
+    expected: Expected,
+    run: (path: FilesystemPath) => Result | Promise<Result>,
+    toFailure: typeof failureOf = failureOf,
+  ): Promise<Result | errors.BackendFailure> {
+    const parsed = parseFilesystemPath(filePath, this.#form);
+    if (!parsed.ok) return { error: parsed.error, code: parsed.code };
+    try {
+      return await run(parsed);
+    } catch (thrown) {
+      return toFailure(thrown, parsed.shownAs, expected);
+    }
+  }
+}
+
+function realDirectory(path: string): string {
+  try {
+    if (statSync(path).isDirectory()) return realpathSync.native(path);
+  } catch (thrown) {
+    throw new ConfigurationError(
+      "ROOT_DIRECTORY",
+      `The directory '${path}' cannot be opened; it must exist`,
+      {
+        cause: thrown,
+      },
+    );
+  }
+  throw new ConfigurationError("ROOT_DIRECTORY", `'${path}' is not a directory`);
+}

@@ -1,0 +1,247 @@
+import { closeSync, constants, fstatSync } from "node:fs";
+import { join } from "node:path";
+import type { CallOptions, FileInfo, GlobResult, GrepOptions, GrepResult } from "../backend.ts";
+import type { DirectoryHandle } from "./directory-handles.ts";
+import { DirectoryTrail } from "./directory-trail.ts";
+import { operationAborted } from "../errors.ts";
+import { readBytes } from "../file-pages.ts";
+import { isTemporaryName } from "./file-writer.ts";
+import { compileGlob, type Glob } from "../glob/glob.ts";
+import { GitignoreTree } from "./gitignore-tree.ts";
+import { codeOf, type Jail } from "./jail.ts";
+import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "../mime.ts";
+import { baseName, comparePaths, joinPath, withSlash } from "../paths.ts";
+import { type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
+import { toRipgrepGlobs } from "./ripgrep-glob.ts";
+import { toRustRegex } from "./rust-regex.ts";
+import {
+  compileSearch,
+  DEFAULT_MAX_COUNT,
+  SEARCH_TIME_LIMIT_MS,
+  type SearchableContent,
+  type SearchFile,
+  searchFiles,
+} from "../search.ts";
+import { walkFiles } from "./tree-walker.ts";
+
+/** Most files one `glob` returns; beyond it the result is marked `truncated`. */
+const MAX_GLOB_RESULTS = 100_000;
+
+/** Where a search starts: an open directory, and the path its results are shown below. */
+export interface SearchRoot {
+  jail: Jail;
+  directory: DirectoryHandle;
+  /** From the root of the jail, free of links. */
+  segments: readonly string[];
+  shownAs: string;
+  /** What is passed over; undefined for nothing. */
+  ignored?: GitignoreTree;
+}
+
+/** Calls `use` with a root that passes over what `.gitignore` files say, those in `top` and below. */
+export function withGitignore<Result>(
+  root: SearchRoot,
+  top: readonly string[],
+  use: (root: SearchRoot) => Promise<Result>,
+): Promise<Result> {
+  const isBelowTop = top.every((segment, index) => root.segments[index] === segment);
+  const from = isBelowTop ? top : root.segments;
+  return root.jail.inDirectory(from, {}, async (directory) => {
+    const ignored = new GitignoreTree(directory, root.segments.slice(from.length));
+    try {
+      return await use({ ...root, ignored });
+    } finally {
+      ignored.close();
+    }
+  });
+}
+
+/** What of a pattern a search from this root gives. */
+function selectionOf(glob: Glob, { ignored }: SearchRoot): Glob {
+  if (ignored === undefined) return glob;
+  return {
+    ...glob,
+    matches: (path) => glob.matches(path) && !ignored.excludes(path, false),
+    reaches: (directory) => glob.reaches(directory) && !ignored.excludes(directory, true),
+  };
+}
+
+/** Files below the root that match, in path order. */
+export async function globDirectory(
+  root: SearchRoot,
+  pattern: string,
+  options: CallOptions | undefined,
+): Promise<GlobResult> {
+  const compiled = compileGlob(pattern);
+  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+  const files: FileInfo[] = [];
+  let skipped = 0;
+  const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
+  const glob = selectionOf(compiled.glob, root);
+  const request = { glob, onUnreadable: () => (skipped += 1) };
+  const base = withSlash(root.shownAs);
+  for await (const paths of walkFiles(root.directory, request)) {
+    if (options?.signal?.aborted === true) return operationAborted(root.shownAs);
+    if (performance.now() > deadline) return { files, skipped, truncated: true };
+    for (const path of paths) {
+      if (!glob.matches(path)) continue;
+      if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
+      files.push({ path: base + path, is_dir: false });
+    }
+  }
+  return { files, skipped, truncated: false };
+}
+
+export interface FilesystemSearch {
+  pattern: string;
+  glob?: string | null | undefined;
+  maxCount?: number | null | undefined;
+  options?: GrepOptions | undefined;
+  maxFileSize: number;
+  /** The `rg` to use; undefined for the built-in walk. */
+  ripgrep: string | undefined;
+}
+
+/**
+ * Matching lines below the root, in path order. ripgrep only proposes files: each is opened inside the jail
+ * and searched here, so that the result is the same without it and holds nothing from outside.
+ */
+export async function grepDirectory(root: SearchRoot, search: FilesystemSearch): Promise<GrepResult> {
+  const { pattern, maxCount, options = {} } = search;
+  const compiled = compileSearch(pattern, options);
+  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+  const filter = compileGlob(search.glob ?? "**", { nameAtAnyDepth: true });
+  if (!filter.ok) return { error: filter.error, code: filter.code };
+  const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
+  const glob = selectionOf(filter.glob, root);
+  const proposed = await propose(root, glob, search, deadline);
+  if (proposed?.end === "aborted") return operationAborted(root.shownAs);
+  const isUsable = proposed !== undefined && proposed.end !== "overflow";
+  let skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
+  const walk = { glob, onUnreadable: () => (skipped += 1) };
+  const portions = isUsable
+    ? [[...new Set(proposed.files)].filter((path) => !path.includes("\\")).sort(comparePaths)]
+    : walkFiles(root.directory, walk);
+  const trail = new DirectoryTrail(root.directory);
+  const result = await searchFiles(candidates(root, glob, portions, { trail, ...search }), {
+    pattern,
+    maxCount,
+    options,
+    path: root.shownAs,
+    // What a search that ran out of time has found is looked at all the same.
+    deadline: proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline,
+  }).finally(() => trail.close());
+  if (result.error !== undefined) return result;
+  return {
+    ...result,
+    skipped: (result.skipped ?? 0) + skipped,
+    truncated: result.truncated === true || proposed?.end === "timeout",
+  };
+}
+
+/** Matching lines of one file, which was named and is therefore searched whatever its name is. */
+export async function grepFile(
+  jail: Jail,
+  segments: readonly string[],
+  shownAs: string,
+  search: FilesystemSearch,
+): Promise<GrepResult> {
+  const filter = compileGlob(search.glob ?? "*", { nameAtAnyDepth: true });
+  if (!filter.ok) return { error: filter.error, code: filter.code };
+  const file = {
+    path: shownAs,
+    load: () =>
+      loadText(baseName(shownAs), search.maxFileSize, (use) =>
+        jail.atEntry(segments, { links: "inside" }, ({ directory, name }) =>
+          use(directory.openFile(name, constants.O_RDONLY)),
+        ),
+      ),
+  };
+  const files = filter.glob.matches(baseName(shownAs)) ? [file] : [];
+  return searchFiles(files, {
+    pattern: search.pattern,
+    maxCount: search.maxCount,
+    options: search.options,
+    path: shownAs,
+  });
+}
+
+async function propose(
+  { jail, segments, ignored }: SearchRoot,
+  filter: Glob,
+  { pattern, maxCount, options = {}, maxFileSize, ripgrep }: FilesystemSearch,
+  deadline: number,
+): Promise<RipgrepAnswer | undefined> {
+  const isRegex = options.regex === true;
+  const translated = isRegex ? toRustRegex(pattern) : pattern;
+  if (ripgrep === undefined || translated === undefined || translated.includes("\0")) return undefined;
+  return ripgrepFiles({
+    binary: ripgrep,
+    directory: join(jail.root, ...segments),
+    pattern: translated,
+    isRegex,
+    caseSensitive: options.caseSensitive !== false,
+    maxFileSize,
+    maxFiles: Math.min(Math.max((maxCount ?? DEFAULT_MAX_COUNT) * 10, 1000), 10_000),
+    deadline,
+    globs: toRipgrepGlobs(filter),
+    respectGitignore: ignored !== undefined,
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  });
+}
+
+/** As the walk counts: what the filter keeps, and directories it leads into. */
+function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: RipgrepAnswer): number {
+  const isText = (path: string): boolean => isTextType(mimeTypeOf(path));
+  const large = answer.tooLarge.filter((path) => glob.matches(path) && isText(path));
+  const unreadable = answer.unreadable.filter((path) => {
+    const isDirectory =
+      path === "." || jail.lookUp([...segments, ...path.split("/")])?.isDirectory() === true;
+    return isDirectory ? glob.reaches(path === "." ? "" : path) : glob.matches(path) && isText(path);
+  });
+  return large.length + unreadable.length;
+}
+
+async function* candidates(
+  { shownAs }: SearchRoot,
+  glob: Glob,
+  portions: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
+  { trail, maxFileSize }: { trail: DirectoryTrail; maxFileSize: number },
+): AsyncGenerator<SearchFile> {
+  for await (const paths of portions) {
+    for (const path of paths) {
+      const name = baseName(path);
+      if (!glob.matches(path) || isTemporaryName(name)) continue;
+      yield {
+        path: joinPath(shownAs, path),
+        load: () => loadText(name, maxFileSize, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
+      };
+    }
+  }
+}
+
+/** Opens a file and gives its descriptor to `use`, which closes it. */
+type OpenFile = (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>;
+
+/** The text of a file for searching; one that vanished or turned into something else is passed over. */
+async function loadText(name: string, maxFileSize: number, open: OpenFile): Promise<SearchableContent> {
+  if (!isTextType(mimeTypeOf(name))) return { kind: "binary" };
+  try {
+    return await open(async (descriptor) => {
+      try {
+        const stats = fstatSync(descriptor);
+        if (!stats.isFile()) return { kind: "binary" };
+        if (stats.size > maxFileSize) return { kind: "skipped" };
+        const bytes = await readBytes(descriptor, stats.size, maxFileSize);
+        if (bytes.length > maxFileSize) return { kind: "skipped" };
+        if (hasNul(bytes)) return { kind: "binary" };
+        return { kind: "text", text: decodeUtf8(bytes) ?? bytes.toString("utf8") };
+      } finally {
+        closeSync(descriptor);
+      }
+    });
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    return code === "EACCES" || code === "EPERM" || code === "EIO" ? { kind: "skipped" } : { kind: "binary" };
+  }
+}

@@ -1,0 +1,116 @@
+import type { BigIntStats } from "node:fs";
+import type { EditResult, WriteOptions, WriteResult } from "../backend.ts";
+import * as errors from "../errors.ts";
+import { classifyBytes, type ContentEdit, editContent } from "../file-data.ts";
+import { readBytes } from "../file-pages.ts";
+import { entryKey, putFile, statEntry, statVersion } from "./file-writer.ts";
+import type { FilesystemPath } from "./paths.ts";
+import { whyNotFile, withOpenFile } from "./read.ts";
+import { codeOf, type Jail, type Located, type WalkOptions } from "./jail.ts";
+import { fileLocks } from "../keyed-lock.ts";
+
+/** Creates a file and missing parent directories, or with mode `overwrite` replaces one. */
+export function putPath(
+  jail: Jail,
+  path: FilesystemPath,
+  bytes: Uint8Array,
+  options: WriteOptions,
+): Promise<WriteResult> {
+  const { shownAs } = path;
+  return exclusively(jail, path, { create: true, lastLink: "itself" }, async ({ directory, name }) => {
+    const old = statEntry(directory, name);
+    const refused = whyNotWritable(old, shownAs, options);
+    if (refused !== undefined) return refused;
+    options.signal?.throwIfAborted();
+    try {
+      const version = await putFile(directory, name, {
+        bytes,
+        mode: options.mode ?? "create",
+        replaces: old,
+        mayProceed: () => options.expectedVersion === undefined || isSame(statEntry(directory, name), old),
+      });
+      if (version === undefined) return errors.changedSinceRead(shownAs);
+      return { path: shownAs, filesUpdate: null, version };
+    } catch (thrown) {
+      if (codeOf(thrown) !== "EEXIST") throw thrown;
+      return whyNotWritable(statEntry(directory, name), shownAs, options) ?? errors.alreadyExists(shownAs);
+    }
+  });
+}
+
+export interface PathEdit extends ContentEdit {
+  maxFileSize: number;
+  signal?: AbortSignal | undefined;
+}
+
+/** How often an edit is made again on the content another process has put there meanwhile. */
+const MAX_ATTEMPTS = 5;
+
+/**
+ * Replaces text in a file. Of a link inside the root the file it leads to is changed, not the link. An edit
+ * bound to a version fails when that is gone; another is made on the newest content.
+ */
+export function editPath(jail: Jail, path: FilesystemPath, edit: PathEdit): Promise<EditResult> {
+  return exclusively(jail, path, {}, async (located): Promise<EditResult> => {
+    for (let attempt = 1; ; attempt += 1) {
+      const result = await editOnce(located, path.shownAs, edit);
+      const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
+      if (isFinal || attempt === MAX_ATTEMPTS) return result;
+    }
+  });
+}
+
+async function editOnce({ directory, name }: Located, shownAs: string, edit: PathEdit): Promise<EditResult> {
+  const { maxFileSize, signal, expectedVersion } = edit;
+  const loaded = await withOpenFile(directory, name, shownAs, async ({ descriptor, stats }) => ({
+    stats,
+    bytes: await readBytes(descriptor, Number(stats.size), maxFileSize),
+  }));
+  if ("error" in loaded) return loaded;
+  const { stats, bytes } = loaded;
+  if (bytes.length > maxFileSize) {
+    return errors.tooLargeToEdit(shownAs, Math.max(Number(stats.size), bytes.length), maxFileSize);
+  }
+  if (expectedVersion !== undefined && expectedVersion !== statVersion(stats)) {
+    return errors.changedSinceRead(shownAs);
+  }
+  const edited = editContent(shownAs, classifyBytes(shownAs, bytes), edit);
+  if (!edited.ok) return { error: edited.error, code: edited.code };
+  signal?.throwIfAborted();
+  const version = await putFile(directory, name, {
+    bytes: edited.bytes,
+    mode: "overwrite",
+    replaces: stats,
+    mayProceed: () => isSame(statEntry(directory, name), stats),
+  });
+  if (version === undefined) return errors.changedSinceRead(shownAs);
+  return { path: shownAs, filesUpdate: null, version, occurrences: edited.occurrences };
+}
+
+/** One change of an entry at a time, in this process. Waiting holds nothing open. */
+async function exclusively<Result>(
+  jail: Jail,
+  { segments, shownAs }: FilesystemPath,
+  walk: WalkOptions,
+  run: (located: Located) => Promise<Result>,
+): Promise<Result | errors.BackendFailure> {
+  if (segments.length === 0) return errors.isDirectory(shownAs);
+  const key = await jail.atEntry(segments, walk, ({ directory, name }) => entryKey(directory, name));
+  return fileLocks.run(key, () => jail.atEntry(segments, walk, run));
+}
+
+function whyNotWritable(
+  old: BigIntStats | undefined,
+  path: string,
+  { mode, expectedVersion }: WriteOptions,
+): errors.BackendFailure | undefined {
+  if (old?.isSymbolicLink() === true) return errors.writeToSymlink(path);
+  if (old?.isDirectory() === true) return errors.isDirectory(path);
+  if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);
+  const version = old === undefined ? undefined : statVersion(old);
+  if (expectedVersion !== undefined && expectedVersion !== version) return errors.changedSinceRead(path);
+  return old === undefined ? undefined : whyNotFile(old, path);
+}
+
+const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
+  (now === undefined ? undefined : statVersion(now)) === (then === undefined ? undefined : statVersion(then));

@@ -1,0 +1,165 @@
+import type {
+  Backend,
+  CallOptions,
+  Failure,
+  FileData,
+  FileInfo,
+  FileUploadResponse,
+  LsResult,
+  ReadRawResult,
+  WriteResult,
+} from "../backend.ts";
+import {
+  type BackendFailure,
+  fileNotFound,
+  foreignFailure,
+  isDirectory,
+  operationAborted,
+  thrownFailure,
+} from "../errors.ts";
+import { bytesOf, toFileData, versionOfBytes } from "../file-data.ts";
+import { plainBytes } from "../mime.ts";
+import { parentsOf, withoutSlash, withSlash } from "../paths.ts";
+
+/** What a lossy decoding leaves, or what no text has: then only the bytes tell what a file holds. */
+const DOUBTFUL = /[\0\uFFFD]/;
+
+/** Backends in state give the change of all files on the list of answers. */
+type UploadAnswers = FileUploadResponse[] & Pick<FileUploadResponse, "filesUpdate">;
+
+const ROOT: FileInfo = { path: "/", is_dir: true };
+
+/** The files of a backend that promises little: never throws, and names every failure. Paths are valid ones. */
+export class ForeignFiles {
+  readonly #backend: Backend;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  /** A whole file: its bytes where text alone would not do. */
+  async data(path: string, options: CallOptions = {}): Promise<{ data: FileData } | BackendFailure> {
+    const raw: ReadRawResult = await this.guard<ReadRawResult>(path, options, () =>
+      this.#backend.readRaw(path, options),
+    );
+    if (raw.data === undefined) return this.#whyNot(path, raw, options);
+    const { content, created_at: createdAt, modified_at: now } = raw.data;
+    const text = typeof content === "string" ? content : undefined;
+    if (text !== undefined && DOUBTFUL.test(text)) {
+      const bytes = await this.#download(path, options);
+      if (bytes !== undefined) return { data: toFileData(path, bytes, { createdAt, now }) };
+    }
+    return { data: raw.data };
+  }
+
+  /** The bytes of a file, text or not. */
+  async bytes(path: string, options: CallOptions = {}): Promise<{ bytes: Uint8Array } | BackendFailure> {
+    const bytes = await this.#download(path, options);
+    if (bytes !== undefined) return { bytes: plainBytes(bytes) };
+    const got = await this.data(path, options);
+    return "error" in got ? got : { bytes: bytesOf(got.data) };
+  }
+
+  /** The entry of a path in the listing of its directory; undefined when there is none. */
+  async find(path: string, options: CallOptions = {}): Promise<FileInfo | undefined> {
+    if (path === "/") return ROOT;
+    const { files = [] } = await this.list(parentsOf(path).at(-1) ?? "/", options);
+    return files.find((file) => withoutSlash(file.path) === path);
+  }
+
+  async list(path: string, options: CallOptions = {}): Promise<LsResult> {
+    const result: LsResult = await this.guard<LsResult>(path, options, () => this.#backend.ls(path, options));
+    if (result.files === undefined) return result;
+    const files = result.files.map((file) =>
+      file.is_dir === true ? { ...file, path: withSlash(file.path) } : file,
+    );
+    return { ...result, files };
+  }
+
+  /** Some backends write over a file, others refuse to; an upload always does, and keeps every byte. */
+  async put(
+    path: string,
+    bytes: Uint8Array,
+    { replaces, content }: { replaces: boolean; content: string | undefined },
+    options: CallOptions = {},
+  ): Promise<WriteResult> {
+    const written = await this.#put(path, bytes, replaces ? undefined : content, options);
+    return written.error === undefined ? { ...written, path, version: versionOfBytes(bytes) } : written;
+  }
+
+  async #put(
+    path: string,
+    bytes: Uint8Array,
+    content: string | undefined,
+    options: CallOptions,
+  ): Promise<WriteResult> {
+    if (this.#backend.uploadFiles === undefined || content !== undefined) {
+      const text = content ?? Buffer.from(bytes).toString("utf8");
+      return this.guard<WriteResult>(path, options, () => this.#backend.write(path, text));
+    }
+    return this.guard<WriteResult>(path, options, async () => {
+      const answers: UploadAnswers =
+        (await this.#backend.uploadFiles?.([[path, new Uint8Array(bytes)]])) ?? [];
+      const [answer] = answers;
+      const filesUpdate = answer?.filesUpdate ?? answers.filesUpdate ?? null;
+      if (answer?.error === null) return { path, filesUpdate };
+      return foreignFailure(path, answer?.error ?? "");
+    });
+  }
+
+  /** A call of the foreign backend that never throws, does not outlast its signal and names its failures. */
+  async guard<Result extends Failure>(
+    path: string,
+    options: CallOptions | undefined,
+    call: () => Result | Promise<Result>,
+  ): Promise<Result | BackendFailure> {
+    if (options?.signal?.aborted === true) return operationAborted(path);
+    try {
+      const result = await untilAborted(call, options?.signal);
+      if (result === undefined) return operationAborted(path);
+      return result.error === undefined ? result : { ...result, ...failureOf(path, result) };
+    } catch (thrown) {
+      return thrownFailure(path, thrown);
+    }
+  }
+
+  async #download(path: string, options: CallOptions): Promise<Uint8Array | undefined> {
+    try {
+      const [answer] = (await this.#backend.downloadFiles?.([path], options)) ?? [];
+      return answer?.content ?? undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Backends say little about what is there instead of a file. */
+  async #whyNot(path: string, failed: Failure, options: CallOptions): Promise<BackendFailure> {
+    const known = failureOf(path, failed);
+    if (known.code === "aborted" || known.code === "permission_denied") return known;
+    const { files } = await this.list(parentsOf(path).at(-1) ?? "/", options);
+    const found = path === "/" ? ROOT : files?.find((file) => withoutSlash(file.path) === path);
+    if (found === undefined) return files === undefined && known.code === "io" ? known : fileNotFound(path);
+    return found.is_dir === true ? isDirectory(path) : known;
+  }
+}
+
+export const failureOf = (path: string, { error = "", code }: Failure): BackendFailure =>
+  code === undefined ? foreignFailure(path, error) : { error, code };
+
+/** The result, or undefined when the signal came first; then nobody waits for the call any more. */
+async function untilAborted<Result>(
+  call: () => Result | Promise<Result>,
+  signal: AbortSignal | undefined,
+): Promise<Result | undefined> {
+  if (signal === undefined) return call();
+  let stop = (): void => {};
+  const aborted = new Promise<undefined>((resolve) => {
+    stop = () => resolve(undefined);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([call(), aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}

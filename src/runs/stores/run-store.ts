@@ -1,0 +1,272 @@
+import type { Statement } from "better-sqlite3";
+import type { Database } from "../../storage/database.ts";
+import type { Decision } from "../../agent/agent-core.ts";
+import { AnswerStore } from "./answer-store.ts";
+import { ApprovalStore } from "./approval-store.ts";
+import { CopyStore } from "./copy-store.ts";
+import { EffectStore } from "../effects.ts";
+import { EventStore } from "./event-store.ts";
+import { parsePoint } from "../fork.ts";
+import { decidedEntry } from "../journal.ts";
+import { GrantStore } from "./grant-store.ts";
+import { LeaseStore } from "./lease-store.ts";
+import { MessageStore } from "./message-store.ts";
+import { ModelRequestStore } from "./model-request-store.ts";
+import { type RunRow, toRun } from "./rows.ts";
+import {
+  type Approval,
+  DEADLINE,
+  type PersonDecision,
+  type Principal,
+  type Run,
+  breakOff,
+  isFinal,
+  sameAs,
+} from "../run.ts";
+import type { StartRequest } from "../service.ts";
+import { StatusStore } from "./status-store.ts";
+import { inTransaction } from "./transaction.ts";
+
+export interface NewRun {
+  runId: string;
+  /** Id of the thread, when the request names none or a point of another. */
+  newThreadId: string;
+  environment: string;
+  now: number;
+}
+
+export type Created =
+  | { kind: "created" | "existing"; run: Run }
+  | { kind: "conflict"; run: Run }
+  | { kind: "thread_not_found" }
+  | { kind: "thread_busy"; run: Run }
+  | { kind: "copy_given_up" };
+
+type InsertRow = Pick<
+  RunRow,
+  "id" | "thread_id" | "principal" | "environment" | "idempotency_key" | "task" | "created_at" | "forked_from"
+>;
+
+/**
+ * Runs as their owners see and change them. Every change is one transaction with its event; when a
+ * method returns, it is on disk.
+ */
+export class RunStore {
+  readonly events: EventStore;
+  readonly approvals: ApprovalStore;
+  readonly leases: LeaseStore;
+  readonly status: StatusStore;
+  readonly effects: EffectStore;
+  readonly messages: MessageStore;
+  readonly copies: CopyStore;
+  readonly grants: GrantStore;
+  readonly #answers: AnswerStore;
+  readonly models: ModelRequestStore;
+  readonly database: Database;
+  readonly changed: (runId: string) => void;
+  readonly #insertThread: Statement<[string, string, number]>;
+  readonly #insertRun: Statement<InsertRow>;
+  readonly #thread: Statement<[string, string], { id: string }>;
+  readonly #get: Statement<[string, string], RunRow>;
+  readonly #byKey: Statement<[string, string], RunRow>;
+  readonly #openInThread: Statement<[string], RunRow>;
+  readonly #list: Statement<{ principal: string; before: string | null; limit: number }, RunRow>;
+  readonly #makeRunnable: Statement<{ id: string; now: number }>;
+
+  /** `changed` is told of every run that was changed here, after the change is on disk. */
+  constructor(database: Database, changed: (runId: string) => void) {
+    this.database = database;
+    this.changed = changed;
+    this.events = new EventStore(database);
+    this.approvals = new ApprovalStore(database);
+    this.leases = new LeaseStore(database);
+    this.grants = new GrantStore(database);
+    this.#answers = new AnswerStore(database);
+    this.models = new ModelRequestStore(database);
+    this.status = new StatusStore(database, this.approvals, this.grants, this.models);
+    this.effects = new EffectStore(database);
+    this.messages = new MessageStore(database);
+    this.copies = new CopyStore(database);
+    this.#insertThread = database.prepare("INSERT INTO threads (id, principal, created_at) VALUES (?, ?, ?)");
+    this.#insertRun = database.prepare(
+      `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
+         updated_at, runnable_since, forked_from)
+       VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @created_at,
+         @created_at, @created_at, @forked_from)`,
+    );
+    this.#thread = database.prepare("SELECT id FROM threads WHERE id = ? AND principal = ?");
+    this.#get = database.prepare("SELECT * FROM runs WHERE id = ? AND principal = ?");
+    this.#byKey = database.prepare("SELECT * FROM runs WHERE principal = ? AND idempotency_key = ?");
+    this.#openInThread = database.prepare(
+      "SELECT * FROM runs WHERE thread_id = ? AND status IN ('working', 'input_required')",
+    );
+    this.#list = database.prepare(
+      `SELECT * FROM runs WHERE principal = @principal AND number < coalesce(
+         (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
+       ORDER BY number DESC LIMIT @limit`,
+    );
+    this.#makeRunnable = database.prepare(
+      "UPDATE runs SET runnable = 1, runnable_since = @now WHERE id = @id AND runnable = 0",
+    );
+  }
+
+  get(principal: Principal, runId: string): Run | undefined {
+    const row = this.#get.get(runId, principal);
+    return row === undefined ? undefined : toRun(row);
+  }
+
+  /** Newest first; an unknown `before` counts as none. */
+  list(principal: Principal, limit: number, before?: string): Run[] {
+    return this.#list.all({ principal, before: before ?? null, limit }).map(toRun);
+  }
+
+  /** What a start with this request would meet, without changing anything; `undefined`: nothing in the way. */
+  obstacle(principal: Principal, request: StartRequest): Exclude<Created, { kind: "created" }> | undefined {
+    const { task, threadId, idempotencyKey } = request;
+    const same = idempotencyKey === undefined ? undefined : this.#byKey.get(principal, idempotencyKey);
+    if (same !== undefined) {
+      const repeated = same.task === task && [undefined, same.thread_id, same.forked_from].includes(threadId);
+      return { kind: repeated ? "existing" : "conflict", run: toRun(same) };
+    }
+    if (threadId === undefined) return undefined;
+    const point = parsePoint(threadId);
+    if (this.#thread.get(point?.threadId ?? threadId, principal) === undefined) {
+      return { kind: "thread_not_found" };
+    }
+    if (point !== undefined) return undefined;
+    const busy = this.#openInThread.get(threadId);
+    return busy === undefined ? undefined : { kind: "thread_busy", run: toRun(busy) };
+  }
+
+  create(principal: Principal, request: StartRequest, fresh: NewRun): Created {
+    const created = inTransaction(this.database, (): Created => {
+      const obstacle = this.obstacle(principal, request);
+      if (obstacle !== undefined) return obstacle;
+      const named = request.threadId;
+      const isFork = named !== undefined && parsePoint(named) !== undefined;
+      if (isFork && !this.copies.take(fresh.newThreadId)) return { kind: "copy_given_up" };
+      const threadId = isFork ? fresh.newThreadId : (named ?? fresh.newThreadId);
+      if (threadId !== named) this.#insertThread.run(threadId, principal, fresh.now);
+      this.#insertRun.run({
+        id: fresh.runId,
+        thread_id: threadId,
+        principal,
+        environment: fresh.environment,
+        idempotency_key: request.idempotencyKey ?? null,
+        task: request.task,
+        created_at: fresh.now,
+        forked_from: isFork ? named : null,
+      });
+      const data = isFork ? { forkedFrom: named } : {};
+      this.events.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
+      return { kind: "created", run: this.#known(principal, fresh.runId) };
+    });
+    if (created.kind === "created") this.changed(fresh.runId);
+    return created;
+  }
+
+  /**
+   * Stores a person's decision; the run can go on once its interrupt is decided whole. An answer that comes
+   * after the deadline is not taken: the deadline decides. `undefined`: it was decided or withdrawn before,
+   * and nothing changed.
+   */
+  decide(approval: Approval, decision: PersonDecision, by: string, now: number): Approval | undefined {
+    const { runId } = approval;
+    const decided = inTransaction(this.database, () => {
+      const isDecided = isExpired(approval, now)
+        ? this.#settleWith(approval, TOO_LATE, DEADLINE, now)
+        : this.#settleWith(approval, decision, by, now);
+      return isDecided ? this.approvals.get(runId, approval.id) : undefined;
+    });
+    if (decided !== undefined) this.changed(runId);
+    return decided;
+  }
+
+  /** Denies what nobody decided in time, in all runs; gives what it denied. */
+  expire(now: number): Approval[] {
+    return this.approvals
+      .expired(now)
+      .flatMap((approval) => this.decide(approval, TOO_LATE, DEADLINE, now) ?? []);
+  }
+
+  /**
+   * Uses up a signed answer. False when it was used before or `problem` speaks against it; the journal of a
+   * run that is not over tells of that.
+   */
+  useAnswer(run: Run, answerId: string, problem: string | undefined, now: number): boolean {
+    const isRefused = inTransaction(this.database, () => {
+      const reason = problem ?? (this.#answers.use(run.id, answerId, now) ? undefined : "replayed");
+      if (reason === undefined) return false;
+      if (!isFinal(this.#known(run.principal, run.id).status)) {
+        this.events.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
+      }
+      return true;
+    });
+    if (isRefused) this.changed(run.id);
+    return !isRefused;
+  }
+
+  /** Belongs inside a transaction. False when it was not pending any more. */
+  #settleWith(approval: Approval, decision: PersonDecision, by: string, now: number): boolean {
+    const { runId: id, interruptId } = approval;
+    const isForAll = decision.type === "approve_same";
+    if (!this.approvals.decide(approval, isForAll ? APPROVED : decision, by, now)) return false;
+    this.events.append(id, decidedEntry(approval, decision.type, by), now);
+    this.status.settleOpen(id, now);
+    if (Object.hasOwn(this.approvals.undelivered(id), interruptId)) this.#makeRunnable.run({ id, now });
+    if (isForAll) this.#grant(approval, by, now);
+    return true;
+  }
+
+  /** Lets calls that count as the same go ahead: those that wait already, and those to come. */
+  #grant(approval: Approval, by: string, now: number): void {
+    this.grants.add(approval, by, now);
+    for (const other of this.approvals.ofRun(approval.runId)) {
+      if (other.status !== "pending" || isExpired(other, now) || !this.grants.find(other)) continue;
+      if (other.same?.key === approval.same?.key) this.#settleWith(other, APPROVED, sameAs(approval.id), now);
+    }
+  }
+
+  /** `ended`: it was over before, and nothing changed. Whoever works on it keeps its lease until it has stopped. */
+  cancel(
+    principal: Principal,
+    runId: string,
+    reason: string,
+    now: number,
+  ): { run: Run; ended: boolean } | undefined {
+    const cancelled = inTransaction(this.database, () => {
+      const run = this.get(principal, runId);
+      if (run === undefined || isFinal(run.status)) return run && { run, ended: true };
+      this.approvals.withdraw(runId, now);
+      this.events.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);
+      this.status.end(runId, breakOff(run.status, "cancelled"), { now, cancelReason: reason });
+      return { run: this.#known(principal, runId), ended: false };
+    });
+    if (cancelled?.ended === false) this.changed(runId);
+    return cancelled;
+  }
+
+  /** Lets a run that waits be worked on; belongs inside the transaction of what it waited for. */
+  makeRunnable(runId: string, now: number): void {
+    this.#makeRunnable.run({ id: runId, now });
+  }
+
+  #known(principal: Principal, runId: string): Run {
+    const run = this.get(principal, runId);
+    if (run === undefined) throw new Error(`Run ${runId} is missing.`);
+    return run;
+  }
+}
+
+const APPROVED: Decision = { type: "approve" };
+
+const isExpired = ({ expiresAt = Infinity }: Approval, now: number): boolean => now >= expiresAt;
+
+/** What the model is told in the place of the call's result. */
+const TOO_LATE: Decision = {
+  type: "reject",
+  expired: true,
+  message:
+    "Not run: the deadline for a person's decision passed, so the call was denied. Nobody looked at it. " +
+    "Do what is possible without it, and say in your answer what is left undone.",
+};

@@ -1,0 +1,286 @@
+import type { Database } from "../../storage/database.ts";
+import type { Migration } from "../../storage/migrations.ts";
+
+/**
+ * Tables of runs.
+ *
+ * - `runs.runnable` without a `lease_owner` is the work queue: a row in it waits for a server that has the
+ *   same `environment`. It is 0 while a run waits for people, and when it is over.
+ * - `runs.in_flight` is 1 from claiming a run until it pauses or ends: found at a claim, the run was
+ *   broken off there by a crash or a shutdown.
+ * - `runs.lease_epoch` counts claims: with `lease_owner` it fences off whoever lost the run.
+ * - `run_events.identity` names what an event tells about, so that a repeat is found through the index.
+ * - `approvals.delivered` is 1 once the agent has taken the answer in.
+ */
+const TABLES = `
+CREATE TABLE threads (
+  id TEXT PRIMARY KEY,
+  principal TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+
+CREATE TABLE runs (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  thread_id TEXT NOT NULL REFERENCES threads (id),
+  principal TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  idempotency_key TEXT,
+  task TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('working', 'input_required', 'completed', 'failed', 'cancelled')),
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  todos TEXT NOT NULL DEFAULT '[]',
+  input_tokens INTEGER NOT NULL DEFAULT 0,
+  output_tokens INTEGER NOT NULL DEFAULT 0,
+  cached_input_tokens INTEGER NOT NULL DEFAULT 0,
+  answer TEXT,
+  structured TEXT,
+  stop_reason TEXT,
+  failure_reason TEXT,
+  failure_message TEXT,
+  cancel_reason TEXT,
+  last_seq INTEGER NOT NULL DEFAULT 0,
+  input_handed_over INTEGER NOT NULL DEFAULT 0,
+  runnable INTEGER NOT NULL DEFAULT 1,
+  runnable_since INTEGER NOT NULL,
+  in_flight INTEGER NOT NULL DEFAULT 0,
+  lease_owner TEXT,
+  lease_epoch INTEGER NOT NULL DEFAULT 0,
+  lease_expires_at INTEGER,
+  heartbeat_at INTEGER,
+  CHECK ((ended_at IS NULL) = (status IN ('working', 'input_required')))
+) STRICT;
+CREATE UNIQUE INDEX runs_idempotency ON runs (principal, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX runs_open_in_thread ON runs (thread_id) WHERE status IN ('working', 'input_required');
+CREATE INDEX runs_of_thread ON runs (thread_id);
+CREATE INDEX runs_of_principal ON runs (principal, number);
+CREATE INDEX runs_queue ON runs (environment, principal, runnable_since) WHERE runnable = 1;
+CREATE INDEX runs_leased ON runs (lease_owner) WHERE lease_owner IS NOT NULL;
+
+CREATE TABLE run_events (
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  seq INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  agent TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  data TEXT NOT NULL,
+  identity TEXT,
+  PRIMARY KEY (run_id, seq)
+) WITHOUT ROWID, STRICT;
+CREATE INDEX run_events_identity ON run_events (run_id, identity, seq) WHERE identity IS NOT NULL;
+
+CREATE TABLE approvals (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  id TEXT NOT NULL,
+  interrupt_id TEXT NOT NULL,
+  position INTEGER NOT NULL,
+  agent TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  args TEXT NOT NULL,
+  preview TEXT NOT NULL,
+  allowed_decisions TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'edited', 'rejected', 'withdrawn')),
+  requested_at INTEGER NOT NULL,
+  decided_at INTEGER,
+  decided_by TEXT,
+  decision TEXT,
+  delivered INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (run_id, id)
+) STRICT;
+CREATE INDEX approvals_undelivered ON approvals (run_id, interrupt_id) WHERE delivered = 0;
+
+CREATE TRIGGER runs_end_is_final BEFORE UPDATE OF status ON runs
+WHEN OLD.status IN ('completed', 'failed', 'cancelled') AND NEW.status <> OLD.status
+BEGIN SELECT RAISE(ABORT, 'a run that has ended does not change its status'); END;
+
+CREATE TRIGGER run_events_never_change BEFORE UPDATE ON run_events
+BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;
+
+CREATE TRIGGER approvals_decided_once BEFORE UPDATE OF status ON approvals
+WHEN OLD.status <> 'pending' AND NEW.status <> OLD.status
+BEGIN SELECT RAISE(ABORT, 'an approval is decided once'); END;
+`;
+
+/**
+ * Tool calls with outside effects, of runs that are not over. Without `ended_at`, a call was begun and
+ * how it went is unknown. `outcome` is in the encoding of checkpoints that `type` names.
+ */
+const EFFECTS = `
+CREATE TABLE effects (
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  call TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  begun_at INTEGER NOT NULL,
+  ended_at INTEGER,
+  type TEXT,
+  outcome BLOB,
+  UNIQUE (run_id, call)
+) STRICT;
+`;
+
+/**
+ * `runs.in_flight` is 2 after a shutdown in order, so that only crashes are counted. `runs.crashes` counts
+ * those that followed one another without a long stretch of work, which `runs.claimed_at` tells.
+ */
+const CRASHES = `
+ALTER TABLE runs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN claimed_at INTEGER;
+`;
+
+/** What people told runs while they worked. The agent's thread tells which of it the agent has read. */
+const MESSAGES = `
+CREATE TABLE run_messages (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  id TEXT NOT NULL,
+  text TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  UNIQUE (run_id, id)
+) STRICT;
+CREATE INDEX run_messages_of_run ON run_messages (run_id, number);
+`;
+
+/** Threads whose runs are forgotten, and whose checkpoints may still be there. */
+const PRUNING = `
+CREATE TABLE pruned_threads (id TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
+CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL;
+`;
+
+/** When a pending approval is denied; told by the server that asked, enforced by any. */
+const DEADLINES = `
+ALTER TABLE approvals ADD COLUMN expires_at INTEGER;
+CREATE INDEX approvals_expiring ON approvals (expires_at) WHERE status = 'pending' AND expires_at IS NOT NULL;
+`;
+
+/**
+ * `runs.forked_from` is the point of another thread that the run's thread began from. `thread_copies` holds
+ * threads that are being copied, until a run has them.
+ */
+const FORKS = `
+ALTER TABLE runs ADD COLUMN forked_from TEXT;
+CREATE TABLE thread_copies (
+  id TEXT PRIMARY KEY,
+  begun_at INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+`;
+
+/** Calls a person approved for the rest of a run. */
+const GRANTS = `
+ALTER TABLE approvals ADD COLUMN same TEXT;
+CREATE TABLE run_grants (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  key TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  text TEXT NOT NULL,
+  approval_id TEXT NOT NULL,
+  granted_by TEXT NOT NULL,
+  granted_at INTEGER NOT NULL,
+  UNIQUE (run_id, key)
+) STRICT;
+`;
+
+/** Signed answers of clients that were used up. */
+const ANSWERS = `
+CREATE TABLE used_answers (
+  id TEXT PRIMARY KEY,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  used_at INTEGER NOT NULL
+) WITHOUT ROWID, STRICT;
+CREATE INDEX used_answers_of_run ON used_answers (run_id);
+`;
+
+/**
+ * Model calls that a client answers, by a digest of what is asked: asked again after a crash, a call finds its
+ * reply. `epoch`: of the lease that last asked; `waiting`: nobody answered while the run worked.
+ */
+const MODEL_REQUESTS = `
+CREATE TABLE model_requests (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_id TEXT NOT NULL REFERENCES runs (id),
+  id TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  waiting INTEGER NOT NULL DEFAULT 0,
+  request TEXT,
+  reply TEXT,
+  requested_at INTEGER NOT NULL,
+  UNIQUE (run_id, id)
+) STRICT;
+`;
+
+/** Set `runs` of the database's migrations. */
+export const RUN_MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "threads, runs, journal, approvals",
+    up(database: Database) {
+      database.exec(TABLES);
+    },
+  },
+  {
+    version: 2,
+    name: "effects",
+    up(database: Database) {
+      database.exec(EFFECTS);
+    },
+  },
+  {
+    version: 3,
+    name: "crashes of a run",
+    up(database: Database) {
+      database.exec(CRASHES);
+    },
+  },
+  {
+    version: 4,
+    name: "messages to runs",
+    up(database: Database) {
+      database.exec(MESSAGES);
+    },
+  },
+  {
+    version: 5,
+    name: "pruning of runs",
+    up(database: Database) {
+      database.exec(PRUNING);
+    },
+  },
+  {
+    version: 6,
+    name: "deadlines of approvals",
+    up(database: Database) {
+      database.exec(DEADLINES);
+    },
+  },
+  {
+    version: 7,
+    name: "threads that begin within others",
+    up(database: Database) {
+      database.exec(FORKS);
+    },
+  },
+  {
+    version: 8,
+    name: "grants of runs",
+    up(database: Database) {
+      database.exec(GRANTS);
+    },
+  },
+  {
+    version: 9,
+    name: "used answers",
+    up(database: Database) {
+      database.exec(ANSWERS);
+    },
+  },
+  {
+    version: 10,
+    name: "model calls that clients answer",
+    up(database: Database) {
+      database.exec(MODEL_REQUESTS);
+    },
+  },
+];

@@ -1,0 +1,293 @@
+import type { Statement } from "better-sqlite3";
+import type {
+  AgentEvent,
+  AgentInput,
+  AgentPath,
+  EffectLog,
+  HitlRequest,
+  PendingInterrupt,
+} from "../../agent/agent-core.ts";
+import type { Clock } from "../../core/clock.ts";
+import { whenUnlocked } from "../../storage/lock-wait.ts";
+import { effectLog } from "../effects.ts";
+import {
+  type JournalEntry,
+  answerExcerpt,
+  approvalId,
+  approvalsOf,
+  decidedEntry,
+  requestedEntry,
+} from "../journal.ts";
+import { type Claim, type ClaimRequest, type Lease, type OpenRunRow, crashFailure } from "./lease-store.ts";
+import { RunInbox } from "./message-store.ts";
+import { type FailureReason, breakOff, sameAs } from "../run.ts";
+import { type Json, toJson } from "./json.ts";
+import type { RunStore } from "./run-store.ts";
+import type { Todo } from "../../tools/tool.ts";
+import { inQuickTransaction, inTransaction } from "./transaction.ts";
+
+/**
+ * What follows a pause. `waiting`: for people or a client's model; the lease is given back. `answered`: an answer came in
+ * meanwhile; resume at once. `stuck`: the agent waits for nothing that a person could still answer.
+ */
+export type PauseOutcome = "waiting" | "answered" | "stuck";
+
+/** An interrupt whose answer the agent was resumed with; `again`: not for the first time. */
+export interface Delivered {
+  interruptId: string;
+  again: boolean;
+}
+
+/** What the agent stopped with. */
+export type Paused = Pick<Extract<AgentEvent, { kind: "paused" }>, "interrupts" | "modelAwaited">;
+
+export interface RunResult {
+  answer: string;
+  structured?: unknown;
+  /** Why the agent ended early, with what it had. */
+  stopReason?: string;
+}
+
+export interface WorkStoreOptions {
+  /** Makes checkpoints durable, before anything that relies on them is. */
+  syncCheckpoints?: () => void;
+  /** Milliseconds after which a new approval is denied. Default: never. */
+  deadlineMs?: number | undefined;
+}
+
+interface EffectRow {
+  id: string;
+  todos: Json<Todo[]> | null;
+  answer: string | null;
+  input: number;
+  output: number;
+  cached: number;
+}
+
+/**
+ * What the holder of a lease reads and writes of its run, each in one transaction. All throw
+ * LeaseLostError when the run has ended or was claimed by someone else: then nothing was written.
+ */
+export class WorkStore {
+  readonly #store: RunStore;
+  readonly #changed: (runId: string) => void;
+  readonly #syncCheckpoints: () => void;
+  readonly #deadlineMs: number | undefined;
+  readonly #effect: Statement<EffectRow>;
+  readonly #handOver: Statement<[string]>;
+  readonly #wait: Statement<[string]>;
+  readonly #parked: Statement<[string]>;
+
+  constructor(
+    store: RunStore,
+    changed: (runId: string) => void,
+    { syncCheckpoints, deadlineMs }: WorkStoreOptions = {},
+  ) {
+    this.#store = store;
+    this.#changed = changed;
+    this.#syncCheckpoints = syncCheckpoints ?? (() => undefined);
+    this.#deadlineMs = deadlineMs;
+    this.#effect = store.database.prepare(
+      `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
+         input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
+         cached_input_tokens = cached_input_tokens + @cached WHERE id = @id`,
+    );
+    this.#handOver = store.database.prepare("UPDATE runs SET input_handed_over = 1 WHERE id = ?");
+    this.#parked = store.database.prepare("UPDATE runs SET in_flight = 2 WHERE id = ?");
+    this.#wait = store.database.prepare("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = ?");
+  }
+
+  /**
+   * Claims the run whose turn it is; journals when it was broken off before. Runs that keep bringing
+   * their server down are ended on the way.
+   */
+  claimNext(request: ClaimRequest, crashLimit = Number.POSITIVE_INFINITY): Claim | undefined {
+    while (this.#store.leases.anyWaiting(request.environment)) {
+      const claim = inQuickTransaction(this.#store.database, () => {
+        const next = this.#store.leases.claimNext(request);
+        if (next === undefined || next.before.in_flight === 0) return next;
+        this.#store.events.append(next.before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
+        return next;
+      });
+      if (claim === undefined) return undefined;
+      if (claim.before.in_flight !== 0) this.#changed(claim.before.id);
+      if (claim.crashes < crashLimit) return claim;
+      this.fail(claim.lease, crashFailure(claim.crashes), request.now);
+    }
+    return undefined;
+  }
+
+  /** Journals one event with its effect on the row; a repeat changes nothing. */
+  record(lease: Lease, entry: JournalEntry, now: number): void {
+    this.#note(lease, () => {
+      if (this.#store.events.has(lease.runId, entry)) return;
+      this.#store.events.append(lease.runId, entry, now);
+      const { effect } = entry;
+      if (effect === undefined) return;
+      this.#effect.run({
+        id: lease.runId,
+        todos: effect.todos === undefined ? null : toJson(effect.todos),
+        answer: effect.answer ?? null,
+        input: effect.usage?.inputTokens ?? 0,
+        output: effect.usage?.outputTokens ?? 0,
+        cached: effect.usage?.cachedInputTokens ?? 0,
+      });
+    });
+  }
+
+  /** Stores what a call asks for; what is known already, decided or not, stays as it is. */
+  requestApprovals(
+    lease: Lease,
+    agent: AgentPath,
+    interruptId: string,
+    request: HitlRequest,
+    now: number,
+  ): void {
+    this.#write(lease, (row) => {
+      this.#addApprovals(lease.runId, agent, interruptId, request, now);
+      this.#store.status.settle(row.id, row.status, now);
+    });
+  }
+
+  /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
+  effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
+    const syncCheckpoints = this.#syncCheckpoints;
+    return effectLog(lease, { queue: this, store: this.#store, syncCheckpoints, clock, onFailure });
+  }
+
+  /** Does `work` by methods of this class: now, or when no other process holds a lock on either database. */
+  whenUnlocked<T>(work: () => T): Promise<T> {
+    return whenUnlocked(this, work);
+  }
+
+  /** What to give the agent next. */
+  nextInput(lease: Lease): AgentInput {
+    const row = this.#store.leases.held(lease);
+    const answers = this.#store.approvals.undelivered(lease.runId);
+    if (Object.keys(answers).length > 0) return { kind: "resume", answers };
+    if (row.input_handed_over === 1) return { kind: "continue" };
+    return { kind: "task", task: row.task, after: this.#store.status.endBefore(row.id) };
+  }
+
+  /** The agent has the task in its state: from here on it continues. */
+  markHandedOver(lease: Lease): void {
+    this.#note(lease, () => this.#handOver.run(lease.runId));
+  }
+
+  /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
+  pause(
+    lease: Lease,
+    { interrupts: open, modelAwaited }: Paused,
+    delivered: readonly Delivered[],
+    now: number,
+  ): PauseOutcome {
+    return this.#write(lease, (row): PauseOutcome => {
+      const { approvals, events, leases, models, status } = this.#store;
+      // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
+      // same again, and has not taken the answer in.
+      const untaken = new Set(open.filter((asked) => this.#isRepeated(row.id, asked)).map(({ id }) => id));
+      const taken = delivered.filter(({ interruptId, again }) => again || !untaken.has(interruptId));
+      approvals.markDelivered(
+        row.id,
+        taken.map(({ interruptId }) => interruptId),
+      );
+      for (const { id, request } of open) this.#addApprovals(row.id, request.agent ?? [], id, request, now);
+      const ids = open.map(({ id }) => id);
+      for (const approval of approvals.withdraw(row.id, now, ids)) {
+        events.append(row.id, decidedEntry(approval, "withdrawn", "agent"), now);
+      }
+      const settled = status.settle(row.id, row.status, now);
+      if (Object.keys(approvals.undelivered(row.id)).length > 0) return "answered";
+      if (modelAwaited && models.waitingOf(row.id) === 0) return "answered";
+      if (settled === "working") return "stuck";
+      this.#wait.run(row.id);
+      leases.release(lease);
+      return "waiting";
+    });
+  }
+
+  /** What the run is told; what the agent has read of it is in its thread. */
+  inbox(lease: Lease): RunInbox {
+    return new RunInbox(this.#store.messages, lease.runId);
+  }
+
+  /** False, and nothing is changed, when the run was told something that the agent has not read. */
+  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): boolean {
+    const { answer, structured, stopReason } = result;
+    return this.#write(lease, (row) => {
+      if (inbox.hasUnread()) return false;
+      for (const approval of this.#store.approvals.withdraw(row.id, now)) {
+        this.#store.events.append(row.id, decidedEntry(approval, "withdrawn", "agent"), now);
+      }
+      this.#store.models.forget(row.id);
+      this.#store.status.settle(row.id, row.status, now);
+      const data = { answer: answerExcerpt(answer), ...(stopReason === undefined ? {} : { stopReason }) };
+      this.#store.events.append(row.id, { kind: "run_completed", agent: [], data }, now);
+      const ended = { now, answer, structured, ...(stopReason === undefined ? {} : { stopReason }) };
+      this.#store.status.end(row.id, { from: "working", to: "completed" }, ended);
+      this.#store.leases.release(lease);
+      return true;
+    });
+  }
+
+  fail(lease: Lease, failure: { reason: FailureReason; message: string }, now: number): void {
+    this.#write(lease, (row) => {
+      this.#store.approvals.withdraw(row.id, now);
+      this.#store.events.append(row.id, { kind: "run_failed", agent: [], data: failure }, now);
+      this.#store.status.end(row.id, breakOff(row.status, "failed"), { now, failure });
+      this.#store.leases.release(lease);
+    });
+  }
+
+  /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
+  park(lease: Lease, stopped: boolean, now: number): void {
+    this.#syncCheckpoints(); // who goes on is to find what the agent stored last
+    this.#note(lease, (row) => {
+      this.#parked.run(row.id);
+      this.#store.events.append(row.id, { kind: "run_parked", agent: [], data: {} }, now);
+      if (stopped) this.#store.leases.release(lease);
+      else this.#store.leases.fenceOff(lease);
+    });
+  }
+
+  /** Whether these are the very questions that are stored under this interrupt. */
+  #isRepeated(runId: string, { id, request }: PendingInterrupt): boolean {
+    return request.actionRequests.every(({ name, args }, index) => {
+      const known = this.#store.approvals.get(runId, approvalId(id, index));
+      return known?.tool === name && toJson(known.args) === toJson(args);
+    });
+  }
+
+  #addApprovals(
+    runId: string,
+    agent: AgentPath,
+    interruptId: string,
+    request: HitlRequest,
+    now: number,
+  ): void {
+    const deadlineMs = this.#deadlineMs;
+    for (const approval of approvalsOf(runId, interruptId, agent, request, { now, deadlineMs })) {
+      if (!this.#store.approvals.add(approval)) continue;
+      this.#store.events.append(runId, requestedEntry(approval), now);
+      const grant = this.#store.grants.find(approval);
+      if (grant === undefined) continue;
+      const by = sameAs(grant.approvalId);
+      this.#store.approvals.decide(approval, { type: "approve" }, by, now);
+      this.#store.events.append(runId, decidedEntry(approval, "approve", by), now);
+    }
+  }
+
+  /** For what someone is told or acts on afterwards. */
+  #write<T>(lease: Lease, work: (row: OpenRunRow) => T): T {
+    this.#syncCheckpoints();
+    const result = inTransaction(this.#store.database, () => work(this.#store.leases.held(lease)));
+    this.#changed(lease.runId);
+    return result;
+  }
+
+  /** For progress, which a run that goes on after a power cut tells again. */
+  #note(lease: Lease, work: (row: OpenRunRow) => unknown): void {
+    inQuickTransaction(this.#store.database, () => work(this.#store.leases.held(lease)));
+    this.#changed(lease.runId);
+  }
+}

@@ -1,0 +1,157 @@
+import {
+  bearerAuthChallengeResponse,
+  OAuthError,
+  OAuthErrorCode,
+  verifyBearerToken,
+  type AuthInfo,
+  type OAuthTokenVerifier,
+} from "@modelcontextprotocol/server";
+import { SCOPES } from "../../config/http-schema.ts";
+import type { Principal } from "../../runs/run.ts";
+
+/** Whoever reaches a server that authenticates nobody: over stdio, or over HTTP on this machine. */
+const LOCAL: Principal = "local";
+
+/** Why a request was not accepted. */
+export type AuthFailure =
+  | "no_token"
+  | "invalid_token"
+  | "no_scope"
+  | "issuer_unavailable"
+  | "too_many_failures";
+
+/** Whose request it is, or the response that refuses it. */
+export type Authenticated =
+  | { ok: true; auth: AuthInfo }
+  | { ok: false; reason: AuthFailure; response: Response };
+
+/** What a verifier may do to find out about a token. */
+export interface VerifyOptions {
+  /** Whether it may ask somebody else about a token that it does not know yet. */
+  mayAsk: boolean;
+}
+
+/** Decides about requests by their `Authorization` header. */
+export interface Authenticator {
+  authenticate(authorization: string | undefined, options?: VerifyOptions): Promise<Authenticated>;
+}
+
+export interface AuthenticatorOptions {
+  /** Asked in this order; `undefined`: the token is not of this kind. A refused token throws `OAuthError`. */
+  verifiers: readonly TokenVerifier[];
+  /** Where clients learn which authorization server issues tokens. */
+  resourceMetadataUrl?: string;
+}
+
+export type TokenVerifier = (
+  token: string,
+  options: VerifyOptions,
+) => AuthInfo | undefined | Promise<AuthInfo | undefined>;
+
+/** Longest `Authorization` header that is looked at, in characters. */
+const MAX_HEADER = 16_384;
+
+/** Accepts bearer tokens that one of the verifiers knows. The answer never says why a token was refused. */
+export function createAuthenticator({ verifiers, resourceMetadataUrl }: AuthenticatorOptions): Authenticator {
+  const metadata = resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl };
+  const verifierFor = (options: VerifyOptions): OAuthTokenVerifier => ({
+    verifyAccessToken: async (token) => {
+      for (const verify of verifiers) {
+        const auth = await verify(token, options);
+        if (auth !== undefined) return auth;
+      }
+      throw invalidToken();
+    },
+  });
+  return {
+    authenticate: async (authorization, options = { mayAsk: true }) => {
+      try {
+        if ((authorization?.length ?? 0) > MAX_HEADER) throw invalidToken();
+        const verifier = verifierFor(options);
+        return { ok: true, auth: await verifyBearerToken(authorization, { verifier, ...metadata }) };
+      } catch (error) {
+        if (!(error instanceof OAuthError)) throw error;
+        const reason = authorization === undefined ? "no_token" : (REASONS[error.code] ?? "invalid_token");
+        // A client that has no token yet learns which scopes there are; they are what is worth asking for.
+        const challenge = { ...metadata, requiredScopes: [...SCOPES] };
+        return { ok: false, reason, response: refusal(error, reason, challenge) };
+      }
+    },
+  };
+}
+
+const REASONS: Readonly<Record<string, AuthFailure>> = {
+  [OAuthErrorCode.InsufficientScope]: "no_scope",
+  [OAuthErrorCode.TemporarilyUnavailable]: "issuer_unavailable",
+  [OAuthErrorCode.TooManyRequests]: "too_many_failures",
+};
+
+/** Seconds after which it is worth to ask again when the authorization server did not answer. */
+const RETRY_SECONDS = 5;
+
+function refusal(
+  error: OAuthError,
+  reason: AuthFailure,
+  challenge: Parameters<typeof bearerAuthChallengeResponse>[1],
+): Response {
+  if (reason === "issuer_unavailable") {
+    const headers = { "retry-after": String(RETRY_SECONDS) };
+    return Response.json(error.toResponseObject(), { status: 503, headers });
+  }
+  if (reason === "too_many_failures") {
+    return Response.json(error.toResponseObject(), { status: 429 });
+  }
+  return bearerAuthChallengeResponse(error, challenge);
+}
+
+export const invalidToken = (): OAuthError =>
+  new OAuthError(OAuthErrorCode.InvalidToken, "The token is unknown, expired or not for this server");
+
+/** The token may be good: nobody can tell now. */
+export const issuerUnavailable = (): OAuthError =>
+  new OAuthError(
+    OAuthErrorCode.TemporarilyUnavailable,
+    "The authorization server does not answer. Try again soon.",
+  );
+
+export const tooManyFailures = (): OAuthError =>
+  new OAuthError(
+    OAuthErrorCode.TooManyRequests,
+    "Too many refused tokens from this address. Try again later.",
+  );
+
+export interface Identity {
+  principal: Principal;
+  scopes: readonly string[];
+  /** Seconds since the epoch; a token that does not expire has none. */
+  expiresAt?: number;
+}
+
+/** What is known about a verified request. The token itself goes no further. */
+export function authInfoOf({ principal, scopes, expiresAt = Number.MAX_SAFE_INTEGER }: Identity): AuthInfo {
+  return { token: "", clientId: principal, scopes: [...scopes], expiresAt, extra: { principal } };
+}
+
+/** Whose request it is. Without authentication everyone who reaches the server is the same user. */
+export function principalOf(auth: AuthInfo | undefined): Principal {
+  if (auth === undefined) return LOCAL;
+  const principal = auth.extra?.["principal"];
+  if (typeof principal !== "string" || principal === "")
+    throw new Error("a verified token names no principal");
+  return principal;
+}
+
+/** What a session or stream belongs to: a principal, and the scopes of the token that it was opened with. */
+export function ownerOf(auth: AuthInfo | undefined): string {
+  return JSON.stringify([principalOf(auth), auth === undefined ? null : [...auth.scopes].sort()]);
+}
+
+/**
+ * Whether the holder of a token may go on with what `owner` began: the same principal with no fewer scopes.
+ * A renewed token has the same; one that was asked for because a scope was missing has more.
+ */
+export function maySucceed(auth: AuthInfo | undefined, owner: string): boolean {
+  const [principal, scopes] = JSON.parse(owner) as [Principal, string[] | null]; // as ownerOf makes them
+  if (principal !== principalOf(auth) || (scopes === null) !== (auth === undefined)) return false;
+  return (scopes ?? []).every((scope) => auth?.scopes.includes(scope));
+}

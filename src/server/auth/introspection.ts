@@ -1,0 +1,151 @@
+import { createHash } from "node:crypto";
+import type { AuthInfo } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import type { OAuthConfig } from "../../config/http-schema.ts";
+import type { Clock } from "../../core/clock.ts";
+import { errorMessage } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import { CLOCK_TOLERANCE_SECONDS, holderOf } from "./claims.ts";
+import { invalidToken, issuerUnavailable, tooManyFailures, type TokenVerifier } from "./auth.ts";
+
+export interface IntrospectionOptions {
+  oauth: Pick<OAuthConfig, "issuer" | "resource" | "audience">;
+  /** Introspection endpoint of the authorization server. */
+  url: string;
+  /** How this server authenticates there. */
+  clientId: string;
+  clientSecret: string;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** How long an answer holds, in milliseconds: a token that is revoked works no longer than this. */
+const KEPT_MS = 30_000;
+/** Tokens whose answers are kept; the one used least recently goes first. */
+const KEPT_TOKENS = 1000;
+const TIMEOUT_MS = 5000;
+/** Characters of an answer that are read. */
+const MAX_ANSWER = 65_536;
+
+interface Kept {
+  auth: AuthInfo;
+  /** Milliseconds since the epoch. */
+  until: number;
+}
+
+/**
+ * Verifies access tokens, opaque ones too, by asking the authorization server about them (RFC 7662). Only
+ * good answers are kept, briefly and never past the expiry of the token, under the token's hash.
+ */
+export function introspectionVerifier(options: IntrospectionOptions): TokenVerifier {
+  const { clock } = options;
+  const kept = new Map<string, Kept>();
+  const asked = new Map<string, Promise<AuthInfo>>();
+
+  const keep = (key: string, auth: AuthInfo): void => {
+    const until = Math.min(clock() + KEPT_MS, (auth.expiresAt ?? Infinity) * 1000);
+    kept.set(key, { auth, until });
+    for (const oldest of kept.keys()) {
+      if (kept.size <= KEPT_TOKENS) break;
+      kept.delete(oldest);
+    }
+  };
+  const ask = async (token: string, key: string): Promise<AuthInfo> => {
+    const auth = holderOfActive(await introspect(token, options), options);
+    keep(key, auth);
+    return auth;
+  };
+
+  return async (token, { mayAsk }) => {
+    const key = createHash("sha256").update(token).digest("base64");
+    const known = kept.get(key);
+    kept.delete(key);
+    if (known !== undefined && clock() < known.until) {
+      kept.set(key, known);
+      return known.auth;
+    }
+    let answer = asked.get(key);
+    if (answer === undefined) {
+      if (!mayAsk) throw tooManyFailures();
+      answer = ask(token, key).finally(() => asked.delete(key));
+      asked.set(key, answer);
+    }
+    return answer;
+  };
+}
+
+const Answer = z.looseObject({ active: z.boolean() });
+type Answer = z.output<typeof Answer>;
+
+/** What the authorization server says about a token. */
+async function introspect(token: string, options: IntrospectionOptions): Promise<Answer> {
+  const { url, clientId, clientSecret, logger } = options;
+  const credentials = [clientId, clientSecret].map(formEncoded).join(":");
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        authorization: `Basic ${Buffer.from(credentials).toString("base64")}`,
+        accept: "application/json",
+      },
+      body: new URLSearchParams({ token, token_type_hint: "access_token" }),
+      // Credentials and token are for this address alone.
+      redirect: "error",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      throw new Error(`HTTP ${response.status}`);
+    }
+    return Answer.parse(JSON.parse(await boundedText(response)));
+  } catch (error) {
+    logger.warn("auth.introspection_failed", { reason: reasonOf(error) });
+    throw issuerUnavailable();
+  }
+}
+
+/** @throws OAuthError unless the token is active, for this server, valid now and of somebody. */
+function holderOfActive(answer: Answer, { oauth, clock, logger }: IntrospectionOptions): AuthInfo {
+  const problem = problemOf(answer, oauth, clock() / 1000);
+  if (problem !== undefined) {
+    logger.info("auth.token_refused", { reason: problem });
+    throw invalidToken();
+  }
+  return holderOf(oauth.issuer, answer);
+}
+
+function problemOf(
+  { active, iss, aud, exp, nbf, token_type: type }: Answer,
+  { issuer, resource, audience = resource }: IntrospectionOptions["oauth"],
+  now: number,
+): string | undefined {
+  if (!active) return "inactive";
+  if (iss !== undefined && iss !== issuer) return "issuer";
+  if (!(Array.isArray(aud) ? aud : [aud]).includes(audience)) return "audience";
+  if (exp !== undefined && (typeof exp !== "number" || exp + CLOCK_TOLERANCE_SECONDS <= now))
+    return "expired";
+  if (nbf !== undefined && (typeof nbf !== "number" || nbf - CLOCK_TOLERANCE_SECONDS > now))
+    return "too early";
+  if (type !== undefined && !(typeof type === "string" && /^bearer$/i.test(type))) return "token type";
+  return undefined;
+}
+
+/** As RFC 6749 (2.3.1) wants the parts of the credentials, so that a colon in them separates nothing. */
+const formEncoded = (text: string): string => new URLSearchParams([["", text]]).toString().slice(1);
+
+async function boundedText({ body }: Response): Promise<string> {
+  let text = "";
+  for await (const part of (body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+    text += part;
+    if (text.length > MAX_ANSWER) throw new Error("the answer is too long");
+  }
+  return text;
+}
+
+/** Not the error itself: what came back may repeat the token. */
+function reasonOf(error: unknown): string {
+  if (error instanceof z.ZodError || error instanceof SyntaxError)
+    return "the answer is no introspection response";
+  if (error instanceof TypeError) return "unreachable";
+  return errorMessage(error);
+}

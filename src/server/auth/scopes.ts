@@ -1,0 +1,60 @@
+import type { AuthInfo } from "@modelcontextprotocol/server";
+import type { Scope } from "../../config/http-schema.ts";
+import { DeepAgentError } from "../../core/errors.ts";
+import type { RunService } from "../../runs/service.ts";
+
+/** Whether a request may do what `scope` stands for. Where nobody is authenticated, everything is allowed. */
+export function allows(auth: AuthInfo | undefined, ...oneOf: readonly Scope[]): boolean {
+  return auth === undefined || oneOf.some((scope) => auth.scopes.includes(scope));
+}
+
+/**
+ * `service` for the holder of one token: what its scopes do not cover is refused. Every tool, resource and
+ * task of a server instance reaches runs through here. Any scope may look at a run it names, because
+ * starting and deciding show it as well; listing, files and memories need `read`.
+ */
+export function scopedRuns(service: RunService, auth: AuthInfo | undefined): RunService {
+  if (auth === undefined) return service;
+  const demand = (...oneOf: readonly Scope[]): RunService => {
+    if (!allows(auth, ...oneOf)) throw insufficientScope(oneOf);
+    return service;
+  };
+  return {
+    start: async (...args) => demand("run").start(...args),
+    tell: async (...args) => demand("run").tell(...args),
+    modelCalls: async (...args) => demand("run").modelCalls(...args),
+    replyToModel: async (...args) => demand("run").replyToModel(...args),
+    cancel: async (...args) => demand("run").cancel(...args),
+    decide: async (...args) => demand("approve").decide(...args),
+    useAnswer: async (...args) => demand("approve").useAnswer(...args),
+    view: async (...args) => demand(...ANY).view(...args),
+    watch: (...args) => demand(...ANY).watch(...args),
+    watchStarts: (...args) => demand("read").watchStarts(...args),
+    list: async (...args) => demand("read").list(...args),
+    events: async (...args) => demand("read").events(...args),
+    points: async (...args) => demand("read").points(...args),
+    runFiles: async (...args) => demand("read").runFiles(...args),
+    files: async (...args) => demand("read").files(...args),
+    searchMemories: async (...args) => demand("read").searchMemories(...args),
+    statistics: () =>
+      Promise.reject(new Error("the numbers of all principals are not for the holder of a token")),
+    assertWritable: () => Promise.reject(new Error("the holder of a token does not operate the server")),
+    prune: () => Promise.reject(new Error("the holder of a token does not own the run service")),
+    close: () => Promise.reject(new Error("the holder of a token does not own the run service")),
+  };
+}
+
+/** `service` for resources: reading them is what the scope `read` is for. */
+export function readableRuns(service: RunService, auth: AuthInfo | undefined): RunService {
+  if (!allows(auth, "read")) throw insufficientScope(["read"]);
+  return service;
+}
+
+const ANY: readonly Scope[] = ["run", "approve", "read"];
+
+function insufficientScope(oneOf: readonly Scope[]): DeepAgentError {
+  return new DeepAgentError(
+    "insufficient_scope",
+    `The token of this connection does not have the scope ${oneOf.join(" or ")}. Use a token that has it.`,
+  );
+}

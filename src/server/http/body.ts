@@ -1,0 +1,63 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { isTooDeep, TOO_DEEP } from "../json-depth.ts";
+
+/** Largest request body, in bytes. */
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
+export type Body =
+  | { ok: true; value: unknown }
+  | { ok: false; status: number; code: number; message: string };
+
+/**
+ * Reads a request body as JSON. Of a body over the limit no more than the limit is held; the rest is
+ * not read.
+ */
+export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<Body> {
+  const tooLarge: Body = {
+    ok: false,
+    status: 413,
+    code: -32000,
+    message: `Payload too large: the request body must not exceed ${limit} bytes`,
+  };
+  if (Number(request.headers["content-length"]) > limit) return tooLarge;
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // The stream has no encoding set, so its chunks are buffers.
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.byteLength;
+    if (bytes > limit) return tooLarge;
+    chunks.push(chunk);
+  }
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+    const value: unknown = JSON.parse(text);
+    if (isTooDeep(value)) return { ok: false, status: 400, code: -32_600, message: TOO_DEEP };
+    return { ok: true, value };
+  } catch {
+    return {
+      ok: false,
+      status: 400,
+      code: -32700,
+      message: "Parse error: the request body is not valid JSON in UTF-8",
+    };
+  }
+}
+
+/** Answers with a small response that was made for the web's own interface. */
+export async function sendResponse(response: ServerResponse, answer: Response): Promise<void> {
+  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  response.end(await answer.text());
+}
+
+/** Answers with a JSON-RPC error that belongs to no request. */
+export function sendError(response: ServerResponse, status: number, code: number, message: string): void {
+  if (response.headersSent) {
+    response.end();
+    return;
+  }
+  // What is left of a refused body is not read, so the connection cannot be used again.
+  const isUnread = status === 413 || status === 415;
+  const headers = { "content-type": "application/json", ...(isUnread ? { connection: "close" } : {}) };
+  response.writeHead(status, headers);
+  response.end(JSON.stringify({ jsonrpc: "2.0", error: { code, message }, id: null }));
+}

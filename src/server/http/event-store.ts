@@ -1,0 +1,177 @@
+import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/logger.ts";
+import { openDatabase, type Database } from "../../storage/database.ts";
+import { whenUnlocked } from "../../storage/lock-wait.ts";
+import { migrate, type Migration } from "../../storage/migrations.ts";
+
+export interface EventStoreOptions {
+  /** `:memory:` keeps the events until the process ends. */
+  file: string;
+  clock: Clock;
+  logger: Logger;
+  /** Events kept of one session. Default 1000. */
+  events?: number;
+  /** Characters of serialised messages kept of one session. Default 4 Mi. */
+  characters?: number;
+  /** The same of all sessions together. Default 256 Mi. */
+  totalCharacters?: number;
+  /** Milliseconds for which an event is kept. Default one day. */
+  keepMs?: number;
+}
+
+export interface SentEvent {
+  id: string;
+  message: JSONRPCMessage;
+}
+
+const DAY_MS = 86_400_000;
+
+const MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "events",
+    up: (database) =>
+      void database.exec(`
+        CREATE TABLE stream_events (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          session TEXT NOT NULL,
+          owner TEXT NOT NULL,
+          stream TEXT NOT NULL,
+          message TEXT NOT NULL,
+          size INTEGER NOT NULL,
+          time INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX stream_events_of_session ON stream_events (session, id);
+        CREATE INDEX stream_events_by_time ON stream_events (time);`),
+  },
+];
+
+/**
+ * What 2025-era sessions sent, so that a client whose stream broke gets the rest by GET with
+ * `Last-Event-ID`, also from the next process after a restart. The oldest events are dropped first, when
+ * there are too many or they are too old. A client that asks from a dropped event is refused instead of
+ * being given a stream with a hole; the run is still there for `check_deep_agent`.
+ */
+export class SessionEvents {
+  readonly #options: Required<EventStoreOptions>;
+  readonly #database: Database;
+  #lost = 0;
+
+  constructor(options: EventStoreOptions) {
+    this.#options = {
+      events: 1000,
+      characters: 4 * 1024 * 1024,
+      totalCharacters: 256 * 1024 * 1024,
+      keepMs: DAY_MS,
+      ...options,
+    };
+    this.#database = openDatabase(options.file, { synchronous: "NORMAL" });
+    migrate(this.#database, "streams", MIGRATIONS);
+  }
+
+  /** For the transport of one session. An event that cannot be stored is sent all the same. */
+  of(session: string, owner: () => string): EventStore {
+    const store = this.#storeFor(session, owner);
+    return {
+      storeEvent: async (stream, message) => {
+        try {
+          return await store(stream, JSON.stringify(message));
+        } catch (error) {
+          this.#options.logger.warn("http.event_not_stored", { error });
+          this.#lost += 1;
+          return `lost-${this.#lost}`;
+        }
+      },
+      getStreamIdForEventId: async (id) => this.#streamOf(session, id),
+      replayEventsAfter: async (id, { send }) => {
+        const stream = this.#streamOf(session, id);
+        if (stream === undefined) throw new Error(`event ${id} is no longer kept`);
+        for (const event of this.after(session, () => true, id)) await send(event.id, event.message);
+        return stream;
+      },
+    };
+  }
+
+  /**
+   * What was sent after the event `id` on the same stream of a session, to someone who `maySee` what its
+   * owners were sent; empty when that event is unknown.
+   */
+  after(session: string, maySee: (owner: string) => boolean, id: string): SentEvent[] {
+    const stream = this.#streamOf(session, id);
+    if (stream === undefined) return [];
+    const rows = this.#database
+      .prepare<[string, string, number], { id: number; owner: string; message: string }>(
+        "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? ORDER BY id",
+      )
+      .all(session, stream, Number(id));
+    if (!rows.every(({ owner }) => maySee(owner))) return [];
+    return rows.slice(1).flatMap((row) => {
+      // The transport stores an empty message to obtain the id that opens a stream; it is not for clients.
+      if (row.message === "{}") return [];
+      const message = JSON.parse(row.message) as JSONRPCMessage; // as it was stored by `of`
+      return [{ id: String(row.id), message }];
+    });
+  }
+
+  /** The session is over for good: its client ended it, or it was idle for too long. */
+  forget(session: string): void {
+    this.#database.prepare("DELETE FROM stream_events WHERE session = ?").run(session);
+  }
+
+  expire(): void {
+    const { clock, keepMs, totalCharacters } = this.#options;
+    this.#database.prepare("DELETE FROM stream_events WHERE time <= ?").run(clock() - keepMs);
+    trim(this.#database, totalCharacters);
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */
+  #storeFor(session: string, owner: () => string): (stream: string, message: string) => Promise<string> {
+    const { clock, events, characters } = this.#options;
+    const insert = this.#database.prepare(
+      "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
+    );
+    const drop = this.#database.prepare("DELETE FROM stream_events WHERE session = ? AND id <= ?");
+    // A session is continued by the process that opened it only, so what it has stored is known here.
+    const kept: { id: number; size: number }[] = [];
+    let size = 0;
+    return async (stream, message) => {
+      const inserted = await whenUnlocked(this.#database, () =>
+        insert.run(session, owner(), stream, message, message.length, clock()),
+      );
+      const id = Number(inserted.lastInsertRowid);
+      kept.push({ id, size: message.length });
+      size += message.length;
+      let dropped: { id: number; size: number } | undefined;
+      while (kept.length > 1 && (kept.length > events || size > characters)) {
+        dropped = kept.shift();
+        size -= dropped?.size ?? 0;
+      }
+      const last = dropped?.id;
+      if (last !== undefined) await whenUnlocked(this.#database, () => drop.run(session, last));
+      return String(id);
+    };
+  }
+
+  #streamOf(session: string, id: string): string | undefined {
+    if (!/^\d{1,15}$/.test(id)) return undefined;
+    const stream = this.#database.prepare<[number, string], string>(
+      "SELECT stream FROM stream_events WHERE id = ? AND session = ?",
+    );
+    return stream.pluck().get(Number(id), session);
+  }
+}
+
+/** Drops the oldest events of all sessions until the rest is within the limit. */
+function trim(database: Database, characters: number): void {
+  const first = database.prepare<[number], number | null>(
+    `SELECT max(id) FROM (SELECT id, sum(size) OVER (ORDER BY id DESC) AS kept FROM stream_events) WHERE kept > ?`,
+  );
+  const newestDropped = first.pluck().get(characters) ?? null;
+  if (newestDropped === null) return;
+  database.prepare("DELETE FROM stream_events WHERE id <= ?").run(newestDropped);
+}

@@ -1,0 +1,228 @@
+import { createServer, type Server, type ServerOptions } from "node:http";
+import type { McpServerFactory } from "@modelcontextprotocol/server";
+import { systemClock, type Clock } from "../../core/clock.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { RunStatistics } from "../../runs/statistics.ts";
+import type { Authenticator } from "../auth/auth.ts";
+import { clientAddress } from "./client-address.ts";
+import { createRequestGuard, inUrl, isLoopback, requireLoopback, unbracket } from "./host-guard.ts";
+import { sendError } from "./body.ts";
+import { SessionEvents } from "./event-store.ts";
+import { answerCors, hasSingleHeaders } from "./headers.ts";
+import { refusalCounter, requestCounter } from "./metrics.ts";
+import { ModernHandlers } from "./modern.ts";
+import { Operations } from "./operations.ts";
+import { RateLimit } from "./rate-limit.ts";
+import { createRoute, MCP_PATH } from "./route.ts";
+import { OpenResponses } from "./streams.ts";
+import type { ResourceChanges } from "../resources/bus.ts";
+import { Sessions } from "./sessions.ts";
+
+export interface HttpOptions {
+  /** A loopback address; without `authenticator` anything else is refused. */
+  host: string;
+  /** 0 picks a free port. */
+  port: number;
+  allowedHosts: readonly string[];
+  allowedOrigins: readonly string[];
+  /** Decides who may use the server, and as whom. Absent: everyone who reaches it, as the same user. */
+  authenticator?: Authenticator | undefined;
+  /** JSON documents that anyone may read, by path. */
+  documents?: ReadonlyMap<string, unknown>;
+  factory: McpServerFactory;
+  changes: ResourceChanges;
+  logger: Logger;
+  clock?: Clock;
+  /** Numbers for `/metrics`. Absent: there are none. */
+  statistics?: () => Promise<RunStatistics>;
+  /** Fails unless the server can do its work; `/readyz` says so. Absent: it always can. */
+  assertReady?: () => Promise<void>;
+  /** Requests that a principal may make in a minute; one more gets 429. Default 1200. */
+  requestsPerMinute?: number;
+  /** Tokens from one address that may be refused in a minute; then 429 instead of 401. Default 60. */
+  refusalsPerMinute?: number;
+  /** Addresses and networks whose `X-Forwarded-For` is believed. Default: none. */
+  trustedProxies?: readonly string[];
+  /** Database of what sessions sent, for streams that are resumed. Absent: kept in memory. */
+  eventFile?: string;
+  /** Sessions of 2025-era clients at one time. Default 200. */
+  maxSessions?: number;
+  /** Those of one principal. Default 50. */
+  maxSessionsPerPrincipal?: number;
+  /** Milliseconds after which an unused session ends. Default 30 minutes. */
+  sessionIdleMs?: number;
+  /** Milliseconds after which the tokens of open streams are looked at again. Default 30 seconds. */
+  recheckMs?: number;
+  /** Milliseconds in which a request, its body included, has to arrive. Default 30 seconds. */
+  receiveMs?: number;
+}
+
+export interface HttpServer {
+  /** Address of the endpoint. */
+  url: string;
+  /** Ends what is open with tokens that are no longer good; call it when tokens were taken away. */
+  recheck(): Promise<void>;
+  /** Ends sessions and streams, then stops listening. */
+  close(): Promise<void>;
+}
+
+const KEEP_ALIVE_MS = 10_000;
+const EXPIRY_INTERVAL_MS = 60_000;
+/** A token may be long; see `auth.ts`. */
+const MAX_HEADER_BYTES = 32_768;
+const RECHECK_MS = 30_000;
+const TOKEN_EXPIRY_INTERVAL_MS = 1000;
+const CLOSE_GRACE_MS = 300;
+
+/**
+ * Serves MCP over Streamable HTTP on one endpoint, `/mcp`: 2026-07-28 requests without state, 2025-era
+ * clients with sessions. Without an authenticator it listens on this machine only, and everyone who
+ * reaches it is the same principal.
+ */
+export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
+  const { logger } = options;
+  if (options.authenticator === undefined) requireLoopback(options.host);
+  const endpoint = createEndpoint(options);
+  const guard = createRequestGuard(options);
+  const server = createServer(limitsOf(options), (request, response) => {
+    response.once("close", () => endpoint.requests.count(String(response.statusCode)));
+    response.setHeader("x-content-type-options", "nosniff");
+    const serve = async (): Promise<void> => {
+      const path = request.url?.split("?", 1)[0] ?? "";
+      if (await endpoint.operations.probe(request, response, path)) return;
+      if (!hasSingleHeaders(request, response) || !guard(request, response)) return;
+      if (endpoint.operations.isClosing) {
+        response.setHeader("connection", "close");
+        return sendError(response, 503, -32_000, "The server is shutting down. Connect again.");
+      }
+      if (answerCors(request, response, options.allowedOrigins)) return;
+      await endpoint.route(request, response);
+    };
+    serve().catch((error: unknown) => {
+      if (response.destroyed) return;
+      logger.error("http.request_failed", { error });
+      sendError(response, 500, -32603, "Internal server error");
+    });
+  });
+  const port = await listen(server, options).catch((error: unknown) => {
+    endpoint.events.close();
+    throw error;
+  });
+  const { sessions, open } = endpoint;
+  const recheck = async (): Promise<void> => open?.recheck();
+  const timers = startTimers(logger, [
+    [EXPIRY_INTERVAL_MS, async () => sessions.expire()],
+    [TOKEN_EXPIRY_INTERVAL_MS, () => open?.expire()],
+    [options.recheckMs ?? RECHECK_MS, recheck],
+  ]);
+
+  return {
+    url: `http://${inUrl(options.host)}:${port}${MCP_PATH}`,
+    recheck,
+    close: async () => {
+      timers.stop();
+      endpoint.operations.closing();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await Promise.all([endpoint.modern.close(), sessions.close()]);
+      // What was answered just now may still be on its way out; then its connection is idle.
+      const idle = setInterval(() => server.closeIdleConnections(), 10);
+      const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+      await closed;
+      clearInterval(idle);
+      clearTimeout(cut);
+      endpoint.events.close();
+    },
+  };
+}
+
+/** How long a client may take; whoever sends more slowly is cut off, also before it has said who it is. */
+function limitsOf({ receiveMs = 30_000 }: HttpOptions): ServerOptions {
+  return {
+    headersTimeout: Math.min(10_000, receiveMs),
+    requestTimeout: receiveMs,
+    connectionsCheckingInterval: Math.min(5000, receiveMs),
+    // Longer than proxies keep theirs, so that none sends a request into a connection that is being closed.
+    keepAliveTimeout: 75_000,
+    maxHeaderSize: MAX_HEADER_BYTES,
+  };
+}
+
+type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
+
+/** What a server does from time to time; none of it keeps the process alive. */
+function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void } {
+  const timers = chores.map(([everyMs, work]) =>
+    setInterval(() => {
+      Promise.resolve(work()).catch((error: unknown) => logger.warn("http.chore_failed", { error }));
+    }, everyMs).unref(),
+  );
+  return { stop: () => timers.forEach((timer) => clearInterval(timer)) };
+}
+
+/** All that stands behind the socket. */
+function createEndpoint(options: HttpOptions) {
+  const { factory, logger, clock = systemClock, changes, authenticator } = options;
+  const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
+  const modern = new ModernHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
+  const events = new SessionEvents({ file: options.eventFile ?? ":memory:", clock, logger });
+  const sessions = new Sessions({
+    factory,
+    events,
+    logger,
+    clock,
+    limit: options.maxSessions ?? 200,
+    limitPerOwner: options.maxSessionsPerPrincipal ?? 50,
+    idleMs: options.sessionIdleMs ?? 30 * 60_000,
+    keepAliveMs: KEEP_ALIVE_MS,
+  });
+  const requests = requestCounter();
+  const refusals = refusalCounter();
+  const counts = { requests, refusals, sessions: () => sessions.size };
+  const { statistics, assertReady } = options;
+  const operations = new Operations({ statistics, assertReady, clock, logger, ...counts });
+  const open = authenticator && new OpenResponses({ authenticator, clock, logger });
+  const route = createRoute({
+    open,
+    modern,
+    sessions,
+    authenticator,
+    documents: options.documents ?? new Map(),
+    operations,
+    rateLimit: new RateLimit({ perMinute: options.requestsPerMinute ?? 1200, clock }),
+    refusalLimit: new RateLimit({ perMinute: options.refusalsPerMinute ?? 60, clock }),
+    refusals,
+    addressOf: clientAddress(options.trustedProxies ?? []),
+  });
+  return { modern, events, sessions, operations, requests, open, route };
+}
+
+/** Resolves with the port once `server` listens; without authentication it does so on loopback only. */
+async function listen(server: Server, { host, port, authenticator }: HttpOptions): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === "EADDRINUSE" ? "the port is in use" : (cause.code ?? "unknown error");
+      reject(
+        new ConfigurationError(
+          "http_listen_failed",
+          `Cannot listen on ${inUrl(host)}:${port}: ${why}. Choose another http.port.`,
+          { cause },
+        ),
+      );
+    });
+    server.listen(port, unbracket(host), resolve);
+  });
+  const address = server.address();
+  if (
+    address !== null &&
+    typeof address === "object" &&
+    (authenticator !== undefined || isLoopback(address.address))
+  ) {
+    return address.port;
+  }
+  server.close();
+  throw new ConfigurationError(
+    "http_host_not_loopback",
+    `http.host "${host}" does not lead to this machine. Use 127.0.0.1, ::1 or localhost.`,
+  );
+}

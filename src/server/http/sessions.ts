@@ -1,0 +1,199 @@
+import { randomUUID } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import { NodeStreamableHTTPServerTransport } from "@modelcontextprotocol/node";
+import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/logger.ts";
+import { maySucceed, ownerOf } from "../auth/auth.ts";
+import type { SessionEvents } from "./event-store.ts";
+import { sendError } from "./body.ts";
+import type { AuthenticatedRequest } from "./modern.ts";
+
+export interface SessionOptions {
+  factory: McpServerFactory;
+  logger: Logger;
+  /** What sessions sent; whoever made it closes it. */
+  events: SessionEvents;
+  clock: Clock;
+  /** Sessions at one time; when it is reached, the one idle for longest makes room. */
+  limit: number;
+  /** The same for the sessions of one owner. */
+  limitPerOwner: number;
+  /** Milliseconds without a request or an open stream after which a session ends. */
+  idleMs: number;
+  /** Milliseconds between keep-alive comments on open streams. */
+  keepAliveMs: number;
+}
+
+interface Session {
+  /** Whose it is, and with which scopes; see `maySucceed`. */
+  owner: string;
+  /** What the server instance knows of the token. */
+  auth: AuthInfo | undefined;
+  transport: NodeStreamableHTTPServerTransport;
+  close(): Promise<void>;
+  /** Requests and streams open now. */
+  open: number;
+  lastUsed: number;
+}
+
+/** The sessions of 2025-era HTTP clients: one server instance each, from `initialize` to DELETE or expiry. */
+export class Sessions {
+  readonly #options: SessionOptions;
+  readonly #sessions = new Map<string, Session>();
+  /** Owners of the sessions that are being opened. */
+  readonly #opening: string[] = [];
+  #closing = false;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  /**
+   * Serves a request that carries a session id; 404 tells the client to initialise again. A session of
+   * someone else is answered as one that does not exist.
+   */
+  async serve(
+    id: string,
+    request: AuthenticatedRequest,
+    response: ServerResponse,
+    body: unknown,
+  ): Promise<void> {
+    const session = this.#sessions.get(id);
+    if (session === undefined || !maySucceed(request.auth, session.owner)) {
+      if (this.#sendRest(id, request, response)) return;
+      sendError(response, 404, -32001, "Session not found");
+      return;
+    }
+    grow(session, request.auth);
+    this.#track(session, response);
+    await session.transport.handleRequest(request, response, body);
+  }
+
+  /**
+   * Of a session that ended with an earlier process the rest of a broken stream is left. When that has been
+   * sent, the client finds out that it has to initialise again.
+   */
+  #sendRest(id: string, request: AuthenticatedRequest, response: ServerResponse): boolean {
+    const last = request.headers["last-event-id"];
+    if (request.method !== "GET" || typeof last !== "string" || this.#sessions.has(id)) return false;
+    const rest = this.#options.events.after(id, (owner) => maySucceed(request.auth, owner), last);
+    if (rest.length === 0) return false;
+    response.writeHead(200, {
+      "content-type": "text/event-stream",
+      "cache-control": "no-cache, no-transform",
+    });
+    for (const event of rest) {
+      response.write(`event: message\nid: ${event.id}\ndata: ${JSON.stringify(event.message)}\n\n`);
+    }
+    response.end();
+    return true;
+  }
+
+  /** Serves `initialize`: opens a session, unless the request turns out to be malformed. */
+  async open(request: AuthenticatedRequest, response: ServerResponse, body: unknown): Promise<void> {
+    const owner = ownerOf(request.auth);
+    if (!(await this.#makeRoom(owner))) {
+      sendError(response, 503, -32000, "Too many sessions: close one or try again later");
+      return;
+    }
+    this.#opening.push(owner);
+    try {
+      const session = await this.#create(request.auth);
+      this.#track(session, response);
+      await session.transport.handleRequest(request, response, body);
+      if (session.transport.sessionId === undefined) await session.close();
+    } finally {
+      this.#opening.splice(this.#opening.indexOf(owner), 1);
+    }
+  }
+
+  /** Ends the sessions that have been idle for too long. */
+  async expire(): Promise<void> {
+    const oldest = this.#options.clock() - this.#options.idleMs;
+    const expired = [...this.#sessions.values()].filter(
+      (session) => session.open === 0 && session.lastUsed <= oldest,
+    );
+    await Promise.all(expired.map((session) => session.close()));
+    this.#options.events.expire();
+  }
+
+  /** Ends all sessions. What they sent stays, for clients that come back to the next process. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await Promise.all([...this.#sessions.values()].map((session) => session.close()));
+  }
+
+  async #create(opener: AuthInfo | undefined): Promise<Session> {
+    const auth = opener === undefined ? undefined : { ...opener };
+    const { factory, keepAliveMs, clock } = this.#options;
+    const mcp = await factory({ era: "legacy", ...(auth === undefined ? {} : { authInfo: auth }) });
+    const owner = ownerOf(auth);
+    const id = randomUUID();
+    const transport = new NodeStreamableHTTPServerTransport({
+      sessionIdGenerator: () => id,
+      keepAliveMs,
+      retryInterval: 1000,
+      eventStore: this.#options.events.of(id, () => session.owner),
+      onsessioninitialized: () => void this.#sessions.set(id, session),
+    });
+    const session: Session = {
+      owner,
+      auth,
+      transport,
+      close: () => mcp.close(),
+      open: 0,
+      lastUsed: clock(),
+    };
+    await mcp.connect(transport);
+    // connect() installed its own hook; it must still run.
+    const closed = transport.onclose;
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
+    transport.onclose = () => {
+      closed?.();
+      this.#sessions.delete(id);
+      if (!this.#closing) this.#options.events.forget(id);
+    };
+    return session;
+  }
+
+  #track(session: Session, response: ServerResponse): void {
+    session.open += 1;
+    response.once("close", () => {
+      session.open -= 1;
+      session.lastUsed = this.#options.clock();
+    });
+  }
+
+  /** First among the sessions of the owner itself, so that nobody loses one because another opens many. */
+  async #makeRoom(owner: string): Promise<boolean> {
+    const { limit, limitPerOwner } = this.#options;
+    return (
+      (await this.#evict(limitPerOwner, (candidate) => candidate === owner)) &&
+      (await this.#evict(limit, () => true))
+    );
+  }
+
+  /** Whether there is room for one more among the sessions whose owner `counts`. */
+  async #evict(limit: number, counts: (owner: string) => boolean): Promise<boolean> {
+    const sessions = [...this.#sessions.values()].filter((session) => counts(session.owner));
+    if (sessions.length + this.#opening.filter(counts).length < limit) return true;
+    const idle = sessions.filter((session) => session.open === 0);
+    const [oldest] = idle.sort((a, b) => a.lastUsed - b.lastUsed);
+    if (oldest === undefined) return false;
+    this.#options.logger.warn("http.session_evicted", { sessions: this.#sessions.size });
+    await oldest.close();
+    return true;
+  }
+}
+
+/** From now on the session needs, and can do, what the token of this request allows. */
+function grow(session: Session, auth: AuthInfo | undefined): void {
+  if (session.auth === undefined || auth === undefined) return;
+  session.auth.scopes = [...auth.scopes];
+  session.owner = ownerOf(auth);
+}

@@ -1,0 +1,162 @@
+import {
+  inputResponse,
+  ProtocolError,
+  ProtocolErrorCode,
+  type CallToolResult,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import type { Principal, RunView } from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import { approvalForm } from "../approval-form.ts";
+import { takeAnswer } from "../delivery/answers.ts";
+import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
+import type { ServerDeps } from "../deps.ts";
+import { guarded } from "../resources/guarded.ts";
+import { runResult } from "../results.ts";
+import { pendingApprovals } from "../run-report.ts";
+import type { TaskPages } from "./pages.ts";
+import type { TaskQuestions } from "./questions.ts";
+import {
+  decidedElsewhere,
+  taskDetails,
+  taskFields,
+  TASKS_EXTENSION,
+  type ElicitationRequest,
+} from "./view.ts";
+
+export interface TasksScope {
+  deps: ServerDeps;
+  questions: TaskQuestions;
+  pages: TaskPages;
+}
+
+interface TaskRequest {
+  runs: RunService;
+  principal: Principal;
+  view: RunView;
+  client: ClientFacts;
+  context: ServerContext;
+}
+
+const MISSING_CLIENT_CAPABILITY = -32_021;
+const Task = z.looseObject({ taskId: z.string().min(1).max(200) });
+
+/**
+ * `tasks/get`, `tasks/update` and `tasks/cancel` on one 2026-07-28 instance. The task of a run is the run
+ * itself, so any process finds it, and tools and resources show the same.
+ */
+export function registerTasks(mcp: McpServer, scope: TasksScope): void {
+  const serve = (method: string, answer: (request: TaskRequest) => Promise<object>): void => {
+    mcp.server.setRequestHandler(method, { params: Task }, ({ taskId }, context) =>
+      guarded(method, scope.deps, async () => {
+        const client = clientFacts(mcp, context, { era: "modern", deps: scope.deps });
+        if (!client.tasks) throw notDeclared();
+        const principal = scope.deps.principalOf(context.http?.authInfo);
+        const runs = await scope.deps.runs();
+        const view = await runs.view(principal, taskId);
+        if (view === undefined) throw unknownTask();
+        return { ...(await answer({ runs, principal, view, client, context })) };
+      }),
+    );
+  };
+  serve("tasks/get", async (request) => getTask(request, scope));
+  serve("tasks/update", async (request) => updateTask(request, scope));
+  serve("tasks/cancel", async ({ runs, principal, view }) => {
+    await runs.cancel(principal, view.run.id, "cancelled by the client");
+    return {};
+  });
+}
+
+async function getTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
+  const { view, client } = request;
+  // A client that can be asked in no way is asked nothing: someone decides elsewhere.
+  const asked = client.forms
+    ? openQuestions(view, questions)
+    : client.page
+      ? await pageQuestion(request, deps, pages)
+      : {};
+  return {
+    ...taskFields(view, deps.keptAtLeastMs ?? null),
+    ...(client.forms || client.page || view.run.status !== "input_required"
+      ? {}
+      : { statusMessage: decidedElsewhere(view) }),
+    ...taskDetails(
+      view,
+      () => asked,
+      () => finalResult(view, deps, client),
+    ),
+  };
+}
+
+async function pageQuestion(
+  { principal, view }: TaskRequest,
+  { page, logger }: ServerDeps,
+  pages: TaskPages,
+): Promise<Record<string, ElicitationRequest>> {
+  const pending = pendingApprovals(view);
+  if (pending.length === 0) return {};
+  const open = async (): Promise<string | undefined> =>
+    page?.decide(principal, view.run.id).catch((error: unknown) => {
+      logger.warn("page.not_opened", { error });
+      return undefined;
+    });
+  const asked = Object.entries(await pages.ask(view.run.id, pending, open));
+  return Object.fromEntries(asked.map(([key, params]) => [key, { method: "elicitation/create", params }]));
+}
+
+function openQuestions(view: RunView, questions: TaskQuestions): Record<string, ElicitationRequest> {
+  const pending = pendingApprovals(view);
+  return Object.fromEntries(
+    pending.map((approval, index) => {
+      const { key, problem } = questions.show(approval);
+      const place = { runId: view.run.id, position: index + 1, total: pending.length };
+      const params = approvalForm(approval, problem === undefined ? place : { ...place, problem });
+      return [key, { method: "elicitation/create", params }];
+    }),
+  );
+}
+
+/** What the call would have returned had it waited. */
+function finalResult(view: RunView, { config }: ServerDeps, client: ClientFacts): CallToolResult {
+  const ways = {
+    forms: client.forms,
+    opensPage: client.page,
+    model: config.approvals.allowModelAnswers,
+    links: true,
+  };
+  return { isError: false, ...runResult(view, ways) };
+}
+
+/** Any part of the questions may be answered, in any order; answers to unknown or old keys are ignored. */
+async function updateTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
+  const { runs, principal, view, context } = request;
+  const { clock, logger } = deps;
+  const pending = pendingApprovals(view);
+  for (const key of Object.keys(context.mcpReq.inputResponses ?? {})) {
+    const found = questions.find(key, pending);
+    const response = inputResponse(context.mcpReq.inputResponses, key);
+    if (response.kind === "elicit" && response.action === "accept") pages.opened(view.run.id, key);
+    if (found === undefined || response.kind !== "elicit") continue;
+    const { approval, question } = found;
+    // A question this process has not shown was shown by an earlier one, long enough ago.
+    const elapsed = question.shownAt === undefined ? Infinity : clock() - question.shownAt;
+    const session = { runs, principal, runId: view.run.id, logger };
+    const taken = await takeAnswer(session, approval, response, { elapsed, by: "tasks/update" });
+    if (taken.kind === "again") questions.askAgain(approval, taken.problem);
+  }
+  return {};
+}
+
+const notDeclared = (): ProtocolError =>
+  new ProtocolError(MISSING_CLIENT_CAPABILITY, "Missing required client capability", {
+    requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
+  });
+
+/** The same for a task that does not exist and for one of another principal. */
+const unknownTask = (): ProtocolError =>
+  new ProtocolError(
+    ProtocolErrorCode.InvalidParams,
+    "Unknown task. Use a taskId that run_deep_agent returned.",
+  );

@@ -1,0 +1,64 @@
+import type { CallToolResult } from "@modelcontextprotocol/server";
+import { isoTime } from "../../core/clock.ts";
+import { oneLine, stripControl } from "../../core/text.ts";
+import type { PersonRequest } from "../outcome.ts";
+import type { RunView } from "../../runs/run.ts";
+
+/** Extension of 2026-07-28 under which a call may answer with a task; client and server both declare it. */
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+
+const POLL_INTERVAL_MS = 2000;
+const MAX_STATUS_CHARACTERS = 300;
+
+/** Members of every task shape. The task of a run is the run: it has its id. */
+export interface TaskFields {
+  taskId: string;
+  status: RunView["run"]["status"];
+  statusMessage: string;
+  createdAt: string;
+  lastUpdatedAt: string;
+  /** How long it is kept from `createdAt` on, at least; `null`: it is not forgotten. */
+  ttlMs: number | null;
+  pollIntervalMs: number;
+  [member: string]: unknown;
+}
+
+/** Input request of the protocol, as it would be pushed to a 2025-era client. */
+export interface ElicitationRequest {
+  method: "elicitation/create";
+  params: PersonRequest;
+}
+
+/**
+ * A task as `tools/call` answers with it. A run that failed is a completed task whose result is an error:
+ * the protocol keeps `failed` for calls that could not be carried out.
+ */
+export function taskFields({ run, activity }: RunView, ttlMs: number | null): TaskFields {
+  const end = run.cancelReason ?? run.failure?.message ?? activity;
+  return {
+    taskId: run.id,
+    status: run.status === "failed" ? "completed" : run.status,
+    statusMessage: oneLine(stripControl(end), MAX_STATUS_CHARACTERS),
+    createdAt: isoTime(run.createdAt),
+    lastUpdatedAt: isoTime(run.updatedAt),
+    ttlMs,
+    pollIntervalMs: POLL_INTERVAL_MS,
+  };
+}
+
+/** The status message for a client that shows no forms, and so would poll without knowing for what. */
+export function decidedElsewhere({ run, activity }: RunView): string {
+  const waits = oneLine(stripControl(activity), MAX_STATUS_CHARACTERS);
+  return `${waits}. This client cannot ask: decide in a terminal with deepagent-mcp runs open ${run.id}`;
+}
+
+/** What `tasks/get` adds for the status: the open questions, or the result the call would have had. */
+export function taskDetails(
+  { run }: RunView,
+  questions: () => Record<string, ElicitationRequest>,
+  result: () => CallToolResult,
+): { inputRequests?: Record<string, ElicitationRequest>; result?: CallToolResult } {
+  if (run.status === "input_required") return { inputRequests: questions() };
+  if (run.status === "completed" || run.status === "failed") return { result: result() };
+  return {};
+}

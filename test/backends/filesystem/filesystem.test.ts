@@ -1,0 +1,213 @@
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { describe, expect, it } from "vitest";
+import * as errors from "../../../src/backends/errors.ts";
+import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
+import { ConfigurationError } from "../../../src/core/errors.ts";
+import { base, make, outside, root } from "./jail-folder.ts";
+
+describe("FilesystemBackend construction", () => {
+  it("wants an existing directory", () => {
+    expect(() => make({ rootDir: join(root, "missing") })).toThrow(ConfigurationError);
+    expect(() => make({ rootDir: join(outside, "secret.txt") })).toThrow(ConfigurationError);
+  });
+
+  it("takes a root that is reached through a link", async () => {
+    symlinkSync(root, join(base, "alias"));
+    writeFileSync(join(root, "a.txt"), "a");
+    symlinkSync(join(base, "alias", "a.txt"), join(root, "by-alias"));
+    const backend = make({ rootDir: join(base, "alias") });
+    expect((await backend.read("/a.txt")).content).toBe("a");
+    expect((await backend.read("/by-alias")).content).toBe("a");
+  });
+
+  it("uses the working directory by default", async () => {
+    const backend = new FilesystemBackend({ virtualMode: true });
+    expect((await backend.read("/package.json")).content).toContain('"name"');
+  });
+});
+
+describe("real paths", () => {
+  it("takes and gives paths of this machine", async () => {
+    const backend = make({ virtualMode: false });
+    expect(backend.capabilities.paths).toBe("real");
+    expect(await backend.write("sub/a.txt", "a")).toMatchObject({ path: join(root, "sub/a.txt") });
+    expect((await backend.read(join(root, "sub/a.txt"))).content).toBe("a");
+    expect((await backend.glob("**")).files).toEqual([{ path: join(root, "sub/a.txt"), is_dir: false }]);
+  });
+
+  it("does not leave the root all the same", async () => {
+    const backend = make({ virtualMode: false });
+    const secret = join(outside, "secret.txt");
+    expect(await backend.read(secret)).toEqual(errors.outsideRoot(secret));
+    expect(await backend.write(join(base, "root-beside.txt"), "x")).toMatchObject({ code: "outside_root" });
+    expect(await backend.ls("/")).toEqual(errors.outsideRoot("/"));
+    expect(existsSync(join(base, "root-beside.txt"))).toBe(false);
+  });
+
+  it("leaves it when containment is switched off", async () => {
+    const backend = make({ virtualMode: false, containment: "none" });
+    expect((await backend.read(join(outside, "secret.txt"))).content).toBe("SECRET\n");
+    expect((await backend.write("a.txt", "a")).path).toBe(join(root, "a.txt"));
+    expect(await backend.delete(root)).toEqual(errors.refusedToDelete(root));
+    expect(await backend.delete(base)).toEqual(errors.refusedToDelete(base));
+  });
+});
+
+describe("what is no regular file", () => {
+  it("is not waited for", async () => {
+    execFileSync("mkfifo", [join(root, "pipe")]);
+    const backend = make();
+    expect(await backend.read("/pipe")).toEqual(errors.notRegularFile("/pipe"));
+    const listener = createServer().listen(join(root, "socket"));
+    await new Promise((resolve) => listener.once("listening", resolve));
+    expect(await backend.read("/socket")).toEqual(errors.notRegularFile("/socket"));
+    expect(await backend.grep("a", "/socket")).toMatchObject({ matches: [] });
+    listener.close();
+    expect(await backend.readRaw("/pipe")).toEqual(errors.notRegularFile("/pipe"));
+    expect(await backend.grep("a", "/pipe")).toMatchObject({ matches: [] });
+    expect(await backend.edit("/pipe", "a", "b")).toEqual(errors.notRegularFile("/pipe"));
+    expect(await backend.write("/pipe", "a", { mode: "overwrite" })).toEqual(errors.notRegularFile("/pipe"));
+    expect((await backend.grep("a")).matches).toEqual([]);
+    expect((await backend.glob("**")).files).toEqual([]);
+  });
+});
+
+describe("writing", () => {
+  it("keeps no right of the owner for other content", async () => {
+    writeFileSync(join(root, "tool"), "old");
+    chmodSync(join(root, "tool"), 0o6755);
+    await make().edit("/tool", "old", "new");
+    expect(statSync(join(root, "tool")).mode & 0o7777).toBe(0o755);
+  });
+
+  it("keeps the mode of a file, and leaves no temporary file", async () => {
+    writeFileSync(join(root, "run.sh"), "echo one\n");
+    chmodSync(join(root, "run.sh"), 0o750);
+    const backend = make();
+    await backend.edit("/run.sh", "one", "two");
+    expect(statSync(join(root, "run.sh")).mode & 0o7777).toBe(0o750);
+    await backend.write("/run.sh", "echo three\n", { mode: "overwrite" });
+    expect(statSync(join(root, "run.sh")).mode & 0o7777).toBe(0o750);
+    expect(readdirSync(root)).toEqual(["run.sh"]);
+  });
+
+  it("replaces the entry, so that another name of the file keeps its content", async () => {
+    linkSync(join(outside, "secret.txt"), join(root, "hard.txt"));
+    await make().edit("/hard.txt", "SECRET", "changed");
+    expect(readFileSync(join(root, "hard.txt"), "utf8")).toBe("changed\n");
+    expect(readFileSync(join(outside, "secret.txt"), "utf8")).toBe("SECRET\n");
+  });
+
+  it("shows nobody a temporary file", async () => {
+    writeFileSync(join(root, ".deepagent-0123456789abcdef01234567.tmp"), "half");
+    const backend = make();
+    expect((await backend.ls("/")).files).toEqual([]);
+    expect((await backend.glob("**")).files).toEqual([]);
+    expect((await backend.grep("half")).matches).toEqual([]);
+  });
+
+  it("tells a file that someone else changed, even to the same size and time", async () => {
+    const file = join(root, "a.txt");
+    writeFileSync(file, "one");
+    const time = new Date("2026-01-01T00:00:00Z");
+    utimesSync(file, time, time);
+    const backend = make();
+    const { version = "" } = await backend.read("/a.txt");
+    writeFileSync(file, "two");
+    utimesSync(file, time, time);
+    const edit = await backend.edit("/a.txt", "two", "three", false, { expectedVersion: version });
+    expect(edit).toEqual(errors.changedSinceRead("/a.txt"));
+  });
+
+  it("loses no edit of several backends on one directory", async () => {
+    writeFileSync(join(root, "a.txt"), Array.from({ length: 30 }, (_, index) => `<${index}>`).join("\n"));
+    const results = await Promise.all(
+      Array.from({ length: 30 }, (_, index) => make().edit("/a.txt", `<${index}>`, `[${index}]`)),
+    );
+    expect(results.map((result) => result.error)).toEqual(results.map(() => undefined));
+    expect(readFileSync(join(root, "a.txt"), "utf8")).not.toContain("<");
+  });
+
+  it("does not edit a file over the limit, and says how large it is", async () => {
+    writeFileSync(join(root, "big.txt"), "x".repeat(3 * 1024 * 1024));
+    const backend = make({ maxFileSizeMb: 2 });
+    expect(await backend.edit("/big.txt", "x", "y")).toMatchObject({
+      code: "too_large",
+      error: "File '/big.txt' is too large to edit (3 MB, limit 2 MB)",
+    });
+  });
+
+  it("leaves the file alone when it is aborted", async () => {
+    writeFileSync(join(root, "a.txt"), "one");
+    const signal = AbortSignal.abort();
+    const backend = make();
+    expect((await backend.edit("/a.txt", "one", "two", false, { signal })).code).toBe("aborted");
+    expect((await backend.write("/b.txt", "x", { signal })).code).toBe("aborted");
+    expect(readdirSync(root)).toEqual(["a.txt"]);
+    expect(readFileSync(join(root, "a.txt"), "utf8")).toBe("one");
+  });
+});
+
+describe("reading", () => {
+  it("pages through a file far larger than the limit", async () => {
+    const line = `${"x".repeat(99)}\n`;
+    writeFileSync(join(root, "big.txt"), line.repeat(300_000));
+    const backend = make({ maxFileSizeMb: 1 });
+    const middle = await backend.read("/big.txt", 150_000, 3);
+    expect(middle).toMatchObject({ content: line.repeat(3), startLine: 150_000, nextOffset: 150_003 });
+    expect(middle.totalLines).toBeUndefined();
+    const end = await backend.read("/big.txt", 299_999, 10);
+    expect(end).toMatchObject({ content: line, endLine: 300_000, totalLines: 300_000 });
+    expect(await backend.read("/big.txt", 300_000, 1)).toEqual(errors.offsetPastEnd(300_000, 300_000));
+  });
+
+  it("ends a page that grows too large at a line, and refuses a line that is too large", async () => {
+    const line = `${"x".repeat(4 * 1024 * 1024)}\n`;
+    writeFileSync(join(root, "long.txt"), line.repeat(3));
+    const page = await make().read("/long.txt");
+    expect(page).toMatchObject({ startLine: 0, endLine: 2, nextOffset: 2 });
+    expect(page.content).toHaveLength(line.length * 2);
+    writeFileSync(join(root, "longest.txt"), `a\n${"x".repeat(11 * 1024 * 1024)}\n`);
+    expect((await make().read("/longest.txt", 0, 5)).nextOffset).toBe(1);
+    expect(await make().read("/longest.txt", 1)).toMatchObject({ code: "too_large" });
+  });
+
+  it("holds no more than it is asked for of a file without lines", async () => {
+    writeFileSync(join(root, "sparse.bin"), "");
+    truncateSync(join(root, "sparse.bin"), 50 * 1024 ** 3);
+    expect(await make().read("/sparse.bin")).toMatchObject({ code: "too_large" });
+    expect(await make().readRaw("/sparse.bin")).toMatchObject({ code: "too_large" });
+    expect(await make().edit("/sparse.bin", "a", "b")).toMatchObject({ code: "too_large" });
+  });
+});
+
+describe("deep and wide trees", () => {
+  it("lists, searches and deletes a tree deeper than the path limit of one call", async () => {
+    const backend = make();
+    const deep = `/${Array.from({ length: 60 }, () => "d".repeat(100)).join("/")}`;
+    expect((await backend.write(`${deep}/a.txt`, "needle")).error).toBeUndefined();
+    expect((await backend.read(`${deep}/a.txt`)).content).toBe("needle");
+    expect((await backend.glob("**/*.txt")).files?.map(({ path }) => path)).toEqual([`${deep}/a.txt`]);
+    expect((await make({ ripgrep: false }).grep("needle")).matches).toHaveLength(1);
+    expect((await backend.delete(`/${"d".repeat(100)}`)).error).toBeUndefined();
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  it("tells a name that is too long", async () => {
+    expect(await make().write(`/${"x".repeat(300)}`, "x")).toMatchObject({ code: "io" });
+  });
+});

@@ -1,0 +1,269 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  AsyncBatchedStore,
+  InMemoryStore,
+  type Operation,
+  type OperationResults,
+} from "@langchain/langgraph-checkpoint";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { changedSinceRead, storeMissing } from "../../../src/backends/errors.ts";
+import { StoreBackend } from "../../../src/backends/store/store.ts";
+import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { openDatabase } from "../../../src/storage/database.ts";
+import { createStore, type SqliteStore } from "../../../src/storage/store.ts";
+import { ConfigurationError } from "../../../src/core/errors.ts";
+
+/** A store that notes what is asked of it. */
+class NotingStore extends InMemoryStore {
+  readonly operations: Operation[] = [];
+
+  override async batch<Op extends readonly Operation[]>(operations: Op): Promise<OperationResults<Op>> {
+    this.operations.push(...operations);
+    return super.batch(operations);
+  }
+}
+
+const runtime = (store: InMemoryStore | undefined, assistantId?: string) => ({
+  files: snapshotFiles(),
+  ...(store === undefined ? {} : { store }),
+  ...(assistantId === undefined ? {} : { assistantId }),
+});
+
+describe("StoreBackend", () => {
+  it("shares files between threads, apart by assistant", async () => {
+    const store = new InMemoryStore();
+    await new StoreBackend(runtime(store, "one")).write("/a.md", "a");
+    expect((await new StoreBackend(runtime(store, "one")).read("/a.md")).content).toBe("a");
+    expect((await new StoreBackend(runtime(store, "two")).read("/a.md")).code).toBe("not_found");
+    expect((await new StoreBackend(runtime(store)).read("/a.md")).code).toBe("not_found");
+    expect(await store.get(["one", "filesystem"], "/a.md")).toMatchObject({
+      value: { content: "a", mimeType: "text/markdown" },
+    });
+  });
+
+  it("keeps files where the namespace says", async () => {
+    const store = new InMemoryStore();
+    await new StoreBackend({ store, namespace: ["memories", "user@x:1~+_-"] }).write("/a.md", "a");
+    expect(await store.get(["memories", "user@x:1~+_-"], "/a.md")).not.toBeNull();
+    const namespace = (rt: { threadId?: string } | undefined) => ["by-thread", rt?.threadId ?? "none"];
+    await new StoreBackend({ ...runtime(store), threadId: "t1" }, { namespace }).write("/b.md", "b");
+    expect(await store.get(["by-thread", "t1"], "/b.md")).not.toBeNull();
+  });
+
+  it.each([[[]], [["a/b"]], [["a", ""]], [["a b"]], [["ä"]], [["with.period"]]])(
+    "refuses the namespace %j",
+    async (namespace) => {
+      const backend = new StoreBackend({ store: new InMemoryStore(), namespace });
+      await expect(backend.write("/a.md", "a")).rejects.toThrow(ConfigurationError);
+    },
+  );
+
+  it("does not see namespaces that start alike, nor foreign items", async () => {
+    const store = new InMemoryStore();
+    await store.put(["filesystem", "sub"], "/deeper.md", { content: "x", created_at: "", modified_at: "" });
+    await store.put(["filesystem2"], "/other.md", { content: "x", created_at: "", modified_at: "" });
+    await store.put(["filesystem"], "/number.md", { content: 7 });
+    await store.put(["filesystem"], "settings", { colour: "blue" });
+    const backend = new StoreBackend({ store });
+    await backend.write("/own.md", "x");
+    expect((await backend.glob("**")).files?.map(({ path }) => path)).toEqual(["/own.md"]);
+    expect((await backend.read("/number.md")).code).toBe("not_found");
+  });
+
+  it("touches one item for an operation on one file", async () => {
+    const store = new NotingStore();
+    const backend = new StoreBackend({ store });
+    await backend.write("/a.md", "a");
+    await backend.read("/a.md");
+    await backend.readRaw("/a.md");
+    await backend.edit("/a.md", "a", "b");
+    await backend.grep("b", "/a.md");
+    await backend.ls("/a.md");
+    await backend.downloadFiles(["/a.md"]);
+    await backend.delete("/a.md");
+    expect(store.operations.length).toBeGreaterThan(8);
+    expect(store.operations.every((operation) => "key" in operation && operation.key === "/a.md")).toBe(true);
+  });
+
+  it("lists more files than one page holds", async () => {
+    const store = new NotingStore();
+    const backend = new StoreBackend({ store });
+    for (let index = 0; index < 1201; index += 1) {
+      await store.put(["filesystem"], `/n/${index}.md`, { content: "hit", created_at: "", modified_at: "" });
+    }
+    expect((await backend.ls("/n")).files).toHaveLength(1201);
+    expect((await backend.grep("hit", "/", null, 2000)).matches).toHaveLength(1201);
+    const limits = store.operations.flatMap((operation) => ("limit" in operation ? [operation.limit] : []));
+    expect(Math.max(...limits.map(Number))).toBeLessThan(1201);
+  });
+
+  it("works on the store a running graph hands out", async () => {
+    const store = new AsyncBatchedStore(new InMemoryStore());
+    store.start();
+    const backend = new StoreBackend({ store });
+    await backend.write("/a.md", "a");
+    expect((await backend.read("/a.md")).content).toBe("a");
+    await store.stop();
+  });
+
+  it("keeps bytes in JSON", async () => {
+    const store = new InMemoryStore();
+    const backend = new StoreBackend({ store });
+    const bytes = Uint8Array.from([0, 200, 255]);
+    await backend.uploadFiles([["/a.txt", bytes]]);
+    const item = await store.get(["filesystem"], "/a.txt");
+    expect(JSON.parse(JSON.stringify(item?.value))).toEqual(item?.value);
+    expect((await backend.downloadFiles(["/a.txt"]))[0]?.content).toEqual(bytes);
+  });
+
+  it("says when there is no store", async () => {
+    expect(await new StoreBackend(runtime(undefined)).read("/a.md")).toEqual(storeMissing());
+    expect(await new StoreBackend().ls("/")).toEqual(storeMissing());
+  });
+
+  it("gives a failing store a text without its details", async () => {
+    class BrokenStore extends InMemoryStore {
+      override batch(): Promise<never> {
+        return Promise.reject(new Error("connect ECONNREFUSED postgres://user:password@host"));
+      }
+    }
+    const result = await new StoreBackend({ store: new BrokenStore() }).read("/a.md");
+    expect(result).toEqual({
+      code: "io",
+      error: "'/a.md' could not be accessed: the store failed; try again",
+    });
+  });
+
+  it("loses no change of another process, where the store compares and sets", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "deepagent-store-"));
+    const databases = [1, 2].map(() => openDatabase(join(directory, "store.db")));
+    try {
+      const [ours, theirs] = databases.map((database) => createStore(database));
+      if (ours === undefined || theirs === undefined) throw new Error("two connections");
+      const backend = new StoreBackend({ store: new AsyncBatchedStore(ours) });
+      await backend.write("/a.md", "one two");
+      // Between our look and our put the other process makes its change, once.
+      let isFirst = true;
+      const putIf = ours.putIf.bind(ours);
+      ours.putIf = async (...args) => {
+        if (isFirst) {
+          isFirst = false;
+          await theirs.putIf(["filesystem"], "/a.md", { content: "one 2" }, await versionIn(theirs));
+        }
+        return putIf(...args);
+      };
+      expect((await backend.edit("/a.md", "one", "1")).error).toBeUndefined();
+      expect((await backend.read("/a.md")).content).toBe("1 2");
+      isFirst = true;
+      const { version = "" } = await backend.read("/a.md");
+      const bound = await backend.edit("/a.md", "1", "I", false, { expectedVersion: version });
+      expect(bound).toEqual(changedSinceRead("/a.md"));
+    } finally {
+      for (const database of databases) database.close();
+      rmSync(directory, { recursive: true });
+    }
+  });
+});
+
+describe.each([
+  { handed: "as it is", wrap: (store: SqliteStore) => store },
+  { handed: "as a running graph hands it out", wrap: (store: SqliteStore) => new AsyncBatchedStore(store) },
+])("StoreBackend on a store with ordered keys, $handed", ({ wrap }) => {
+  const withSqlite = async (
+    run: (backend: StoreBackend, read: () => string[], store: SqliteStore) => Promise<void>,
+  ): Promise<void> => {
+    const database = openDatabase(":memory:");
+    try {
+      const store = createStore(database);
+      const keys: string[] = [];
+      const itemsBetween = store.itemsBetween.bind(store);
+      store.itemsBetween = async (...args) => {
+        const items = await itemsBetween(...args);
+        keys.push(...items.map(({ key }) => key));
+        return items;
+      };
+      store.search = () => Promise.reject(new Error("reads the whole namespace"));
+      await run(new StoreBackend({ store: wrap(store) }), () => keys.splice(0), store);
+    } finally {
+      database.close();
+    }
+  };
+  const fill = async (store: SqliteStore, keys: string[]): Promise<void> => {
+    const value = { content: "hit", created_at: "", modified_at: "" };
+    await store.batch(keys.map((key) => ({ namespace: ["filesystem"], key, value })));
+  };
+  const numbered = (folder: string, count: number): string[] =>
+    Array.from({ length: count }, (_, index) => `${folder}/${index}.md`);
+
+  it("reads of other folders at most a few files to list one", () =>
+    withSqlite(async (backend, read, store) => {
+      const folders = ["/a", "/a/deep", "/a b", "/a0", "/b/c", "/b/c/d"];
+      await fill(store, ["/z.md", "/é.md", "/😀.md", ...folders.flatMap((one) => numbered(one, 600))]);
+      const paths = async (path: string) => (await backend.ls(path)).files?.map((file) => file.path);
+      expect(await paths("/")).toEqual(["/a b/", "/a/", "/a0/", "/b/", "/z.md", "/é.md", "/😀.md"]);
+      expect(read().length).toBeLessThan(60);
+      expect(await paths("/b")).toEqual(["/b/c/"]);
+      expect(read().length).toBeLessThan(20);
+      expect(await paths("/a")).toEqual([...numbered("/a", 600), "/a/deep/"].sort());
+      const looked = read();
+      expect(looked.every((key) => key.startsWith("/a/"))).toBe(true);
+      expect(looked.filter((key) => key.startsWith("/a/deep/")).length).toBeLessThan(300);
+      expect((await backend.ls("/a/de")).code).toBe("not_found");
+    }));
+
+  it("searches and deletes one folder without the others", () =>
+    withSqlite(async (backend, read, store) => {
+      await fill(store, [...numbered("/a", 700), ...numbered("/a-z", 10), ...numbered("/b", 10)]);
+      expect((await backend.grep("hit", "/a", null, 2000)).matches).toHaveLength(700);
+      expect(new Set(read())).toEqual(new Set(numbered("/a", 700)));
+      expect((await backend.glob("*.md", "/b")).files).toHaveLength(10);
+      expect(read().sort()).toEqual(numbered("/b", 10).sort());
+      await backend.delete("/b/3.md");
+      expect(read()).toEqual([]);
+      await backend.delete("/a");
+      expect((await backend.glob("**", "/")).files).toHaveLength(19);
+    }));
+
+  it("passes over items that are no files", () =>
+    withSqlite(async (backend, _read, store) => {
+      await store.put(["filesystem"], "/a/settings", { colour: "blue" });
+      await store.put(["filesystem"], "/b/0", { colour: "blue" });
+      await fill(store, numbered("/b", 20));
+      expect((await backend.ls("/")).files).toEqual([{ path: "/b/", is_dir: true }]);
+      expect((await backend.ls("/a")).code).toBe("not_found");
+    }));
+
+  it("lists what a store without an order lists", () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(
+          fc.array(fc.constantFrom("a", "a ", "a-", "a0", "b", "é", "😀"), { minLength: 1, maxLength: 4 }),
+          {
+            maxLength: 60,
+            selector: (names) => names.join("/"),
+          },
+        ),
+        async (paths) =>
+          withSqlite(async (backend, _read, store) => {
+            const keys = paths.map((names) => `/${names.join("/")}`);
+            const plain = new InMemoryStore();
+            await fill(store, keys);
+            const value = { content: "hit", created_at: "", modified_at: "" };
+            for (const key of keys) await plain.put(["filesystem"], key, value);
+            const other = new StoreBackend({ store: plain });
+            for (const path of ["/", ...keys, ...keys.map((key) => key.replace(/\/[^/]*$/, "") || "/")]) {
+              expect(await backend.ls(path)).toEqual(await other.ls(path));
+              expect(await backend.glob("**", path)).toEqual(await other.glob("**", path));
+              expect(await backend.grep("hit", path)).toEqual(await other.grep("hit", path));
+            }
+          }),
+      ),
+      { numRuns: 30 },
+    ));
+});
+
+const versionIn = async (store: SqliteStore): Promise<string> =>
+  (await store.getVersioned(["filesystem"], "/a.md"))?.version ?? "";

@@ -1,0 +1,160 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
+import * as fc from "fast-check";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { silentLogger } from "../../../src/core/logger.ts";
+import { SessionEvents, type EventStoreOptions } from "../../../src/server/http/event-store.ts";
+
+const message = (n: number): JSONRPCMessage => ({ jsonrpc: "2.0", method: "note", params: { n } });
+const SIZE = JSON.stringify(message(0)).length;
+
+function open(options: Partial<EventStoreOptions> = {}): SessionEvents {
+  const events = new SessionEvents({ file: ":memory:", clock: () => 0, logger: silentLogger, ...options });
+  onTestFinished(() => events.close());
+  return events;
+}
+
+async function replay(store: EventStore, after: string) {
+  const sent: [string, JSONRPCMessage][] = [];
+  const streamId = await store.replayEventsAfter(after, {
+    send: async (id, sentMessage) => void sent.push([id, sentMessage]),
+  });
+  return { streamId, sent };
+}
+
+/** The ids that are still kept, the one at index `n` in the session `s<n>`. */
+async function knownOf(events: SessionEvents, ids: readonly string[]): Promise<string[]> {
+  const streams: unknown[] = [];
+  for (const [n, id] of ids.entries())
+    streams.push(await events.of(`s${n}`, () => "me").getStreamIdForEventId?.(id));
+  return ids.filter((_id, n) => streams[n] !== undefined);
+}
+
+describe("events of a session", () => {
+  test("are replayed from any of them on the same stream, in order, and nothing of others", async () => {
+    const events = open();
+    let session = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.constantFrom("s", "t"), fc.constantFrom("a", "b")), {
+          minLength: 1,
+          maxLength: 40,
+        }),
+        fc.nat(),
+        async (sent, pick) => {
+          session += 1;
+          const stores: Record<string, EventStore> = {
+            s: events.of(`s${session}`, () => "me"),
+            t: events.of(`t${session}`, () => "me"),
+          };
+          const stored = [];
+          for (const [n, [name, streamId]] of sent.entries()) {
+            stored.push({ id: await stores[name]!.storeEvent(streamId, message(n)), name, streamId, n });
+          }
+          const from = stored[pick % stored.length]!;
+          const expected = stored.filter(
+            (event) => event.name === from.name && event.streamId === from.streamId && event.n > from.n,
+          );
+          const store = stores[from.name]!;
+          const { streamId, sent: replayed } = await replay(store, from.id);
+          expect(streamId).toBe(from.streamId);
+          expect(await store.getStreamIdForEventId?.(from.id)).toBe(from.streamId);
+          expect(replayed).toEqual(expected.map((event) => [event.id, message(event.n)]));
+          const other = stores[from.name === "s" ? "t" : "s"]!;
+          expect(await other.getStreamIdForEventId?.(from.id)).toBeUndefined();
+          await expect(replay(other, from.id)).rejects.toThrow(/no longer kept/);
+        },
+      ),
+    );
+  });
+
+  test("do not include the empty message that opened a stream, which can be replayed from", async () => {
+    const store = open().of("s", () => "me");
+    // The transport itself stores this to obtain an id.
+    const opening = await store.storeEvent("a", {} as JSONRPCMessage);
+    const first = await store.storeEvent("a", message(1));
+    await store.storeEvent("a", {} as JSONRPCMessage);
+    const last = await store.storeEvent("a", message(2));
+    expect((await replay(store, opening)).sent).toEqual([
+      [first, message(1)],
+      [last, message(2)],
+    ]);
+  });
+
+  test.each(["", "0", "-1", "1e3", "x", "9".repeat(400), "1; DROP TABLE stream_events"])(
+    "are not found by the id %j",
+    async (id) => {
+      const events = open();
+      await events.of("s", () => "me").storeEvent("a", message(1));
+      expect(events.after("s", () => true, id)).toEqual([]);
+    },
+  );
+});
+
+describe("limits", () => {
+  test.each([
+    ["events", { events: 3 }],
+    ["characters", { characters: 3 * SIZE }],
+  ])("keep the newest up to %s of one session and refuse the rest", async (_name, limits) => {
+    const events = open(limits);
+    const store = events.of("s", () => "me");
+    const other = await events.of("other", () => "me").storeEvent("a", message(0));
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n += 1) ids.push(await store.storeEvent("a", message(n)));
+    expect(await store.getStreamIdForEventId?.(ids[1]!)).toBeUndefined();
+    await expect(replay(store, ids[1]!)).rejects.toThrow(/no longer kept/);
+    expect((await replay(store, ids[2]!)).sent).toHaveLength(2);
+    expect(await events.of("other", () => "me").getStreamIdForEventId?.(other)).toBe("a");
+  });
+
+  test("an event larger than all that may be kept is kept until the next", async () => {
+    const store = open({ characters: 1 }).of("s", () => "me");
+    const opening = await store.storeEvent("a", {} as JSONRPCMessage);
+    const large = await store.storeEvent("a", message(1));
+    expect(await store.getStreamIdForEventId?.(large)).toBe("a");
+    expect(await store.getStreamIdForEventId?.(opening)).toBeUndefined();
+  });
+
+  test("all sessions together keep the newest, and nothing is older than a day", async () => {
+    let now = 0;
+    const events = open({ totalCharacters: 3 * SIZE, clock: () => now });
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n += 1) ids.push(await events.of(`s${n}`, () => "me").storeEvent("a", message(n)));
+    const kept = async () => knownOf(events, ids);
+    events.expire();
+    expect(await kept()).toEqual(ids.slice(2));
+    now = 86_400_000;
+    events.expire();
+    expect(await kept()).toEqual([]);
+  });
+
+  test("a session that was ended by its client leaves nothing", async () => {
+    const events = open();
+    const id = await events.of("s", () => "me").storeEvent("a", message(1));
+    events.forget("s");
+    expect(await events.of("s", () => "me").getStreamIdForEventId?.(id)).toBeUndefined();
+  });
+});
+
+test("the next process has the events, for the owner of the session only", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "streams.db");
+  const before = new SessionEvents({ file, clock: () => 0, logger: silentLogger });
+  const first = await before.of("s", () => "me").storeEvent("a", message(1));
+  const second = await before.of("s", () => "me").storeEvent("a", message(2));
+  before.close();
+  const after = open({ file });
+  expect(after.after("s", (owner) => owner === "me", first)).toEqual([{ id: second, message: message(2) }]);
+  expect(after.after("s", (owner) => owner === "you", first)).toEqual([]);
+  expect(after.after("t", () => true, first)).toEqual([]);
+});
+
+test("an event that cannot be stored has an id all the same, from which nothing is replayed", async () => {
+  const events = new SessionEvents({ file: ":memory:", clock: () => 0, logger: silentLogger });
+  const store = events.of("s", () => "me");
+  events.close();
+  expect(await store.storeEvent("a", message(1))).toMatch(/^lost-/);
+});

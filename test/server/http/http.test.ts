@@ -1,0 +1,273 @@
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { silentLogger } from "../../../src/core/logger.ts";
+import { serveHttp, type HttpOptions, type HttpServer } from "../../../src/server/http/http.ts";
+import { createResourceChanges } from "../../../src/server/resources/bus.ts";
+import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
+import { entry, withTokens } from "../auth/support.ts";
+import { deferred, type Deferred } from "../../support/harness-deferred.ts";
+
+const servers: HttpServer[] = [];
+const clients: Client[] = [];
+/** What the tool `wait` waits for. */
+let gate: Deferred;
+let entered: Deferred;
+
+beforeEach(() => {
+  gate = deferred();
+  entered = deferred();
+});
+
+afterEach(async () => {
+  gate.resolve();
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await Promise.all(servers.splice(0).map((server) => server.close()));
+});
+
+const factory: McpServerFactory = () => {
+  const mcp = new McpServer({ name: "fixture", version: "1.0.0" });
+  mcp.registerTool("echo", { inputSchema: z.object({ text: z.string() }) }, ({ text }) => ({
+    content: [{ type: "text", text }],
+  }));
+  mcp.registerTool("wait", { inputSchema: z.object({}) }, async () => {
+    entered.resolve();
+    await gate.promise;
+    return { content: [{ type: "text", text: "waited" }] };
+  });
+  return mcp;
+};
+
+const changes = createResourceChanges({
+  logger: silentLogger,
+  runs: () => Promise.reject(new Error("no run is followed here")),
+});
+
+async function serve(options: Partial<HttpOptions> = {}): Promise<HttpServer> {
+  const server = await serveHttp({
+    host: "127.0.0.1",
+    port: 0,
+    allowedHosts: [],
+    allowedOrigins: [],
+    factory,
+    changes,
+    logger: silentLogger,
+    ...options,
+  });
+  servers.push(server);
+  return server;
+}
+
+async function connect(url: string, mode: "legacy" | "auto"): Promise<Client> {
+  const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } });
+  clients.push(client);
+  await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+  return client;
+}
+
+const INITIALIZE = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "raw", version: "1" },
+  },
+};
+
+const errorOf = ({ body }: RawResponse): unknown => (JSON.parse(body) as { error: unknown }).error;
+
+async function openSession(url: string): Promise<RawResponse> {
+  return send(url, { body: JSON.stringify(INITIALIZE) });
+}
+
+const sessionHeaders = (response: RawResponse): Record<string, string> => ({
+  "mcp-session-id": String(response.headers["mcp-session-id"]),
+  "mcp-protocol-version": "2025-11-25",
+});
+
+const call = (name: string, id = 2): string =>
+  JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: { text: "hi" } } });
+
+describe("guards", () => {
+  test.each(["0.0.0.0", "::", "192.168.1.1", "example.org"])("does not start on %s", async (host) => {
+    await expect(serve({ host })).rejects.toMatchObject({ code: "http_host_not_loopback" });
+  });
+
+  test("says which port is taken", async () => {
+    const { url } = await serve();
+    const { port } = new URL(url);
+    await expect(serve({ port: Number(port) })).rejects.toThrow(`${port}: the port is in use`);
+  });
+
+  test.each([
+    ["a foreign Host", { host: "attacker.example" }],
+    ["a foreign Origin", { origin: "https://attacker.example" }],
+    ["an opaque Origin", { origin: "null" }],
+  ])("answers %s with 403 before anything else", async (_name, headers) => {
+    const { url } = await serve();
+    const response = await send(url, { headers, body: "not json" });
+    expect(response.status).toBe(403);
+  });
+
+  test("accepts loopback and configured hosts and origins with any port", async () => {
+    const { url } = await serve({ allowedHosts: ["agent.test"], allowedOrigins: ["agent.test"] });
+    for (const name of ["localhost:1", "127.0.0.1", "[::1]:9", "agent.test:8443"]) {
+      const headers = { host: name, origin: `http://${name}` };
+      expect((await send(url, { headers, body: JSON.stringify(INITIALIZE) })).status).toBe(200);
+    }
+  });
+});
+
+describe("malformed requests", () => {
+  test.each<[string, number, RawRequest, object]>([
+    ["bad JSON", 400, { body: "{" }, { code: -32700 }],
+    ["an empty body", 400, {}, { code: -32700 }],
+    ["another media type", 415, { body: "{}", headers: { "content-type": "text/plain" } }, { code: -32000 }],
+    ["another method", 405, { method: "PUT", body: "{}" }, { code: -32000 }],
+    ["no session", 400, { body: call("echo") }, { code: -32000 }],
+    ["a GET without a session", 400, { method: "GET" }, { code: -32000 }],
+    [
+      "an unknown session",
+      404,
+      { body: call("echo"), headers: { "mcp-session-id": "x" } },
+      { code: -32001, message: "Session not found" },
+    ],
+    ["a declared body over 4 MiB", 413, { body: Buffer.alloc(4 * 1024 * 1024 + 1, " ") }, { code: -32000 }],
+    [
+      "a streamed body over 4 MiB",
+      413,
+      { body: Buffer.alloc(4 * 1024 * 1024 + 1, " "), chunked: true },
+      { code: -32000 },
+    ],
+  ])("%s is answered with %i", async (_name, status, request, error) => {
+    const { url } = await serve();
+    const response = await send(url, request);
+    expect(response.status).toBe(status);
+    expect(errorOf(response)).toMatchObject(error);
+    expect((await openSession(url)).status).toBe(200);
+  });
+
+  test("there is nothing beside the endpoint", async () => {
+    const { url } = await serve();
+    expect((await send(url.replace("/mcp", "/"), { body: "{}" })).status).toBe(404);
+    expect((await send(`${url}?x=1`, { body: JSON.stringify(INITIALIZE) })).status).toBe(200);
+  });
+
+  test("an initialize that is refused leaves no session", async () => {
+    const { url } = await serve({ maxSessions: 1 });
+    const refused = await send(url, { body: JSON.stringify(INITIALIZE), headers: { accept: "text/html" } });
+    expect(refused.status).toBe(406);
+    const first = await openSession(url);
+    expect(first.status).toBe(200);
+    expect((await send(url, { headers: sessionHeaders(first), body: call("echo") })).status).toBe(200);
+  });
+});
+
+describe("eras on one endpoint", () => {
+  test.each(["legacy", "auto"] as const)("a client in mode %s is served", async (mode) => {
+    const { url } = await serve();
+    const client = await connect(url, mode);
+    expect(client.getProtocolEra()).toBe(mode === "auto" ? "modern" : "legacy");
+    const result = await client.callTool({ name: "echo", arguments: { text: "hello" } });
+    expect(result.content).toEqual([{ type: "text", text: "hello" }]);
+  });
+});
+
+describe("sessions", () => {
+  test("end with DELETE", async () => {
+    const { url } = await serve();
+    const headers = sessionHeaders(await openSession(url));
+    expect((await send(url, { headers, body: call("echo") })).body).toContain("hi");
+    expect((await send(url, { method: "DELETE", headers })).status).toBe(200);
+    expect((await send(url, { headers, body: call("echo") })).status).toBe(404);
+  });
+
+  test("the one idle for longest makes room for a new one", async () => {
+    let now = 0;
+    const { url } = await serve({ maxSessions: 2, clock: () => now });
+    const first = sessionHeaders(await openSession(url));
+    now = 1;
+    const second = sessionHeaders(await openSession(url));
+    now = 2;
+    expect((await send(url, { headers: first, body: call("echo") })).status).toBe(200);
+    const third = sessionHeaders(await openSession(url));
+    expect((await send(url, { headers: second, body: call("echo") })).status).toBe(404);
+    expect((await send(url, { headers: first, body: call("echo") })).status).toBe(200);
+    expect((await send(url, { headers: third, body: call("echo") })).status).toBe(200);
+  });
+
+  test("those of one principal make room for each other only", async () => {
+    const authenticator = withTokens(entry("a", "alice"), entry("b", "bob"));
+    const { url } = await serve({ authenticator, maxSessionsPerPrincipal: 1 });
+    const open = async (token: string) => {
+      const authorization = `Bearer ${token}`;
+      const opened = await send(url, { body: JSON.stringify(INITIALIZE), headers: { authorization } });
+      return { ...sessionHeaders(opened), authorization };
+    };
+    const bob = await open("b");
+    const first = await open("a");
+    const second = await open("a");
+    expect((await send(url, { headers: first, body: call("echo") })).status).toBe(404);
+    expect((await send(url, { headers: second, body: call("echo") })).status).toBe(200);
+    expect((await send(url, { headers: bob, body: call("echo") })).status).toBe(200);
+  });
+
+  test("one with a request in it is not evicted", async () => {
+    const { url } = await serve({ maxSessions: 1 });
+    const headers = sessionHeaders(await openSession(url));
+    const waiting = send(url, { headers, body: call("wait") });
+    await entered.promise;
+    expect((await openSession(url)).status).toBe(503);
+    gate.resolve();
+    expect((await waiting).body).toContain("waited");
+  });
+});
+
+test("a 2025-era client whose stream broke gets the result by resuming it", async () => {
+  const { url } = await serve();
+  const headers = sessionHeaders(await openSession(url));
+  const abort = new AbortController();
+  const broken = await fetch(url, {
+    method: "POST",
+    signal: abort.signal,
+    headers: {
+      ...headers,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    },
+    body: call("wait"),
+  });
+  const first = await broken.body!.getReader().read();
+  const eventId = /id: (\S+)/.exec(new TextDecoder().decode(first.value))?.[1];
+  await entered.promise;
+  abort.abort();
+  gate.resolve();
+  const resumed = await fetch(url, {
+    headers: { ...headers, accept: "text/event-stream", "last-event-id": String(eventId) },
+  });
+  const reader = resumed.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let seen = "";
+  while (!seen.includes("waited")) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    seen += value;
+  }
+  expect(seen).toContain('"waited"');
+  await reader.cancel();
+});
+
+test("closing ends open calls and streams and frees the port", async () => {
+  const server = await serve();
+  const headers = sessionHeaders(await openSession(server.url));
+  const waiting = send(server.url, { headers, body: call("wait") });
+  const listening = fetch(server.url, { headers: { ...headers, accept: "text/event-stream" } });
+  await entered.promise;
+  const stream = await listening;
+  await server.close();
+  await waiting;
+  await stream.text();
+  await serve({ port: Number(new URL(server.url).port) });
+});

@@ -1,0 +1,70 @@
+import { createServer } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { McpServer } from "@modelcontextprotocol/server";
+import { afterEach, expect, test } from "vitest";
+import { silentLogger } from "../../../src/core/logger.ts";
+import { SessionEvents } from "../../../src/server/http/event-store.ts";
+import { readJsonBody } from "../../../src/server/http/body.ts";
+import { Sessions } from "../../../src/server/http/sessions.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+test("a session expires when it was idle for long enough, not while a stream is open", async () => {
+  let now = 0;
+  const events = new SessionEvents({ file: ":memory:", clock: () => now, logger: silentLogger });
+  cleanups.push(() => events.close());
+  const sessions = new Sessions({
+    factory: () => new McpServer({ name: "fixture", version: "1" }, { capabilities: { tools: {} } }),
+    logger: silentLogger,
+    clock: () => now,
+    limit: 10,
+    limitPerOwner: 10,
+    events,
+    idleMs: 1000,
+    keepAliveMs: 0,
+  });
+  const streams: Promise<unknown>[] = [];
+  const server = createServer((request, response) => {
+    const id = request.headers["mcp-session-id"];
+    if (request.method === "GET") streams.push(once(response, "close"));
+    const serve = async (): Promise<void> => {
+      const body = request.method === "POST" ? await readJsonBody(request) : undefined;
+      const value = body?.ok ? body.value : undefined;
+      await (typeof id === "string"
+        ? sessions.serve(id, request, response, value)
+        : sessions.open(request, response, value));
+    };
+    void serve();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanups.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+
+  const client = new Client({ name: "test", version: "1" });
+  const transport = new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}`));
+  await client.connect(transport);
+  cleanups.push(() => client.close());
+  await expect.poll(() => streams.length).toBe(1);
+
+  now = 5000;
+  await sessions.expire();
+  expect(sessions.size).toBe(1);
+
+  await client.close();
+  await Promise.all(streams);
+  now = 5999;
+  await sessions.expire();
+  expect(sessions.size).toBe(1);
+  now = 6000;
+  await sessions.expire();
+  expect(sessions.size).toBe(0);
+});
