@@ -1,6 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import {
+  AIMessage,
+  type BaseMessage,
+  HumanMessage,
+  mergeUsageMetadata,
+  ToolMessage,
+} from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, interrupt, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
 import { DeepAgentError } from "../core/errors.ts";
@@ -12,6 +18,7 @@ import { type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import {
   composeModelCall,
+  joinSystem,
   mergeUpdates,
   type ModelHandler,
   type ModelRequest,
@@ -166,17 +173,28 @@ async function callModel(
   binder: ToolBinder,
   config: RunnableConfig,
 ): ReturnType<ModelHandler> {
-  const { systemMessage, messages, model } = request;
+  const { messages, model } = request;
+  const { tools = [], toolChoice, options, reminder } = strategy ? bindingOf(strategy, model) : {};
+  const systemMessage = reminder ? joinSystem(request.systemMessage, reminder) : request.systemMessage;
   const input = textOf(systemMessage) === "" ? messages : [systemMessage, ...messages];
-  const { tools = [], toolChoice, options } = strategy ? bindingOf(strategy) : {};
   const bound = binder.bind({
     model,
     tools: [...request.tools, ...tools],
     toolChoice: request.toolChoice ?? toolChoice,
     ...(options ? { options } : {}),
   });
-  const reply: unknown = await bound.invoke(input, { ...config, ...request.modelSettings });
-  await ownTurn();
-  if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
-  throw new Error("The model answered with something that is not an assistant message.");
+  const ask = async (input: BaseMessage[]): Promise<AIMessage> => {
+    const reply: unknown = await bound.invoke(input, { ...config, ...request.modelSettings });
+    await ownTurn();
+    if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
+    throw new Error("The model answered with something that is not an assistant message.");
+  };
+  const reply = await ask(input);
+  if (!reminder || hasCalls(reply) || reply.text.trim() === "") return reply;
+  const reminded = await ask([...input, reply, new HumanMessage(reminder)]);
+  reminded.usage_metadata = mergeUsageMetadata(reply.usage_metadata, reminded.usage_metadata);
+  return reminded;
 }
+
+const hasCalls = ({ tool_calls = [], invalid_tool_calls = [] }: AIMessage): boolean =>
+  tool_calls.length + invalid_tool_calls.length > 0;

@@ -58,14 +58,24 @@ export class StructuredResponse {
   }
 }
 
-/** What is bound to the model besides the agent's tools. */
-export function bindingOf(strategy: Strategy): {
+/** What is bound to the model besides the agent's tools, and what it is told besides. */
+export function bindingOf(
+  strategy: Strategy,
+  model: BaseChatModel,
+): {
   tools: Array<ToolStrategy["tool"]>;
   toolChoice?: "any";
   options?: Record<string, unknown>;
+  /** What to tell a model that answered without a call, where calls cannot be forced. */
+  reminder?: string;
 } {
   if (strategy.kind === "tool") {
-    return { tools: [...strategy.tools.values()].map(({ tool }) => tool), toolChoice: "any" };
+    const tools = [...strategy.tools.values()].map(({ tool }) => tool);
+    if (!isThinking(model)) return { tools, toolChoice: "any" };
+    return {
+      tools,
+      reminder: `Give your final answer by calling ${[...strategy.tools.keys()].join(" or ")}.`,
+    };
   }
   const { schema, strict } = strategy.strategy;
   const name = typeof schema["title"] === "string" ? schema["title"] : DEFAULT_NAME;
@@ -78,6 +88,13 @@ export function bindingOf(strategy: Strategy): {
       responseSchema: schema,
     },
   };
+}
+
+/** Anthropic's models cannot be made to call a tool while they think. */
+function isThinking(model: BaseChatModel): boolean {
+  const thinking: unknown = "thinking" in model ? model.thinking : undefined;
+  if (typeof thinking !== "object" || thinking === null || !("type" in thinking)) return false;
+  return thinking.type === "enabled" || thinking.type === "adaptive";
 }
 
 /** Names of the tools that the answer may be given by; none where the provider is to ask for it itself. */

@@ -29,7 +29,8 @@ function parameterProblem(body: Json): WireError | undefined {
     return invalid("tool_choice: tool_choice may only be specified while providing tools.");
   if (choice["type"] === "tool" && !names.includes(choice["name"]))
     return invalid(`Tool '${text(choice["name"])}' not found in provided tools`);
-  if (record(body["thinking"])["type"] === "enabled" && ["any", "tool"].includes(text(choice["type"])))
+  const isThinking = ["enabled", "adaptive"].includes(text(record(body["thinking"])["type"]));
+  if (isThinking && ["any", "tool"].includes(text(choice["type"])))
     return invalid("Thinking may not be enabled when tool_choice forces tool use.");
   return Array.isArray(system) ? blankProblem("system", list(system)) : undefined;
 }
