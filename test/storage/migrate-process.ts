@@ -1,6 +1,9 @@
 import { once } from "node:events";
+import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { type Migration, migrate } from "../../src/storage/migrations.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/store-sql.ts";
 
 /**
  * Opens the database named by the first argument and migrates it, on a word from the parent: run several
@@ -19,13 +22,36 @@ const step = (version: number): Migration => ({
   },
 });
 
+/** The steps of a component of ours; in one of them the process is killed when all of it is done, before the commit. */
+const mortal = (steps: readonly Migration[]): Migration[] =>
+  steps.map((one) => ({
+    ...one,
+    up(database) {
+      const isLast = String(one.version) === process.env["KILLED_IN_STEP"];
+      // So that what is not committed is in the log already.
+      if (isLast) database.pragma("cache_size = 1");
+      one.up(database);
+      if (isLast) process.kill(process.pid, "SIGKILL");
+    },
+  }));
+
+const COMPONENTS: Record<string, readonly Migration[]> = {
+  runs: RUN_MIGRATIONS,
+  store: STORE_MIGRATIONS,
+  checkpoints: CHECKPOINT_MIGRATIONS,
+};
+
 process.send?.("ready");
 await once(process, "message");
-const database = openDatabase(process.argv[2] ?? "");
-migrate(
-  database,
-  "test",
-  Array.from({ length: Number(process.argv[3]) }, (_, index) => step(index + 1)),
-);
+const [, , file = "", count, component = "test"] = process.argv;
+const database = openDatabase(file);
+const steps = COMPONENTS[component];
+if (steps) migrate(database, component, mortal(steps));
+else
+  migrate(
+    database,
+    component,
+    Array.from({ length: Number(count) }, (_, index) => step(index + 1)),
+  );
 database.close();
 process.disconnect();

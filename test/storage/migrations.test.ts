@@ -1,12 +1,9 @@
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { buildSync } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
 import { type Migration, migrate, schemaVersion } from "../../src/storage/migrations.ts";
+import { bundleProcess, finish, startProcess } from "./migrate-child.ts";
 import { opened, temporaryFolder, thrownBy } from "./support.ts";
 
 const notes: Migration = {
@@ -147,46 +144,15 @@ describe("the backup before a step", () => {
 });
 
 describe("processes that start at once", () => {
-  const started = async (
-    bundle: string,
-    file: string,
-    versions: number,
-    env: Record<string, string> = {},
-  ): Promise<ChildProcess> => {
-    const child = fork(bundle, [file, String(versions)], { env: { ...process.env, ...env } });
-    await once(child, "message");
-    return child;
-  };
-  const finished = async (child: ChildProcess): Promise<unknown> => {
-    const exit = once(child, "exit");
-    child.send("go");
-    const [code] = await exit;
-    return code;
-  };
-
-  const bundled = (folder: string): string => {
-    const bundle = join(folder, "process.mjs");
-    buildSync({
-      entryPoints: [fileURLToPath(new URL("./migrate-process.ts", import.meta.url))],
-      outfile: bundle,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      // The native module is found from the repository, not from the temporary folder.
-      alias: {
-        "better-sqlite3": join(import.meta.dirname, "../../node_modules/better-sqlite3/lib/index.js"),
-      },
-      external: ["*/better-sqlite3/lib/index.js"],
-    });
-    return bundle;
-  };
+  const run = async (bundle: string, file: string, versions: number, killedIn?: number) =>
+    finish(await startProcess(bundle, file, versions, killedIn === undefined ? {} : { killedIn }));
 
   it("leave nothing of a step they were killed in, and the next one makes it", async () => {
     const folder = temporaryFolder();
     const file = join(folder, "agent.db");
-    const bundle = bundled(folder);
-    expect(await finished(await started(bundle, file, 2))).toBe(0);
-    expect(await finished(await started(bundle, file, 5, { KILLED_IN_STEP: "4" }))).toBeNull();
+    const bundle = bundleProcess(folder);
+    expect(await run(bundle, file, 2)).toBe(0);
+    expect(await run(bundle, file, 5, 4)).toBeNull();
     const database = opened(file);
     const steps = () => database.prepare("SELECT version FROM log ORDER BY rowid").pluck().all();
     expect([schemaVersion(database, "test"), steps()]).toEqual([3, [1, 2, 3]]);
@@ -194,18 +160,18 @@ describe("processes that start at once", () => {
     expect(integrityProblems(database)).toEqual([]);
     const backup = opened(`${file}.test-v2.backup`);
     expect(backup.prepare("SELECT max(version) FROM log").pluck().get()).toBe(2);
-    expect(await finished(await started(bundle, file, 5))).toBe(0);
+    expect(await run(bundle, file, 5)).toBe(0);
     expect(steps()).toEqual([1, 2, 3, 4, 5]);
   });
 
   it("take turns: every step happens once, one backup is made", async () => {
     const folder = temporaryFolder();
     const file = join(folder, "data", "agent.db");
-    const bundle = bundled(folder);
-    const first = await Promise.all([1, 2, 3, 4].map(() => started(bundle, file, 6)));
-    expect(await Promise.all(first.map(finished))).toEqual([0, 0, 0, 0]);
-    const second = await Promise.all([1, 2, 3, 4].map(() => started(bundle, file, 12)));
-    expect(await Promise.all(second.map(finished))).toEqual([0, 0, 0, 0]);
+    const bundle = bundleProcess(folder);
+    const first = await Promise.all([1, 2, 3, 4].map(() => startProcess(bundle, file, 6)));
+    expect(await Promise.all(first.map(finish))).toEqual([0, 0, 0, 0]);
+    const second = await Promise.all([1, 2, 3, 4].map(() => startProcess(bundle, file, 12)));
+    expect(await Promise.all(second.map(finish))).toEqual([0, 0, 0, 0]);
 
     const database = opened(file);
     expect(database.prepare("SELECT version FROM log ORDER BY rowid").pluck().all()).toEqual(
