@@ -16,7 +16,7 @@ import { graphFailure } from "./graph-failure.ts";
 import { awaitsModel, finishedEvent, interruptsIn, snapshotOf, type ThreadState } from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
 import { traceEvents } from "./tracing.ts";
-import { eventOf, withEffectLog } from "./step.ts";
+import { eventOf, withEffectLog, withRunId } from "./step.ts";
 
 export { pointsOf } from "./points.ts";
 export type { EarlierEnd } from "./abandoned.ts";
@@ -128,7 +128,12 @@ async function* streamGraph(
   let modelAwaited = false;
   try {
     const stream = await agent.graph.stream(input, {
-      configurable: { thread_id: threadId, ...withEffectLog(effects), ...withInbox(inbox) },
+      configurable: {
+        thread_id: threadId,
+        ...withRunId(runId),
+        ...withEffectLog(effects),
+        ...withInbox(inbox),
+      },
       // What traces are found by; checkpoints keep it too, so it is short.
       tags: ["deepagent-mcp"],
       metadata: { run: runId },

@@ -15,6 +15,7 @@ import { StepFiles } from "./thread-files.ts";
 const PATH_KEY = "__deepagent_path";
 const FILES_KEY = "__deepagent_files";
 const EFFECTS_KEY = "__deepagent_effects";
+const RUN_KEY = "__deepagent_run";
 const METER_KEY = "__deepagent_meter";
 /** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
 const SIGNALS_KEY = "__pregel_abort_signals";
@@ -38,6 +39,9 @@ export function agentPath(config: Scope): AgentPath {
 /** What makes calls with outside effects known beyond the end of the process; subagents inherit it. */
 export const withEffectLog = (log: EffectLog | undefined): Record<string, unknown> =>
   log === undefined ? {} : { [EFFECTS_KEY]: log };
+
+/** The id of the run that a graph works for; subagents inherit it. */
+export const withRunId = (runId: string): Record<string, unknown> => ({ [RUN_KEY]: runId });
 
 export function effectLog(config: Scope): EffectLog | undefined {
   return config.configurable?.[EFFECTS_KEY] as EffectLog | undefined; // set by `withEffectLog` only
@@ -157,6 +161,7 @@ export function agentRuntime(config: Scope): AgentRuntime {
     ...(signal ? { signal } : {}),
     ...(writer ? { writer } : {}),
     ...(typeof configurable["thread_id"] === "string" ? { threadId: configurable["thread_id"] } : {}),
+    ...(typeof configurable[RUN_KEY] === "string" ? { runId: configurable[RUN_KEY] } : {}),
   };
 }
 

@@ -63,6 +63,25 @@ describe("middleware", () => {
     ]);
   });
 
+  it("knows the thread and the run, in subagents too", async () => {
+    const told: unknown[] = [];
+    const asking: Middleware = {
+      name: "Asking",
+      beforeAgent: (_state, { threadId, runId }) => void told.push([threadId, runId]),
+    };
+    const model = scriptedModel(({ call }) =>
+      call === 0
+        ? { toolCalls: [{ name: "task", args: { description: "d", subagent_type: "w" } }] }
+        : { text: "end" },
+    );
+    const worker = { name: "w", description: "d", systemPrompt: "p", middleware: [asking] };
+    await collect(agentWith([asking], { model, subagents: [worker] }), { kind: "task", task: "go" });
+    expect(told).toEqual([
+      ["t1", "run_1"],
+      ["t1", "run_1"],
+    ]);
+  });
+
   it("made with LangChain plugs in: state schema, object hooks and jumps", async () => {
     const counting = createMiddleware({
       name: "Counting",

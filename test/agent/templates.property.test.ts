@@ -3,6 +3,9 @@ import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../src/agent/agent-core.ts";
+import { McpConnection } from "../../src/agent/mcp-tools/connection.ts";
+import { mcpAgentTool } from "../../src/agent/mcp-tools/tool.ts";
+import { silentLogger } from "../../src/core/logger.ts";
 import { oneLine } from "../../src/core/text.ts";
 import { taskTool } from "../../src/tools/task.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -53,6 +56,9 @@ async function promptWith(memory: string, skill: { name: string; description: st
   );
   return model.requests[0]?.messages.find((message) => SystemMessage.isInstance(message))?.text ?? "";
 }
+
+const isSummary = ([first]: ReadonlyArray<{ text: string }>): boolean =>
+  first?.text.startsWith("You get the beginning") ?? false;
 
 describe("text from outside", () => {
   it("stays inside its slot of the system prompt, and changes nothing around it", async () => {
@@ -112,6 +118,57 @@ describe("text from outside", () => {
         expect(second?.messages[1]?.text).toBe(text);
         const result = second?.messages.find((message) => ToolMessage.isInstance(message))?.text ?? "";
         for (const line of text.split(/\r?\n|\r/)) expect(result).toContain(line.trim());
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it("in a summary, and in what is summarized, stays one message and changes no other", async () => {
+    await fc.assert(
+      fc.asyncProperty(tricky, tricky, async (said, summary) => {
+        const model = scriptedModel(({ messages, call }) => {
+          if (isSummary(messages)) return { text: summary };
+          return call < 4 ? { text: said, toolCalls: [{ name: "ls", args: {} }] } : { text: "end" };
+        });
+        const { graph } = buildAgent({
+          checkpointer: new MemorySaver(),
+          model,
+          summarization: { trigger: { messages: 4 }, keep: { messages: 2 } },
+        });
+        await graph.invoke({ messages: [new HumanMessage(said)] }, { configurable: { thread_id: "t" } });
+        const [first] = model.requests;
+        const asked = model.requests.find(({ messages }) => isSummary(messages));
+        expect(asked?.messages[1]?.text).toContain(`## Person\n\n${said}\n`);
+        const last = model.requests.at(-1)?.messages ?? [];
+        expect(last[0]?.text).toBe(first?.messages[0]?.text);
+        expect(last[1]?.text.split("\n\n").slice(1).join("\n\n")).toBe(summary.trim());
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  it("in descriptions of an MCP server's tools is taken as it is, and no part of the system prompt", async () => {
+    const config = { command: "none", args: [], env: {}, approve: "writes" as const, timeout: 1 };
+    // Never opened: a server is started with the first call.
+    const connection = new McpConnection("toy", config, { env: {}, version: "1", log: silentLogger });
+    const promptOf = async (description: string) => {
+      const made = mcpAgentTool({
+        name: "toy__tool",
+        connection,
+        tool: { name: "tool", title: description, description, inputSchema: { type: "object" } },
+        problem: () => undefined,
+        acceptsMedia: () => false,
+      });
+      const model = scriptedModel(() => ({ text: "end" }));
+      const { graph } = buildAgent({ checkpointer: new MemorySaver(), model, tools: [made] });
+      await graph.invoke({ messages: [new HumanMessage("go")] }, { configurable: { thread_id: "t" } });
+      expect(made.offered.description).toBe(description);
+      return model.requests[0]?.messages.map(({ text }) => text);
+    };
+    const plain = await promptOf("x");
+    await fc.assert(
+      fc.asyncProperty(tricky, async (text) => {
+        expect(await promptOf(text)).toEqual(plain);
       }),
       { numRuns: 20 },
     );

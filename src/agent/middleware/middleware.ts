@@ -16,6 +16,8 @@ export interface AgentRuntime {
   readonly store?: BaseStore;
   readonly signal?: AbortSignal;
   readonly threadId?: string;
+  /** Of a run that the server keeps; a graph invoked by itself has none. */
+  readonly runId?: string;
   readonly writer?: (chunk: unknown) => void;
   readonly configurable: Readonly<Record<string, unknown>>;
 }
