@@ -8,7 +8,8 @@ export interface RipgrepRequest {
   pattern: string;
   isRegex: boolean;
   caseSensitive: boolean;
-  maxFileSize: number;
+  /** Larger files are passed over; undefined for none. */
+  maxFileSize: number | undefined;
   /** Globs of ripgrep one of which passes each file wanted; undefined for all files. */
   globs: readonly string[] | undefined;
   /** Passes over what `.gitignore` files below the directory say, and `.git`. */
@@ -26,7 +27,7 @@ export interface RipgrepAnswer {
   files: string[];
   /** Files or directories that could not be read. */
   unreadable: string[];
-  /** Files over the size limit that were not searched; with globs they are, and are among `files`. */
+  /** Files over the size limit that were passed over; with globs rg does not tell which. */
   tooLarge: string[];
   end: "complete" | "overflow" | "timeout" | "aborted";
 }
@@ -79,11 +80,13 @@ export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | u
 }
 
 /**
- * Large files are passed over, and rg tells which. With globs it would tell of every file whether it
- * passes, which takes longer than the search; then large ones are searched as well.
+ * rg tells which large files it passes over. With globs it would tell of every file whether it passes, which
+ * takes longer than the search.
  */
-const sizeFlags = ({ globs, maxFileSize }: RipgrepRequest): string[] =>
-  globs === undefined ? [`--max-filesize=${maxFileSize}`, "--debug"] : globs.map((glob) => `--glob=${glob}`);
+function sizeFlags({ globs, maxFileSize }: RipgrepRequest): string[] {
+  if (maxFileSize === undefined) return [];
+  return [`--max-filesize=${maxFileSize}`, ...(globs === undefined ? ["--debug"] : [])];
+}
 
 const GITIGNORE_ONLY = [
   "--no-require-git",
@@ -105,6 +108,7 @@ function start(request: RipgrepRequest): ChildProcess {
     request.caseSensitive ? "--case-sensitive" : "--ignore-case",
     request.isRegex ? "--engine=default" : "--fixed-strings",
     ...sizeFlags(request),
+    ...(request.globs ?? []).map((glob) => `--glob=${glob}`),
     ...(request.respectGitignore ? ["--glob=!.git"] : []),
     `--regexp=${request.pattern}`,
   ];
@@ -122,10 +126,10 @@ function start(request: RipgrepRequest): ChildProcess {
  * rg holds the longest line of a file in memory. One of gigabytes ends it, and the search goes on without
  * it. The limit, in KB, is one of address space; with its 12 threads rg does with 200,000.
  */
-const LIMIT_MEMORY =
-  process.platform === "linux"
-    ? ["/bin/sh", "-c", '{ ulimit -c 0; ulimit -v 2097152; } 2>/dev/null; exec "$0" "$@"']
-    : [];
+export const LIMITS_MEMORY = process.platform === "linux";
+const LIMIT_MEMORY = LIMITS_MEMORY
+  ? ["/bin/sh", "-c", '{ ulimit -c 0; ulimit -v 2097152; } 2>/dev/null; exec "$0" "$@"']
+  : [];
 
 /** Whole pieces of a stream as text; what is not UTF-8 in a name is lost, and such a name matches no file. */
 function splitStream(stream: Readable | null, separator: string, onPiece: (piece: string) => void): void {

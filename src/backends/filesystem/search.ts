@@ -11,7 +11,7 @@ import { GitignoreTree } from "./gitignore-tree.ts";
 import { codeOf, type Jail } from "./jail.ts";
 import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "../mime.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "../paths.ts";
-import { type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
+import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
 import { toRipgrepGlobs } from "./ripgrep-glob.ts";
 import { toRustRegex } from "./rust-regex.ts";
 import {
@@ -175,20 +175,30 @@ async function propose(
   const isRegex = options.regex === true;
   const translated = isRegex ? toRustRegex(pattern) : pattern;
   if (ripgrep === undefined || translated === undefined || translated.includes("\0")) return undefined;
-  return ripgrepFiles({
+  const request = {
     binary: ripgrep,
     directory: join(jail.root, ...segments),
     pattern: translated,
     isRegex,
     caseSensitive: options.caseSensitive !== false,
-    maxFileSize,
     maxFiles: Math.min(Math.max((maxCount ?? DEFAULT_MAX_COUNT) * 10, 1000), 10_000),
-    deadline,
     globs: toRipgrepGlobs(filter),
     respectGitignore: ignored !== undefined,
     ...(options.signal === undefined ? {} : { signal: options.signal }),
-  });
+  };
+  if (LIMITS_MEMORY) {
+    const everything = { ...request, maxFileSize: undefined, deadline: Math.min(deadline, soon()) };
+    const answer = await ripgrepFiles(everything);
+    if (answer?.end !== "timeout") return answer;
+  }
+  return ripgrepFiles({ ...request, maxFileSize, deadline });
 }
+
+/**
+ * Asking each file for its size takes a fifth of a search. It pays where there are large ones: there a search
+ * of everything is not over within this time.
+ */
+const soon = (): number => performance.now() + 2000;
 
 /** As the walk counts: what the filter keeps, and directories it leads into. */
 function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: RipgrepAnswer): number {
