@@ -32,16 +32,16 @@ export function replacementDiff(change: TextChange, place: string): string {
 function bounded(change: TextChange, hunks: readonly string[]): string {
   const name = displayName(change.path);
   const header = [`--- ${change.before === undefined ? "/dev/null" : name}`, `+++ ${name}`];
-  const lines = hunks.map(displayLine);
-  if (lines.length === 0) return [...header, "[no change of content]"].join("\n");
+  if (hunks.length === 0) return [...header, "[no change of content]"].join("\n");
   const kept: string[] = [];
   let used = 0;
-  for (const line of lines) {
+  for (const hunkLine of hunks) {
+    const line = displayLine(hunkLine);
     used += line.length + 1;
     if (kept.length === MAX_LINES || used > MAX_CHARS) break;
     kept.push(line);
   }
-  const missing = lines.length - kept.length;
+  const missing = hunks.length - kept.length;
   const notice = missing > 0 ? [`[diff cut: ${counted(missing, "line", "lines")} more not shown]`] : [];
   return [...header, ...kept, ...notice].join("\n");
 }
