@@ -3,14 +3,17 @@ import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotoco
 import { silentLogger } from "../../src/core/logger.ts";
 import { createServerFactory } from "../../src/server/create-server.ts";
 import type { ServerDeps } from "../../src/server/deps.ts";
-import { serveHttp } from "../../src/server/http/http.ts";
+import { serveHttp, type HttpOptions, type HttpServer } from "../../src/server/http/http.ts";
 import type { Connector } from "./clients.ts";
 
-/** Reaches a server over HTTP on a free loopback port; `cleanUp` gets what closes it. */
-export async function httpConnector(
+type CleanUp = (close: () => Promise<void>) => void;
+
+/** The server over HTTP on a free loopback port; `cleanUp` gets what closes it. */
+export async function openHttp(
   deps: ServerDeps,
-  cleanUp: (close: () => Promise<void>) => void,
-): Promise<Connector> {
+  cleanUp: CleanUp,
+  options: Partial<HttpOptions> = {},
+): Promise<HttpServer> {
   const server = await serveHttp({
     host: "127.0.0.1",
     port: 0,
@@ -19,8 +22,14 @@ export async function httpConnector(
     factory: createServerFactory(deps),
     changes: deps.changes,
     logger: silentLogger,
+    ...options,
   });
   cleanUp(() => server.close());
-  const url = new URL(server.url);
+  return server;
+}
+
+/** Reaches such a server. */
+export async function httpConnector(deps: ServerDeps, cleanUp: CleanUp): Promise<Connector> {
+  const url = new URL((await openHttp(deps, cleanUp)).url);
   return { first: () => new FirstHttp(url), modern: () => new ModernHttp(url) };
 }

@@ -8,11 +8,11 @@ import { loadConfig } from "../../../src/config/load.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { tokenVerifier } from "../../../src/server/auth/tokens.ts";
 import { createAuthenticator } from "../../../src/server/auth/auth.ts";
-import { createServerFactory } from "../../../src/server/create-server.ts";
-import { serveHttp, type HttpOptions, type HttpServer } from "../../../src/server/http/http.ts";
+import type { HttpOptions, HttpServer } from "../../../src/server/http/http.ts";
 import type { ClientKind, Person, TestClient } from "../../support/clients.ts";
 import { connect, openHome } from "../../support/harness.ts";
 import type { Think } from "../../support/harness-brain.ts";
+import { openHttp } from "../../support/harness-http.ts";
 
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
@@ -45,18 +45,10 @@ export async function openGuarded(
     logger: silentLogger,
   });
   onTestFinished(close);
-  const server = await serveHttp({
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory: createServerFactory(deps),
-    changes: deps.changes,
-    logger: silentLogger,
+  const server = await openHttp(deps, onTestFinished, {
     statistics: async () => (await deps.runs()).statistics(),
     ...options,
   });
-  onTestFinished(() => server.close());
   const url = new URL(server.url);
   return {
     ...server,

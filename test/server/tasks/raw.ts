@@ -1,11 +1,10 @@
 import { InMemoryTransport, type JSONRPCMessage } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
-import { silentLogger } from "../../../src/core/logger.ts";
 import { createServerFactory } from "../../../src/server/create-server.ts";
 import type { ServerDeps } from "../../../src/server/deps.ts";
-import { serveHttp } from "../../../src/server/http/http.ts";
 import { cleanUpWith } from "../../runs/support.ts";
 import { send } from "../../support/clients-raw.ts";
+import { openHttp } from "../../support/harness-http.ts";
 
 export const TASKS = { "io.modelcontextprotocol/tasks": {} };
 export const FORMS = { elicitation: { form: {} } };
@@ -51,16 +50,7 @@ export async function overMemory(deps: ServerDeps): Promise<Rpc> {
 }
 
 export async function overHttp(deps: ServerDeps): Promise<Rpc> {
-  const server = await serveHttp({
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory: createServerFactory(deps),
-    changes: deps.changes,
-    logger: silentLogger,
-  });
-  cleanUpWith(() => server.close());
+  const server = await openHttp(deps, cleanUpWith);
   let id = 0;
   return async (method, params, capabilities = ALL) => {
     id += 1;
