@@ -6,6 +6,7 @@ import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
 import { ownTurn } from "../core/turns.ts";
 import { mayPass, StorageError } from "../storage/errors.ts";
+import { FencedOffError, type FencingToken } from "../storage/thread-fences.ts";
 import { entryOf } from "./journal.ts";
 import { type Lease, LeaseLostError } from "./stores/lease-store.ts";
 import type { RunInbox } from "./stores/message-store.ts";
@@ -18,8 +19,8 @@ export interface ExecutionContext {
   clock: Clock;
   newId: IdSource;
   log: Logger;
-  /** Whoever goes on in the thread does not wait for results that could not be stored. */
-  startOver(threadId: string): void;
+  /** Takes the thread: from what is stored, and so that nobody with an earlier token stores anything in it. */
+  startOver(threadId: string, token: FencingToken): void;
   /** What follows when a run has completed. */
   completed(run: Run): Promise<void>;
 }
@@ -98,7 +99,7 @@ async function converse(
   const { work, clock } = context;
   await ownTurn();
   execution.controller.signal.throwIfAborted();
-  context.startOver(run.threadId);
+  await work.whenUnlocked(() => context.startOver(run.threadId, { run: lease.run, claim: lease.epoch }));
   if (trouble !== undefined) {
     const message = `The run waited for its storage. ${trouble.message}`;
     const warning = entryOf({ kind: "warning", agent: [], message });
@@ -173,7 +174,8 @@ function journal(event: StreamEvent, lease: Lease, { work, clock }: ExecutionCon
 /** Writes down how work on a run ended that did not end by itself. */
 async function settleThrown(thrown: unknown, execution: Execution, context: ExecutionContext): Promise<void> {
   const { lease, run, stop } = execution;
-  if (thrown instanceof LeaseLostError || stop === "cancelled" || stop === "lease_lost") return;
+  if (thrown instanceof LeaseLostError || thrown instanceof FencedOffError) return;
+  if (stop === "cancelled" || stop === "lease_lost") return;
   const { work, clock } = context;
   if (stop === "parked") return work.whenUnlocked(() => work.park(lease, true, clock()));
   const failure = failureOf(thrown, run, context);

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
+import type { FencingToken } from "../storage/thread-fences.ts";
 import type { ThreadStep } from "../storage/thread-steps.ts";
 import { CopyStore } from "./stores/copy-store.ts";
 import { KEPT_FOR_SIZE_MS, type Retention } from "./retention.ts";
@@ -23,8 +24,11 @@ export type Orphans = "keep" | "count" | "delete";
 export interface Checkpoints {
   /** Makes what was stored outlive a power cut. */
   sync(): void;
-  /** Forgets which results of the thread could not be stored: who goes on from what is stored makes them again. */
-  startOver(threadId: string): void;
+  /**
+   * For whoever goes on from what is stored: forgets which results of the thread could not be, and keeps those
+   * with an earlier token from storing any. Throws `FencedOffError` when there is a later one.
+   */
+  startOver(threadId: string, token: FencingToken): void;
   deleteThread(threadId: string): Promise<void>;
   /** Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. */
   tidyThread(threadId: string): Promise<void>;

@@ -77,7 +77,7 @@ class Supervisor implements RunService {
       concurrentRuns,
       leaseMs,
       crashLimit: options.crashLimit ?? 10,
-      startOver: (threadId) => options.checkpoints?.startOver(threadId),
+      startOver: (threadId, token) => options.checkpoints?.startOver(threadId, token),
       completed: async ({ id, threadId }) =>
         options.checkpoints
           ?.tidyThread(threadId)

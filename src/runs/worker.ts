@@ -172,7 +172,8 @@ export class Worker {
   /** A lease that is not given back here runs out: the delay before the run is tried again. */
   async #end(slot: Slot, inOrder: boolean): Promise<void> {
     const { leases, database } = this.#options.store;
-    this.#slots.delete(slot.run.id);
+    // Lost and claimed again meanwhile, the run has another slot.
+    if (this.#slots.get(slot.run.id) === slot) this.#slots.delete(slot.run.id);
     try {
       if (inOrder) await whenUnlocked(database, () => leases.release(slot.lease));
     } catch (error) {

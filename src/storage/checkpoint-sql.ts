@@ -51,6 +51,18 @@ CREATE TABLE packed_checkpoints (
 ) STRICT;`);
     },
   },
+  {
+    version: 3,
+    name: "fences of threads",
+    up(database: Database): void {
+      database.exec(`
+CREATE TABLE thread_fences (
+  thread_id TEXT PRIMARY KEY,
+  run INTEGER NOT NULL,
+  claim INTEGER NOT NULL
+) STRICT;`);
+    },
+  },
 ];
 
 export interface CheckpointRow {
@@ -124,6 +136,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`),
       preparePiece(database, "checkpoints", CHECKPOINT_BYTES, OF_THREAD),
       preparePiece(database, "packed_checkpoints", "length(pack)", OF_THREAD),
       preparePiece(database, "writes", WRITE_BYTES, OF_THREAD),
+      preparePiece(database, "thread_fences", "0", OF_THREAD),
     ],
     deleteNested: [
       preparePiece(database, "writes", WRITE_BYTES, SUPERSEDED),

@@ -11,16 +11,18 @@ import type {
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { addressOf, keyOf, missing, threadOf } from "./checkpoint-address.ts";
 import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
-import type { CheckpointStatements, ReadCheckpoint, WriteAddress, WriteFields } from "./checkpoint-sql.ts";
+import type { CheckpointStatements, ReadCheckpoint, WriteFields } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
 import { deleteInPieces } from "./delete-in-pieces.ts";
 import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
 import { syncNow } from "./durability.ts";
+import { bytesOfWrites, encodeWrites } from "./encode-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
 import { ObservedPromise } from "./observed-promise.ts";
 import { PackedCheckpoints } from "./packed-checkpoints.ts";
+import { type FencingToken, ThreadFences } from "./thread-fences.ts";
 import { type ThreadStep, ThreadSteps } from "./thread-steps.ts";
 
 /** The checkpointer over `database`, which stays the caller's to close. Makes its tables when they are missing. */
@@ -48,6 +50,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   private readonly commits: GroupCommit;
   private isSynced = true;
   private readonly sql: CheckpointStatements;
+  private readonly fences: ThreadFences;
   private readonly threadSteps: ThreadSteps;
   private readonly packed: PackedCheckpoints;
   private readonly history: DeltaHistory;
@@ -59,6 +62,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     super(database);
     const sql = prepareStatements(database);
     this.sql = sql;
+    this.fences = new ThreadFences(database);
     this.threadSteps = new ThreadSteps(database, this.serde);
     this.packed = new PackedCheckpoints(database);
     this.history = new DeltaHistory(database, this.packed);
@@ -111,6 +115,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   ): Promise<RunnableConfig> {
     const { threadId, namespace, checkpointId: parent } = addressOf(config);
     if (threadId === undefined) throw missing("thread_id");
+    const assertHeld = this.fences.guard(threadId);
     const [[type, state], [metadataType, facts]] = await Promise.all([
       this.serde.dumpsTyped(copyCheckpoint(checkpoint)),
       this.serde.dumpsTyped(metadata),
@@ -121,6 +126,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     const results = this.underWay.get(before);
     if (results) await Promise.all([...results.values()].map(({ encoded }) => encoded));
     await this.commits.run(() => {
+      assertHeld();
       for (const { failure } of results?.values() ?? []) if (failure !== undefined) throw failure;
       this.sql.putCheckpoint.run(threadId, namespace, checkpoint.id, parent ?? null, type, state, facts);
     }, state.length);
@@ -147,7 +153,9 @@ export class SqliteCheckpointer extends SqliteSaver {
     const { threadId, namespace, checkpointId } = addressOf(config);
     if (threadId === undefined) throw missing("thread_id");
     if (checkpointId === undefined) throw missing("checkpoint_id");
-    const result: Result = { encoded: this.encode([threadId, namespace, checkpointId, taskId], writes) };
+    const address = [threadId, namespace, checkpointId, taskId] as const;
+    const result: Result = { encoded: encodeWrites(this.serde, address, writes) };
+    const assertHeld = this.fences.guard(threadId);
     const key = keyOf(threadId, namespace, checkpointId);
     const tasks = this.underWay.get(key) ?? new Map<string, Result>();
     this.underWay.set(key, tasks.set(taskId, result));
@@ -156,12 +164,10 @@ export class SqliteCheckpointer extends SqliteSaver {
     const put = replaces ? this.sql.replaceWrite : this.sql.addWrite;
     try {
       const rows = await result.encoded;
-      await this.commits.run(
-        () => {
-          for (const row of rows) put.run(...row);
-        },
-        rows.reduce((sum, row) => sum + row[VALUE].length, 0),
-      );
+      await this.commits.run(() => {
+        assertHeld();
+        for (const row of rows) put.run(...row);
+      }, bytesOfWrites(rows));
     } catch (thrown) {
       // It stays, until it is tried again: no checkpoint may follow that lacks it.
       result.failure = thrown;
@@ -177,15 +183,6 @@ export class SqliteCheckpointer extends SqliteSaver {
     return whenUnlocked(this.db, () => this.commits.flush());
   }
 
-  private encode(address: WriteAddress, writes: readonly PendingWrite[]): Promise<WriteFields[]> {
-    return Promise.all(
-      writes.map(async ([channel, value], index): Promise<WriteFields> => {
-        const [type, data] = await this.serde.dumpsTyped(value);
-        return [...address, WRITES_IDX_MAP[channel] ?? index, channel, type, data];
-      }),
-    );
-  }
-
   /**
    * Makes what was stored outlive a power cut, if the connection does not see to it with every commit. To
    * be called before anything is told that relies on it. Throws while another connection holds the lock.
@@ -198,10 +195,13 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /**
-   * Forgets which results of the thread could not be stored, which otherwise no checkpoint may follow. For
-   * whoever begins again at what is stored.
+   * For whoever begins, or begins again, at what is stored. Forgets which results of the thread could not be
+   * stored, which otherwise no checkpoint may follow. Processes that were given the thread with an earlier
+   * token store nothing in it any more. Throws `FencedOffError` when there is a later one, and while another
+   * connection holds the lock.
    */
-  startOver(threadId: string): void {
+  startOver(threadId: string, token: FencingToken): void {
+    this.fences.take(threadId, token);
     for (const key of this.underWay.keys()) {
       if (threadOf(key) === threadId) this.underWay.delete(key);
     }
@@ -213,6 +213,7 @@ export class SqliteCheckpointer extends SqliteSaver {
    */
   async tidyThread(threadId: string): Promise<void> {
     await this.flushed();
+    this.fences.leave(threadId);
     await deleteInPieces(this.sql.deleteNested, threadId);
     this.added.delete(threadId);
     await this.packed.pack(threadId, PACKED_AT_REST);
@@ -292,6 +293,3 @@ interface Result {
   /** Why they could not be stored. */
   failure?: unknown;
 }
-
-/** Place of the value in the fields of a write. */
-const VALUE = 7;

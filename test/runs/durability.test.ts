@@ -57,7 +57,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
       },
       deleteThread: (thread) => checkpointer.deleteThread(thread),
       tidyThread: (thread) => checkpointer.tidyThread(thread),
-      startOver: (thread) => checkpointer.startOver(thread),
+      startOver: (...taken) => checkpointer.startOver(...taken),
       threads: () => checkpointer.threads(),
       usedBytes: () => checkpointer.usedBytes(),
       steps: (thread) => checkpointer.steps(thread),

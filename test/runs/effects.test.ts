@@ -228,7 +228,7 @@ test("no call begins under a lease that is lost, and the work is told to stop", 
   const work = new WorkStore(store, () => {});
   const request = { owner: "one", environment: "test", active: new Map(), now: 1, expiresAt: 1 };
   store.create(ME, { task: "go" }, { runId: "r", newThreadId: "t", environment: "test", now: 1 });
-  const lease = work.claimNext(request)?.lease ?? { runId: "", owner: "", epoch: 0 };
+  const lease = work.claimNext(request)?.lease ?? { runId: "", run: 0, owner: "", epoch: 0 };
   const failures: unknown[] = [];
   const log = work.effectLog(
     lease,

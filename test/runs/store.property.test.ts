@@ -67,7 +67,7 @@ class World {
 
   /** The newest claim, valid or not. */
   get lease(): Lease {
-    return this.leases.at(-1) ?? { runId: RUN, owner: "nobody", epoch: 99 };
+    return this.leases.at(-1) ?? { runId: RUN, run: 1, owner: "nobody", epoch: 99 };
   }
 
   row(): RunRow {

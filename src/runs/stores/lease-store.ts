@@ -8,6 +8,8 @@ import type { FailureReason, OpenStatus } from "../run.ts";
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
 export interface Lease {
   readonly runId: string;
+  /** Number of the run; grows with every run that is started. */
+  readonly run: number;
   /** Id of the server process. */
   readonly owner: string;
   /** Number of the claim; grows with every one. */
@@ -133,7 +135,8 @@ export class LeaseStore {
     const { owner, expiresAt: expires, now } = request;
     const crashes = crashesBy(before);
     this.#claim.run({ id: before.id, owner, expires, now, crashes });
-    return { lease: { runId: before.id, owner, epoch: before.lease_epoch + 1 }, before, crashes };
+    const lease = { runId: before.id, run: before.number, owner, epoch: before.lease_epoch + 1 };
+    return { lease, before, crashes };
   }
 
   /** Whether any run waits that this server could take. Only reads. */
