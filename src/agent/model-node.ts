@@ -1,37 +1,31 @@
 import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import {
-  AIMessage,
-  type BaseMessage,
-  HumanMessage,
-  mergeUsageMetadata,
-  ToolMessage,
-} from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, interrupt, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
 import { DeepAgentError } from "../core/errors.ts";
 import { ownTurn } from "../core/turns.ts";
 import type { AgentParts } from "./agent-parts.ts";
+import { askModel } from "./ask-model.ts";
 import { ToolBinder } from "./bind-tools.ts";
 import { stopMessage, type StopReason } from "./limits/limits.ts";
 import { type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import {
   composeModelCall,
-  joinSystem,
   mergeUpdates,
-  type ModelHandler,
   type ModelRequest,
   type StateUpdate,
 } from "./middleware/middleware.ts";
 import { ModelAwaited } from "./models/client-model.ts";
 import { modelFailure } from "./models/failure.ts";
-import { answeredBy, emitModelCalled, withoutRequest } from "./models/reply.ts";
+import { emitModelCalled, withoutRequest } from "./models/reply.ts";
 import { MODEL_AWAITED } from "./snapshot.ts";
 import { safeReply } from "./models/safe-reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
 import { agentRuntime, meterOf } from "./step.ts";
-import { bindingOf, type Strategy } from "./structured.ts";
+import type { Strategy } from "./structured.ts";
+import { missingAnswer } from "./structured-text.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
 export interface AfterReply {
@@ -70,7 +64,7 @@ export function createModelNode(
     let strategy: Strategy | undefined;
     const call = composeModelCall(parts.middleware, async (request) => {
       strategy = await parts.structured?.strategyFor(request.model);
-      return callModel(request, strategy, binder, timed);
+      return askModel(request, { strategy, binder, callsLeft: meter.callsLeft(messages), config: timed });
     });
     const updates: StateUpdate[] = [];
     const answer = await answered(async () => {
@@ -84,9 +78,15 @@ export function createModelNode(
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });
-    if (strategy) updates.push(await settled(parts, reply, strategy, refused));
+    const settling = strategy && (await settled(parts, reply, strategy, { refused, before: messages }));
+    if (settling && settling !== "missing") updates.push(settling);
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
+    if (strategy && settling === "missing" && !jumpTo) {
+      // Where no call is left to ask again with, the limit ends the run, with what was said.
+      if (meter.callsLeft([...messages, reply]) > 0) throw missingAnswer(reply, strategy);
+      return new Command({ update: { ...update, messages: [...annotated, ...added] }, goto: after.again });
+    }
     const next = jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after));
     return new Command({ update: { ...update, messages: [...annotated, ...added] }, goto: next });
   };
@@ -97,10 +97,11 @@ async function settled(
   { structured }: AgentParts,
   reply: AIMessage,
   strategy: Strategy,
-  refused: readonly ToolMessage[],
-): Promise<StateUpdate> {
+  { refused, before }: { refused: readonly ToolMessage[]; before: readonly BaseMessage[] },
+): Promise<StateUpdate | "missing"> {
   if (refused.length > 0 && reply.tool_calls?.length === refused.length) return {};
-  const update = (await structured?.settle(reply, strategy)) ?? { messages: [] };
+  const update = (await structured?.settle(reply, strategy, before)) ?? { messages: [] };
+  if (update === "missing") return update;
   const answered = new Set(refused.map(({ tool_call_id }) => tool_call_id));
   const isNew = (message: BaseMessage) =>
     !ToolMessage.isInstance(message) || !answered.has(message.tool_call_id);
@@ -166,35 +167,3 @@ function firstRequest(
     runtime: agentRuntime(config),
   };
 }
-
-async function callModel(
-  request: ModelRequest,
-  strategy: Strategy | undefined,
-  binder: ToolBinder,
-  config: RunnableConfig,
-): ReturnType<ModelHandler> {
-  const { messages, model } = request;
-  const { tools = [], toolChoice, options, reminder } = strategy ? bindingOf(strategy, model) : {};
-  const systemMessage = reminder ? joinSystem(request.systemMessage, reminder) : request.systemMessage;
-  const input = textOf(systemMessage) === "" ? messages : [systemMessage, ...messages];
-  const bound = binder.bind({
-    model,
-    tools: [...request.tools, ...tools],
-    toolChoice: request.toolChoice ?? toolChoice,
-    ...(options ? { options } : {}),
-  });
-  const ask = async (input: BaseMessage[]): Promise<AIMessage> => {
-    const reply: unknown = await bound.invoke(input, { ...config, ...request.modelSettings });
-    await ownTurn();
-    if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
-    throw new Error("The model answered with something that is not an assistant message.");
-  };
-  const reply = await ask(input);
-  if (!reminder || hasCalls(reply) || reply.text.trim() === "") return reply;
-  const reminded = await ask([...input, reply, new HumanMessage(reminder)]);
-  reminded.usage_metadata = mergeUsageMetadata(reply.usage_metadata, reminded.usage_metadata);
-  return reminded;
-}
-
-const hasCalls = ({ tool_calls = [], invalid_tool_calls = [] }: AIMessage): boolean =>
-  tool_calls.length + invalid_tool_calls.length > 0;

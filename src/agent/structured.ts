@@ -4,7 +4,9 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { InteropZodObject } from "@langchain/core/utils/types";
 import type { ProviderStrategy, ToolStrategy, TypedToolStrategy } from "langchain";
 import { z } from "zod";
-import { ConfigurationError, RunFailure } from "../core/errors.ts";
+import { ConfigurationError } from "../core/errors.ts";
+import { currentRun } from "./limits/limits.ts";
+import { answerInText, callFor, hasCalls, NoStructuredResponse } from "./structured-text.ts";
 
 /** A JSON schema of an object. */
 export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unknown> } & Record<
@@ -33,6 +35,8 @@ export type Settled = {
 };
 
 const DEFAULT_NAME = "structured_response";
+/** Answers of one run that do not fit, before it is given up. */
+const MAX_MISFITS = 5;
 
 /** Asks for the final answer in a given form, and takes it out of the model's replies. */
 export class StructuredResponse {
@@ -50,11 +54,21 @@ export class StructuredResponse {
     return strategy;
   }
 
-  /** Checks the reply of a model that was asked with `strategy`. */
-  async settle(reply: AIMessage, strategy: Strategy): Promise<Settled> {
-    return strategy.kind === "tool"
-      ? settleCalls(reply, strategy.tools)
-      : settleText(reply, strategy.strategy);
+  /**
+   * Checks the reply of a model that was asked with `strategy`. `missing`: it ends without the answer.
+   *
+   * @throws NoStructuredResponse when the model has given answers that do not fit too often.
+   */
+  async settle(
+    reply: AIMessage,
+    strategy: Strategy,
+    before: readonly BaseMessage[],
+  ): Promise<Settled | "missing"> {
+    if (hasCalls(reply)) {
+      return strategy.kind === "tool" ? settleCalls(reply, strategy.tools, before) : { messages: [] };
+    }
+    const structuredResponse = answerInText(reply, strategy);
+    return structuredResponse === undefined ? "missing" : { messages: [], structuredResponse };
   }
 }
 
@@ -66,16 +80,12 @@ export function bindingOf(
   tools: Array<ToolStrategy["tool"]>;
   toolChoice?: "any";
   options?: Record<string, unknown>;
-  /** What to tell a model that answered without a call, where calls cannot be forced. */
-  reminder?: string;
+  /** What to tell the model beforehand, where calls cannot be forced. */
+  notice?: string;
 } {
   if (strategy.kind === "tool") {
     const tools = [...strategy.tools.values()].map(({ tool }) => tool);
-    if (!isThinking(model)) return { tools, toolChoice: "any" };
-    return {
-      tools,
-      reminder: `Give your final answer by calling ${[...strategy.tools.keys()].join(" or ")}.`,
-    };
+    return isThinking(model) ? { tools, notice: callFor(strategy) } : { tools, toolChoice: "any" };
   }
   const { schema, strict } = strategy.strategy;
   const name = typeof schema["title"] === "string" ? schema["title"] : DEFAULT_NAME;
@@ -145,17 +155,11 @@ const toolStrategies = (strategies: readonly ToolStrategy[]): Strategy => ({
   tools: new Map(strategies.map((strategy) => [strategy.name, strategy])),
 });
 
-function settleText(reply: AIMessage, strategy: ProviderStrategy): Settled {
-  if ((reply.tool_calls ?? []).length > 0) return { messages: [] };
-  const structuredResponse: unknown = strategy.parse(reply);
-  if (structuredResponse !== undefined) return { messages: [], structuredResponse };
-  throw new RunFailure(
-    "model_error",
-    "The model's final answer does not have the form that responseFormat asks for.",
-  );
-}
-
-async function settleCalls(reply: AIMessage, tools: ReadonlyMap<string, ToolStrategy>): Promise<Settled> {
+async function settleCalls(
+  reply: AIMessage,
+  tools: ReadonlyMap<string, ToolStrategy>,
+  before: readonly BaseMessage[],
+): Promise<Settled> {
   const calls = reply.tool_calls ?? [];
   const answers = calls.filter(({ name }) => tools.has(name));
   const [answer] = answers;
@@ -171,15 +175,25 @@ async function settleCalls(reply: AIMessage, tools: ReadonlyMap<string, ToolStra
     const closing = strategy.options?.toolMessageContent ?? text;
     return { messages: [resultOf(answer, text, "success"), new AIMessage(closing)], structuredResponse };
   } catch (error) {
-    return { messages: [resultOf(answer, await retryText(error, strategy), "error")] };
+    const text = await retryText(error, strategy);
+    if (misfits(before, tools) + 1 < MAX_MISFITS) return { messages: [resultOf(answer, text, "error")] };
+    const what = `The model gave ${MAX_MISFITS} answers that do not have the form of ${strategy.name}. The last one: ${text}`;
+    throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
   }
 }
+
+/** Answers of this run that were refused. */
+const misfits = (messages: readonly BaseMessage[], tools: ReadonlyMap<string, unknown>): number =>
+  currentRun(messages).messages.filter(
+    (message) =>
+      ToolMessage.isInstance(message) && message.status === "error" && tools.has(message.name ?? ""),
+  ).length;
 
 /** What the model is told about an answer that does not fit, as the strategy's options say. */
 async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {
   const handle = options?.handleError ?? true;
   if (handle === false || !(error instanceof Error)) {
-    throw new RunFailure("model_error", `The model's ${name} does not have the form asked for.`, {
+    throw new NoStructuredResponse(`The model's ${name} does not have the form asked for.`, "", {
       cause: error,
     });
   }

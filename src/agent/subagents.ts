@@ -11,6 +11,7 @@ import { type Meter, SPENT } from "./limits/meter.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
+import { NoStructuredResponse } from "./structured-text.ts";
 import { type AgentState, contextState, FILE_NOTES, type FilesState, sharedState } from "./state.ts";
 import { agentPath, emit, meterOf, subagentConfig } from "./step.ts";
 import type { StepFiles } from "./thread-files.ts";
@@ -109,7 +110,9 @@ export class SubagentRunner {
       return report(reached, subagent, scope, account);
     } catch (error) {
       if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
-      return report(reached, subagent, scope, { ...account, failure: errorMessage(graphFailure(error)) });
+      const failure = graphFailure(error);
+      const said = failure instanceof NoStructuredResponse ? failure.said : "";
+      return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said });
     }
   }
 }
@@ -138,13 +141,15 @@ interface Account {
   account: Meter;
   /** Why it ended without an answer; `output` is then the state it had reached. */
   failure?: string;
+  /** What it said last, where the state does not have it. */
+  said?: string;
 }
 
 function report(
   output: unknown,
   subagent: BuiltSubagent,
   scope: SpawnScope,
-  { started, account, failure }: Account,
+  { started, account, failure, said }: Account,
 ): ToolResult {
   // Both kinds of runnable return the state of an agent; a foreign one may leave parts out.
   const state = output as Partial<AgentState>;
@@ -153,7 +158,7 @@ function report(
   scope.files.apply(files);
   const notes = conflicts.map(describeConflict);
   const fileNotes = fileNotesOf(conflicts);
-  const failed = failureOf(state, failure);
+  const failed = failureOf(state, failure, said);
   const text = failed === undefined ? answerOf(state) : failedReport(subagent, failed, files);
   return {
     content: [text, ...notes].join("\n\n"),
@@ -186,9 +191,13 @@ interface Failed {
 }
 
 /** A subagent that threw or reached a limit failed; what it said so far comes along. */
-function failureOf({ messages = [] }: Partial<AgentState>, failure: string | undefined): Failed | undefined {
+function failureOf(
+  { messages = [] }: Partial<AgentState>,
+  failure: string | undefined,
+  saidLast = "",
+): Failed | undefined {
   const said = currentRun(messages).messages;
-  if (failure !== undefined) return { reason: failure, soFar: lastAnswer(said) };
+  if (failure !== undefined) return { reason: failure, soFar: saidLast || lastAnswer(said) };
   if (stopReasonOf(messages.at(-1)) === undefined) return undefined;
   return { reason: lastAnswer(messages.slice(-1)), soFar: lastAnswer(said.slice(0, -1)) };
 }

@@ -35,6 +35,7 @@ export const FAILURE_REASONS = [
   "model_stream_broken",
   "model_error",
   "context_overflow",
+  "no_structured_response",
   "max_iterations",
   "recursion_limit",
   "server_crashes",

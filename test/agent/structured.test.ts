@@ -47,14 +47,70 @@ describe("a structured response", () => {
     expect(model.requests[0]?.tools).not.toContain("structured_response");
   });
 
-  it("from the provider that does not fit fails the run", async () => {
-    const model = scriptedModel(() => ({ text: "about -3" }));
-    const agent = buildAgent({
-      model,
-      responseFormat: providerStrategy(weather),
-      checkpointer: new MemorySaver(),
+  it.each([
+    ["alone", JSON.stringify(answer)],
+    ["in a block of code", `Here it is:\n\n\`\`\`json\n${JSON.stringify(answer)}\n\`\`\`\nGood bye.`],
+  ])("given as JSON in the text, %s, is taken", async (_how, text) => {
+    for (const responseFormat of [weather, providerStrategy(weather)]) {
+      const model = scriptedModel(() => ({ text }));
+      const state = await createDeepAgent({ model, responseFormat }).invoke(input);
+      expect(state.structuredResponse).toEqual(answer);
+      expect(model.requests).toHaveLength(1);
+      expect(state.messages.at(-1)?.text).toBe(text);
+    }
+  });
+
+  it.each([
+    ["text", weather, "Some text.", 4],
+    ["JSON of another form", weather, '{"city":"Riga"}', 4],
+    ["a list", weather, "[1]", 4],
+    ["two blocks of code", weather, "```\n{}\n```\n```\n{}\n```", 4],
+    ["nothing", weather, "", 4],
+    ["text, from the provider", providerStrategy(weather), "about -3", 4],
+  ])("that is missing for %s is asked for thrice more, then fails", async (_what, format, text, calls) => {
+    const model = scriptedModel(() => ({ text }));
+    const agent = buildAgent({ model, responseFormat: format, checkpointer: new MemorySaver() });
+    const failure: unknown = await collect(agent, { kind: "task", task: "go" }).catch(
+      (error: unknown) => error,
+    );
+    expect(failure).toBeInstanceOf(RunFailure);
+    expect(failure).toMatchObject({
+      code: "no_structured_response",
+      said: text,
+      message: expect.stringContaining("Ask again"),
     });
-    await expect(collect(agent, { kind: "task", task: "go" })).rejects.toThrow(RunFailure);
+    expect(model.requests).toHaveLength(calls);
+    const reminders = model.requests.at(-1)?.messages.filter((message) => message.type === "human") ?? [];
+    expect(reminders).toHaveLength(calls);
+  });
+
+  it("that comes with a reminder leaves no trace of it but its tokens", async () => {
+    const model = scriptedModel((request) =>
+      request.call < 3 ? { text: `not yet ${request.call}` } : answering(answer)(request),
+    );
+    const state = await createDeepAgent({ model, responseFormat: weather }).invoke(input);
+    expect(state.structuredResponse).toEqual(answer);
+    expect(state.messages.map((message) => message.type)).toEqual(["human", "ai", "tool", "ai"]);
+    expect(state.messages[1]).toHaveProperty("usage_metadata.output_tokens", 4 * 5);
+  });
+
+  it("that is missing at the limit of model calls ends the run by that limit", async () => {
+    for (const maxIterations of [1, 3]) {
+      const model = scriptedModel(() => ({ text: "just text" }));
+      const agent = createDeepAgent({ model, responseFormat: weather, limits: { maxIterations } });
+      const { messages, structuredResponse } = await agent.invoke(input);
+      expect(structuredResponse).toBeUndefined();
+      expect(model.requests).toHaveLength(maxIterations);
+      expect(messages.map(({ text }) => text)).toEqual(["go", "just text", expect.stringContaining("limit")]);
+      expect(messages.at(-1)?.response_metadata).toEqual({ stop_reason: "max_iterations" });
+    }
+  });
+
+  it("that never fits is given up after five tries", async () => {
+    const model = scriptedModel(answering());
+    const agent = createDeepAgent({ model, responseFormat: weather });
+    await expect(agent.invoke(input)).rejects.toMatchObject({ code: "no_structured_response" });
+    expect(model.requests).toHaveLength(5);
   });
 
   it("that does not fit is asked for again", async () => {
@@ -94,6 +150,28 @@ describe("a structured response", () => {
     const state = await createDeepAgent({ model, subagents }).invoke(input);
     expect(state.messages.at(-1)?.text).toBe(JSON.stringify(answer));
     expect(state.structuredResponse).toBeUndefined();
+  });
+});
+
+describe("a subagent without its structured response", () => {
+  it("is a failed call, with what it said, and its siblings go on", async () => {
+    const model = scriptedModel(({ tools, messages }) => {
+      if (tools.includes("structured_response")) return { text: `All I know. ${"x".repeat(400)} The end.` };
+      if (!tools.includes("task")) return { text: "done" };
+      if (messages.some((message) => ToolMessage.isInstance(message))) return { text: "end" };
+      const task = (subagent_type: string) => ({ name: "task", args: { description: "d", subagent_type } });
+      return { toolCalls: [task("forecaster"), task("general-purpose")] };
+    });
+    const subagents = [{ name: "forecaster", description: "d", systemPrompt: "p", responseFormat: weather }];
+    const state = await createDeepAgent({ model, subagents }).invoke(input);
+    const results = state.messages.filter((message) => ToolMessage.isInstance(message));
+    const failed = results.find(({ status }) => status === "error");
+    const done = results.find(({ status }) => status === "success");
+    expect(results).toHaveLength(2);
+    expect(failed?.text).toMatch(/^Error: subagent 'forecaster' failed: .*call of structured_response/);
+    expect(failed?.text).toMatch(/What it said before:\nAll I know\. x{400} The end\.$/);
+    expect(done?.text).toBe("done");
+    expect(state.messages.at(-1)?.text).toBe("end");
   });
 });
 

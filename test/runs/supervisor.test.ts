@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { ConfigurationError } from "../../src/core/errors.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, scriptedSteps } from "../support/scripted-model.ts";
@@ -83,9 +84,11 @@ test("what ends a run too early becomes a stable reason without stack or path", 
     },
   ]);
   const secret = "/home/someone/secret.ts";
+  const responseFormat = z.object({ degrees: z.number() });
   const failing = (task: string) => {
     if (task === "config") throw new ConfigurationError("no_model", "No model is configured. Set one.");
     if (task === "bug") throw new TypeError(`undefined is not a function at ${secret}`);
+    if (task === "text") return { model: scriptedModel(() => ({ text: "-3" })), responseFormat };
     return { model: broken };
   };
   const { service } = openServer(databaseFile(), (run) => failing(run.task));
@@ -95,6 +98,10 @@ test("what ends a run too early becomes a stable reason without stack or path", 
   expect(await failureOf("config")).toEqual({
     reason: "configuration",
     message: "No model is configured. Set one.",
+  });
+  expect(await failureOf("text")).toEqual({
+    reason: "no_structured_response",
+    message: expect.stringMatching(/ended without the answer .* It said: "-3"\. Ask again/),
   });
   const bug = await failureOf("bug");
   expect(bug?.reason).toBe("internal");

@@ -10,6 +10,22 @@ export interface Carried extends Spent {
   workedMs: number;
 }
 
+/** How many calls of the model a reply took, where it was more than one: a number in `response_metadata`. */
+const MODEL_CALLS = "model_calls";
+
+/** Says of a reply that it took this many calls. */
+export function countCalls(reply: AIMessage, calls: number): void {
+  reply.response_metadata[MODEL_CALLS] = calls;
+}
+
+/** Calls of the model in a part of a thread. */
+function modelCalls(messages: readonly BaseMessage[]): number {
+  const replies = messages.filter((message) => AIMessage.isInstance(message));
+  return replies.reduce((sum, { response_metadata: { [MODEL_CALLS]: calls = 1 } }) => {
+    return sum + (typeof calls === "number" ? calls : 1);
+  }, 0);
+}
+
 /** Channel with what subagents used, and the time at work. */
 export const SPENT = "_spent";
 
@@ -97,11 +113,16 @@ export class Meter {
     return this.#workedBefore + this.#clock() - this.#startedAt;
   }
 
+  /** Calls of the model that this agent may make yet. */
+  callsLeft(messages: readonly BaseMessage[]): number {
+    return (this.limits.maxIterations ?? Infinity) - modelCalls(currentRun(messages).messages);
+  }
+
   /** The first limit that is reached, of this agent or of those who delegated to it. */
   reached(messages: readonly BaseMessage[]): StopReason | undefined {
     const replies = currentRun(messages).messages.filter((message) => AIMessage.isInstance(message));
-    const { maxIterations = Infinity, toolCalls = Infinity } = this.limits;
-    if (replies.length >= maxIterations) return "max_iterations";
+    const { toolCalls = Infinity } = this.limits;
+    if (this.callsLeft(messages) <= 0) return "max_iterations";
     if (replies.reduce((sum, reply) => sum + (reply.tool_calls ?? []).length, 0) > toolCalls)
       return "max_tool_calls";
     return this.reachedTotals();

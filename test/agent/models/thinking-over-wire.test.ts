@@ -23,6 +23,24 @@ test.each<[string, ChatAnthropicInput["thinking"], WireReply[], number]>([
     [ls, { thinking: "So.", text: "-3" }, answer("a")],
     3,
   ],
+  [
+    "when reminded thrice, once after an empty answer",
+    { type: "enabled", budget_tokens: 1024 },
+    [
+      ls,
+      { thinking: "So.", text: "-3" },
+      { thinking: "Hm." },
+      { thinking: "Well.", text: "Cold." },
+      answer("a"),
+    ],
+    5,
+  ],
+  [
+    "as text",
+    { type: "enabled", budget_tokens: 1024 },
+    [ls, { thinking: "So.", text: '```json\n{ "degrees": -3 }\n```' }],
+    2,
+  ],
 ])(
   "a model that thinks gives a structured answer: %s",
   async (_how, thinking = { type: "disabled" }, steps, calls) => {
@@ -44,3 +62,23 @@ test.each<[string, ChatAnthropicInput["thinking"], WireReply[], number]>([
     await made.goOn();
   },
 );
+
+test("a model that thinks and never gives the structured answer fails the run", async () => {
+  const text = { thinking: "So.", text: "It is cold." };
+  const options = { model: "claude-sonnet-4-5-20250929", apiKey: WIRE_KEY, maxTokens: 4096, maxRetries: 0 };
+  const made: WireThread = await wireThread(PROVIDERS[0], [text, text, text, text], () => ({
+    model: new ChatAnthropic({
+      ...options,
+      anthropicApiUrl: made.server.url,
+      thinking: { type: "enabled", budget_tokens: 1024 },
+    }),
+    responseFormat: degrees,
+  }));
+  onTestFinished(() => made.server.close());
+  await expect(made.go()).rejects.toMatchObject({
+    code: "no_structured_response",
+    message: expect.stringContaining('It said: "It is cold."'),
+  });
+  expect(made.server.requests).toHaveLength(4);
+  expect(made.server.refusals).toEqual([]);
+});

@@ -1,0 +1,61 @@
+import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { ownTurn } from "../core/turns.ts";
+import type { ToolBinder } from "./bind-tools.ts";
+import { countCalls } from "./limits/meter.ts";
+import { textOf } from "./message-text.ts";
+import { joinSystem, type ModelRequest } from "./middleware/middleware.ts";
+import { answeredBy } from "./models/reply.ts";
+import { bindingOf, type Strategy } from "./structured.ts";
+import { answerInText, hasCalls, reminderFor } from "./structured-text.ts";
+
+/** How often a model that ends without the structured answer is asked for it again. */
+const MAX_REMINDERS = 3;
+
+export interface Asking {
+  /** How the structured answer is asked for, where there is to be one. */
+  strategy: Strategy | undefined;
+  binder: ToolBinder;
+  /** Model calls that the limits leave, this one included. */
+  callsLeft: number;
+  config: RunnableConfig;
+}
+
+/**
+ * One turn of the model: its reply to the request. A model that ends without the structured answer is
+ * reminded of it; what was said between is not kept, its tokens and calls are counted.
+ */
+export async function askModel(
+  request: ModelRequest,
+  { strategy, binder, callsLeft, config }: Asking,
+): Promise<AIMessage> {
+  const { messages, model } = request;
+  const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, model) : {};
+  const systemMessage = notice ? joinSystem(request.systemMessage, notice) : request.systemMessage;
+  const input = textOf(systemMessage) === "" ? messages : [systemMessage, ...messages];
+  const bound = binder.bind({
+    model,
+    tools: [...request.tools, ...tools],
+    toolChoice: request.toolChoice ?? toolChoice,
+    ...(options ? { options } : {}),
+  });
+  const ask = async (input: BaseMessage[]): Promise<AIMessage> => {
+    const reply: unknown = await bound.invoke(input, { ...config, ...request.modelSettings });
+    await ownTurn();
+    if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
+    throw new Error("The model answered with something that is not an assistant message.");
+  };
+  let reply = await ask(input);
+  if (!strategy) return reply;
+  const asked = [...input];
+  for (let calls = 1; calls < Math.min(1 + MAX_REMINDERS, callsLeft); calls += 1) {
+    if (hasCalls(reply) || answerInText(reply, strategy) !== undefined) break;
+    // No provider takes an empty message.
+    asked.push(...(reply.text.trim() === "" ? [] : [reply]), new HumanMessage(reminderFor(strategy)));
+    const before = reply;
+    reply = await ask(asked);
+    reply.usage_metadata = mergeUsageMetadata(before.usage_metadata, reply.usage_metadata);
+    countCalls(reply, calls + 1);
+  }
+  return reply;
+}
