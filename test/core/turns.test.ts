@@ -32,3 +32,16 @@ test("the queue starts again after it was empty", async () => {
   await Promise.all([ownTurn(), ownTurn()]);
   await expect(ownTurn()).resolves.toBeUndefined();
 });
+
+test("who comes again waits behind those that have not had a turn, however slow the work", async () => {
+  const order: string[] = [];
+  const agent = async (name: string): Promise<void> => {
+    for (const step of [1, 2, 3]) {
+      await ownTurn();
+      workLong();
+      order.push(`${name}${step}`);
+    }
+  };
+  await Promise.all(["a", "b", "c"].map(agent));
+  expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "c2", "a3", "b3", "c3"]);
+});
