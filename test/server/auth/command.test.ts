@@ -7,7 +7,7 @@ import { openHome } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
 import { startProgram } from "../../support/harness-process.ts";
 
-const README = join(import.meta.dirname, "../../../README.md");
+const GUIDE = join(import.meta.dirname, "../../../docs/http.md");
 const INITIALIZE = JSON.stringify({
   jsonrpc: "2.0",
   id: 1,
@@ -15,8 +15,8 @@ const INITIALIZE = JSON.stringify({
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
 });
 
-test("a token made as the README says opens a server that listens beyond this machine", async () => {
-  const [, program = ""] = /^node -e '(const c=require.*)'$/m.exec(readFileSync(README, "utf8")) ?? [];
+test("a token made as the guide says opens a server that listens beyond this machine", async () => {
+  const [, program = ""] = /^node -e '(const c=require.*)'$/m.exec(readFileSync(GUIDE, "utf8")) ?? [];
   const [token = "", hash] = execFileSync(process.execPath, ["-e", program], { encoding: "utf8" }).split(
     "\n",
   );
