@@ -11,6 +11,10 @@ export interface AgentFile {
   systemPrompt: string;
   /** `provider:model`. */
   model?: string;
+  /** The only tools it is to have, by whatever names the file gives. Absent: all. */
+  tools?: string[];
+  /** Tools it is not to have. */
+  disallowedTools?: string[];
 }
 
 export type ParsedAgentFile = { ok: true; agent: AgentFile } | { ok: false; problem: string };
@@ -21,11 +25,27 @@ const Fields = z.looseObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" }),
   description: z.string().trim().min(1).max(1024),
   model: z.string().optional(),
+  tools: toolList("tools"),
+  disallowedTools: toolList("disallowedTools"),
 });
 
+/** `Read, Bash(git log:*)` or a list; nothing at all and `*` stand for all. */
+function toolList(field: string) {
+  const error = `${field}: use names, separated by commas or as a list`;
+  return z
+    .union([z.string(), z.array(z.string()), z.null()], { error })
+    .optional()
+    .transform((given) => {
+      const names = [given ?? "*"].flat().flatMap((text) => text.match(/(?:\([^)]*\)|[^,(])+/g) ?? []);
+      const clean = names.map((name) => name.trim()).filter((name) => name !== "");
+      return clean.includes("*") ? undefined : clean;
+    });
+}
+
 /**
- * Reads a subagent: name, description and model from the front matter, the text below as its prompt. Names
- * of models without a provider, and of tools, belong to other programs and are left out.
+ * Reads a subagent: name, description, model and tools from the front matter, the text below as its prompt.
+ * Names of models without a provider belong to other programs and are left out; which tools there are is
+ * not known here.
  */
 export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   const found = frontMatterOf(text);
@@ -37,10 +57,20 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
     );
     return { ok: false, problem: `${path}: ${fields.join("; ")}` };
   }
-  const { name, description, model } = parsed.data;
+  const { name, description, model, tools, disallowedTools } = parsed.data;
   const systemPrompt = found.body.trim();
   if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
-  return { ok: true, agent: { name, description, systemPrompt, ...(model?.includes(":") ? { model } : {}) } };
+  return {
+    ok: true,
+    agent: {
+      name,
+      description,
+      systemPrompt,
+      ...(model?.includes(":") ? { model } : {}),
+      ...(tools ? { tools } : {}),
+      ...(disallowedTools ? { disallowedTools } : {}),
+    },
+  };
 }
 
 /**

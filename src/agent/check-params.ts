@@ -1,6 +1,7 @@
 import { ConfigurationError } from "../core/errors.ts";
 import { FILE_TOOL_NAMES } from "../tools/index.ts";
 import type { ToolInput } from "./agent-tool.ts";
+import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 import { answerToolNames, type ResponseFormat } from "./structured.ts";
 
@@ -42,6 +43,17 @@ function toolsOf(spec: Spec): string[] {
     ...(spec.middleware ?? []).flatMap(({ tools = [] }) => tools as readonly object[]), // of whatever kind
   ];
   return given.flatMap((tool) => ("name" in tool && typeof tool.name === "string" ? [tool.name] : []));
+}
+
+/** @throws ConfigurationError `UNKNOWN_TOOL` when options of the file tools name one that there is not. */
+export function checkFileTools({ tools = [], toolDescriptions = {} }: FilesystemOptions = {}): void {
+  const named: readonly string[] = [...tools, ...Object.keys(toolDescriptions)];
+  const unknown = named.find((name) => !FILE_TOOL_NAMES.includes(name));
+  if (unknown === undefined) return;
+  throw new ConfigurationError(
+    "UNKNOWN_TOOL",
+    `filesystem names '${unknown}', which is no file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
+  );
 }
 
 /** @throws ConfigurationError for a folder of skills that is given twice: one of them was to be another. */

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../core/errors.ts";
 import { silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
-import { checkAnswerTools, checkGates, checkOwnGates } from "./check-params.ts";
+import { checkAnswerTools, checkFileTools, checkGates, checkOwnGates } from "./check-params.ts";
 import { channelsOf } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
@@ -99,6 +99,7 @@ function assemble(
   subagents: SubagentRunner | undefined,
   role: AgentRole,
 ): DeepAgent {
+  checkFileTools(params.filesystem);
   const tools = collectTools(middleware, params);
   const channels = collectChannels(params, middleware, role.nested);
   const parts: AgentParts = {
@@ -281,6 +282,7 @@ function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentPara
     tools: spec.tools ?? params.tools,
     interruptOn,
     ...(spec.limits ? { limits: { ...params.limits, ...spec.limits } } : {}),
+    ...(spec.filesystem ? { filesystem: { ...params.filesystem, ...spec.filesystem } } : {}),
     ...(spec.recursionLimit === undefined ? {} : { recursionLimit: spec.recursionLimit }),
   };
 }

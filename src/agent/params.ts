@@ -38,6 +38,8 @@ export interface SubAgent {
   mode?: "isolated" | "fork";
   /** Added to the agent's own rules: a call must pass both. */
   permissions?: readonly FilesystemPermission[];
+  /** What of the file tools is different from the agent's. */
+  filesystem?: FilesystemOptions;
   /** What one assignment may use; each that is left out is the agent's. The agent's totals count it too. */
   limits?: Omit<AgentLimits, "parallelSubagents" | "subagentDepth">;
   /** Graph steps of one assignment. Default: the agent's. */

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import type { FlagValues } from "../config/load.ts";
-import { SETTINGS, closestName, flagNameOf } from "../config/settings.ts";
+import { SETTINGS, flagNameOf } from "../config/settings.ts";
+import { closestName } from "../core/closest-names.ts";
 import type { SettingKind } from "../config/settings.ts";
 import type { Command, Flag } from "./command.ts";
 

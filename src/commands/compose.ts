@@ -25,8 +25,9 @@ import { RunExecutors, chooseExecutor } from "./compose/executors.ts";
 import { FileTree, memoryNamespace } from "./compose/file-tree.ts";
 import { withForeignTools } from "./compose/foreign-tools.ts";
 import { Models, subagentModelProblem, usableFallbacks, withModels } from "./compose/models.ts";
-import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
+import { AGENT_FILES, MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
 import { retentionOf } from "./compose/retention.ts";
+import type { ToolWishes } from "./compose/subagent-tools.ts";
 import { approvalGates } from "./compose/write-gates.ts";
 
 export interface RunSettings {
@@ -92,8 +93,9 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
       const interruptOn = approvalGates(config.approvals, parts.isSandboxed);
       const configured = await withAgentFiles(config, tree.mounts(run.principal), logger);
       const subagents = withModels(configured, own);
+      const servers = Object.keys(config.mcpServers);
       return buildAgent({
-        ...(await withForeignTools(mcp, chat, { interruptOn, subagents })),
+        ...(await withForeignTools(mcp, chat, { interruptOn, subagents, servers, log: logger })),
         model: chat,
         fallbackModels: fallbacks.map((model) => () => own.get(model)),
         backend: tree.withThread(run.principal, executorFor(run)),
@@ -135,19 +137,18 @@ async function endOf(runs: RunService, principal: Principal, runId: string): Pro
   await events[Symbol.asyncIterator]().next();
 }
 
-/** Folders of the workspace that describe subagents, lowest priority first. */
-const AGENT_FOLDERS = [`${WORKSPACE_MOUNT}/.claude/agents`, `${WORKSPACE_MOUNT}/.deepagent/agents`];
-
 /** The configured subagents, and those that files of the workspace describe under other names. */
 async function withAgentFiles(
   { subagents, workspace }: Config,
   files: Backend,
   log: Logger,
-): Promise<Config["subagents"]> {
+): Promise<Array<ToolWishes & Config["subagents"][number]>> {
   if (workspace === undefined) return subagents;
   const names = new Set(subagents.map(({ name }) => name));
-  const described = await loadAgentFiles(files, AGENT_FOLDERS, log);
-  return [...subagents, ...described.filter(({ name }) => !names.has(name))];
+  const folders = AGENT_FILES.map((folder) => WORKSPACE_MOUNT + folder);
+  const described = await loadAgentFiles(files, folders, log);
+  const others = described.filter(({ name }) => !names.has(name));
+  return [...subagents, ...others.map((file) => ({ ...file, isFile: true }))];
 }
 
 /** What the agent reads at the start of every run: notes of the project, then its own. */

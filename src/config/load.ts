@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { delimiter, isAbsolute, resolve } from "node:path";
+import { closestName } from "../core/closest-names.ts";
 import { defaultDataDir, defaultWorkspace, expandHome, folderProblem, isInside, realPath } from "./paths.ts";
 import type { HostFacts } from "./paths.ts";
 import { describeIssues } from "./problems.ts";
 import { ConfigSchema } from "./schema.ts";
 import type { Config } from "./schema.ts";
-import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, closestName, envNameOf, flagNameOf } from "./settings.ts";
+import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, envNameOf, flagNameOf } from "./settings.ts";
 import type { Setting } from "./settings.ts";
 
 /** Values by flag name without dashes, as the command line gave them. */

@@ -1,6 +1,6 @@
 import type { z } from "zod";
+import { closestName } from "../core/closest-names.ts";
 import { knownKeys } from "./schema-info.ts";
-import { closestName } from "./settings.ts";
 
 type Issue = z.core.$ZodIssue;
 

@@ -18,7 +18,9 @@ const subagent = z.strictObject({
   tools: z
     .array(z.string().min(1))
     .optional()
-    .describe("MCP servers, or single tools as server__tool, that it may use. Default: all."),
+    .describe(
+      "MCP servers, or single tools as server__tool, that it may use. Default: all. Naming built-in tools leaves it those, read_file and ls.",
+    ),
 });
 
 /** Everything that can be configured, with its default. Times are seconds. */

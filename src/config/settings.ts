@@ -73,27 +73,3 @@ export function flagNameOf(setting: Setting): string {
 function wordsOf(path: string): string[] {
   return path.replace(/[A-Z]/g, (letter) => `.${letter.toLowerCase()}`).split(".");
 }
-
-/** The one of `names` that `name` was probably meant to be. */
-export function closestName(name: string, names: Iterable<string>): string | undefined {
-  let best: { name: string; distance: number } | undefined;
-  for (const candidate of names) {
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
-    if (distance <= Math.max(2, candidate.length / 4) && distance < (best?.distance ?? candidate.length))
-      best = { name: candidate, distance };
-  }
-  return best?.name;
-}
-
-function editDistance(left: string, right: string): number {
-  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (let row = 1; row <= left.length; row++) {
-    const current = [row];
-    for (let column = 1; column <= right.length; column++) {
-      const substitution = (previous[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
-      current.push(Math.min(substitution, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
-    }
-    previous = current;
-  }
-  return previous[right.length] ?? 0;
-}

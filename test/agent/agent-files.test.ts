@@ -35,6 +35,7 @@ describe("an agent file", () => {
         description: "Reviews a change.",
         systemPrompt: "Review {it} $&.\n\n---\nend",
         model: "anthropic:claude-haiku-4-5",
+        tools: ["Read", "Grep"],
       },
     });
     const other = parseAgentFile("/a.md", file("reviewer", "x", "model: sonnet\n"));
@@ -45,9 +46,25 @@ describe("an agent file", () => {
     ["no front matter", "just text", "does not start with front matter"],
     ["a bad name", file("My Agent"), "name: use lowercase letters"],
     ["no prompt", file("a", ""), "has no prompt"],
+    ["tools that are no names", file("a", "x", "tools: { Read: true }\n"), "tools: use names"],
     ["broken YAML", "---\n: [\n---\nx", "front matter"],
   ])("with %s is refused with the reason", (_what, text, problem) => {
     expect(parseAgentFile("/a.md", text)).toEqual({ ok: false, problem: expect.stringContaining(problem) });
+  });
+
+  it.each([
+    ["tools: Read, Bash(git log:*, git diff:*),Grep", ["Read", "Bash(git log:*, git diff:*)", "Grep"]],
+    ["tools: [Read, mcp__search__find]", ["Read", "mcp__search__find"]],
+    ["tools:\n  - Read\n  - 'Grep, Glob'", ["Read", "Grep", "Glob"]],
+    ["tools: []", []],
+    ["tools:", undefined],
+    ["tools: '*'", undefined],
+    ["tools: [Read, '*']", undefined],
+    ["color: blue", undefined],
+  ])("names its tools: %s", (line, tools) => {
+    const parsed = parseAgentFile("/a.md", file("reviewer", "x", `${line}\ndisallowedTools: Write\n`));
+    expect(parsed).toMatchObject({ ok: true, agent: { disallowedTools: ["Write"] } });
+    expect(parsed.ok && parsed.agent.tools).toEqual(tools);
   });
 
   it("of a later folder counts; folders that are missing and files that are broken are left out", async () => {

@@ -183,6 +183,25 @@ describe("middleware", () => {
   const worker = { name: "w", description: "d", systemPrompt: "p" };
   const format = z.object({ a: z.string() });
   it.each<[string, DeepAgentParams, string | undefined]>([
+    [
+      "a file tool that there is not",
+      { filesystem: { tools: ["read" as "read_file"] } },
+      "filesystem names 'read', which is no file tool. File tools are ls, read_file,",
+    ],
+    [
+      "a text for no file tool, of a subagent",
+      {
+        subagents: [
+          {
+            name: "a",
+            description: "d",
+            systemPrompt: "p",
+            filesystem: { toolDescriptions: { ["cat" as "ls"]: "x" } },
+          },
+        ],
+      },
+      "filesystem names 'cat'",
+    ],
     ["a gate for no tool", { interruptOn: { wrte_file: true } }, "interruptOn names 'wrte_file'"],
     ["a gate for a tool that is off", { interruptOn: { delete: true, job: true } }, undefined],
     [

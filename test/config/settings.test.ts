@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { settingInfo } from "../../src/config/schema-info.ts";
 import { ConfigSchema } from "../../src/config/schema.ts";
-import { SETTINGS, closestName, envNameOf, flagNameOf } from "../../src/config/settings.ts";
+import { SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
+import { closestName } from "../../src/core/closest-names.ts";
 
 /** Paths of all settings of the schema that are no groups. */
 function schemaPaths(): string[] {

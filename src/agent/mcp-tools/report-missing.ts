@@ -3,11 +3,22 @@ import { appendSystemPrompt } from "../middleware/middleware.ts";
 import { agentPath, emit } from "../step.ts";
 import type { McpToolSet } from "./open-mcp-tools.ts";
 
-/** Tells the journal and the model which servers' tools are missing, so that neither looks for them. */
-export function reportMissingServers(problems: McpToolSet["problems"]): Middleware[] {
-  if (problems.length === 0) return [];
-  const names = problems.map(({ server }) => server).join(", ");
-  const note = `These MCP servers are not available now, and neither are their tools: ${names}. Do what can be done without them, and say in your answer what they would have been needed for.`;
+/**
+ * Tells the journal and the model which servers' tools are missing, so that neither looks for them, and the
+ * journal what else of the tools is not as it was asked for: `notes`, one warning each.
+ */
+export function reportMissingTools(
+  problems: McpToolSet["problems"],
+  notes: readonly string[] = [],
+): Middleware[] {
+  const warnings = [
+    ...problems.map(
+      ({ server, reason }) =>
+        `The MCP server '${server}' is not available: ${reason}. The run goes on without its tools.`,
+    ),
+    ...notes,
+  ];
+  if (warnings.length === 0) return [];
   let told = false;
   return [
     {
@@ -15,13 +26,16 @@ export function reportMissingServers(problems: McpToolSet["problems"]): Middlewa
       wrapModelCall: async (request, next) => {
         if (!told) {
           told = true;
-          for (const { server, reason } of problems) {
-            const message = `The MCP server '${server}' is not available: ${reason}. The run goes on without its tools.`;
-            emit(request.runtime, { kind: "warning", agent: agentPath(request.runtime), message });
-          }
+          const agent = agentPath(request.runtime);
+          for (const message of warnings) emit(request.runtime, { kind: "warning", agent, message });
         }
-        return next(appendSystemPrompt(request, note));
+        return next(problems.length === 0 ? request : appendSystemPrompt(request, noteOn(problems)));
       },
     },
   ];
+}
+
+function noteOn(problems: McpToolSet["problems"]): string {
+  const names = problems.map(({ server }) => server).join(", ");
+  return `These MCP servers are not available now, and neither are their tools: ${names}. Do what can be done without them, and say in your answer what they would have been needed for.`;
 }

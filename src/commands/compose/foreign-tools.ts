@@ -3,19 +3,29 @@ import type { DeepAgentParams, InterruptOn, SubAgent } from "../../agent/agent-c
 import type { AgentTool } from "../../agent/agent-tool.ts";
 import { LazyModel } from "../../agent/lazy-model.ts";
 import type { McpTools, McpToolSet } from "../../agent/mcp-tools/open-mcp-tools.ts";
-import { reportMissingServers } from "../../agent/mcp-tools/report-missing.ts";
-import type { Config } from "../../config/schema.ts";
+import { reportMissingTools } from "../../agent/mcp-tools/report-missing.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { FileToolName } from "../../tools/options.ts";
+import { chooseTools, type ToolOffer, type ToolWishes } from "./subagent-tools.ts";
 
-/** A subagent, with the servers and tools it may use by name. */
-type SubagentConfig = Omit<SubAgent, "tools"> & Pick<Config["subagents"][number], "tools">;
+/** A subagent, with the tools it may use by name. */
+type SubagentConfig = Omit<SubAgent, "tools"> & ToolWishes;
 
 const NOTHING: McpToolSet = { tools: [], gated: [], problems: [] };
+
+export interface OwnParts {
+  interruptOn: InterruptOn;
+  subagents: readonly SubagentConfig[];
+  /** Names of the configured MCP servers. */
+  servers: readonly string[];
+  log: Logger;
+}
 
 /** What the other MCP servers add to an agent with these gates and subagents. */
 export async function withForeignTools(
   mcp: McpTools | undefined,
   model: string | BaseChatModel,
-  own: { interruptOn: InterruptOn; subagents: readonly SubagentConfig[] },
+  own: OwnParts,
 ): Promise<Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents">>> {
   const media = new LazyModel(model);
   const offers = await mcp?.forAgent((mimeType) => media.acceptsMedia(mimeType));
@@ -25,19 +35,20 @@ export async function withForeignTools(
     const asked = gated.filter((name) => names.has(name));
     return { ...own.interruptOn, ...Object.fromEntries(asked.map((name) => [name, true])) };
   };
-  return {
-    tools,
-    middleware: reportMissingServers(problems),
-    interruptOn: gatesOf(tools),
-    subagents: own.subagents.map(({ tools: chosen, ...subagent }): SubAgent => {
-      if (chosen === undefined) return subagent;
-      const offered = tools.filter(({ name }) => isChosen(name, chosen));
-      return { ...subagent, tools: offered, interruptOn: gatesOf(offered) };
-    }),
-  };
-}
-
-/** `chosen` names tools, or servers and with them all of their tools. */
-function isChosen(name: string, chosen: readonly string[]): boolean {
-  return chosen.some((choice) => name === choice || name.startsWith(`${choice}__`));
+  const offer: ToolOffer = { tools, servers: own.servers, missing: problems.map(({ server }) => server) };
+  const warnings: string[] = [];
+  const subagents = own.subagents.map(({ tools: _names, disallowedTools, isFile, ...subagent }): SubAgent => {
+    const chosen = chooseTools({ name: subagent.name, tools: _names, disallowedTools, isFile }, offer);
+    warnings.push(...chosen.notes.map(({ text }) => text));
+    return {
+      ...subagent,
+      ...(chosen.tools ? { tools: chosen.tools, interruptOn: gatesOf(chosen.tools) } : {}),
+      // They are names of file tools, as the list of all is.
+      ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools as FileToolName[] } } : {}),
+    };
+  });
+  // Without servers nobody works: what was asked for is only read.
+  const notes = offers === undefined ? [] : warnings;
+  for (const problem of notes) own.log.warn("subagent_tool_not_as_named", { problem });
+  return { tools, middleware: reportMissingTools(problems, notes), interruptOn: gatesOf(tools), subagents };
 }

@@ -1,4 +1,4 @@
-import { closestName } from "../../config/settings.ts";
+import { closestName } from "../../core/closest-names.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
 import { showLive } from "../terminal/live-run.ts";
 import { complain, withLocalRuns, type LocalRuns } from "../terminal/local-runs.ts";

@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
 import { buildAgent, resumeAgentInput } from "../../../src/agent/agent-core.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
-import { reportMissingServers } from "../../../src/agent/mcp-tools/report-missing.ts";
+import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { processesWith } from "../../support/harness-process.ts";
@@ -43,7 +43,7 @@ async function agentCalling(mcp: ReturnType<typeof openMcpTools>, toolCalls: Scr
     model,
     tools,
     interruptOn: Object.fromEntries(gated.map((name) => [name, true])),
-    middleware: reportMissingServers(problems),
+    middleware: reportMissingTools(problems),
     checkpointer: new MemorySaver(),
   });
   return { agent, model };

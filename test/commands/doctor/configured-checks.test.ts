@@ -1,5 +1,8 @@
-import { expect, it } from "vitest";
-import { checkMcpServers, checkOtherModels } from "../../../src/commands/doctor/configured-checks.ts";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { checkTools, checkOtherModels } from "../../../src/commands/doctor/configured-checks.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
 
@@ -13,11 +16,46 @@ it("starts other MCP servers and counts what they offer", async () => {
       broken: { command: "/no/such/program" },
     },
   });
-  expect(await checkMcpServers(config, {})).toEqual([
+  expect(await checkTools(config, {})).toEqual([
     { name: "MCP server", ok: true, text: "toy: 2 tools, 1 of them with approval" },
     { name: "MCP server", ok: false, text: "broken is not available: its command was not found" },
   ]);
-  expect(await checkMcpServers(read({}), {})).toEqual([]);
+  expect(await checkTools(read({}), {})).toEqual([]);
+});
+
+it("names tools of subagents that do not exist, and files that describe none", async () => {
+  const workspace = mkdtempSync(join(tmpdir(), "doctor-"));
+  onTestFinished(() => rmSync(workspace, { recursive: true, force: true }));
+  const file = (path: string, text: string): void => {
+    mkdirSync(join(workspace, dirname(path)), { recursive: true });
+    writeFileSync(join(workspace, path), text);
+  };
+  const agent = (name: string, tools: string): string =>
+    `---\nname: ${name}\ndescription: d\ntools: ${tools}\n---\nWork.\n`;
+  file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Gerp, mcp__broken__tool"));
+  file(".claude/agents/hidden.md", agent("hidden", "Nonsense"));
+  file(".deepagent/agents/notes.md", "no front matter");
+  const hidden = { name: "hidden", description: "d", systemPrompt: "p", tools: ["toy", "toy__stroe"] };
+  const { command, args } = await toyServer();
+  const config = read({
+    workspace,
+    subagents: [hidden],
+    mcpServers: { toy: { command, args }, broken: { command: "/no/such/program" } },
+  });
+  expect((await checkTools(config, {})).slice(2)).toEqual([
+    {
+      name: "Subagent",
+      ok: false,
+      text: "/.deepagent/agents/notes.md is left out: /.deepagent/agents/notes.md does not start with front matter between '---' lines",
+    },
+    {
+      name: "Subagent",
+      ok: false,
+      text: "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without. Did you mean toy__store?",
+    },
+    { name: "Subagent", ok: true, text: expect.stringContaining("'WebFetch', which belongs to Claude Code") },
+    { name: "Subagent", ok: false, text: expect.stringContaining("Did you mean grep") },
+  ]);
 });
 
 it("looks at the models of fallbacks and subagents", () => {

@@ -1,0 +1,114 @@
+import { describe, expect, it, test } from "vitest";
+import { z } from "zod";
+import { toAgentTool } from "../../../src/agent/agent-tool.ts";
+import { chooseTools, type ToolWishes } from "../../../src/commands/compose/subagent-tools.ts";
+import { FILE_TOOL_NAMES } from "../../../src/tools/index.ts";
+import { MATRIX, openWorld } from "../../support/harness.ts";
+import { play } from "../../support/harness-brain.ts";
+
+const toolOf = (name: string) =>
+  toAgentTool({ name, description: name, schema: z.object({}), invoke: () => name });
+const offer = {
+  tools: ["github__search", "github__open_issue", "wiki__read"].map(toolOf),
+  servers: ["github", "wiki", "down"],
+  missing: ["down"],
+};
+const chosen = (wishes: Omit<ToolWishes, "name">) => {
+  const { tools, fileTools, notes } = chooseTools({ name: "scribe", ...wishes }, offer);
+  return { tools: tools?.map(({ name }) => name), fileTools, notes: notes.map(({ text }) => text) };
+};
+
+describe("the tools of a subagent", () => {
+  it.each<[string, Omit<ToolWishes, "name">, string[] | undefined, readonly string[] | undefined]>([
+    ["nothing: all", {}, undefined, undefined],
+    ["a server", { tools: ["github"] }, ["github__search", "github__open_issue"], undefined],
+    ["a tool of a server", { tools: ["github__search"] }, ["github__search"], undefined],
+    ["a server that is down", { tools: ["down"] }, [], undefined],
+    ["a tool of one that is down", { tools: ["down__any"] }, [], undefined],
+    ["no tools: none of servers", { tools: [] }, [], undefined],
+    ["built-in ones: no others", { tools: ["grep", "wiki"] }, ["wiki__read"], ["ls", "read_file", "grep"]],
+    [
+      "a file: those alone, by Claude Code's names too",
+      {
+        isFile: true,
+        tools: ["Read", "Edit", "MultiEdit", "Bash", "TodoWrite", "Task", "mcp__github__search"],
+      },
+      ["github__search"],
+      ["ls", "read_file", "edit_file", "execute", "job"],
+    ],
+    ["a file with a server", { isFile: true, tools: ["mcp__wiki"] }, ["wiki__read"], ["ls", "read_file"]],
+    [
+      "a file with all of a server",
+      { isFile: true, tools: ["mcp__wiki__*"] },
+      ["wiki__read"],
+      ["ls", "read_file"],
+    ],
+    ["a file with an empty list", { isFile: true, tools: [] }, [], ["ls", "read_file"]],
+    ["a file without a list", { isFile: true }, undefined, undefined],
+    [
+      "what it may not have",
+      { isFile: true, disallowedTools: ["Write", "Edit", "Bash", "mcp__github"] },
+      ["wiki__read"],
+      FILE_TOOL_NAMES.filter((name) => !["write_file", "edit_file", "execute", "job"].includes(name)),
+    ],
+    [
+      "both lists",
+      { isFile: true, tools: ["Read", "Grep", "wiki"], disallowedTools: ["Read"] },
+      ["wiki__read"],
+      ["grep"],
+    ],
+  ])("%s", (_what, wishes, tools, fileTools) => {
+    expect(chosen(wishes)).toEqual({ tools, fileTools, notes: [] });
+  });
+
+  it.each([
+    ["gihub__search", " Did you mean github__search?"],
+    ["mcp__github__serch", " Did you mean github__search?"],
+    ["search", " Did you mean github__search?"],
+    ["read", " Did you mean Read or read_file or wiki__read?"],
+    ["github__search__more", ""],
+    ["no such thing", ""],
+    ["__proto__", ""],
+    ["constructor", ""],
+    ["", ""],
+  ])("a name that nothing has is told with the nearest: %s", (name, hint) => {
+    const problem = `Subagent 'scribe' names the tool '${name}', which does not exist here; it works without.${hint}`;
+    expect(chosen({ tools: [name] }).notes).toEqual([problem]);
+    expect(chosen({ disallowedTools: [name] }).notes).toEqual([problem]);
+  });
+
+  it("what belongs to Claude Code alone, and conditions, are told too", () => {
+    const { notes, fileTools } = chosen({ isFile: true, tools: ["WebFetch", "Bash(git log:*)"] });
+    expect(notes).toEqual([
+      expect.stringContaining("no counterpart here"),
+      expect.stringContaining("parentheses"),
+    ]);
+    expect(fileTools).toContain("execute");
+  });
+});
+
+test("a run tells once which tools its subagents go without, and they have no others", async () => {
+  const [first] = MATRIX;
+  if (!first) throw new Error("no client to test with");
+  const reader = "---\nname: reader\ndescription: Reads.\ntools: Read, Gerp\n---\nYou read.\n";
+  const task = (id: string) => ({
+    id,
+    name: "task",
+    args: { description: "read it", subagent_type: "reader" },
+  });
+  const world = await openWorld(first.transport, {
+    files: { ".claude/agents/reader.md": reader },
+    think: play({
+      "Have it read": [{ toolCalls: [task("a"), task("b")] }, { text: "done" }],
+      "read it": [{ text: "It says nothing." }],
+    }),
+  });
+  const client = await world.connect(first.kind);
+  const { structured } = await client.call("run_deep_agent", { task: "Have it read" });
+  expect(structured).toMatchObject({ status: "completed", answer: "done" });
+  const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}/events`);
+  expect(JSON.stringify(contents).match(/names the tool 'Gerp'[^"]*Did you mean/g)).toHaveLength(1);
+  const { request } = world.brain.thoughts.find((thought) => thought.task.includes("read it")) ?? {};
+  const tools = (request?.body["tools"] ?? []) as { name: string }[]; // the provider's request
+  expect(tools.map(({ name }) => name).sort()).toEqual(["ls", "read_file", "write_todos"]);
+});
