@@ -1,4 +1,5 @@
-// 20,000 memories in a store on disk: list, read, write, delete one, search; against the same in a small store.
+// 20,000 memories in a store on disk: list, read, write, delete one, search; against the same in a small store,
+// and full-text searches against the same in plain SQL, with how long each holds up other work.
 // Usage: npm run build && node bench/store/bench.mjs [memories]
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
@@ -24,7 +25,8 @@ async function fill(root, memories) {
     const operations = Array.from({ length: Math.min(1000, memories - first) }, (_, offset) => {
       const index = first + offset;
       const mark = index % 100 === 0 ? "needle" : "hay";
-      const content = `# Memory ${index}\n${"The user likes short answers.\n".repeat(33)}${mark}\n`;
+      const korean = index % 100 === 1 ? "배포는" : "주말에";
+      const content = `# Memory ${index}\n${"The user likes short answers.\n".repeat(33)}${mark} ${korean}\n`;
       const value = { content, mimeType: "text/markdown", created_at: now, modified_at: now };
       return { namespace: NAMESPACE, key: `${folderOf(index)}/memory-${index}.md`, value };
     });
@@ -32,7 +34,7 @@ async function fill(root, memories) {
   }
   // As a running graph hands it to its tools.
   const handed = new AsyncBatchedStore(store);
-  return { database, backend: new StoreBackend({ store: handed, namespace: NAMESPACE }) };
+  return { database, store, backend: new StoreBackend({ store: handed, namespace: NAMESPACE }) };
 }
 
 async function timed(run) {
@@ -107,4 +109,57 @@ await compare(
   () => large.backend.ls("/"),
   5,
 );
+
+console.log(`\n| full text of all ${MEMORIES}, best 10 | in SQL (ms) | ours (ms) | ratio | longest hold-up in SQL (ms) | in ours (ms) |`);
+console.log("|---|---|---|---|---|---|");
+const ranked = large.database.prepare(`
+SELECT i.value FROM store_text JOIN store_items AS i ON i.id = store_text.rowid
+WHERE store_text MATCH ? AND i.namespace >= ? AND i.namespace < ?
+ORDER BY bm25(store_text, 2.0, 1.0), i.key LIMIT 10`);
+const SEARCHES = [
+  ["a word of all", "answers", '"answers"*'],
+  ["four words of all", "user likes short answers", '"user"* OR "likes"* OR "short"* OR "answers"*'],
+  ["a word of all and one of 1 in 100", "answers needle", '"answers"* OR "needle"*'],
+  ["a word of 1 in 100", "needle", '"needle"*'],
+  ["Korean, without its particle, of 1 in 100", "배포", "배포*"],
+  ["no word, a part of 1 in 100", "eedle", undefined],
+];
+for (const [name, query, match] of SEARCHES) {
+  const rows = match === undefined ? () => scan.all() : () => ranked.all(match, '"memories","bench",', '"memories","bench"-');
+  await hold(name, rows, () => large.store.searchText(NAMESPACE, query, 10));
+}
 for (const { database } of [small, large]) database.close();
+
+/** As `compare`, and the longest time in which nothing else could happen: the median over the rounds. */
+async function hold(name, peer, ours, rounds = ROUNDS) {
+  const [peers, own] = [[], []];
+  for (let round = 0; round < rounds; round += 1) {
+    peers.push(await held(async () => void peer()));
+    own.push(await held(ours));
+  }
+  const of = (results, field) => median(results.map((result) => result[field]));
+  const cells = [of(peers, "time"), of(own, "time"), of(own, "time") / of(peers, "time"), of(peers, "longest"), of(own, "longest")];
+  console.log(`| ${name} | ${cells.map((cell) => cell.toFixed(2)).join(" | ")} |`);
+}
+
+async function held(run) {
+  const { hold: longest, stop } = watchTurns();
+  const time = await timed(run);
+  await new Promise(setImmediate);
+  stop();
+  return { time, longest: longest() };
+}
+
+function watchTurns() {
+  let last = performance.now();
+  let longest = 0;
+  let running = true;
+  const look = () => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last);
+    last = now;
+    if (running) setImmediate(look);
+  };
+  setImmediate(look);
+  return { hold: () => longest, stop: () => void (running = false) };
+}

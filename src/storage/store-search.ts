@@ -1,9 +1,18 @@
-import type { ItemPosition, ItemRow, NamespaceRange, StoreStatements } from "./store-sql.ts";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { ItemPosition, ItemRow, MatchRow, NamespaceRange, StoreStatements, TextIndex } from "./store-sql.ts";
 import { fold } from "./store-text.ts";
 import type { TextQuery } from "./store-text.ts";
 
 /** Rows looked at between two turns of the event loop. */
 const ROWS_PER_TURN = 256;
+/** Matches ranked between two turns. */
+const MATCHES_PER_TURN = 500;
+/** Matches that are compared with each other. A word with as many says little about any of them. */
+const COMPARED = 500;
+/** Frequent words that count in the order of matches: each takes a look at all that have it. */
+const FREQUENT_WORDS = 2;
+/** Of reciprocal rank fusion: how little the first places of a list differ. */
+const FUSION = 60;
 
 /** An item found by its words; higher scores are better, 0 is a match inside a word. */
 export interface RankedItem {
@@ -23,30 +32,117 @@ export async function* itemsOf(
 }
 
 /**
- * The items of the range that contain any word of the query, best first. Words in scripts without spaces,
- * and all words together when none was found, are also looked for as parts of the text.
+ * The items of the range that contain any word of the query, best first. When there is none, those with all
+ * of its words as parts of others.
  */
 export async function rankItems(
   sql: StoreStatements,
   range: NamespaceRange,
-  query: TextQuery,
+  { terms, grams, words }: TextQuery,
   { limit, now }: { limit: number; now: number },
 ): Promise<RankedItem[]> {
-  const { match, parts, words } = query;
-  const rows = match === undefined ? [] : sql.ranked.all({ ...range, match, limit, now });
-  const ranked = rows.map(({ id, rank }): RankedItem => ({ id, score: -rank }));
-  if (words.length === 0 || (ranked.length > 0 && parts.length === 0)) return ranked;
-  const known = new Set(ranked.map(({ id }) => id));
+  const wanted = Math.max(limit, COMPARED);
+  const byWords = await first(wanted, bestFirst(sql.words, terms, range, now));
+  const byGrams = await first(wanted, bestFirst(sql.grams, grams, range, now));
+  const ranked = byGrams.length === 0 ? byWords : fuse([byWords, byGrams]);
+  if (ranked.length > 0 || words.length === 0) return ranked.slice(0, limit);
   const readAfter = (after: ItemPosition) =>
     sql.textsAfter.all({ ...after, to: range.to, limit: ROWS_PER_TURN, now });
   for await (const { id, text } of inPieces(readAfter, range)) {
     if (ranked.length >= limit) break;
-    if (known.has(id)) continue;
     const folded = fold(text);
-    const contains = (word: string) => folded.includes(word);
-    if (parts.some(contains) || (known.size === 0 && words.every(contains))) ranked.push({ id, score: 0 });
+    if (words.every((word) => folded.includes(word))) ranked.push({ id, score: 0 });
   }
   return ranked;
+}
+
+/** Several orders of items as one, by their places: who stands before others in more of them comes first. */
+export function fuse(lists: readonly (readonly { id: number }[])[]): RankedItem[] {
+  const scores = new Map<number, number>();
+  for (const list of lists) {
+    for (const [place, { id }] of list.entries()) {
+      scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION + place + 1));
+    }
+  }
+  return [...scores].map(([id, score]) => ({ id, score })).sort((a, b) => b.score - a.score);
+}
+
+/**
+ * The items that match any of the terms: first those with one that is not frequent, then the others; of very
+ * many matches the newest first. They are compared `COMPARED` at a time, so that a word of every item costs
+ * no more than a rare one. Scores follow the order.
+ */
+async function* bestFirst(
+  index: TextIndex,
+  terms: readonly string[],
+  range: NamespaceRange,
+  now: number,
+): AsyncGenerator<RankedItem> {
+  const known = new Set<number>();
+  let lowest = Infinity;
+  for (const match of await expressions(index, terms)) {
+    for await (const rows of compared(index, match, range, now)) {
+      for (const { id, rank } of rows.sort(byRank)) {
+        if (known.has(id)) continue;
+        known.add(id);
+        lowest = Math.min(lowest, -rank);
+        yield { id, score: lowest };
+      }
+    }
+  }
+}
+
+async function expressions(index: TextIndex, terms: readonly string[]): Promise<string[]> {
+  const rare: string[] = [];
+  const frequent: string[] = [];
+  for (const term of terms) {
+    const count = index.count.get({ match: term, limit: COMPARED }) ?? 0;
+    (count < COMPARED ? rare : frequent).push(term);
+    if (terms.length > 1) await nextTurn();
+  }
+  const counting = frequent.slice(0, FREQUENT_WORDS);
+  if (rare.length === 0) return counting.length === 0 ? [] : [anyOf(counting)];
+  if (counting.length === 0) return [anyOf(rare)];
+  return [`(${anyOf(rare)}) AND (${anyOf([...rare, ...counting])})`, anyOf(counting)];
+}
+
+const anyOf = (terms: readonly string[]): string => terms.join(" OR ");
+
+/** The matches of the range, newest first, in groups that are compared with each other. */
+async function* compared(
+  index: TextIndex,
+  match: string,
+  range: NamespaceRange,
+  now: number,
+): AsyncGenerator<MatchRow[]> {
+  let group: MatchRow[] = [];
+  let before = Number.MAX_SAFE_INTEGER;
+  for (;;) {
+    const rows = index.newest.all({ ...range, match, before, limit: MATCHES_PER_TURN, now });
+    group.push(...rows.filter(({ isThere }) => isThere));
+    const last = rows.at(-1);
+    if (last === undefined || group.length >= COMPARED) {
+      if (group.length > 0) yield group;
+      if (last === undefined) return;
+      group = [];
+    }
+    before = last.id;
+    await nextTurn();
+  }
+}
+
+function byRank(a: MatchRow, b: MatchRow): number {
+  if (a.rank !== b.rank) return a.rank - b.rank;
+  return a.namespace < b.namespace || (a.namespace === b.namespace && a.key < b.key) ? -1 : 1;
+}
+
+async function first<T>(count: number, items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) {
+    found.push(item);
+    if (found.length >= count) break;
+  }
+  return found;
 }
 
 async function* inPieces<Row extends ItemPosition>(
@@ -59,8 +155,8 @@ async function* inPieces<Row extends ItemPosition>(
     const rows = read(after);
     yield* rows;
     const last = rows.at(-1);
-    if (last === undefined || rows.length < ROWS_PER_TURN) return;
+    if (last === undefined) return;
     after = { namespace: last.namespace, key: last.key };
-    await new Promise(setImmediate);
+    await nextTurn();
   }
 }

@@ -1,94 +1,5 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "./database.ts";
-import type { Migration } from "./migrations.ts";
-
-/**
- * - `namespace` is its encoded path (see `encodeNamespace`), so that everything below a prefix is one range.
- * - `id` is never used again, so `id` and `version` together name one state of one item.
- * - `body` is what a full-text search reads: `text` when the item's words are not its `content`.
- * - `indexed` is 0 for items that a full-text search leaves out.
- * - `store_searched` is what the index is made of, so that FTS5 can check and rebuild it.
- */
-const TABLES = `
-CREATE TABLE store_items (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  namespace TEXT NOT NULL,
-  key TEXT NOT NULL,
-  value TEXT NOT NULL,
-  text TEXT,
-  indexed INTEGER NOT NULL,
-  version INTEGER NOT NULL,
-  created_at INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL,
-  body TEXT GENERATED ALWAYS AS (coalesce(text, value ->> '$.content')) VIRTUAL,
-  UNIQUE (namespace, key)
-) STRICT;
-
-CREATE VIEW store_searched AS SELECT id, key, body FROM store_items WHERE indexed;
-
-CREATE VIRTUAL TABLE store_text USING fts5 (
-  key, body, content = 'store_searched', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
-);
-
-CREATE TRIGGER store_items_inserted AFTER INSERT ON store_items WHEN NEW.indexed
-BEGIN INSERT INTO store_text (rowid, key, body) VALUES (NEW.id, NEW.key, NEW.body); END;
-
-CREATE TRIGGER store_items_updated AFTER UPDATE ON store_items
-BEGIN
-  INSERT INTO store_text (store_text, rowid, key, body)
-  SELECT 'delete', OLD.id, OLD.key, OLD.body WHERE OLD.indexed;
-  INSERT INTO store_text (rowid, key, body) SELECT NEW.id, NEW.key, NEW.body WHERE NEW.indexed;
-END;
-
-CREATE TRIGGER store_items_deleted AFTER DELETE ON store_items WHEN OLD.indexed
-BEGIN
-  INSERT INTO store_text (store_text, rowid, key, body) VALUES ('delete', OLD.id, OLD.key, OLD.body);
-END;`;
-
-/**
- * `ttl` (milliseconds) is how long an item lives after it was written, or read where that counts;
- * `expires_at` is when it ends, and it is invisible from then on. Only changes of what is searched touch
- * the full-text index. `store_vectors` holds 32-bit floats, one vector for each indexed text of an item; it
- * has row ids because rows of that length would overflow the pages of a table without.
- */
-const LIFETIMES_AND_VECTORS = `
-ALTER TABLE store_items ADD COLUMN ttl INTEGER;
-ALTER TABLE store_items ADD COLUMN expires_at INTEGER;
-CREATE INDEX store_items_expiring ON store_items (expires_at) WHERE expires_at IS NOT NULL;
-
-DROP TRIGGER store_items_updated;
-CREATE TRIGGER store_items_updated AFTER UPDATE OF key, value, text, indexed ON store_items
-BEGIN
-  INSERT INTO store_text (store_text, rowid, key, body)
-  SELECT 'delete', OLD.id, OLD.key, OLD.body WHERE OLD.indexed;
-  INSERT INTO store_text (rowid, key, body) SELECT NEW.id, NEW.key, NEW.body WHERE NEW.indexed;
-END;
-
-CREATE TABLE store_vectors (
-  item INTEGER NOT NULL,
-  field TEXT NOT NULL,
-  vector BLOB NOT NULL,
-  PRIMARY KEY (item, field)
-) STRICT;
-CREATE TRIGGER store_items_vectors_deleted AFTER DELETE ON store_items
-BEGIN DELETE FROM store_vectors WHERE item = OLD.id; END;`;
-
-export const STORE_MIGRATIONS: readonly Migration[] = [
-  {
-    version: 1,
-    name: "items and their full-text index",
-    up(database: Database): void {
-      database.exec(TABLES);
-    },
-  },
-  {
-    version: 2,
-    name: "lifetimes and vectors of items",
-    up(database: Database): void {
-      database.exec(LIFETIMES_AND_VECTORS);
-    },
-  },
-];
 
 export interface ItemRow {
   id: number;
@@ -125,10 +36,19 @@ export interface ItemPosition {
   key: string;
 }
 
-/** A hit of the index; SQLite's rank is smaller for better hits. */
-export interface RankedRow {
+/** A hit of an index; SQLite's rank is smaller for better hits. */
+export interface MatchRow extends ItemPosition {
   id: number;
   rank: number;
+  /** In the range that is searched, and alive. */
+  isThere: 0 | 1;
+}
+
+/** A full-text index: the newest matches of an expression, each with its rank. */
+export interface TextIndex {
+  /** Counts the matches, up to a limit. */
+  count: Statement<[{ match: string; limit: number }], number>;
+  newest: Statement<[NamespaceRange & Page & { match: string; before: number }], MatchRow>;
 }
 
 /** Items that have expired by then are not there. */
@@ -153,7 +73,9 @@ export interface StoreStatements {
   itemsAfter: Statement<[ItemPosition & Page & { to: string }], ItemRow>;
   textsAfter: Statement<[ItemPosition & Page & { to: string }], ItemPosition & { id: number; text: string }>;
   namespaces: Statement<[NamespaceRange & { now: number }], string>;
-  ranked: Statement<[NamespaceRange & Page & { match: string }], RankedRow>;
+  words: TextIndex;
+  grams: TextIndex;
+  putGrams: Statement<[number, string]>;
 }
 
 const ITEM = "SELECT id, namespace, key, value, version, created_at, updated_at, ttl FROM store_items";
@@ -161,10 +83,21 @@ const ITEM = "SELECT id, namespace, key, value, version, created_at, updated_at,
 const LIVE = "(expires_at IS NULL OR expires_at > @now)";
 
 /** What a search for parts of words reads. */
-const TEXT = "CASE WHEN indexed THEN key || char(10) || coalesce(body, '') ELSE '' END";
+const TEXT = "CASE WHEN indexed THEN key || char(10) || substr(coalesce(body, ''), 1, 100000) ELSE '' END";
+
+/** Bytes of values that are read at a time, and the last of them whole. */
+const BYTES_PER_PAGE = 500_000;
 
 const AFTER = `
-WHERE (namespace, key) > (@namespace, @key) AND namespace < @to AND ${LIVE} ORDER BY namespace, key LIMIT @limit`;
+WHERE id IN (
+  SELECT id FROM (
+    SELECT id, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS before FROM (
+      SELECT id, octet_length(value) AS bytes FROM store_items
+      WHERE (namespace, key) > (@namespace, @key) AND namespace < @to AND ${LIVE}
+      ORDER BY namespace, key LIMIT @limit
+    )
+  ) WHERE before < ${BYTES_PER_PAGE}
+) ORDER BY namespace, key`;
 
 /** One look-up per namespace, however many items each has. */
 const NAMESPACES = `
@@ -182,7 +115,7 @@ export function prepareStatements(database: Database): StoreStatements {
     get: database.prepare(`${ITEM} WHERE namespace = @namespace AND key = @key AND ${LIVE}`),
     getById: database.prepare(`${ITEM} WHERE id = ?`),
     bodyById: database
-      .prepare<[number], string>("SELECT coalesce(body, '') FROM store_items WHERE id = ?")
+      .prepare<[number], string>("SELECT substr(coalesce(body, ''), 1, 100000) FROM store_items WHERE id = ?")
       .pluck(),
     put: database.prepare(`
 INSERT INTO store_items (namespace, key, value, text, indexed, version, created_at, updated_at, ttl, expires_at)
@@ -211,9 +144,24 @@ ${ITEM} WHERE namespace = @namespace AND key >= @from AND key < @to AND ${LIVE} 
     textsAfter: database.prepare(`
 SELECT id, namespace, key, ${TEXT} AS text FROM store_items ${AFTER}`),
     namespaces: database.prepare<[NamespaceRange & { now: number }], string>(NAMESPACES).pluck(),
-    ranked: database.prepare(`
-SELECT i.id, bm25(store_text, 2.0, 1.0) AS rank FROM store_text JOIN store_items AS i ON i.id = store_text.rowid
-WHERE store_text MATCH @match AND i.namespace >= @from AND i.namespace < @to AND ${LIVE}
-ORDER BY rank, i.namespace, i.key LIMIT @limit`),
+    words: textIndex(database, "store_text", "bm25(store_text, 2.0, 1.0)"),
+    grams: textIndex(database, "store_grams", "bm25(store_grams)"),
+    putGrams: database.prepare("INSERT INTO store_grams (rowid, grams) VALUES (?, ?)"),
+  };
+}
+
+function textIndex(database: Database, table: string, rank: string): TextIndex {
+  return {
+    count: database
+      .prepare<[{ match: string; limit: number }], number>(
+        `SELECT count(*) FROM (SELECT 1 FROM ${table} WHERE ${table} MATCH @match LIMIT @limit)`,
+      )
+      .pluck(),
+    newest: database.prepare(`
+SELECT i.id, i.namespace, i.key, f.rank, i.namespace >= @from AND i.namespace < @to AND ${LIVE} AS isThere
+FROM (
+  SELECT rowid AS id, ${rank} AS rank FROM ${table} WHERE ${table} MATCH @match AND rowid < @before
+  ORDER BY rowid DESC LIMIT @limit
+) AS f JOIN store_items AS i ON i.id = f.id ORDER BY f.id DESC`),
   };
 }

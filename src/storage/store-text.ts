@@ -1,13 +1,14 @@
 import { oneLine, tailOf } from "../core/text.ts";
+import { gramTerms } from "./store-grams.ts";
 
 /** What a full-text search looks for. */
 export interface TextQuery {
-  /** An FTS5 expression of quoted words, any of which may match; undefined when the query has no word. */
-  match?: string;
+  /** FTS5 expressions for the index of words, any of which may match. */
+  terms: string[];
+  /** Likewise for the index of scripts without spaces. */
+  grams: string[];
   /** All words of the query, folded. */
   words: string[];
-  /** Those in scripts without spaces: the index does not cut such text into words. */
-  parts: string[];
 }
 
 /** More words would cost time without telling more. */
@@ -20,18 +21,9 @@ const SNIPPET_LENGTH = 240;
 export function parseQuery(query: string): TextQuery {
   const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
   // The index folds in its own way, so it gets the words as they were written.
-  const terms = written.filter((word) => /[\p{L}\p{N}]/u.test(word)).map(toTerm);
-  const words = written.map(fold);
-  return {
-    ...(terms.length === 0 ? {} : { match: terms.join(" OR ") }),
-    parts: words.filter((word) => UNSPACED.test(word)),
-    words,
-  };
+  const terms = [...new Set(written.filter((word) => /[\p{L}\p{N}]/u.test(word)).map(toTerm))];
+  return { terms, grams: gramTerms(written), words: written.map(fold) };
 }
-
-/** Scripts written without spaces between words. */
-const UNSPACED =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
 function toTerm(word: string): string {
   const quoted = `"${word.replaceAll('"', '""')}"`;
@@ -81,6 +73,15 @@ export function textToIndex(value: Record<string, unknown>, fields?: readonly st
   if (encoding === "base64") return "";
   if (typeof content === "string") return null;
   return strings(content === undefined ? value : content).join("\n");
+}
+
+/** The part of a text that is searched, in characters: more would hold up whoever writes it. */
+export const SEARCHED_LENGTH = 1_000_000;
+
+/** All that a full-text search finds of a stored value. */
+export function searchedText(value: Record<string, unknown>, fields?: readonly string[]): string {
+  const text = textToIndex(value, fields) ?? value["content"];
+  return typeof text === "string" ? text.slice(0, SEARCHED_LENGTH) : "";
 }
 
 function strings(value: unknown): string[] {

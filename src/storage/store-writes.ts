@@ -1,9 +1,10 @@
 import type { Transaction } from "better-sqlite3";
 import type { PutOperation } from "@langchain/langgraph-checkpoint";
 import type { Database } from "./database.ts";
+import { gramsOf } from "./store-grams.ts";
 import { encodeNamespace } from "./store-match.ts";
 import type { ItemRow, StoreStatements } from "./store-sql.ts";
-import { textToIndex } from "./store-text.ts";
+import { searchedText, textToIndex } from "./store-text.ts";
 import type { FieldVector } from "./store-vectors.ts";
 
 /** A put with all that is known before its transaction begins. */
@@ -57,6 +58,8 @@ export class ItemWriter {
       ttl,
     });
     if (row === undefined) return undefined;
+    const grams = index === false ? "" : gramsOf(`${key}\n${searchedText(value, index)}`);
+    if (grams !== "") this.#sql.putGrams.run(row.id, grams);
     this.#sql.deleteVectors.run(row.id);
     for (const vector of vectors) this.#sql.putVector.run({ item: row.id, ...vector });
     return versionOf(row);

@@ -3,7 +3,7 @@ import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { type Migration, migrate } from "../../src/storage/migrations.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-sql.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
 
 /**
  * Opens the database named by the first argument and migrates it, on a word from the parent: run several

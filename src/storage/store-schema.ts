@@ -1,0 +1,151 @@
+import type { Database } from "./database.ts";
+import type { Migration } from "./migrations.ts";
+import { gramsOf } from "./store-grams.ts";
+import { SEARCHED_LENGTH } from "./store-text.ts";
+
+/**
+ * - `namespace` is its encoded path (see `encodeNamespace`), so that everything below a prefix is one range.
+ * - `id` is never used again, so `id` and `version` together name one state of one item.
+ * - `body` is what a full-text search reads: `text` when the item's words are not its `content`.
+ * - `indexed` is 0 for items that a full-text search leaves out.
+ * - `store_searched` is what the index is made of, so that FTS5 can check and rebuild it.
+ */
+const TABLES = `
+CREATE TABLE store_items (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  namespace TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  text TEXT,
+  indexed INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  body TEXT GENERATED ALWAYS AS (coalesce(text, value ->> '$.content')) VIRTUAL,
+  UNIQUE (namespace, key)
+) STRICT;
+
+CREATE VIEW store_searched AS SELECT id, key, body FROM store_items WHERE indexed;
+
+CREATE VIRTUAL TABLE store_text USING fts5 (
+  key, body, content = 'store_searched', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
+);
+
+CREATE TRIGGER store_items_inserted AFTER INSERT ON store_items WHEN NEW.indexed
+BEGIN INSERT INTO store_text (rowid, key, body) VALUES (NEW.id, NEW.key, NEW.body); END;
+
+CREATE TRIGGER store_items_updated AFTER UPDATE ON store_items
+BEGIN
+  INSERT INTO store_text (store_text, rowid, key, body)
+  SELECT 'delete', OLD.id, OLD.key, OLD.body WHERE OLD.indexed;
+  INSERT INTO store_text (rowid, key, body) SELECT NEW.id, NEW.key, NEW.body WHERE NEW.indexed;
+END;
+
+CREATE TRIGGER store_items_deleted AFTER DELETE ON store_items WHEN OLD.indexed
+BEGIN
+  INSERT INTO store_text (store_text, rowid, key, body) VALUES ('delete', OLD.id, OLD.key, OLD.body);
+END;`;
+
+/**
+ * `ttl` (milliseconds) is how long an item lives after it was written, or read where that counts;
+ * `expires_at` is when it ends, and it is invisible from then on. Only changes of what is searched touch
+ * the full-text index. `store_vectors` holds 32-bit floats, one vector for each indexed text of an item; it
+ * has row ids because rows of that length would overflow the pages of a table without.
+ */
+const LIFETIMES_AND_VECTORS = `
+ALTER TABLE store_items ADD COLUMN ttl INTEGER;
+ALTER TABLE store_items ADD COLUMN expires_at INTEGER;
+CREATE INDEX store_items_expiring ON store_items (expires_at) WHERE expires_at IS NOT NULL;
+
+DROP TRIGGER store_items_updated;
+CREATE TRIGGER store_items_updated AFTER UPDATE OF key, value, text, indexed ON store_items
+BEGIN
+  INSERT INTO store_text (store_text, rowid, key, body)
+  SELECT 'delete', OLD.id, OLD.key, OLD.body WHERE OLD.indexed;
+  INSERT INTO store_text (rowid, key, body) SELECT NEW.id, NEW.key, NEW.body WHERE NEW.indexed;
+END;
+
+CREATE TABLE store_vectors (
+  item INTEGER NOT NULL,
+  field TEXT NOT NULL,
+  vector BLOB NOT NULL,
+  PRIMARY KEY (item, field)
+) STRICT;
+CREATE TRIGGER store_items_vectors_deleted AFTER DELETE ON store_items
+BEGIN DELETE FROM store_vectors WHERE item = OLD.id; END;`;
+
+/**
+ * The index of beginnings makes a word of three letters cheap that begins many others. What is beyond
+ * `SEARCHED_LENGTH` is not indexed. `store_grams` has the words of `gramsOf`, by the id of their item; the
+ * program writes them, and the triggers forget them.
+ */
+const BOUNDED_SEARCH = `
+DROP TRIGGER store_items_inserted;
+DROP TRIGGER store_items_updated;
+DROP TRIGGER store_items_deleted;
+DROP TABLE store_text;
+DROP VIEW store_searched;
+
+CREATE VIEW store_searched AS SELECT id, key, substr(body, 1, ${SEARCHED_LENGTH}) AS body FROM store_items WHERE indexed;
+CREATE VIRTUAL TABLE store_text USING fts5 (
+  key, body, content = 'store_searched', content_rowid = 'id', prefix = '3',
+  tokenize = 'unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE store_grams USING fts5 (
+  grams, content = '', contentless_delete = 1,
+  tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* S* Co'"
+);
+
+CREATE TRIGGER store_items_inserted AFTER INSERT ON store_items WHEN NEW.indexed
+BEGIN
+  INSERT INTO store_text (rowid, key, body) VALUES (NEW.id, NEW.key, substr(NEW.body, 1, ${SEARCHED_LENGTH}));
+END;
+CREATE TRIGGER store_items_updated AFTER UPDATE OF key, value, text, indexed ON store_items
+BEGIN
+  INSERT INTO store_text (store_text, rowid, key, body)
+  SELECT 'delete', OLD.id, OLD.key, substr(OLD.body, 1, ${SEARCHED_LENGTH}) WHERE OLD.indexed;
+  INSERT INTO store_text (rowid, key, body)
+  SELECT NEW.id, NEW.key, substr(NEW.body, 1, ${SEARCHED_LENGTH}) WHERE NEW.indexed;
+  DELETE FROM store_grams WHERE rowid = OLD.id;
+END;
+CREATE TRIGGER store_items_deleted AFTER DELETE ON store_items
+BEGIN
+  INSERT INTO store_text (store_text, rowid, key, body)
+  SELECT 'delete', OLD.id, OLD.key, substr(OLD.body, 1, ${SEARCHED_LENGTH}) WHERE OLD.indexed;
+  DELETE FROM store_grams WHERE rowid = OLD.id;
+END;
+INSERT INTO store_text (store_text) VALUES ('rebuild');`;
+
+function addGrams(database: Database): void {
+  const items = database.prepare<[], { id: number; key: string; body: string | null }>(
+    "SELECT id, key, body FROM store_searched",
+  );
+  const put = database.prepare("INSERT INTO store_grams (rowid, grams) VALUES (?, ?)");
+  const found = items.all().map(({ id, key, body }) => ({ id, grams: gramsOf(`${key}\n${body ?? ""}`) }));
+  for (const { id, grams } of found) if (grams !== "") put.run(id, grams);
+}
+
+export const STORE_MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "items and their full-text index",
+    up(database: Database): void {
+      database.exec(TABLES);
+    },
+  },
+  {
+    version: 2,
+    name: "lifetimes and vectors of items",
+    up(database: Database): void {
+      database.exec(LIFETIMES_AND_VECTORS);
+    },
+  },
+  {
+    version: 3,
+    name: "searches that look at a part of all matches, in scripts without spaces too",
+    up(database: Database): void {
+      database.exec(BOUNDED_SEARCH);
+      addGrams(database);
+    },
+  },
+];
