@@ -110,7 +110,9 @@ await compare(
   5,
 );
 
-console.log(`\n| full text of all ${MEMORIES}, best 10 | in SQL (ms) | ours (ms) | ratio | longest hold-up in SQL (ms) | in ours (ms) |`);
+console.log(
+  `\n| full text of all ${MEMORIES}, best 10 | in SQL (ms) | ours (ms) | ratio | longest hold-up in SQL (ms) | in ours (ms) |`,
+);
 console.log("|---|---|---|---|---|---|");
 const ranked = large.database.prepare(`
 SELECT i.value FROM store_text JOIN store_items AS i ON i.id = store_text.rowid
@@ -125,7 +127,10 @@ const SEARCHES = [
   ["no word, a part of 1 in 100", "eedle", undefined],
 ];
 for (const [name, query, match] of SEARCHES) {
-  const rows = match === undefined ? () => scan.all() : () => ranked.all(match, '"memories","bench",', '"memories","bench"-');
+  const rows =
+    match === undefined
+      ? () => scan.all()
+      : () => ranked.all(match, '"memories","bench",', '"memories","bench"-');
   await hold(name, rows, () => large.store.searchText(NAMESPACE, query, 10));
 }
 for (const { database } of [small, large]) database.close();
@@ -138,7 +143,13 @@ async function hold(name, peer, ours, rounds = ROUNDS) {
     own.push(await held(ours));
   }
   const of = (results, field) => median(results.map((result) => result[field]));
-  const cells = [of(peers, "time"), of(own, "time"), of(own, "time") / of(peers, "time"), of(peers, "longest"), of(own, "longest")];
+  const cells = [
+    of(peers, "time"),
+    of(own, "time"),
+    of(own, "time") / of(peers, "time"),
+    of(peers, "longest"),
+    of(own, "longest"),
+  ];
   console.log(`| ${name} | ${cells.map((cell) => cell.toFixed(2)).join(" | ")} |`);
 }
 

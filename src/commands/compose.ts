@@ -36,6 +36,8 @@ export interface RunSettings {
   logger: Logger;
   /** Whether MCP clients can lend their models. Default false. */
   lendable?: boolean;
+  /** Whether this process forgets runs as configured, now and every hour. Default true. */
+  keepsHouse?: boolean;
 }
 
 /**
@@ -109,7 +111,8 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
       });
     },
     checkpoints: checkpointer,
-    retention: retentionOf(config),
+    ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
+    sweepMemories: (signal) => store.sweepExpiredItems(signal),
     tree: async (principal) => tree.mounts(principal),
     treeWithThread: async (principal) => tree.withThread(principal),
     searchMemories: async (principal, query, limit) => {

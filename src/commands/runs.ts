@@ -23,6 +23,7 @@ export const runsCommand: Command = {
     { name: "reject", kind: "boolean", help: "answer RUN [APPROVAL]: reject." },
     { name: "edit", kind: "text", hint: "JSON", help: "answer RUN APPROVAL: run it with these arguments." },
     { name: "message", kind: "text", hint: "TEXT", help: "answer --reject: to the agent. cancel: why." },
+    { name: "dry-run", kind: "boolean", help: "prune: only say what would be forgotten." },
     { name: "orphans", kind: "boolean", help: "prune: also delete threads that belong to no run." },
     { name: "no-browser", kind: "boolean", help: "open: only print the link." },
   ],

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
+import { returnSpace } from "../storage/free-space.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { FencingToken } from "../storage/thread-fences.ts";
 import type { ThreadStep } from "../storage/thread-steps.ts";
@@ -12,6 +13,23 @@ export interface PruneReport {
   threads: number;
   /** Threads that belong to no run, if they were looked for: found, or deleted when that was asked. */
   orphans?: number;
+  /** Memories whose time was over. */
+  memories: number;
+  /** By which the files got smaller. */
+  freedBytes: number;
+}
+
+/** What a prune would do now. */
+export interface PrunePlan {
+  /** Runs that are kept no longer, whatever is stored. */
+  runs: number;
+  /** Those of the others that may be forgotten, the oldest first, as long as too much is stored. */
+  runsForSize: number;
+  /** Runs that are not over, which are kept. */
+  unfinished: number;
+  storedBytes: number;
+  /** Threads that belong to no run. */
+  orphans: number;
 }
 
 /**
@@ -33,6 +51,8 @@ export interface Checkpoints {
   /** Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. */
   tidyThread(threadId: string): Promise<void>;
   usedBytes(): number;
+  /** Gives free space back to the file system; gives its bytes. */
+  returnSpace(signal: AbortSignal): Promise<number>;
   /** Every thread that has a checkpoint. */
   threads(): string[];
   /** The steps of a thread that are kept, oldest first. */
@@ -48,12 +68,14 @@ export interface PruneContext {
   signal: AbortSignal;
   /** Default `keep`. */
   orphans?: Orphans;
+  /** Deletes the memories whose time is over; gives their number. */
+  sweepMemories?: ((signal: AbortSignal) => Promise<number>) | undefined;
 }
 
 /** Nobody copies a thread for so long. */
 const COPY_MS = 3_600_000;
-/** Runs forgotten in one transaction: others wait for it. */
-const BATCH = 10;
+/** Most that is forgotten in one transaction: others wait for it. */
+const BATCH = { runs: 10, events: 2000 };
 
 /**
  * Forgets runs that are over, oldest first: journal, approvals and result, and with the last run of a
@@ -61,14 +83,14 @@ const BATCH = 10;
  */
 export async function prune(
   { maxAgeMs, maxBytes }: Retention,
-  { database, checkpoints, now, signal, orphans = "keep" }: PruneContext,
+  { database, checkpoints, now, signal, orphans = "keep", sweepMemories }: PruneContext,
 ): Promise<PruneReport> {
-  const report: PruneReport = { runs: 0, threads: 0 };
-  const isTooMuch = (): boolean =>
-    maxBytes !== undefined && usedBytes(database) + (checkpoints?.usedBytes() ?? 0) > maxBytes;
+  const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
+  const isTooMuch = (): boolean => maxBytes !== undefined && storedBytes(database, checkpoints) > maxBytes;
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
   await whenUnlocked(database, () => giveUpCopies(database, now - COPY_MS));
   await forgetThreads(database, checkpoints);
+  report.memories = (await sweepMemories?.(signal)) ?? 0;
   if (orphans !== "keep") {
     const found = findOrphans(database, checkpoints);
     report.orphans = found.length;
@@ -85,16 +107,44 @@ export async function prune(
     report.threads += await forgetThreads(database, checkpoints);
     await nextTurn();
   }
+  report.freedBytes = (await returnSpace(database, signal)) + ((await checkpoints?.returnSpace(signal)) ?? 0);
   return report;
 }
 
+/** What `prune` would do now; changes nothing. */
+export function planPrune(
+  { maxAgeMs, maxBytes }: Retention,
+  { database, checkpoints, now }: Pick<PruneContext, "database" | "checkpoints" | "now">,
+): PrunePlan {
+  const count = database
+    .prepare<[number], number>(`SELECT count(*) FROM runs WHERE ended_at < ? AND lease_owner IS NULL`)
+    .pluck();
+  const unfinished = database.prepare<[], number>("SELECT count(*) FROM runs WHERE ended_at IS NULL").pluck();
+  const runs = maxAgeMs === undefined ? 0 : (count.get(now - maxAgeMs) ?? 0);
+  const forSize = maxBytes === undefined ? 0 : (count.get(now - KEPT_FOR_SIZE_MS) ?? 0);
+  return {
+    runs,
+    runsForSize: Math.max(0, forSize - runs),
+    unfinished: unfinished.get() ?? 0,
+    storedBytes: storedBytes(database, checkpoints),
+    orphans: findOrphans(database, checkpoints).length,
+  };
+}
+
+const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): number =>
+  usedBytes(database) + (checkpoints?.usedBytes() ?? 0);
+
 /** A run that is still being stopped has a lease, and stays. */
 function forgetRuns(database: Database, endedBefore: number): number {
-  const candidates = database.prepare<[number, number], { id: string; thread_id: string }>(
-    `SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER BY ended_at LIMIT ?`,
-  );
+  const candidates = database.prepare<[number], { id: string; thread_id: string }>(`
+SELECT id, thread_id FROM (
+  SELECT *, sum(last_seq) OVER (ROWS UNBOUNDED PRECEDING) - last_seq AS before FROM (
+    SELECT id, thread_id, last_seq FROM runs WHERE ended_at < ? AND lease_owner IS NULL
+    ORDER BY ended_at LIMIT ${BATCH.runs}
+  )
+) WHERE before < ${BATCH.events}`);
   return inTransaction(database, () => {
-    const runs = candidates.all(endedBefore, BATCH);
+    const runs = candidates.all(endedBefore);
     for (const { id, thread_id } of runs) {
       for (const table of [
         "run_events",

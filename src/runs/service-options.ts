@@ -34,8 +34,10 @@ export interface RunServiceOptions {
    * deleted with their runs. Default: they see to that themselves.
    */
   checkpoints?: Checkpoints;
-  /** Which runs to forget, now and every hour. Default: none. */
+  /** Keeps house, now and every hour: which runs to forget. Default: this process does not. */
   retention?: Retention;
+  /** Deletes the memories whose time is over, as part of keeping house; gives their number. */
+  sweepMemories?(signal: AbortSignal): Promise<number>;
   /** The mounts alone. */
   tree(principal: Principal): Promise<Backend>;
   /** The mounts and, everywhere else, the thread's files: the tree the agent has. */

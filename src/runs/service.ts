@@ -1,5 +1,5 @@
 import type { Backend } from "../backends/backend.ts";
-import type { Orphans, PruneReport } from "./prune.ts";
+import type { Orphans, PrunePlan, PruneReport } from "./prune.ts";
 import type { Retention } from "./retention.ts";
 import type {
   Approval,
@@ -146,6 +146,8 @@ export interface RunService {
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
   /** Forgets runs that are over. For whoever operates the server. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
+  /** What `prune` would do now. */
+  planPrune(retention: Retention): Promise<PrunePlan>;
   /** For whoever operates the server. */
   statistics(): Promise<RunStatistics>;
   /** Fails unless runs can be stored now. */

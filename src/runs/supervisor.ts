@@ -8,7 +8,7 @@ import { decide } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
 import { follow, followStarts } from "./follow.ts";
 import { type LendingContext, lenderFor, replyToModel } from "./lending.ts";
-import { type Orphans, prune, type PruneReport } from "./prune.ts";
+import { type Orphans, planPrune, prune, type PrunePlan, type PruneReport } from "./prune.ts";
 import { assertWritable } from "./readiness.ts";
 import type { Retention } from "./retention.ts";
 import { Pulse } from "./pulse.ts";
@@ -193,12 +193,16 @@ class Supervisor implements RunService {
   }
 
   prune(retention: Retention, orphans: Orphans = "keep"): Promise<PruneReport> {
-    return prune(retention, {
-      orphans,
-      database: this.#options.database,
+    const { database, checkpoints, sweepMemories } = this.#options;
+    const signal = this.#closed.signal;
+    return prune(retention, { orphans, database, checkpoints, sweepMemories, now: this.#clock(), signal });
+  }
+
+  async planPrune(retention: Retention): Promise<PrunePlan> {
+    return planPrune(retention, {
+      ...this.#options,
       checkpoints: this.#options.checkpoints,
       now: this.#clock(),
-      signal: this.#closed.signal,
     });
   }
 

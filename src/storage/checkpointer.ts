@@ -13,6 +13,7 @@ import { addressOf, keyOf, missing, threadOf } from "./checkpoint-address.ts";
 import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
 import type { CheckpointStatements, ReadCheckpoint, WriteFields } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
+import { returnSpace } from "./free-space.ts";
 import { deleteInPieces } from "./delete-in-pieces.ts";
 import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
 import { syncNow } from "./durability.ts";
@@ -250,6 +251,11 @@ export class SqliteCheckpointer extends SqliteSaver {
   /** Bytes of the file that are in use. */
   usedBytes(): number {
     return usedBytes(this.db);
+  }
+
+  /** Gives free space of the file back; gives its bytes. */
+  returnSpace(signal: AbortSignal): Promise<number> {
+    return returnSpace(this.db, signal);
   }
 
   override async deleteThread(threadId: string): Promise<void> {

@@ -22,6 +22,8 @@ export interface DatabaseOptions {
  */
 const SHORT_WAIT_MS = 50;
 const MEMORY = ":memory:";
+/** The write-ahead log gets no smaller than it once was, unless there is a limit. */
+const LOG_BYTES = 8_000_000;
 
 /**
  * Opens (or creates) the database `file`; `:memory:` is a private one that ends with its connection.
@@ -64,11 +66,15 @@ export function integrityProblems(database: Database): string[] {
   }
 }
 
-/** Pages in use; a file never gets smaller, but what is free in it is used again. */
+/** Pages in use: what is free in a file is used again. */
 export function usedBytes(database: Database): number {
-  const number = (pragma: string): number => Number(database.pragma(pragma, { simple: true }));
-  return (number("page_count") - number("freelist_count")) * number("page_size");
+  const pages = pragmaNumber(database, "page_count") - pragmaNumber(database, "freelist_count");
+  return pages * pragmaNumber(database, "page_size");
 }
+
+/** What a pragma says, such as `page_count`. */
+export const pragmaNumber = (database: Database, pragma: string): number =>
+  Number(database.pragma(pragma, { simple: true }));
 
 function prepareFile(path: string, name: string): void {
   try {
@@ -115,10 +121,15 @@ function configure(database: Database, synchronous: "FULL" | "NORMAL"): void {
   database.pragma("trusted_schema = OFF");
   // Reading the schema finds a file that is no database before anything could be written to it.
   database.prepare("SELECT count(*) FROM sqlite_schema").get();
+  // Only a new file can be made one that gives free space back; see `returnSpace`.
+  if (pragmaNumber(database, "page_count") === 0) {
+    retryWhileBusy(() => database.pragma("auto_vacuum = INCREMENTAL"));
+  }
   // Two processes that turn the log on at once can be refused at once, without the busy timeout.
   retryWhileBusy(() => database.pragma("journal_mode = WAL"));
   database.pragma(`synchronous = ${synchronous}`);
   database.pragma("foreign_keys = ON");
+  database.pragma(`journal_size_limit = ${LOG_BYTES}`);
 }
 
 function retryWhileBusy(action: () => void): void {

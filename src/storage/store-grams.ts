@@ -45,4 +45,5 @@ function runsOf(text: string): string[][] {
   return (text.normalize("NFKC").match(UNSPACED) ?? []).map((run) => [...run]);
 }
 
-const pairsOf = (run: readonly string[]): string[] => run.slice(1).map((next, index) => `${run[index]}${next}`);
+const pairsOf = (run: readonly string[]): string[] =>
+  run.slice(1).map((next, index) => `${run[index]}${next}`);

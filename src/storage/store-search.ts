@@ -1,5 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { ItemPosition, ItemRow, MatchRow, NamespaceRange, StoreStatements, TextIndex } from "./store-sql.ts";
+import type {
+  ItemPosition,
+  ItemRow,
+  MatchRow,
+  NamespaceRange,
+  StoreStatements,
+  TextIndex,
+} from "./store-sql.ts";
 import { fold } from "./store-text.ts";
 import type { TextQuery } from "./store-text.ts";
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { BaseStore } from "@langchain/langgraph-checkpoint";
 import type {
   Item,
@@ -25,7 +26,7 @@ export interface TtlConfig {
   defaultTtl?: number;
   /** Reading an item makes it live as long again. Default true. */
   refreshOnRead?: boolean;
-  /** Least minutes between two sweeps, which delete what has expired; a write starts them. Default 60. */
+  /** Least minutes between two sweeps that a write starts; they delete what has expired. Default 60. */
   sweepIntervalMinutes?: number;
 }
 
@@ -148,15 +149,18 @@ export class SqliteStore extends BaseStore {
     return this.#reader.text(namespacePrefix, query, limit);
   }
 
-  /** Deletes the items whose time is over; gives their number. */
-  async sweepExpiredItems(): Promise<number> {
+  /** Deletes the items whose time is over, some in each turn of the event loop; gives their number. */
+  async sweepExpiredItems(signal?: AbortSignal): Promise<number> {
     this.#sweptAt = this.#clock();
-    for (let swept = 0; ;) {
-      const { changes } = this.#sql.sweep.run({ now: this.#clock(), limit: ITEMS_PER_SWEEP });
+    let swept = 0;
+    while (signal?.aborted !== true) {
+      const some = { now: this.#clock(), limit: ITEMS_PER_SWEEP };
+      const { changes } = await whenUnlocked(this.#database, () => this.#sql.sweep.run(some));
       swept += changes;
-      if (changes < ITEMS_PER_SWEEP) return swept;
-      await new Promise(setImmediate);
+      if (changes === 0) break;
+      await nextTurn();
     }
+    return swept;
   }
 
   /**
@@ -200,4 +204,4 @@ export class SqliteStore extends BaseStore {
 
 const MINUTE_MS = 60_000;
 /** Items deleted in one transaction. */
-const ITEMS_PER_SWEEP = 500;
+const ITEMS_PER_SWEEP = 50;

@@ -60,6 +60,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
       startOver: (...taken) => checkpointer.startOver(...taken),
       threads: () => checkpointer.threads(),
       usedBytes: () => checkpointer.usedBytes(),
+      returnSpace: (signal) => checkpointer.returnSpace(signal),
       steps: (thread) => checkpointer.steps(thread),
       copyThread: (...copy) => checkpointer.copyThread(...copy),
     },

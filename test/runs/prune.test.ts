@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+import { statSync } from "node:fs";
+import { expect, test, vi } from "vitest";
+import type { RunEvent } from "../../src/runs/run.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
+import { createStore } from "../../src/storage/store.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
   calling,
@@ -31,7 +34,7 @@ function open(extra: object = {}) {
     return (await reach(server.service, run.id, "completed")).run;
   };
   const rows = (table: string) => server.database.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
-  return { server, service: server.service, time, checkpoints, threads, ended, rows };
+  return { server, service: server.service, time, checkpoints, checkpointer, threads, ended, rows };
 }
 
 test("runs that ended long ago are forgotten, with the threads nobody went on with", async () => {
@@ -39,8 +42,8 @@ test("runs that ended long ago are forgotten, with the threads nobody went on wi
   const [old, continued] = [await ended("old"), await ended("continued")];
   time.now += 10 * DAY;
   const later = await ended("later", { threadId: continued.threadId });
-  expect(await service.prune({})).toEqual({ runs: 0, threads: 0 });
-  expect(await service.prune({ maxAgeMs: 7 * DAY })).toEqual({ runs: 2, threads: 1 });
+  expect(await service.prune({})).toMatchObject({ runs: 0, threads: 0 });
+  expect(await service.prune({ maxAgeMs: 7 * DAY })).toMatchObject({ runs: 2, threads: 1 });
   expect(await service.view(ME, old.id)).toBeUndefined();
   expect(await service.view(ME, continued.id)).toBeUndefined();
   expect((await service.view(ME, later.id))?.run.status).toBe("completed");
@@ -49,7 +52,7 @@ test("runs that ended long ago are forgotten, with the threads nobody went on wi
     code: "thread_not_found",
   });
   expect(rows("run_events")).toBe(later.lastSeq);
-  expect(await service.prune({ maxAgeMs: 7 * DAY })).toEqual({ runs: 0, threads: 0 });
+  expect(await service.prune({ maxAgeMs: 7 * DAY })).toMatchObject({ runs: 0, threads: 0 });
 });
 
 test("as long as too much is stored the oldest go, but none that is not over", async () => {
@@ -60,11 +63,11 @@ test("as long as too much is stored the oldest go, but none that is not over", a
     time.now += 1;
     await ended("free");
   }
-  expect(await service.prune({ maxBytes: 1 })).toEqual({ runs: 0, threads: 0 });
+  expect(await service.prune({ maxBytes: 1 })).toMatchObject({ runs: 0, threads: 0 });
   time.now += 2 * DAY;
   const size = (await service.prune({ maxBytes: 1e9 })).runs;
   expect(size).toBe(0);
-  expect(await service.prune({ maxBytes: 1 })).toEqual({ runs: 15, threads: 15 });
+  expect(await service.prune({ maxBytes: 1 })).toMatchObject({ runs: 15, threads: 15 });
   expect((await service.list(ME, { limit: 10 })).map(({ id }) => id)).toEqual([waiting.id]);
   expect(threads()).toEqual([waiting.threadId]);
 });
@@ -82,6 +85,74 @@ test("checkpoints that were noted for deletion when a server died are deleted by
   server.database.prepare("INSERT INTO pruned_threads VALUES (?)").run(run.threadId);
   await service.prune({});
   expect(threads()).toEqual([]);
+});
+
+test("the files get smaller by what was forgotten, and the report says by how much", async () => {
+  const { service, server, checkpoints, time, ended } = open({ model: calling(note("a".repeat(50_000))) });
+  for (let run = 0; run < 12; run += 1) await ended("fill");
+  const files = [server.database.name, checkpoints.name];
+  const sizes = () => files.map((file) => statSync(file).size).reduce((sum, size) => sum + size, 0);
+  for (const one of [server.database, checkpoints]) one.pragma("wal_checkpoint(TRUNCATE)");
+  const before = sizes();
+  time.now += 10 * DAY;
+  const plan = await service.planPrune({ maxAgeMs: DAY });
+  expect(plan).toMatchObject({ runs: 12, runsForSize: 0, unfinished: 0, orphans: 0 });
+  expect(await service.planPrune({ maxBytes: 1 })).toMatchObject({ runs: 0, runsForSize: 12 });
+  expect((await service.list(ME, { limit: 20 })).length).toBe(12);
+  const { runs, freedBytes } = await service.prune({ maxAgeMs: DAY });
+  expect(runs).toBe(12);
+  expect(before - sizes()).toBe(freedBytes);
+  expect(freedBytes).toBeGreaterThan(before / 2);
+  expect(integrityProblems(server.database)).toEqual([]);
+});
+
+test("two servers prune at once, and each run is forgotten by one of them", async () => {
+  const { service, server, time, ended, threads, checkpointer } = open();
+  for (let run = 0; run < 30; run += 1) await ended("old");
+  time.now += 10 * DAY;
+  const kept = await ended("new");
+  const other = openServer(
+    server.database.name,
+    { model: calling(note("a")) },
+    { clock: () => time.now, concurrentRuns: 0, checkpoints: checkpointer },
+  );
+  const reports = await Promise.all([service, other.service].map((one) => one.prune({ maxAgeMs: DAY })));
+  expect(reports.map(({ runs }) => runs).reduce((sum, runs) => sum + runs)).toBe(30);
+  await service.prune({});
+  expect((await service.list(ME, { limit: 50 })).map(({ id }) => id)).toEqual([kept.id]);
+  expect(threads()).toEqual([kept.threadId]);
+});
+
+test("who reads a run that is forgotten comes to an end", async () => {
+  const { service, time, ended } = open();
+  const run = await ended("old");
+  time.now += 10 * DAY;
+  const signal = new AbortController().signal;
+  const reader = service.watch(ME, run.id, { signal })[Symbol.asyncIterator]();
+  expect((await reader.next()).value).toMatchObject({ seq: 1 });
+  await service.prune({ maxAgeMs: DAY });
+  const rest: RunEvent[] = [];
+  for (let next = await reader.next(); next.done !== true; next = await reader.next()) rest.push(next.value);
+  expect(rest.map(({ seq }) => seq)).toEqual(rest.map((_event, index) => index + 2));
+  expect(await service.view(ME, run.id)).toBeUndefined();
+  expect(await service.events(ME, run.id)).toBeUndefined();
+});
+
+test("housekeeping forgets runs and memories whose time is over, and is left to servers that are told to", async () => {
+  const { server, time, ended, rows } = open();
+  await ended("old");
+  const store = createStore(server.database, { clock: () => time.now });
+  await store.put(["a"], "short", {}, undefined, { ttl: 1 });
+  await store.put(["a"], "long", {});
+  time.now += 10 * DAY;
+  const sweepMemories = (signal: AbortSignal) => store.sweepExpiredItems(signal);
+  const options = { clock: () => time.now, concurrentRuns: 0, sweepMemories };
+  const agent = { model: calling(note("a")) };
+  await openServer(server.database.name, agent, options).service.close();
+  expect([rows("runs"), rows("store_items")]).toEqual([1, 2]);
+  const told = openServer(server.database.name, agent, { ...options, retention: { maxAgeMs: DAY } });
+  await vi.waitFor(() => expect([rows("runs"), rows("store_items")]).toEqual([0, 1]));
+  await told.service.close();
 });
 
 test("a completed run keeps its conversation, and not the steps of its subagents", async () => {
@@ -106,8 +177,8 @@ test("threads that belong to no run are counted, and deleted only when that is a
   server.database.prepare("DELETE FROM run_events WHERE run_id = ?").run(lost.id);
   server.database.prepare("DELETE FROM runs WHERE id = ?").run(lost.id);
   server.database.prepare("DELETE FROM threads WHERE id = ?").run(lost.threadId);
-  expect(await service.prune({})).toEqual({ runs: 0, threads: 0 });
-  expect(await service.prune({}, "count")).toEqual({ runs: 0, threads: 0, orphans: 1 });
+  expect(await service.prune({})).toMatchObject({ runs: 0, threads: 0 });
+  expect(await service.prune({}, "count")).toMatchObject({ runs: 0, threads: 0, orphans: 1 });
   expect(threads().toSorted()).toEqual([kept.threadId, lost.threadId].toSorted());
   expect(await service.prune({}, "delete")).toMatchObject({ orphans: 1 });
   expect(threads()).toEqual([kept.threadId]);

@@ -33,6 +33,7 @@ export async function withLocalRuns(
   const { workspace, ...rest } = loaded.config;
   // Without a workspace the runs are left to others.
   const config: Config = worksOn && workspace !== undefined ? { ...rest, workspace } : rest;
+  // Housekeeping is for servers: a look at runs changes nothing.
   // What a server notes of its course is not for the person at the terminal.
   const logger = createLogger(config.logLevel === "info" ? "warn" : config.logLevel);
   const interrupt = new AbortController();
@@ -40,7 +41,7 @@ export async function withLocalRuns(
   process.once("SIGINT", stop);
   process.once("SIGTERM", stop);
   const { openRuns } = await import("../compose.ts");
-  const runs = await openRuns({ config, env: host.env, logger });
+  const runs = await openRuns({ config, env: host.env, logger, keepsHouse: false });
   try {
     return await work({ runs, config, logger, interrupt });
   } finally {

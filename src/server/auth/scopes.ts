@@ -40,6 +40,7 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
       Promise.reject(new Error("the numbers of all principals are not for the holder of a token")),
     assertWritable: () => Promise.reject(new Error("the holder of a token does not operate the server")),
     prune: () => Promise.reject(new Error("the holder of a token does not own the run service")),
+    planPrune: () => Promise.reject(new Error("the holder of a token does not own the run service")),
     close: () => Promise.reject(new Error("the holder of a token does not own the run service")),
   };
 }

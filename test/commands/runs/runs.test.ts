@@ -119,6 +119,21 @@ test("old runs are forgotten as configured, and none without a limit", async () 
   expect(await home.bin("runs", "prune")).toMatchObject({ code: 2 });
   const { stdout } = await home.bin("runs", "prune", "--retention-days", "1");
   expect(stdout).toBe("Forgot 0 runs and 0 threads.\n");
+  const dry = await home.bin(
+    "runs",
+    "prune",
+    "--dry-run",
+    "--retention-days",
+    "7",
+    "--retention-megabytes",
+    "1",
+  );
+  expect(dry.stdout.split("\n")).toEqual([
+    "Would forget 0 runs that ended more than 7 days ago.",
+    expect.stringMatching(/^0\.\d MB are stored, memories included, within the limit of 1\.0 MB\.$/),
+    "1 runs are not over and stay, as memories do. Nothing was changed.",
+    "",
+  ]);
   expect((await home.bin("runs", "prune", "--orphans")).stdout).toBe(stdout);
   expect((await listed(home)).map(({ run_id }) => run_id)).toEqual([runId]);
 });

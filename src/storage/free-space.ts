@@ -1,0 +1,31 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { type Database, pragmaNumber } from "./database.ts";
+import { withoutWaiting } from "./durability.ts";
+import { whenUnlocked } from "./lock-wait.ts";
+
+/** Pages moved in one transaction: others wait for it. */
+const PAGES_PER_TURN = 64;
+/** What is free is used again: so much of the file stays. */
+const KEPT_SHARE = 1 / 16;
+
+/**
+ * Gives what is free in the file back to the file system, in pieces. Gives the bytes by which it got smaller:
+ * none for a file made before files could. Readers that are at work may keep it as it is until the next time.
+ */
+export async function returnSpace(database: Database, signal: AbortSignal): Promise<number> {
+  if (pragmaNumber(database, "auto_vacuum") !== INCREMENTAL) return 0;
+  const before = pragmaNumber(database, "page_count");
+  while (!signal.aborted && pragmaNumber(database, "freelist_count") > before * KEPT_SHARE) {
+    // What a power cut undoes here is only free again.
+    await whenUnlocked(database, () =>
+      withoutWaiting(database, () => database.pragma(`incremental_vacuum(${PAGES_PER_TURN})`)),
+    );
+    await nextTurn();
+  }
+  const pages = before - pragmaNumber(database, "page_count");
+  // The file itself gets smaller when the log is written into it.
+  if (pages > 0) await whenUnlocked(database, () => database.pragma("wal_checkpoint(TRUNCATE)"));
+  return Math.max(0, pages * pragmaNumber(database, "page_size"));
+}
+
+const INCREMENTAL = 2;
