@@ -37,7 +37,7 @@ export interface RunServiceOptions {
   /** Keeps house, now and every hour: which runs to forget. Default: this process does not. */
   retention?: Retention;
   /** Deletes the memories whose time is over, as part of keeping house; gives their number. */
-  sweepMemories?(signal: AbortSignal): Promise<number>;
+  sweepMemories?: (signal: AbortSignal) => Promise<number>;
   /** The mounts alone. */
   tree(principal: Principal): Promise<Backend>;
   /** The mounts and, everywhere else, the thread's files: the tree the agent has. */

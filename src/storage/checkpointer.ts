@@ -254,9 +254,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /** Gives free space of the file back; gives its bytes. */
-  returnSpace(signal: AbortSignal): Promise<number> {
-    return returnSpace(this.db, signal);
-  }
+  readonly returnSpace = (signal: AbortSignal): Promise<number> => returnSpace(this.db, signal);
 
   override async deleteThread(threadId: string): Promise<void> {
     await this.flushed();

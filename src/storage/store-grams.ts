@@ -42,7 +42,7 @@ export function gramTerms(words: readonly string[]): string[] {
 /** The runs of such characters. Keyboards and file systems write the same ones in several ways. */
 function runsOf(text: string): string[][] {
   if (text.search(UNSPACED) < 0) return [];
-  return (text.normalize("NFKC").match(UNSPACED) ?? []).map((run) => [...run]);
+  return (text.normalize("NFKC").match(UNSPACED) ?? []).map((run) => Array.from(run));
 }
 
 const pairsOf = (run: readonly string[]): string[] =>

@@ -153,14 +153,13 @@ export class SqliteStore extends BaseStore {
   async sweepExpiredItems(signal?: AbortSignal): Promise<number> {
     this.#sweptAt = this.#clock();
     let swept = 0;
-    while (signal?.aborted !== true) {
+    for (;;) {
       const some = { now: this.#clock(), limit: ITEMS_PER_SWEEP };
       const { changes } = await whenUnlocked(this.#database, () => this.#sql.sweep.run(some));
       swept += changes;
-      if (changes === 0) break;
+      if (changes === 0 || signal?.aborted === true) return swept;
       await nextTurn();
     }
-    return swept;
   }
 
   /**

@@ -1,9 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/storage/database.ts";
-import { migrate } from "../../src/storage/migrations.ts";
 import { createStore, type SqliteStore } from "../../src/storage/store.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
 import { fold } from "../../src/storage/store-text.ts";
 import { opened } from "./support.ts";
 
@@ -95,86 +93,6 @@ describe("a search for words", () => {
     expect(await found(store, "部署")).toEqual(["/zh.md"]);
     expect(await found(store, "อากาศ")).toEqual(["/th.md"]);
     expect(await found(store, "東京 tokyo")).toEqual(["/en.md", "/ja.md"]);
-  });
-
-  it.each<[string, string, string[]]>([
-    ["a word of two syllables before a particle", "배포", ["/ko1.md", "/ko2.md"]],
-    ["a word inside another", "일정", ["/ko1.md"]],
-    ["one syllable", "팀", ["/ko2.md"]],
-    ["the last syllable of a word", "다", ["/ko1.md", "/ko2.md"]],
-    ["a word whose letters the keyboard left apart", "배포".normalize("NFD"), ["/ko1.md", "/ko2.md"]],
-    ["a word stored with its letters apart", "등대", ["/nfd.md"]],
-    ["a longer word, also by its parts", "데이터베이스", ["/ko2.md"]],
-    ["several words, more of them first", "배포 일정", ["/ko1.md", "/ko2.md"]],
-    ["words over a border", "매주월", []],
-    ["Chinese", "计划", ["/zh.md"]],
-    ["one Chinese character", "划", ["/zh.md"]],
-    ["Chinese without spaces, by its parts", "部署计划在哪里", ["/zh.md"]],
-    ["Japanese in two scripts", "サーバーの設定", ["/ja.md"]],
-    ["half-width Japanese", "ｻｰﾊﾞｰ", ["/ja.md"]],
-    ["a picture", "🚀", ["/emoji.md"]],
-    ["another script beside", "deploy 배포", ["/emoji.md", "/ko1.md", "/ko2.md"]],
-  ])("finds %s", async (_kind, query, expected) => {
-    const store = await storeOf({
-      "/ko1.md": "배포는 매주 월요일입니다. 배포일정표를 봅니다",
-      "/ko2.md": "우리 팀은 데이터베이스를 배포합니다",
-      "/nfd.md": "항구의 등대는".normalize("NFD"),
-      "/zh.md": "我们讨论了部署计划",
-      "/ja.md": "サーバーの設定を変えました",
-      "/emoji.md": "deploy went 🚀👍",
-      "/en.md": "nothing of that",
-    });
-    const keys = await found(store, query);
-    expect(keys.toSorted()).toEqual(expected.toSorted());
-    if (query === "배포 일정") expect(keys[0]).toBe("/ko1.md");
-  });
-
-  it("finds in many alike the newest first, the others on later pages, a rare word before all", async () => {
-    const store = createStore(opened());
-    const count = 1300;
-    await store.batch(
-      Array.from({ length: count }, (_, index) => {
-        const content = `the user likes tea${index === 7 ? " and harbours" : ""}`;
-        return { namespace: [index % 2 === 0 ? "even" : "odd"], key: `k${index}`, value: { content } };
-      }),
-    );
-    const [newest] = await store.search([], { query: "user", limit: 1 });
-    expect(Number(newest?.key.slice(1))).toBeGreaterThan(count / 2);
-    expect((await store.search([], { query: "user likes harbours", limit: 1 }))[0]?.key).toBe("k7");
-    for (const query of ["user", "user tea", "user harbours"]) {
-      const keys: string[] = [];
-      for (let offset = 0; offset < 700; offset += 100) {
-        const page = await store.search(["odd"], { query, limit: 100, offset });
-        keys.push(...page.map(({ key }) => key));
-      }
-      expect(keys).toHaveLength(count / 2);
-      expect(new Set(keys).size).toBe(count / 2);
-      const scores = (await store.search(["odd"], { query, limit: count })).map(({ score }) => score ?? 0);
-      expect(scores).toEqual(scores.toSorted((a, b) => b - a));
-    }
-    const filtered = await store.search([], {
-      query: "user",
-      filter: { content: { $ne: "the user likes tea" } },
-    });
-    expect(filtered.map(({ key }) => key)).toEqual(["k7"]);
-  });
-
-  it("finds what was stored before scripts without spaces had an index", async () => {
-    const database = opened();
-    migrate(database, "store", STORE_MIGRATIONS.slice(0, 2));
-    database.exec(`
-INSERT INTO store_items (namespace, key, value, indexed, version, created_at, updated_at) VALUES
-  ('"memories",', '/ko.md', '{"content":"배포는 월요일"}', 1, 1, 0, 0),
-  ('"memories",', '/en.md', '{"content":"the harbour"}', 1, 1, 0, 0),
-  ('"memories",', '/left-out.md', '{"content":"the harbour, 배포"}', 0, 1, 0, 0)`);
-    const store = createStore(database);
-    expect(await found(store, "배포")).toEqual(["/ko.md"]);
-    expect(await found(store, "harb")).toEqual(["/en.md"]);
-    await store.put(MEMORIES, "/ko.md", file("아무것도"));
-    await store.delete(MEMORIES, "/en.md");
-    expect(await found(store, "배포")).toEqual([]);
-    expect(await found(store, "harb")).toEqual([]);
-    checkIndex(database);
   });
 
   it("looks for parts of words when it finds no word", async () => {
@@ -328,21 +246,6 @@ describe("what is searched of a value", () => {
       expect(await found(store, query)).toEqual(["named"]);
     expect(await found(store, "bridge")).toEqual([]);
     expect(await found(store, "left")).toEqual([]);
-  });
-
-  it("is at most its first million characters, wherever it changes", async () => {
-    const database = opened();
-    const store = createStore(database);
-    const content = `lighthouse ${"x ".repeat(1_000_000)} harbour 배포`;
-    await store.put(MEMORIES, "long", { content });
-    expect(await found(store, "lighthouse")).toEqual(["long"]);
-    expect(await found(store, "harbour")).toEqual([]);
-    checkIndex(database);
-    await store.put(MEMORIES, "long", { content: `bridge ${content}` });
-    expect(await found(store, "bridge")).toEqual(["long"]);
-    await store.delete(MEMORIES, "long");
-    expect(await found(store, "bridge")).toEqual([]);
-    checkIndex(database);
   });
 
   it("follows every change of any value", async () => {
