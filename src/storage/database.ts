@@ -2,6 +2,7 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from 
 import { basename, dirname, resolve } from "node:path";
 import SqliteDatabase from "better-sqlite3";
 import { directoryError, isBusy, storageError } from "./errors.ts";
+import { assertInPlace } from "./file-identity.ts";
 import { throwKnownErrors } from "./known-errors.ts";
 import { LONG_WAIT_MS } from "./lock-wait.ts";
 
@@ -42,7 +43,7 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
     database = new SqliteDatabase(path, { timeout: LONG_WAIT_MS });
     configure(database, options.synchronous ?? "FULL");
     database.pragma(`busy_timeout = ${SHORT_WAIT_MS}`);
-    return throwKnownErrors(database, name);
+    return throwKnownErrors(database, name, path === MEMORY ? () => undefined : assertInPlace(path, name));
   } catch (thrown) {
     database?.close();
     throw storageError(thrown, name);

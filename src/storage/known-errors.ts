@@ -4,9 +4,10 @@ import { withLongWait } from "./lock-wait.ts";
 
 /**
  * Makes `database` throw `StorageError` for every known failure of its file, whichever way it is used:
- * statements, transactions, pragmas, scripts. `name`: what messages call it.
+ * statements, transactions, pragmas, scripts. `name`: what messages call it. `assertInPlace` is called before
+ * anything is written by a statement or a transaction.
  */
-export function throwKnownErrors(database: Database, name: string): Database {
+export function throwKnownErrors(database: Database, name: string, assertInPlace: () => void): Database {
   const known =
     <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
     (...args: Args): Result => {
@@ -26,6 +27,11 @@ export function throwKnownErrors(database: Database, name: string): Database {
         return withLongWait(database, () => method(...args));
       }
     });
+  const writing = <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
+    known((...args: Args): Result => {
+      if (!database.inTransaction) assertInPlace();
+      return method(...args);
+    });
   const prepare = known(database.prepare.bind(database));
   const transaction = database.transaction.bind(database);
   return Object.assign(database, {
@@ -35,7 +41,7 @@ export function throwKnownErrors(database: Database, name: string): Database {
       const statement = prepare(source);
       const reading = statement.readonly ? patient : known;
       return Object.assign(statement, {
-        run: known(statement.run.bind(statement)),
+        run: (statement.readonly ? known : writing)(statement.run.bind(statement)),
         get: reading(statement.get.bind(statement)),
         all: reading(statement.all.bind(statement)),
       });
@@ -44,8 +50,8 @@ export function throwKnownErrors(database: Database, name: string): Database {
       const made = transaction(work);
       return Object.assign(known(made), {
         deferred: known((...args) => made.deferred(...args)),
-        immediate: known((...args) => made.immediate(...args)),
-        exclusive: known((...args) => made.exclusive(...args)),
+        immediate: writing((...args) => made.immediate(...args)),
+        exclusive: writing((...args) => made.exclusive(...args)),
         database,
       });
     },

@@ -1,30 +1,16 @@
-import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
-import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { describe, expect, test } from "vitest";
-import { CLIENT_KINDS, type Connector } from "../support/clients.ts";
+import { CLIENT_KINDS } from "../support/clients.ts";
 import { send } from "../support/clients-raw.ts";
-import { connect, openHome, type Home } from "../support/harness.ts";
+import { connect, openHome } from "../support/harness.ts";
 import { play, type Think } from "../support/harness-brain.ts";
 import { deferred } from "../support/harness-deferred.ts";
-import { processesWith, startProgram, type Child } from "../support/harness-process.ts";
+import { serveHttp } from "../support/harness-http-process.ts";
+import { processesWith, startProgram } from "../support/harness-process.ts";
 import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
 
-/** `serve --http` as a process of its own. */
-async function serveHttp(think: Think, env: Record<string, string> = {}) {
+async function serve(think: Think, env: Record<string, string> = {}) {
   const home = await openHome({ think, env });
-  const child = await startProgram(["serve", "--http", "--port", "0"], home.env);
-  const url = await listening(child);
-  const connector: Connector = {
-    first: () => new FirstHttp(new URL(url)),
-    modern: () => new ModernHttp(new URL(url)),
-  };
-  return { home, child, url, connector };
-}
-
-async function listening(child: Child): Promise<string> {
-  const find = (): string => /Serving MCP at (\S+)/.exec(child.errors())?.[1] ?? "";
-  await expect.poll(find, { timeout: 10_000 }).not.toBe("");
-  return find();
+  return { home, ...(await serveHttp(home)) };
 }
 
 const INITIALIZE = JSON.stringify({
@@ -45,7 +31,7 @@ test.each(["0.0.0.0", "::", "example.org"])("serve --http refuses to listen on %
 });
 
 test("the command puts the guards before everything else", async () => {
-  const { url } = await serveHttp(play({}), { DEEPAGENT_HTTP_ALLOWED_HOSTS: "agent.test" });
+  const { url } = await serve(play({}), { DEEPAGENT_HTTP_ALLOWED_HOSTS: "agent.test" });
   const status = async (headers: Record<string, string>, body = INITIALIZE) =>
     (await send(url, { headers, body })).status;
   expect(await status({ host: "attacker.example" }, "{")).toBe(403);
@@ -59,7 +45,7 @@ test("the command puts the guards before everything else", async () => {
 describe.each(CLIENT_KINDS)("%s", (kind) => {
   test("an answered, a dropped and a cancelled call leave their run alone", async () => {
     const asked = deferred();
-    const { connector, home } = await serveHttp(
+    const { connector, home } = await serve(
       play({
         "Write one file": [
           async () => {
@@ -100,7 +86,7 @@ test.each(["SIGINT", "SIGTERM"] as const)(
   "%s ends the server with calls and streams open",
   async (signal) => {
     const asked = deferred();
-    const { child, connector, home } = await serveHttp(
+    const { child, connector, home } = await serve(
       play({
         "Think hard": [
           () => {
@@ -128,15 +114,10 @@ test.each(["SIGINT", "SIGTERM"] as const)(
 );
 
 test("two servers on one data directory show the same runs", async () => {
-  const { connector, home } = await serveHttp(play({ "Say hello": [{ text: "hello" }] }));
+  const { connector, home } = await serve(play({ "Say hello": [{ text: "hello" }] }));
   const http = await connect(connector, "v2-modern");
   const runId = runIdOf(await http.call("run_deep_agent", { task: "Say hello" }));
-  const other = await secondServer(home);
-  const client = await connect(other, "v1");
+  const other = await serveHttp(home);
+  const client = await connect(other.connector, "v1");
   expect(await untilStatus(client, runId, "completed")).toMatchObject({ answer: "hello" });
 });
-
-async function secondServer(home: Home): Promise<Connector> {
-  const url = new URL(await listening(await startProgram(["serve", "--http", "--port", "0"], home.env)));
-  return { first: () => new FirstHttp(url), modern: () => new ModernHttp(url) };
-}

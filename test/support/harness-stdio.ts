@@ -62,9 +62,12 @@ export interface StdioServer extends Connector {
 }
 
 /** Reaches the program over stdio: each connection is a process of its own with this environment. */
-export function stdioServer(script: string, env: Record<string, string>): StdioServer {
+export function stdioServer(script: string, env: Record<string, string>, user?: number): StdioServer {
   let last: { pid: number | null } | undefined;
-  const parameters = { command: process.execPath, args: [script], env, stderr: "ignore" as const };
+  const program = [process.execPath, script];
+  const become = ["setpriv", `--reuid=${user}`, `--regid=${user}`, "--clear-groups"];
+  const [command = "", ...args] = user === undefined ? program : [...become, ...program];
+  const parameters = { command, args, env, stderr: "ignore" as const };
   return {
     first: () => {
       const transport = new FirstStdio(parameters);

@@ -84,9 +84,9 @@ export async function connect(to: Connector, kind: ClientKind, person?: Person):
   return client;
 }
 
-/** Each connection starts a process of its own with the same data directory. */
-export async function openStdio({ env }: Home): Promise<StdioServer> {
-  return stdioServer(await program(), env);
+/** Each connection starts a process of its own with the same data directory. `user`: whose, if root starts it. */
+export async function openStdio({ env }: Home, user?: number): Promise<StdioServer> {
+  return stdioServer(await program(), env, process.getuid?.() === 0 ? user : undefined);
 }
 
 async function openConnector(transport: TransportName, home: Home): Promise<Connector> {

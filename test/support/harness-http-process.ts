@@ -1,0 +1,26 @@
+import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
+import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { expect } from "vitest";
+import type { Connector } from "./clients.ts";
+import type { Home } from "./harness.ts";
+import { startProgram, type Child } from "./harness-process.ts";
+
+export interface HttpProcess {
+  readonly child: Child;
+  readonly url: string;
+  readonly connector: Connector;
+}
+
+/** `serve --http` as a process of its own, on a free port. */
+export async function serveHttp({ env }: Pick<Home, "env">): Promise<HttpProcess> {
+  const child = await startProgram(["serve", "--http", "--port", "0"], env);
+  const find = (): string => /Serving MCP at (\S+)/.exec(child.errors())?.[1] ?? "";
+  const gone = child.exited.then(() => Promise.reject(new Error(`the program has ended: ${child.errors()}`)));
+  await Promise.race([expect.poll(find, { timeout: 20_000 }).not.toBe(""), gone]);
+  const url = find();
+  return {
+    child,
+    url,
+    connector: { first: () => new FirstHttp(new URL(url)), modern: () => new ModernHttp(new URL(url)) },
+  };
+}
