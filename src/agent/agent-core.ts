@@ -2,14 +2,15 @@
  * The only door between runs and the agent: six functions and the types they speak.
  */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { HumanMessage } from "@langchain/core/messages";
+import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { Command, END } from "@langchain/langgraph";
 import { type EarlierEnd, settleAbandoned } from "./abandoned.ts";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
 import type { EffectLog } from "./effects.ts";
 import type { AgentEvent, AgentSnapshot, HitlResponse, PendingInterrupt } from "./events.ts";
-import { type Inbox, newMessages, withInbox } from "./inbox.ts";
+import { type Inbox, newMessages, unread, withInbox } from "./inbox.ts";
+import type { InboxMessage } from "./told.ts";
 import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
 import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
@@ -21,7 +22,8 @@ import { eventOf, withEffectLog, withRunId } from "./step.ts";
 export { pointsOf } from "./points.ts";
 export type { EarlierEnd } from "./abandoned.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
-export type { Inbox, InboxMessage } from "./inbox.ts";
+export type { Inbox } from "./inbox.ts";
+export type { InboxMessage } from "./told.ts";
 export type { ModelLender } from "./models/client-model.ts";
 export type { SamplingReply, SamplingRequest } from "./models/sampling.ts";
 export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
@@ -51,9 +53,15 @@ export interface Agent {
 export type AgentInput =
   /**
    * A new task. Handed over again for the same run it is not added twice: the run goes on. `after`: how the
-   * run before it in the thread ended, if not well; the calls it left behind are told so.
+   * run before it in the thread ended, if not well; the calls it left behind are told so. `told`: messages to
+   * earlier runs of the thread; those that ended before they had read them come before the task.
    */
-  | { kind: "task"; task: string; after?: EarlierEnd | undefined }
+  | {
+      kind: "task";
+      task: string;
+      after?: EarlierEnd | undefined;
+      told?: readonly InboxMessage[];
+    }
   /** Answers by interrupt id; requests whose answers are left out, or do not fit, stay open. */
   | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
   /** Go on from the last checkpoint. */
@@ -183,7 +191,7 @@ async function graphInput(
   }
   const thread = { configurable: { thread_id: threadId } };
   const { values, next } = await agent.graph.getState(thread);
-  const messages: ReadonlyArray<{ id?: string }> = values["messages"] ?? [];
+  const messages: readonly BaseMessage[] = values["messages"] ?? [];
   if (messages.some(({ id }) => id === runId)) return null;
   if (input.kind === "continue") return null;
   if (next.length > 0) {
@@ -191,5 +199,6 @@ async function graphInput(
     await settleAbandoned(agent.graph, thread.configurable, input.after);
     await agent.graph.updateState(thread, null, END);
   }
-  return { messages: [new HumanMessage({ id: runId, content: input.task })] };
+  const task = new HumanMessage({ id: runId, content: input.task });
+  return { messages: [...unread(input.told ?? [], messages), task] };
 }

@@ -1,16 +1,10 @@
-import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, messagesDeltaReducer } from "@langchain/langgraph";
 import type { MaybePromise } from "../backends/backend.ts";
 import type { AgentState } from "./state.ts";
 import { agentPath } from "./step.ts";
-
-/** What a person tells an agent that is at work. */
-export interface InboxMessage {
-  /** Becomes the id of the message in the thread, by which the agent knows that it has it. */
-  id: string;
-  text: string;
-}
+import { type InboxMessage, toldMessage } from "./told.ts";
 
 /** Where an agent finds what it was told since it began. */
 export interface Inbox {
@@ -35,12 +29,14 @@ export async function newMessages(
   inbox: Inbox | undefined,
   thread: readonly BaseMessage[],
 ): Promise<HumanMessage[]> {
-  const told = (await inbox?.messages()) ?? [];
+  return unread((await inbox?.messages()) ?? [], thread);
+}
+
+/** What of `told` is not yet part of `thread`. */
+export function unread(told: readonly InboxMessage[], thread: readonly BaseMessage[]): HumanMessage[] {
   if (told.length === 0) return [];
   const known = new Set(thread.map(({ id }) => id));
-  return told
-    .filter(({ id }) => !known.has(id))
-    .map(({ id, text }) => new HumanMessage({ id, content: text }));
+  return told.filter(({ id }) => !known.has(id)).map(toldMessage);
 }
 
 type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;

@@ -12,7 +12,7 @@ export const runCommand: Command = {
       name: "thread",
       kind: "text",
       hint: "THREAD",
-      help: "Continue this conversation; THREAD@N, from runs points: begin a new one there.",
+      help: "Continue this conversation, even while it works; THREAD@N, from runs points: begin a new one there.",
     },
     { name: "yes", short: "y", kind: "boolean", help: "Approve everything without asking." },
     { name: "json", kind: "boolean", help: "Write events and the run as lines of JSON." },

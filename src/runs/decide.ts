@@ -1,7 +1,16 @@
 import type { Agent, Decision } from "../agent/agent-core.ts";
+import { canonicalJson } from "../core/canonical-json.ts";
 import type { Clock } from "../core/clock.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
-import { DEADLINE, offeredDecisions, type PersonDecision, type Principal, type Run } from "./run.ts";
+import {
+  alreadyDecided,
+  type Approval,
+  DEADLINE,
+  offeredDecisions,
+  type PersonDecision,
+  type Principal,
+  type Run,
+} from "./run.ts";
 import type { RunStore } from "./stores/run-store.ts";
 import type { DecideOutcome } from "./service.ts";
 
@@ -29,7 +38,7 @@ export async function decide(
   if (run === undefined || approval === undefined) {
     return { ok: false, code: "not_found", message: `There is no approval ${approvalId} in run ${runId}.` };
   }
-  if (approval.status !== "pending") return { ok: true, approval, repeated: true };
+  if (approval.status !== "pending") return repeated(approval, decision, { store, run, agentFor });
   const offered = offeredDecisions(approval);
   if (!offered.includes(decision.type)) {
     const allowed = offered.join(", ");
@@ -42,9 +51,42 @@ export async function decide(
   const checked = decision.type === "edit" ? await checkedEdit(decision, await agentFor(run)) : decision;
   if (typeof checked === "string") return { ok: false, code: "invalid_arguments", message: checked };
   const decided = await whenUnlocked(store.database, () => store.decide(approval, checked, by, clock()));
-  if (decided !== undefined) return { ok: true, approval: decided, repeated: decided.decidedBy === DEADLINE };
-  // Decided by someone else while this was checked.
-  return { ok: true, approval: store.approvals.get(runId, approvalId) ?? approval, repeated: true };
+  if (decided !== undefined && decided.decidedBy !== DEADLINE) {
+    return { ok: true, approval: decided, repeated: false };
+  }
+  // By someone else while this was checked, or by the deadline.
+  const now = decided ?? store.approvals.get(runId, approvalId) ?? approval;
+  return repeated(now, decision, { store, run, agentFor });
+}
+
+/** What an answer comes to that is not the first. */
+async function repeated(
+  approval: Approval,
+  decision: PersonDecision,
+  { store, run, agentFor }: Pick<DecideContext, "store" | "agentFor"> & { run: Run },
+): Promise<DecideOutcome> {
+  if (await isAsDecided(approval, decision, { store, run, agentFor })) {
+    return { ok: true, approval, repeated: true };
+  }
+  return { ok: false, code: "already_decided", message: alreadyDecided(approval), approval };
+}
+
+/** Whether `decision` is what was decided. */
+async function isAsDecided(
+  approval: Approval,
+  decision: PersonDecision,
+  { store, run, agentFor }: Pick<DecideContext, "store" | "agentFor"> & { run: Run },
+): Promise<boolean> {
+  const { status, decision: stored, decidedBy } = approval;
+  if (decidedBy === DEADLINE || stored === undefined) return false;
+  if (decision.type === "approve_same") {
+    return (
+      status === "approved" && store.grants.ofRun(run.id).some(({ approvalId: id }) => id === approval.id)
+    );
+  }
+  if (decision.type !== "edit" || stored.type !== "edit") return decision.type === stored.type;
+  const checked = await checkedEdit(decision, await agentFor(run));
+  return typeof checked === "object" && canonicalJson(checked) === canonicalJson(stored);
 }
 
 /** The edit with its arguments as the tool will get them, or what is wrong with them. */

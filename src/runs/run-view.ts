@@ -93,6 +93,8 @@ function stepOf(event: RunEvent): string | undefined {
       return `waits for approval: ${text(data["summary"])}`;
     case "approval_decided":
       return `${decidedText(data)}: ${text(data["tool"])}`;
+    case "message_received":
+      return oneLine(`was told: ${text(data["text"])}`, LINE);
     case "answer_refused":
       return `an answer of the client was refused: ${text(data["reason"]).replaceAll("_", " ")}`;
     case "model_awaited":

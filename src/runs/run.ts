@@ -14,6 +14,7 @@ export type {
   SamplingRequest,
   TokenUsage,
 } from "../agent/agent-core.ts";
+import { shortTime } from "../core/clock.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 
 /** Statuses that nothing follows. */
@@ -248,6 +249,16 @@ export function breakOff(status: OpenStatus, to: "failed" | "cancelled"): Transi
 export function decidedStatus(decision: Decision): "approved" | "edited" | "rejected" {
   if (decision.type === "approve") return "approved";
   return decision.type === "edit" ? "edited" : "rejected";
+}
+
+/** Why an answer was not used. */
+export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): string {
+  if (decidedBy === DEADLINE) {
+    return `Too late: nobody had decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`;
+  }
+  if (status === "withdrawn")
+    return "This needs no decision any more: the run ended or went on without the call.";
+  return `This was decided already: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
 }
 
 export function isFailureReason(code: string): code is FailureReason {

@@ -16,22 +16,28 @@ import type { RunStatistics } from "./statistics.ts";
 export interface StartRequest {
   task: string;
   /**
-   * Continues this thread; must be the principal's own. With the name of a point, such as `thr_a@7`, a new
-   * thread begins as this one was there: its messages and files, no approval that waits.
+   * Continues this thread; must be the principal's own. While a run works in it, the task is a message to that
+   * run. With the name of a point, such as `thr_a@7`, a new thread begins as this one was there: its messages
+   * and files, no approval that waits.
    */
   threadId?: string;
   /** A repeated start with the same key and the same task gives the same run. */
   idempotencyKey?: string;
 }
 
+/**
+ * What a start came to: a new run; a message to the run at work in the thread; or, for a repeated one, what it
+ * came to before: nothing was changed.
+ */
+export type Started = "started" | "told" | "existing";
+
 export type StartOutcome =
-  | { ok: true; run: Run; existing: boolean }
+  | { ok: true; run: Run; how: Started }
   | { ok: false; code: StartRefusal; message: string };
 
 /** Stable reasons why no run was started. */
 export type StartRefusal =
   | "thread_not_found"
-  | "thread_busy"
   | "point_not_found"
   | "idempotency_conflict"
   | "model_not_configured"
@@ -42,8 +48,10 @@ export type DecideOutcome =
   | {
       ok: true;
       approval: Approval;
-      /** Others, or the deadline, had decided before; the decision was not used. */ repeated: boolean;
+      /** It had been decided so before; nothing changed. */ repeated: boolean;
     }
+  /** Others, or the deadline, had decided otherwise, or the call is no longer wanted; nothing changed. */
+  | { ok: false; code: "already_decided"; message: string; approval: Approval }
   | { ok: false; code: "not_found" | "not_allowed" | "invalid_arguments"; message: string };
 
 export type ModelReplyOutcome =
@@ -62,7 +70,7 @@ export interface TellRequest {
 
 export type TellOutcome =
   | { ok: true; run: Run; /** It was told before; nothing changed. */ repeated: boolean }
-  | { ok: false; code: "not_found" | "ended"; message: string };
+  | { ok: false; code: "not_found" | "ended" | "idempotency_conflict"; message: string };
 
 /** A moment of a thread that a new one can begin from. */
 export interface RunPoint {
@@ -90,7 +98,7 @@ export interface MemoryHit {
  * not exist. Every method that changes something has stored it durably before it returns.
  */
 export interface RunService {
-  /** Stores the run, then works on it in the background. */
+  /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
   start(principal: Principal, request: StartRequest): Promise<StartOutcome>;
   view(principal: Principal, runId: string): Promise<RunView | undefined>;
   /** Newest first. */

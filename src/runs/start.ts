@@ -3,9 +3,10 @@ import type { IdSource } from "../core/ids.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import { forkThread, parsePoint } from "./fork.ts";
 import type { Checkpoints } from "./prune.ts";
-import type { Principal } from "./run.ts";
+import type { Principal, Run } from "./run.ts";
 import type { Created, RunStore } from "./stores/run-store.ts";
 import type { StartOutcome, StartRefusal, StartRequest } from "./service.ts";
+import { keyConflict, tell } from "./tell.ts";
 
 export interface StartContext {
   store: RunStore;
@@ -16,14 +17,31 @@ export interface StartContext {
   clock: Clock;
 }
 
-/** Stores a new run, or says why not. A repeated request finds its run even when no new one could start. */
+/**
+ * Stores a new run, or says why not; what comes into a thread at work is told to its run. A repeated request
+ * finds its run even when no new one could start.
+ */
 export async function start(
   principal: Principal,
   request: StartRequest,
-  { store, checkpoints, preflight, environment, newId, clock }: StartContext,
+  context: StartContext,
 ): Promise<StartOutcome> {
-  const obstacle = store.obstacle(principal, request);
-  if (obstacle !== undefined) return outcomeOf(obstacle, request);
+  for (;;) {
+    const obstacle = context.store.obstacle(principal, request);
+    const met = obstacle ?? (await create(principal, request, context));
+    if ("ok" in met) return met;
+    if (met.kind !== "thread_busy") return outcomeOf(met, request);
+    const told = await tellInstead(principal, met.run, request, context);
+    if (told !== undefined) return told;
+    // It ended meanwhile: the thread is free.
+  }
+}
+
+async function create(
+  principal: Principal,
+  request: StartRequest,
+  { store, checkpoints, preflight, environment, newId, clock }: StartContext,
+): Promise<Created | Extract<StartOutcome, { ok: false }>> {
   const refusal = await preflight();
   if (refusal !== undefined) return { ok: false, ...refusal };
   const point = request.threadId === undefined ? undefined : parsePoint(request.threadId);
@@ -33,23 +51,33 @@ export async function start(
       : await forkThread(point, { store, checkpoints, newId, now: clock() });
   if (!thread.ok) return thread;
   const fresh = { runId: newId("run"), newThreadId: thread.threadId, environment };
-  const created = await whenUnlocked(store.database, () =>
-    store.create(principal, request, { ...fresh, now: clock() }),
-  );
-  return outcomeOf(created, request);
+  return whenUnlocked(store.database, () => store.create(principal, request, { ...fresh, now: clock() }));
 }
 
-function outcomeOf(created: Created, request: StartRequest): StartOutcome {
+/** `undefined`: the run at work in the thread has ended. */
+async function tellInstead(
+  principal: Principal,
+  run: Run,
+  { task: text, idempotencyKey }: StartRequest,
+  { store, newId, clock }: StartContext,
+): Promise<StartOutcome | undefined> {
+  const message = { text, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
+  const told = await whenUnlocked(store.database, () =>
+    tell(principal, run.id, message, { store, newId, now: clock() }),
+  );
+  if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
+  if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };
+  return undefined;
+}
+
+function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: StartRequest): StartOutcome {
   switch (created.kind) {
     case "created":
+      return { ok: true, run: created.run, how: "started" };
     case "existing":
-      return { ok: true, run: created.run, existing: created.kind === "existing" };
+      return { ok: true, run: created.run, how: "existing" };
     case "conflict":
-      return {
-        ok: false,
-        code: "idempotency_conflict",
-        message: `The idempotency key belongs to run ${created.run.id}, which has another task or thread. Use a new key for a new task.`,
-      };
+      return { ok: false, code: "idempotency_conflict", message: keyConflict(created.run.id) };
     case "thread_not_found":
       return {
         ok: false,
@@ -61,12 +89,6 @@ function outcomeOf(created: Created, request: StartRequest): StartOutcome {
         ok: false,
         code: "point_not_found",
         message: `Beginning a thread at ${request.threadId} took too long and was given up. Try again.`,
-      };
-    case "thread_busy":
-      return {
-        ok: false,
-        code: "thread_busy",
-        message: `Run ${created.run.id} of thread ${created.run.threadId} is not over (${created.run.status}). Wait for it or cancel it, or leave the thread out to start a new one.`,
       };
   }
 }

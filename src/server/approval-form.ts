@@ -2,14 +2,8 @@ import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
-import { isoTime } from "../core/clock.ts";
-import {
-  DEADLINE,
-  offeredDecisions,
-  type AgentPath,
-  type Approval,
-  type PersonDecision,
-} from "../runs/run.ts";
+import { shortTime } from "../core/clock.ts";
+import { offeredDecisions, type AgentPath, type Approval, type PersonDecision } from "../runs/run.ts";
 
 /** Longest arguments that a form field can hold for editing. */
 export const MAX_EDITABLE_CHARACTERS = 8000;
@@ -92,17 +86,6 @@ export function decisionOf(approval: Approval, content: unknown): FormAnswer {
 export function agentLabel(agent: AgentPath): string {
   return agent.length === 0 ? "main agent" : agent.map((segment) => oneLine(segment.name, 64)).join(" › ");
 }
-
-/** Why an answer was not used. */
-export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): string {
-  return decidedBy === DEADLINE
-    ? `Too late: nobody had decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`
-    : `This was decided already: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
-}
-
-/** Such as `2026-01-31 12:00 UTC`. */
-export const shortTime = (milliseconds: number): string =>
-  `${isoTime(milliseconds).slice(0, 16).replace("T", " ")} UTC`;
 
 /** What `approve_same` allows beyond the call itself. */
 export const sameText = ({ same }: Approval): string =>

@@ -14,9 +14,9 @@ export type PersonRequest = ElicitRequestFormParams | { mode: "url"; message: st
 
 /** What a tool call came to, in terms of the domain; results.ts turns it into a protocol result. */
 export type Outcome =
-  | { kind: "run"; view: RunView }
+  | { kind: "run"; view: RunView; note?: string }
   /** The run as a task that the client polls. */
-  | { kind: "task"; view: RunView }
+  | { kind: "task"; view: RunView; note?: string }
   /** Questions to a person, by key; the client repeats the call with the answers and `state`. */
   | {
       kind: "ask";
@@ -29,6 +29,12 @@ export type Outcome =
   | { kind: "memories"; query: string; hits: MemoryHit[] }
   /** The message says what happened, to which thing, and what to do next. */
   | { kind: "refused"; message: string };
+
+/** `outcome` with what the caller has to know before how the run stands. */
+export function withNotes(outcome: Outcome, notes: readonly string[]): Outcome {
+  const tellsRun = outcome.kind === "run" || outcome.kind === "task";
+  return tellsRun && notes.length > 0 ? { ...outcome, note: notes.join(" ") } : outcome;
+}
 
 export const refused = (message: string): Outcome => ({ kind: "refused", message });
 

@@ -24,10 +24,10 @@ export interface ResultOptions extends AnswerWays {
 export function toResult(outcome: Outcome, options: ResultOptions): CallToolResult | InputRequiredResult {
   switch (outcome.kind) {
     case "run":
-      return runResult(outcome.view, options);
+      return runResult(outcome.view, options, outcome.note);
     case "task":
       return {
-        ...runResult(outcome.view, options),
+        ...runResult(outcome.view, options, outcome.note),
         resultType: "task",
         ...taskFields(outcome.view, options.ttlMs),
       };
@@ -60,8 +60,12 @@ function elicitation(request: PersonRequest) {
 }
 
 /** What a call returns that waited for the run, or looks at it. */
-export function runResult(view: RunView, options: Omit<ResultOptions, "ttlMs">): CallToolResult {
-  const report = runReport(view, options);
+export function runResult(
+  view: RunView,
+  options: Omit<ResultOptions, "ttlMs">,
+  note?: string,
+): CallToolResult {
+  const report = runReport(view, options, note);
   const uri = runUri(report.run_id);
   return {
     content: [

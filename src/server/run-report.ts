@@ -71,7 +71,8 @@ export interface AnswerWays {
   page?: string | undefined;
 }
 
-export function runReport(view: RunView, ways: AnswerWays): RunReport {
+/** `note`: what the call did, before how the run stands. */
+export function runReport(view: RunView, ways: AnswerWays, note?: string): RunReport {
   const { run } = view;
   const truncated: string[] = [];
   const capped = <Item>(name: string, items: readonly Item[], limit: number): readonly Item[] => {
@@ -87,7 +88,9 @@ export function runReport(view: RunView, ways: AnswerWays): RunReport {
     run_id: run.id,
     thread_id: run.threadId,
     status: run.status,
-    message: [statusMessage(view, ways), ...deniedInTime(view)].join(" "),
+    message: [...(note === undefined ? [] : [note]), statusMessage(view, ways), ...deniedInTime(view)].join(
+      " ",
+    ),
     activity: line(view.activity),
     ...(answer === undefined ? {} : { answer }),
     ...(structured === undefined ? {} : { structured }),

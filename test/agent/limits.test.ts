@@ -1,9 +1,11 @@
-import { ToolMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams, resumeAgentInput } from "../../src/agent/agent-core.ts";
+import { currentRun } from "../../src/agent/limits/limits.ts";
+import { toldMessage } from "../../src/agent/told.ts";
 import { addSpent, Meter } from "../../src/agent/limits/meter.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
@@ -201,4 +203,20 @@ describe("the meter", () => {
     now += 40;
     expect(second.reached([])).toBe("max_wall_time");
   });
+});
+
+test("what an agent is told at work belongs to its task: nothing is counted anew", () => {
+  const reply = (text: string) => new AIMessage(text);
+  const thread = [
+    new HumanMessage({ id: "run_0", content: "before" }),
+    reply("0"),
+    new HumanMessage({ id: "run_1", content: "task" }),
+    reply("1"),
+    toldMessage({ id: "msg_1", text: "more" }),
+    reply("2"),
+  ];
+  const { id, messages } = currentRun(thread);
+  expect(id).toBe("run_1");
+  expect(messages.map(({ text }) => text)).toEqual(["1", "more", "2"]);
+  expect(new Meter({ maxIterations: 2 }).reached(thread)).toBe("max_iterations");
 });

@@ -141,13 +141,30 @@ test("a repeated answer changes nothing and says so", async () => {
   await decide({ type: "approve" });
   await reach(service, run.id, "completed");
   const before = await service.view(ME, run.id);
-  expect(await decide({ type: "reject" })).toMatchObject({
+  expect(await decide({ type: "approve" })).toMatchObject({
     ok: true,
     repeated: true,
     approval: { status: "approved" },
   });
+  for (const other of [{ type: "reject" } as const, edit({ text: "b" })]) {
+    expect(await decide(other)).toEqual({
+      ok: false,
+      code: "already_decided",
+      message: "This was decided already: approved (test).",
+      approval: before?.approvals[0],
+    });
+  }
   expect(await service.view(ME, run.id)).toEqual(before);
   expect(notes).toEqual(["a"]);
+});
+
+test("a repeated edit is the same answer when its arguments are", async () => {
+  const { service, run, decide } = await waiting([]);
+  await decide(edit({ text: "b" }));
+  await reach(service, run.id, "completed");
+  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: true, repeated: true });
+  expect(await decide(edit({ text: "c" }))).toMatchObject({ code: "already_decided" });
+  expect(await decide({ type: "approve" })).toMatchObject({ code: "already_decided" });
 });
 
 test("an approval of another principal looks like one that does not exist", async () => {

@@ -74,8 +74,9 @@ test.each(["approve", "edit"] as const)(
     const late = type === "approve" ? APPROVE : { type, editedAction: { name: "note", args: { text: "b" } } };
     const outcome = await service.decide(ME, runId, id, late, "person");
     expect(outcome).toMatchObject({
-      ok: true,
-      repeated: true,
+      ok: false,
+      code: "already_decided",
+      message: expect.stringMatching(/^Too late: nobody had decided by /),
       approval: { status: "rejected", decidedBy: "deadline" },
     });
     await reach(service, runId, "completed");

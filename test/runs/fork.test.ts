@@ -143,8 +143,8 @@ test("a repeated fork with the same key is the same run", async () => {
   const request = { task: "on", threadId: await pointAt(run.id, "answered"), idempotencyKey: "k" };
   const outcomes = [await service.start(ME, request), await service.start(ME, request)];
   expect(outcomes).toMatchObject([
-    { ok: true, existing: false },
-    { ok: true, existing: true },
+    { ok: true, how: "started" },
+    { ok: true, how: "existing" },
   ]);
   expect(outcomes[0]?.ok && outcomes[0].run.id).toBe(outcomes[1]?.ok && outcomes[1].run.id);
   expect(await service.start(ME, { ...request, threadId: `${run.threadId}@0` })).toMatchObject({
@@ -205,8 +205,8 @@ describe("a thread goes on after a run that", () => {
     const next = await ended("on", run.threadId);
     expect((await service.view(ME, next.id))?.approvals).toEqual([]);
     expect(await service.decide(ME, run.id, approvals[0]?.id ?? "", APPROVE, "late")).toMatchObject({
-      ok: true,
-      repeated: true,
+      ok: false,
+      code: "already_decided",
     });
     expect(notes).toEqual([]);
   });

@@ -116,6 +116,117 @@ describe("a message to a run", () => {
   });
 });
 
+describe("a start in a thread at work", () => {
+  const atWork = async () => {
+    const [called, go] = [deferred(), deferred()];
+    const slow = noteTool([], () => {
+      called.resolve();
+      return go.promise;
+    });
+    const file = databaseFile();
+    const model = listening();
+    const server = openServer(file, { model, tools: [slow] });
+    const run = await startRun(server.service, "the task");
+    await called.promise;
+    return { file, model, server, run, go };
+  };
+
+  test("is a message to its run, from whichever process, and starts nothing", async () => {
+    const { file, server, run, go } = await atWork();
+    const other = openServer(
+      file,
+      { model: listening() },
+      {
+        concurrentRuns: 0,
+        preflight: () => Promise.resolve({ code: "model_not_configured", message: "No model." }),
+      },
+    );
+    const request = { task: "more", threadId: run.threadId, idempotencyKey: "k" };
+    const starts = [other, server, other].map(({ service }) => service.start(ME, request));
+    const outcomes = await Promise.all(starts);
+    expect(outcomes).toMatchObject(outcomes.map(() => ({ ok: true, run: { id: run.id } })));
+    expect(outcomes.map((outcome) => outcome.ok && outcome.how).sort()).toEqual([
+      "existing",
+      "existing",
+      "told",
+    ]);
+    go.resolve();
+    expect((await reach(server.service, run.id, "completed")).run.answer).toBe("the task | more");
+    expect(await server.service.start(ME, request)).toMatchObject({ how: "existing", run: { id: run.id } });
+    expect(await server.service.list(ME, { limit: 9 })).toHaveLength(1);
+  });
+
+  test("with a key that stands for something else is refused", async () => {
+    const { server, run, go } = await atWork();
+    const { threadId } = run;
+    const { service } = server;
+    await service.start(ME, { task: "more", threadId, idempotencyKey: "k" });
+    const conflict = {
+      ok: false,
+      code: "idempotency_conflict",
+      message: `This idempotency key was used before, for run ${run.id} with another task or thread. Use a new key for a new task.`,
+    };
+    expect(await service.start(ME, { task: "other", threadId, idempotencyKey: "k" })).toEqual(conflict);
+    expect(await service.start(ME, { task: "more", idempotencyKey: "k" })).toEqual(conflict);
+    expect(await tell(server, run.id, "other", "k")).toEqual(conflict);
+    expect(await service.start("someone", { task: "theirs", idempotencyKey: "k" })).toMatchObject({
+      how: "started",
+    });
+    go.resolve();
+    await reach(service, run.id, "completed");
+  });
+
+  test("just as its run ends is read by that run or begins another: it is never lost", async () => {
+    const model = scriptedModel(({ messages }) => ({
+      text: messages.flatMap(({ type, text }) => (type === "human" ? [text] : [])).join(" | "),
+    }));
+    const server = openServer(databaseFile(), { model });
+    const ways = new Set<unknown>();
+    for (let turn = 0; turn < 40; turn += 1) {
+      const first = await startRun(server.service, "one");
+      for (let wait = 0; wait < turn % 20; wait += 1) await new Promise((resolve) => setImmediate(resolve));
+      const met = await server.service.start(ME, { task: "two", threadId: first.threadId });
+      if (!met.ok) throw new Error(met.message);
+      ways.add(met.how);
+      expect((await reach(server.service, met.run.id, "completed")).run.answer).toBe("one | two");
+    }
+    expect([...ways]).toContain("told");
+  });
+});
+
+test.each(["cancelled", "failed"] as const)(
+  "what a run was told that was %s before it read it, the next run of the thread reads first",
+  async (end) => {
+    const asked = deferred();
+    let calls = 0;
+    const model = scriptedModel(async ({ messages, signal }): Promise<ScriptedReply> => {
+      calls += 1;
+      if (calls === 1) {
+        asked.resolve();
+        await new Promise((_resolve, reject) => {
+          breakOff.promise.then(() => reject(new Error("400 bad")), reject);
+          signal?.addEventListener("abort", () => reject(new Error("aborted")));
+        });
+      }
+      return { text: messages.flatMap(({ type, text }) => (type === "human" ? [text] : [])).join(" | ") };
+    });
+    const breakOff = deferred();
+    const server = openServer(databaseFile(), { model });
+    const run = await startRun(server.service, "the task");
+    await asked.promise;
+    await tell(server, run.id, "more");
+    if (end === "cancelled") await server.service.cancel(ME, run.id, "enough");
+    else breakOff.resolve();
+    await reach(server.service, run.id, end);
+    const next = await startRun(server.service, "and then", { threadId: run.threadId });
+    expect((await reach(server.service, next.id, "completed")).run.answer).toBe("the task | more | and then");
+    const last = await startRun(server.service, "at last", { threadId: run.threadId });
+    expect((await reach(server.service, last.id, "completed")).run.answer).toBe(
+      "the task | more | and then | at last",
+    );
+  },
+);
+
 test("a follow-up in a finished thread goes on with its conversation", async () => {
   const model = listening();
   const server = openServer(databaseFile(), { model, tools: [noteTool([])] });

@@ -11,7 +11,7 @@ test("a repeated start with the same key finds its run, also in another process 
   const request = { task: "once", idempotencyKey: "k1" };
   const first = await service.start(ME, request);
   if (!first.ok) throw new Error(first.message);
-  expect(first.existing).toBe(false);
+  expect(first.how).toBe("started");
   await reach(service, first.run.id, "completed");
   const other = openServer(
     file,
@@ -21,12 +21,12 @@ test("a repeated start with the same key finds its run, also in another process 
     },
   );
   const again = await other.service.start(ME, request);
-  expect(again).toMatchObject({ ok: true, existing: true, run: { id: first.run.id, status: "completed" } });
+  expect(again).toMatchObject({ ok: true, how: "existing", run: { id: first.run.id, status: "completed" } });
   expect(await other.service.start(ME, { ...request, task: "other" })).toMatchObject({
     ok: false,
     code: "idempotency_conflict",
   });
-  expect(await service.start("someone", request)).toMatchObject({ ok: true, existing: false });
+  expect(await service.start("someone", request)).toMatchObject({ ok: true, how: "started" });
   expect(await service.list(ME, { limit: 10 })).toHaveLength(1);
 });
 
@@ -36,7 +36,7 @@ test("two starts with the same key at once make one run", async () => {
   const starts = [a, b, a, b].map(({ service }) => service.start(ME, { task: "once", idempotencyKey: "k" }));
   const outcomes = await Promise.all(starts);
   expect(new Set(outcomes.map((outcome) => outcome.ok && outcome.run.id)).size).toBe(1);
-  expect(outcomes.filter((outcome) => outcome.ok && !outcome.existing)).toHaveLength(1);
+  expect(outcomes.filter((outcome) => outcome.ok && outcome.how === "started")).toHaveLength(1);
 });
 
 test("the row is on disk when a start is answered", async () => {

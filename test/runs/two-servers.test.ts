@@ -70,7 +70,7 @@ test("one of two people's answers wins, and the other is told", async () => {
   ]);
   expect(outcomes).toMatchObject([
     { ok: true, repeated: false, approval: { status: "approved", decidedBy: "first" } },
-    { ok: true, repeated: true, approval: { status: "approved", decidedBy: "first" } },
+    { ok: false, code: "already_decided", approval: { status: "approved", decidedBy: "first" } },
   ]);
   await reach(servers[0].service, run.id, "completed");
   expect(notes).toEqual(["a"]);

@@ -1,12 +1,8 @@
 import { canonicalJson } from "../../src/core/canonical-json.ts";
 import { anything, assert, dictionary, jsonValue, property, string } from "fast-check";
 import { expect, test } from "vitest";
-import {
-  alreadyDecided,
-  approvalForm,
-  decisionOf,
-  MAX_EDITABLE_CHARACTERS,
-} from "../../src/server/approval-form.ts";
+import { approvalForm, decisionOf, MAX_EDITABLE_CHARACTERS } from "../../src/server/approval-form.ts";
+import { alreadyDecided } from "../../src/runs/run.ts";
 import { anApproval } from "./support.ts";
 
 const PLACE = { runId: "run_1", position: 1, total: 2 };

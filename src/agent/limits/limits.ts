@@ -1,5 +1,6 @@
-import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { RunFailure } from "../../core/errors.ts";
+import { isTask } from "../told.ts";
 
 /** US dollars per million tokens. */
 export interface ModelPrice {
@@ -52,9 +53,9 @@ export interface Spent {
   costUsd: number;
 }
 
-/** The part of a thread that belongs to the current run: what follows the newest message of a person. */
+/** The part of a thread that belongs to the current run: what follows its task. */
 export function currentRun(messages: readonly BaseMessage[]): { id: string; messages: BaseMessage[] } {
-  const at = messages.findLastIndex((message) => HumanMessage.isInstance(message));
+  const at = messages.findLastIndex(isTask);
   return { id: messages[at]?.id ?? "", messages: messages.slice(at + 1) };
 }
 

@@ -29,9 +29,15 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
 
 const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
 
+const toldText = (runId: string): string =>
+  `Run ${runId} is at work in this thread: it reads this at its next step.\n`;
+
 async function start({ runs }: LocalRuns, task: string, threadId?: string): Promise<string | undefined> {
   const started = await runs.start(LOCAL, { task, ...(threadId === undefined ? {} : { threadId }) });
-  if (started.ok) return started.run.id;
+  if (started.ok) {
+    if (started.how === "told") process.stderr.write(toldText(started.run.id));
+    return started.run.id;
+  }
   complain(started.message);
   return undefined;
 }

@@ -1,7 +1,6 @@
 import type { FlagValues } from "../../config/load.ts";
-import type { Approval, PersonDecision } from "../../runs/run.ts";
+import { alreadyDecided, type Approval, type PersonDecision } from "../../runs/run.ts";
 import { stripControl } from "../../core/text.ts";
-import { alreadyDecided } from "../../server/approval-form.ts";
 import { pendingApprovals } from "../../server/run-report.ts";
 import { colorsFor } from "../colors.ts";
 import type { ExitCode } from "../command.ts";
@@ -20,11 +19,15 @@ export async function answerRun(
   const view = await runs.view(LOCAL, runId);
   if (view === undefined) return unknownRun(runId);
   const pending = pendingApprovals(view);
-  const chosen = approvalId === undefined ? pending : pending.filter(({ id }) => id === approvalId);
-  if (chosen.length === 0) return complain(nothingOpen(runId, approvalId, view.approvals));
+  const chosen = approvalId === undefined ? pending : view.approvals.filter(({ id }) => id === approvalId);
+  if (chosen.length === 0) return complain(nothingOpen(runId, approvalId));
   const given = ["approve", "approve-same", "reject", "edit"].filter((name) => flags[name] !== undefined);
   if (given.length > 1) return complain("Choose one of --approve, --approve-same, --reject and --edit.", 2);
   if (given.length === 1) return decideAll(local, chosen, flags);
+  const [only] = chosen;
+  if (only !== undefined && only.status !== "pending") {
+    return complain(`${only.id}: ${alreadyDecided(only)}`);
+  }
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     return complain(
       "There is no terminal to ask in: use --approve, --approve-same, --reject or --edit JSON.",
@@ -53,10 +56,11 @@ async function decideAll(
     const decision = decisionFrom(approval, flags);
     if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
     const outcome = await runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
-    if (!outcome.ok) return complain(outcome.message);
-    if (outcome.repeated) return complain(`${approval.id}: ${alreadyDecided(outcome.approval)}`);
+    if (!outcome.ok) return complain(`${approval.id}: ${outcome.message}`);
     process.stdout.write(
-      `${approval.id} ${outcome.approval.status}: ${stripControl(approval.preview.summary)}\n`,
+      outcome.repeated
+        ? `${approval.id}: ${alreadyDecided(outcome.approval)}\n`
+        : `${approval.id} ${outcome.approval.status}: ${stripControl(approval.preview.summary)}\n`,
     );
   }
   const [{ runId } = { runId: "" }] = approvals;
@@ -84,10 +88,7 @@ function parsed(json: string): Record<string, unknown> | undefined {
   }
 }
 
-function nothingOpen(runId: string, approvalId: string | undefined, all: readonly Approval[]): string {
-  if (approvalId === undefined) return `Run ${runId} waits for no decision.`;
-  const known = all.find(({ id }) => id === approvalId);
-  return known === undefined
-    ? `Run ${runId} has no approval ${approvalId}. deepagent-mcp runs show ${runId} lists those that are open.`
-    : `${approvalId}: ${alreadyDecided(known)}`;
-}
+const nothingOpen = (runId: string, approvalId: string | undefined): string =>
+  approvalId === undefined
+    ? `Run ${runId} waits for no decision.`
+    : `Run ${runId} has no approval ${approvalId}. deepagent-mcp runs show ${runId} lists those that are open.`;

@@ -1,6 +1,6 @@
-import type { Principal, RunView } from "../../runs/run.ts";
+import { alreadyDecided, type Principal, type RunView } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
-import { alreadyDecided, approvalForm, decisionOf } from "../../server/approval-form.ts";
+import { approvalForm, decisionOf } from "../../server/approval-form.ts";
 import { pendingApprovals } from "../../server/run-report.ts";
 import { ApprovalForm, askApproval, type Asker } from "./approval.ts";
 
@@ -25,6 +25,10 @@ export async function askOpenApprovals(view: RunView, { runs, principal, asker }
       const outcome = await runs.decide(principal, view.run.id, approval.id, answer.decision, "terminal");
       if (outcome.ok) {
         if (outcome.repeated) asker.print(alreadyDecided(outcome.approval));
+        break;
+      }
+      if (outcome.code === "already_decided") {
+        asker.print(outcome.message);
         break;
       }
       problem = outcome.message;

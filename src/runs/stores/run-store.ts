@@ -120,13 +120,24 @@ export class RunStore {
     return this.#list.all({ principal, before: before ?? null, limit }).map(toRun);
   }
 
+  /** The run that the principal started with this key. */
+  startedWith(principal: Principal, key: string | undefined): Run | undefined {
+    const row = key === undefined ? undefined : this.#byKey.get(principal, key);
+    return row && toRun(row);
+  }
+
   /** What a start with this request would meet, without changing anything; `undefined`: nothing in the way. */
   obstacle(principal: Principal, request: StartRequest): Exclude<Created, { kind: "created" }> | undefined {
     const { task, threadId, idempotencyKey } = request;
-    const same = idempotencyKey === undefined ? undefined : this.#byKey.get(principal, idempotencyKey);
+    const same = this.startedWith(principal, idempotencyKey);
     if (same !== undefined) {
-      const repeated = same.task === task && [undefined, same.thread_id, same.forked_from].includes(threadId);
-      return { kind: repeated ? "existing" : "conflict", run: toRun(same) };
+      const repeated = same.task === task && [undefined, same.threadId, same.forkedFrom].includes(threadId);
+      return { kind: repeated ? "existing" : "conflict", run: same };
+    }
+    const sent = idempotencyKey === undefined ? undefined : this.messages.byKey(principal, idempotencyKey);
+    if (sent !== undefined) {
+      const run = this.#known(principal, sent.runId);
+      return { kind: sent.text === task && run.threadId === threadId ? "existing" : "conflict", run };
     }
     if (threadId === undefined) return undefined;
     const point = parsePoint(threadId);

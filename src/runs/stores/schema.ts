@@ -1,4 +1,3 @@
-import type { Database } from "../../storage/database.ts";
 import type { Migration } from "../../storage/migrations.ts";
 
 /**
@@ -143,6 +142,14 @@ CREATE TABLE run_messages (
 CREATE INDEX run_messages_of_run ON run_messages (run_id, number);
 `;
 
+/** The key a message was sent with; those that were stored before it had a column have it in their id. */
+const MESSAGE_KEYS = `
+ALTER TABLE run_messages ADD COLUMN idempotency_key TEXT;
+UPDATE run_messages SET idempotency_key = substr(id, length(run_id) + 6)
+  WHERE substr(id, 1, length(run_id) + 5) = 'msg_' || run_id || '_';
+CREATE INDEX run_messages_key ON run_messages (idempotency_key) WHERE idempotency_key IS NOT NULL;
+`;
+
 /** Threads whose runs are forgotten, and whose checkpoints may still be there. */
 const PRUNING = `
 CREATE TABLE pruned_threads (id TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;
@@ -211,76 +218,23 @@ CREATE TABLE model_requests (
 ) STRICT;
 `;
 
+const migration = (version: number, name: string, sql: string): Migration => ({
+  version,
+  name,
+  up: (database) => void database.exec(sql),
+});
+
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
-  {
-    version: 1,
-    name: "threads, runs, journal, approvals",
-    up(database: Database) {
-      database.exec(TABLES);
-    },
-  },
-  {
-    version: 2,
-    name: "effects",
-    up(database: Database) {
-      database.exec(EFFECTS);
-    },
-  },
-  {
-    version: 3,
-    name: "crashes of a run",
-    up(database: Database) {
-      database.exec(CRASHES);
-    },
-  },
-  {
-    version: 4,
-    name: "messages to runs",
-    up(database: Database) {
-      database.exec(MESSAGES);
-    },
-  },
-  {
-    version: 5,
-    name: "pruning of runs",
-    up(database: Database) {
-      database.exec(PRUNING);
-    },
-  },
-  {
-    version: 6,
-    name: "deadlines of approvals",
-    up(database: Database) {
-      database.exec(DEADLINES);
-    },
-  },
-  {
-    version: 7,
-    name: "threads that begin within others",
-    up(database: Database) {
-      database.exec(FORKS);
-    },
-  },
-  {
-    version: 8,
-    name: "grants of runs",
-    up(database: Database) {
-      database.exec(GRANTS);
-    },
-  },
-  {
-    version: 9,
-    name: "used answers",
-    up(database: Database) {
-      database.exec(ANSWERS);
-    },
-  },
-  {
-    version: 10,
-    name: "model calls that clients answer",
-    up(database: Database) {
-      database.exec(MODEL_REQUESTS);
-    },
-  },
+  migration(1, "threads, runs, journal, approvals", TABLES),
+  migration(2, "effects", EFFECTS),
+  migration(3, "crashes of a run", CRASHES),
+  migration(4, "messages to runs", MESSAGES),
+  migration(5, "pruning of runs", PRUNING),
+  migration(6, "deadlines of approvals", DEADLINES),
+  migration(7, "threads that begin within others", FORKS),
+  migration(8, "grants of runs", GRANTS),
+  migration(9, "used answers", ANSWERS),
+  migration(10, "model calls that clients answer", MODEL_REQUESTS),
+  migration(11, "keys of messages to runs", MESSAGE_KEYS),
 ];

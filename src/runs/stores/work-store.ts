@@ -166,7 +166,13 @@ export class WorkStore {
     const answers = this.#store.approvals.undelivered(lease.runId);
     if (Object.keys(answers).length > 0) return { kind: "resume", answers };
     if (row.input_handed_over === 1) return { kind: "continue" };
-    return { kind: "task", task: row.task, after: this.#store.status.endBefore(row.id) };
+    const { status, messages } = this.#store;
+    return {
+      kind: "task",
+      task: row.task,
+      after: status.endBefore(row.id),
+      told: messages.beforeRun(row.id),
+    };
   }
 
   /** The agent has the task in its state: from here on it continues. */

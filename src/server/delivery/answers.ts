@@ -1,4 +1,5 @@
 import type { Approval, PersonDecision, RunView } from "../../runs/run.ts";
+import { oneLine } from "../../core/text.ts";
 import { decisionOf } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
 import type { DeliverySession } from "./session.ts";
@@ -7,7 +8,8 @@ import type { DeliverySession } from "./session.ts";
 const READING_TIME = 1000;
 
 /** Whose answer it is, and of which run. */
-export type Decider = Pick<DeliverySession, "runs" | "principal" | "runId" | "logger">;
+export type Decider = Pick<DeliverySession, "runs" | "principal" | "runId" | "logger"> &
+  Partial<Pick<DeliverySession, "notes">>;
 
 /** What a client sent back for a form. */
 export interface FormResponse {
@@ -50,14 +52,18 @@ async function decide(
   decision: PersonDecision,
   by: string,
 ): Promise<Taken> {
-  const { runs, principal, runId, logger } = session;
+  const { runs, principal, runId, logger, notes } = session;
   const outcome = await runs.decide(principal, runId, approval.id, decision, by);
-  if (outcome.ok) {
-    if (outcome.repeated) logger.info("approval.already_decided", { runId, approvalId: approval.id });
+  if (outcome.ok ? outcome.repeated : outcome.code === "already_decided") {
+    logger.info("approval.already_decided", { runId, approvalId: approval.id });
+  }
+  if (!outcome.ok && outcome.code === "already_decided") {
+    notes?.push(`The user's answer to ${oneLine(approval.tool, 64)} was not used. ${outcome.message}`);
+  }
+  // Somebody was faster, or the run ended while the person was reading: there is nothing left to decide.
+  if (outcome.ok || outcome.code === "already_decided" || outcome.code === "not_found") {
     return { kind: "decided" };
   }
-  // The run ended or the call was withdrawn while the person was reading: there is nothing left to decide.
-  if (outcome.code === "not_found") return { kind: "decided" };
   return { kind: "again", problem: outcome.message };
 }
 

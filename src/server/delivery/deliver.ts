@@ -1,6 +1,6 @@
 import type { RunView } from "../../runs/run.ts";
 import { createProgress, noProgress, type Progress } from "../progress.ts";
-import type { Outcome } from "../outcome.ts";
+import { type Outcome, withNotes } from "../outcome.ts";
 import type { ApprovalState } from "../state-codec.ts";
 import type { ToolCall } from "../tools/tool.ts";
 import { asksForClientModel } from "../../config/client-model.ts";
@@ -17,6 +17,8 @@ export interface DeliverOptions {
   state?: ApprovalState | undefined;
   /** Whether the call may answer with a task instead of waiting; by default it may not. */
   asTask?: boolean;
+  /** What the call did, before how the run stands. */
+  note?: string | undefined;
 }
 
 /** Lets a call wait for a run in the way that suits its client. */
@@ -47,6 +49,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       state: options.state,
       seen: view.run.lastSeq,
       client: call.client,
+      notes: options.note === undefined ? [] : [options.note],
     };
     const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
     const lends = wishes.lends && call.client.models && call.client.era === "legacy";
@@ -56,7 +59,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       ? await whileLending(session, patienceMs, () => delivery.deliver(session))
       : await delivery.deliver(session);
     await stopWithCall(call, view.run.id);
-    return outcome;
+    return withNotes(outcome, session.notes);
   } finally {
     progress.stop();
   }

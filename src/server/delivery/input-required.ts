@@ -86,7 +86,7 @@ async function takeAnswers(
   const elapsed = clock() - state.at;
   for (const { key, approval: id, digest } of state.asked) {
     const approval = view?.approvals.find((candidate) => candidate.id === id);
-    if (approval?.status !== "pending" || digestOf(approval) !== digest) continue;
+    if (approval === undefined || digestOf(approval) !== digest) continue;
     const response = inputResponse(context.mcpReq.inputResponses, key);
     if (response.kind === "missing") continue;
     const taken =

@@ -38,6 +38,8 @@ export interface DeliverySession {
   readonly state: ApprovalState | undefined;
   /** Sequence number of the newest event this call knows. */
   seen: number;
+  /** What the result of the call says before how the run stands. */
+  readonly notes: string[];
 }
 
 /** One way in which the outcome of a run reaches a client call. It never ends or changes the run itself. */

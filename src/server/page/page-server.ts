@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunService } from "../../runs/service.ts";
-import { alreadyDecided } from "../approval-form.ts";
+import { alreadyDecided } from "../../runs/run.ts";
 import { LinkTokens, type PageGrant } from "./link-token.ts";
 import { OPEN_SCRIPT, PAGE_SCRIPT, PAGE_STYLE } from "./page-assets.ts";
 import { readChanges } from "./page-changes.ts";

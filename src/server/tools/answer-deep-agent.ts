@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Decision } from "../../runs/run.ts";
-import { refused, unknownRun } from "../outcome.ts";
+import { alreadyDecided, type Decision } from "../../runs/run.ts";
+import { refused, unknownRun, withNotes } from "../outcome.ts";
 import { RunChange } from "../run-report.ts";
 import { runId } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
@@ -34,9 +34,13 @@ export const answerDeepAgent = defineTool({
     const outcome = await runs.decide(principal, id, approvalId, decision, "answer_deep_agent");
     const view = await runs.view(principal, id);
     if (view === undefined) return unknownRun(id);
-    return outcome.ok ? { kind: "run", view } : refused(outcome.message);
+    if (!outcome.ok) return refused(outcome.code === "already_decided" ? tooLate(outcome) : outcome.message);
+    return withNotes({ kind: "run", view }, outcome.repeated ? [alreadyDecided(outcome.approval)] : []);
   },
 });
+
+const tooLate = ({ message }: { message: string }): string =>
+  `${message} Your decision was not used; check_deep_agent tells how the run stands.`;
 
 const NOT_ALLOWED =
   "Approvals are decided by a person, not by the calling model. Ask the user to decide in the form that " +

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { refused, unknownRun } from "../outcome.ts";
+import { refused, unknownRun, withNotes } from "../outcome.ts";
 import { RunChange } from "../run-report.ts";
 import { runId } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
@@ -16,6 +16,7 @@ export const cancelDeepAgent = defineTool({
     const outcome = await runs.cancel(principal, run_id, reason);
     if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(run_id) : refused(outcome.message);
     const view = await runs.view(principal, run_id);
-    return view === undefined ? unknownRun(run_id) : { kind: "run", view };
+    if (view === undefined) return unknownRun(run_id);
+    return withNotes({ kind: "run", view }, outcome.alreadyEnded ? ["It had ended before."] : []);
   },
 });

@@ -4,6 +4,7 @@ import { isFinal } from "../../runs/run.ts";
 import { RUN_APP_URI } from "../app/run-app.ts";
 import { carriedAnswers } from "../delivery/carried.ts";
 import { deliver } from "../delivery/deliver.ts";
+import type { Started } from "../../runs/service.ts";
 import { refused, unknownRun, type Outcome } from "../outcome.ts";
 import { RunReport } from "../run-report.ts";
 import type { ApprovalState } from "../state-codec.ts";
@@ -21,7 +22,7 @@ const input = z.strictObject({
     .min(1)
     .max(200)
     .optional()
-    .describe("Conversation to continue; ID@N from its point N"),
+    .describe("Conversation to continue, even while it works; ID@N from its point N"),
   idempotency_key: z.string().min(1).max(200).optional().describe("The same key and task give the same run"),
   wait_seconds: waitSeconds,
 });
@@ -55,13 +56,20 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
     ...(args.idempotency_key === undefined ? {} : { idempotencyKey: args.idempotency_key }),
   });
   if (!started.ok) return refused(started.message);
-  if (!started.existing) deps.changes.runStarted(principal, started.run.id);
+  if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
   const view = await runs.view(principal, started.run.id);
   if (view === undefined) return unknownRun(started.run.id);
   // A repeated start may find its run at the end already: then there is nothing to poll for.
   const asTask = !isFinal(view.run.status);
-  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, asTask });
+  const note = NOTES[started.how];
+  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, asTask, note });
 }
+
+const NOTES: Readonly<Record<Started, string | undefined>> = {
+  started: undefined,
+  told: "A run was at work in this thread, so this went to it as a message; its agent reads it at its next step.",
+  existing: "A call with this idempotency key came before: nothing was started again.",
+};
 
 const CANNOT_LEND =
   'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/logger.ts";
-import { databaseFile, note, openServer, reach } from "../../runs/support.ts";
+import { approve, databaseFile, note, noteTool, openServer, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS } from "../../support/clients.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, connectTo, depsFor, plainRuns } from "../support.ts";
 
 test.each(CLIENT_KINDS)(
@@ -75,6 +75,31 @@ test.each(CLIENT_KINDS)("%s: the same key and task give the same run", async (ki
   const first = await client.call("run_deep_agent", args);
   const second = await client.call("run_deep_agent", args);
   expect(second.structured["run_id"]).toBe(first.structured["run_id"]);
+  expect(second.text).toContain("A call with this idempotency key came before: nothing was started again.");
+  expect(first.text).not.toContain("idempotency");
+  const other = await client.call("run_deep_agent", { ...args, task: "y" });
+  expect(other).toMatchObject({ isError: true });
+  expect(other.text).toBe(
+    `This idempotency key was used before, for run ${String(first.structured["run_id"])} with another task or thread. Use a new key for a new task.`,
+  );
+});
+
+test.each(CLIENT_KINDS)("%s: a task for a thread at work is a message to its run", async (kind) => {
+  const model = scriptedModel(({ messages }): ScriptedReply => {
+    if (messages.every(({ type }) => type !== "tool")) return { toolCalls: [note("a")] };
+    return { text: messages.flatMap(({ type, text }) => (type === "human" ? [text] : [])).join(" | ") };
+  });
+  const params = { model, tools: [noteTool([])], interruptOn: { note: true } };
+  const { service } = openServer(databaseFile(), params);
+  const client = await connectTo(service, kind);
+  const first = await client.call("run_deep_agent", { task: "the task" });
+  expect(first.structured["status"]).toBe("input_required");
+  const { run_id: id, thread_id: thread } = first.structured;
+  const told = await client.call("run_deep_agent", { task: "more", thread_id: thread });
+  expect(told).toMatchObject({ isError: false, structured: { run_id: id, status: "input_required" } });
+  expect(told.text).toMatch(/^A run was at work in this thread, so this went to it as a message;/);
+  await approve(service, String(id), "a");
+  expect((await reach(service, String(id), "completed")).run.answer).toBe("the task | more");
 });
 
 test.each(CLIENT_KINDS)(
@@ -138,8 +163,15 @@ test.each(CLIENT_KINDS)("%s: a model may not answer unless the user allows it", 
   await allowed.call("answer_deep_agent", answer(2, "approve"));
   await reach(service, id, "completed");
   expect([...notes].sort()).toEqual(["c", "z"]);
-  const again = await allowed.call("answer_deep_agent", answer(1, "approve"));
+  const again = await allowed.call("answer_deep_agent", answer(2, "approve"));
   expect(again).toMatchObject({ isError: false, structured: { status: "completed" } });
+  expect(again.text).toContain("This was decided already: approved (answer_deep_agent).");
+  const other = await allowed.call("answer_deep_agent", answer(1, "approve"));
+  expect(other).toMatchObject({ isError: true });
+  expect(other.text).toBe(
+    "This was decided already: rejected (answer_deep_agent). Your decision was not used; " +
+      "check_deep_agent tells how the run stands.",
+  );
   expect(notes).toHaveLength(2);
 });
 

@@ -32,6 +32,7 @@ export function answerText(turn: Turn, survey: Survey, outcome: Outcome): string
       : `Not examined: ${failed.map(({ area, report }) => `${area.title} (${oneLine(report, 160)})`).join("; ")}.`,
     reportLine(outcome),
     memoryLine(outcome.memory),
+    toldLine(turn),
     notesLine(survey),
     outcome.report.kind === "written" ? "" : `---\n\n${outcome.reportText}`,
   ]
@@ -88,6 +89,12 @@ function memoryLine(memory: WriteOutcome): string {
   if (memory.kind === "written") return `Noted for later conversations in ${memory.path}.`;
   if (memory.kind === "none") return "";
   return `No note was kept: ${oneLine(memory.reason, 200)}.`;
+}
+
+function toldLine({ told }: Turn): string {
+  if (told.length === 0) return "";
+  const texts = told.map((text) => `"${oneLine(text, 160)}"`).join(", ");
+  return `While I worked you said ${texts}: I heed only a wish that nothing be changed, and went on with the task.`;
 }
 
 function notesLine({ notes }: Survey): string {

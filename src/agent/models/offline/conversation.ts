@@ -1,4 +1,5 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { isTask } from "../../told.ts";
 
 /** One call of the current turn with what came back; without a result it counts as failed. */
 export interface CallRecord {
@@ -8,10 +9,12 @@ export interface CallRecord {
   failed: boolean;
 }
 
-/** The conversation from the newest human message on. */
+/** The conversation from the newest task on. */
 export interface Turn {
   /** Text of that message. */
   task: string;
+  /** What was said while the task was worked on. */
+  told: string[];
   calls: CallRecord[];
 }
 
@@ -33,7 +36,7 @@ export interface PlannedCall {
 }
 
 export function currentTurn(messages: readonly BaseMessage[]): Turn {
-  const start = messages.findLastIndex((message) => HumanMessage.isInstance(message));
+  const start = messages.findLastIndex(isTask);
   const results = new Map<string, ToolMessage>();
   for (const message of messages.slice(start + 1)) {
     if (ToolMessage.isInstance(message) && !results.has(message.tool_call_id)) {
@@ -50,7 +53,8 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
       calls.push({ name, args, result: text, failed });
     }
   }
-  return { task: messages[start]?.text.trim() ?? "", calls };
+  const told = messages.slice(start + 1).filter((message) => HumanMessage.isInstance(message));
+  return { task: messages[start]?.text.trim() ?? "", told: told.map(({ text }) => text.trim()), calls };
 }
 
 /** How refusals begin, also where the status of a result was lost on the way. */

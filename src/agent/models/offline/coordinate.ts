@@ -168,7 +168,8 @@ function outcomeOf(turn: Turn, survey: Survey): Outcome {
 
 const isReport = (path: string): boolean => REPORT_NAME.test(path);
 const isMemory = (path: string): boolean => path === MEMORY_FILE;
-const isReadOnly = ({ task }: Turn): boolean => READ_ONLY_TASK.test(task);
+const isReadOnly = ({ task, told }: Turn): boolean =>
+  [task, ...told].some((text) => READ_ONLY_TASK.test(text));
 
 const PLAN = [
   "Map the files",
