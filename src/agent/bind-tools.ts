@@ -14,26 +14,30 @@ export interface ToolBinding {
 
 /** Binds tools to a model once per set of tools: turning schemas into a provider's form is not free. */
 export class ToolBinder {
-  #last: { model: BaseChatModel; key: string; bound: Bound } | undefined;
+  #last: { binding: ToolBinding; bound: Bound } | undefined;
 
-  bind({ model, tools, toolChoice, options }: ToolBinding): Pick<BaseChatModel, "invoke"> {
+  bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
+    const { model, tools, toolChoice, options } = binding;
     if (tools.length === 0 && !options) return model;
     if (!model.bindTools) {
       throw new Error("This model cannot call tools; choose one that can.");
     }
-    const key = JSON.stringify([tools.map(nameOf), toolChoice ?? null, options !== undefined]);
-    if (this.#last?.model !== model || this.#last.key !== key) {
+    if (!this.#last || !isSame(this.#last.binding, binding)) {
       // The choice is the provider's own type; who sets it knows the model.
       const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
-      this.#last = { model, key, bound: model.bindTools([...tools], { ...choice, ...options }) };
+      this.#last = { binding, bound: model.bindTools([...tools], { ...choice, ...options }) };
     }
     return this.#last.bound;
   }
 }
 
-function nameOf(tool: BindToolsInput): unknown {
-  if ("name" in tool) return tool.name;
-  return "function" in tool && typeof tool.function === "object" && tool.function && "name" in tool.function
-    ? tool.function.name
-    : tool;
+/** Tools are told apart as objects: middleware may offer a changed one under the same name. */
+function isSame(a: ToolBinding, b: ToolBinding): boolean {
+  return (
+    a.model === b.model &&
+    JSON.stringify(a.toolChoice) === JSON.stringify(b.toolChoice) &&
+    (a.options === undefined) === (b.options === undefined) &&
+    a.tools.length === b.tools.length &&
+    a.tools.every((tool, index) => tool === b.tools[index])
+  );
 }

@@ -119,6 +119,8 @@ function assemble(
   const checkpointer = role.nested ? undefined : checkpointerFor(params);
   const graph = buildGraph(parts, {
     channels,
+    // Subagents are read here, where what is private counts too.
+    ...(role.nested ? {} : { output: parts.channels.filter((name) => !name.startsWith("_")) }),
     ...(checkpointer === undefined ? {} : { checkpointer }),
     ...(params.store ? { store: params.store } : {}),
     ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
@@ -139,11 +141,14 @@ function assemble(
   };
 }
 
-/** Arguments a person changed are checked against the tools of the agent itself; subagents check theirs. */
+/**
+ * Arguments a person changed are checked against the tools of the agent itself; subagents check theirs, and
+ * LangChain's middleware does not tell which agent it asks for.
+ */
 const editCheck =
   (tools: ReadonlyMap<string, AgentTool>): EditCheck =>
-  ({ agent = [] }, name, args) => {
-    if (agent.length > 0) return undefined;
+  ({ agent }, name, args) => {
+    if (agent?.length !== 0) return undefined;
     return tools.get(name)?.validate(args) ?? { ok: false, message: `${name} is not a tool of this agent` };
   };
 

@@ -52,7 +52,11 @@ export class EffectGuard {
   }
 
   /** The answer of a call that was begun before a crash; `undefined`: it may run. */
-  async recall(tool: AgentTool, call: ToolCall, files: ThreadFiles): Promise<Outcome | undefined> {
+  async recall(
+    tool: AgentTool | undefined,
+    call: ToolCall,
+    files: ThreadFiles,
+  ): Promise<Outcome | undefined> {
     const known = await this.#log?.find(this.#call);
     if (known === undefined) return undefined;
     if (known.outcome === undefined) return toolOutcome(call, toolError(unknownOutcome(tool, call)));
@@ -101,8 +105,8 @@ async function hasOutsideEffect(
   }
 }
 
-function unknownOutcome(tool: AgentTool, { name, args }: ToolCall): string {
-  const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
+function unknownOutcome(tool: AgentTool | undefined, { name, args }: ToolCall): string {
+  const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
     return `The server stopped while ${name} was at work on '${path}', so it is unknown whether it took effect. It was not repeated. Read '${path}' to see what is there, then go on from that.`;
   }

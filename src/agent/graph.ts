@@ -14,6 +14,7 @@ import {
 } from "@langchain/langgraph";
 import type { z } from "zod";
 import type { AgentParts } from "./agent-parts.ts";
+import { endingDirectly } from "./direct-answers.ts";
 import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
 import { readingInbox } from "./inbox.ts";
 import { type GraphNode, type NodeFunction, runDirectly } from "./direct-tasks.ts";
@@ -31,6 +32,8 @@ const AFTER_AGENT = "after_agent";
 /** What a graph is compiled with besides its parts. */
 export interface CompileOptions {
   channels: Record<string, BaseChannel>;
+  /** Channels that callers are given. Default: all. */
+  output?: readonly string[];
   checkpointer?: BaseCheckpointSaver | boolean;
   store?: BaseStore;
   /** Checked against each run's context before it starts. */
@@ -58,16 +61,20 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
       hook === "afterAgent" && target === "end" ? END : jumpFrom(target, messages, after),
     );
 
+  const turn = endingDirectly(parts, end);
+  const asking = readingInbox(createModelNode(parts, after));
   const nodes: GraphNodes = {
     [MODEL]: {
-      work: readingInbox(createModelNode(parts, after)),
+      work: loopStart === MODEL ? turn(asking) : asking,
       ends: [...new Set([after.hooks ?? TOOLS, TOOLS, loopStart, end])],
     },
     [TOOLS]: { work: createToolNode(parts), edge: loopStart },
   };
   const ends = [MODEL, ...(has("beforeModel") ? [BEFORE_MODEL] : []), TOOLS, end];
   if (has("beforeAgent")) nodes[BEFORE_AGENT] = { work: hookNode("beforeAgent", () => loopStart), ends };
-  if (has("beforeModel")) nodes[BEFORE_MODEL] = { work: hookNode("beforeModel", () => MODEL), ends };
+  if (has("beforeModel")) {
+    nodes[BEFORE_MODEL] = { work: turn(hookNode("beforeModel", () => MODEL)), ends };
+  }
   if (has("afterModel")) {
     nodes[AFTER_MODEL] = { work: hookNode("afterModel", ({ messages }) => nextTasks(messages, after)), ends };
   }
@@ -81,7 +88,7 @@ function compile(
   nodes: GraphNodes,
   start: string,
   parts: AgentParts,
-  { channels, contextSchema, checkpointer, store }: CompileOptions,
+  { channels, output, contextSchema, checkpointer, store }: CompileOptions,
 ): CompiledAgentGraph {
   // LangGraph tracks node names in the type of the builder, which a graph of optional nodes cannot state.
   const graph = new StateGraph(Annotation.Root(channels), contextSchema) as unknown as GraphBuilder;
@@ -96,6 +103,7 @@ function compile(
     ...(store ? { store } : {}),
   });
   const names = new Set(Object.keys(channels));
+  if (output) compiled.outputChannels = [...output];
   const byName: Record<string, GraphNode | undefined> = compiled.nodes;
   for (const [name, { work, edge }] of Object.entries(nodes)) {
     const node = byName[name];
@@ -130,13 +138,21 @@ function createHookNode(
     const updates: StateUpdate[] = [];
     let current = state;
     for (const layer of ordered) {
-      const { jumpTo, ...update } = (await layer[hook]?.(current, runtime)) ?? {};
+      const { jumpTo, ...answer } = (await layer[hook]?.(current, runtime)) ?? {};
+      const update = withoutEchoes(answer, current);
       updates.push(update);
       current = applyLocally(current, update);
       if (jumpTo) return new Command({ update: mergeUpdates(updates), goto: jump(jumpTo, current.messages) });
     }
     return new Command({ update: mergeUpdates(updates), goto: next(current) });
   };
+}
+
+/** Hooks may answer with the whole state: a value handed back as it was is no change, and is not added twice. */
+function withoutEchoes(update: StateUpdate, state: AgentState): StateUpdate {
+  const isEcho = ([channel, value]: [string, unknown]): boolean =>
+    typeof value === "object" && value !== null && value === state[channel];
+  return Object.fromEntries(Object.entries(update).filter((entry) => !isEcho(entry)));
 }
 
 /** What later hooks of the same node see; the channels' reducers see the merged update once. */

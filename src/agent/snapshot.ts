@@ -1,6 +1,7 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../backends/backend.ts";
+import { directAnswer } from "./direct-answers.ts";
 import type { AgentEvent, AgentSnapshot, HitlRequest, PendingInterrupt } from "./events.ts";
 import { stopReasonOf } from "./limits/limits.ts";
 import { questionId } from "./pending.ts";
@@ -27,7 +28,7 @@ export function finishedEvent(state: ThreadState): AgentEvent {
   const stopReason = stopReasonOf(last);
   return {
     kind: "finished",
-    answer: finalText(messages),
+    answer: finalText(messages) || directAnswer(messages),
     ...(structuredResponse === undefined ? {} : { structured: structuredResponse }),
     ...(stopReason ? { stopReason } : {}),
   };

@@ -5,7 +5,7 @@ import { checkSkillSources } from "./check-params.ts";
 import { adaptMiddleware } from "./middleware/adapt.ts";
 import { debugMiddleware } from "./middleware/debug.ts";
 import { filesystemMiddleware } from "./middleware/filesystem.ts";
-import { humanInTheLoopMiddleware, type InterruptOn } from "./middleware/human-in-the-loop.ts";
+import { GATE, humanInTheLoopMiddleware, type InterruptOn } from "./middleware/human-in-the-loop.ts";
 import { memoryMiddleware } from "./middleware/memory.ts";
 import type { Middleware } from "./middleware/middleware.ts";
 import { patchToolCallsMiddleware } from "./middleware/patch-tool-calls.ts";
@@ -111,9 +111,13 @@ function uniqueNames(layers: Middleware[]): Middleware[] {
   const seen = new Set<string>();
   for (const { name } of layers) {
     if (seen.has(name)) {
+      const hint =
+        name === GATE
+          ? " `interruptOn` is one of them: leave it out, or set it to `false` for a subagent, or leave yours out."
+          : "";
       throw new ConfigurationError(
         "MIDDLEWARE_NAME_COLLISION",
-        `Two middleware are named '${name}'; names must differ.`,
+        `Two middleware are named '${name}'; names must differ.${hint}`,
       );
     }
     seen.add(name);

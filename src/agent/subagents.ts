@@ -8,6 +8,7 @@ import { oneLine } from "../core/text.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
 import { currentRun, stopReasonOf } from "./limits/limits.ts";
 import { type Meter, SPENT } from "./limits/meter.ts";
+import { directAnswer } from "./direct-answers.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
@@ -219,7 +220,8 @@ export function keptFiles(files: FilesUpdate): string[] {
 /** Structured answer as JSON, else the last text of the assistant. */
 function answerOf(state: Partial<AgentState>): string {
   if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
-  return lastAnswer(currentRun(state.messages ?? []).messages) || "Task completed";
+  const { messages } = currentRun(state.messages ?? []);
+  return directAnswer(messages) || lastAnswer(messages) || "Task completed";
 }
 
 /** Text of the newest assistant message that has any; empty when there is none. */

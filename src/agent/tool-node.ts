@@ -6,10 +6,11 @@ import { resolveBackend } from "../backends/resolve.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
 import { ownTurn } from "../core/turns.ts";
 import { mayPass } from "../storage/errors.ts";
-import { type ToolContext, type ToolResult, toolError } from "../tools/tool.ts";
+import { type ToolContext, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
-import { Approval } from "./approval.ts";
+import { Approval, type Verdict } from "./approval.ts";
+import { broughtTool, checkCall, unknownTool } from "./check-call.ts";
 import { EffectGuard } from "./effects.ts";
 import { isBeyondLimit } from "./limits/limits.ts";
 import { type Deadline, withDeadline } from "./limits/meter.ts";
@@ -62,9 +63,10 @@ export function createToolNode(
     }
     const scope = await callScope(parts, callId, state, config);
     const { toolCall, tool } = checked;
-    const request: ToolCallRequest = { toolCall, tool: tool.offered, state, runtime: agentRuntime(config) };
+    const request: ToolCallRequest = { toolCall, tool: tool?.offered, state, runtime: agentRuntime(config) };
     const approval = new Approval(gates, parts.tools, scope);
-    const verdict = await approval.of(request);
+    // Of a tool that nobody knows yet nobody is asked before a wrapper brings it.
+    const verdict: Verdict = tool ? await approval.of(request) : { run: true, toolCall, edited: false };
     if (!verdict.run) return finish(parts, toolCall, toolOutcome(toolCall, verdict.result), config);
     const approved = verdict.toolCall;
     const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
@@ -76,7 +78,7 @@ export function createToolNode(
     emitStarted(approved, config, known !== undefined);
     if (known) return finish(parts, approved, known, config);
     const time = withDeadline(config.signal, timeFor(tool, parts, config));
-    const runs = new Map([[signature(approved), approved]]);
+    const runs = new Map(tool ? [[signature(approved), approved]] : []);
     const { handler, settled } = keepingPauses((inner) =>
       runApproved(inner, { runs, scope: timed(scope, time), parts, approval, effects }),
     );
@@ -128,22 +130,6 @@ async function callScope(
   return { context, config, state };
 }
 
-type CheckedCall = { toolCall: ToolCall; tool: AgentTool } | { invalid: ToolResult };
-
-/** The call with its arguments as the tool takes them, so that gates and people see what will run. */
-function checkCall(parts: AgentParts, toolCall: ToolCall): CheckedCall {
-  const tool = parts.tools.get(toolCall.name);
-  if (!tool) {
-    const names = [...parts.tools.keys()].join(", ");
-    return { invalid: toolError(`${toolCall.name} is not a valid tool, try one of [${names}].`) };
-  }
-  const checked = tool.validate(toolCall.args);
-  if (!checked.ok) return { invalid: toolError(checked.message) };
-  const denial = parts.permissions?.denial(tool, checked.args);
-  if (denial !== undefined) return { invalid: toolError(denial) };
-  return { toolCall: { ...toolCall, args: checked.args }, tool };
-}
-
 interface ApprovedCall {
   /** What may run without asking (again), by the signature of the call that a wrapper passes on. */
   runs: Map<string, ToolCall>;
@@ -158,8 +144,10 @@ async function runApproved(
   request: ToolCallRequest,
   { runs, scope, parts, approval, effects }: ApprovedCall,
 ): Promise<Outcome> {
-  const checked = checkCall(parts, request.toolCall);
+  const given = broughtTool(request, parts);
+  const checked = checkCall(parts, request.toolCall, given);
   if ("invalid" in checked) return toolOutcome(request.toolCall, checked.invalid);
+  if (!checked.tool) return toolOutcome(request.toolCall, unknownTool(parts, request.toolCall));
   const key = signature(checked.toolCall);
   let call = runs.get(key);
   if (!call) {
@@ -167,7 +155,7 @@ async function runApproved(
     if (!verdict.run) return toolOutcome(request.toolCall, verdict.result);
     runs.set(key, (call = verdict.toolCall));
   }
-  const tool = parts.tools.get(call.name) ?? checked.tool;
+  const tool = given ?? parts.tools.get(call.name) ?? checked.tool;
   // A run that was stopped begins nothing more: others may be at work on it already.
   scope.config.signal?.throwIfAborted();
   await effects.begin(tool, call, scope.context.backend);
@@ -178,8 +166,12 @@ async function runApproved(
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
 
 /** Time for one call, in milliseconds; a subagent watches its time itself. */
-function timeFor(tool: AgentTool, { limits }: AgentParts, config: RunnableConfig): number | undefined {
-  if (tool.kind === "delegate") return undefined;
+function timeFor(
+  tool: AgentTool | undefined,
+  { limits }: AgentParts,
+  config: RunnableConfig,
+): number | undefined {
+  if (tool?.kind === "delegate") return undefined;
   const least = Math.min(limits.toolTimeoutMs ?? Infinity, meterOf(config, limits).remainingMs ?? Infinity);
   return least === Infinity ? undefined : least;
 }

@@ -27,7 +27,10 @@ interface Channels<Answer> {
   structuredResponse: BaseChannel<Answer | undefined, Answer | undefined>;
 }
 
-type OwnChannels<State> = { [Name in keyof State]: BaseChannel<State[Name], State[Name]> };
+/** What begins with `_` stays with the agent. */
+type OwnChannels<State> = {
+  [Name in keyof State as Name extends `_${string}` ? never : Name]: BaseChannel<State[Name], State[Name]>;
+};
 
 type Definition<Format, Schema> = StateDefinition &
   Channels<ResponseOf<Format>> &

@@ -42,6 +42,8 @@ function toolProblem(body: Json): WireError | undefined {
     if (!/^[a-zA-Z0-9_-]{1,128}$/.test(text(tool["name"]))) {
       return invalid(`${at}.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'`);
     }
+    // Tools of Anthropic's own are named by a type, and have no schema.
+    if (!["", "custom"].includes(text(tool["type"]))) continue;
     const schema = record(tool["input_schema"]);
     if (schema["type"] === undefined) return invalid(`${at}.input_schema.type: Field required`);
     if (schema["type"] !== "object") return invalid(`${at}.input_schema.type: Input should be 'object'`);

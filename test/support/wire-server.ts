@@ -61,7 +61,8 @@ export async function startWireServer(
   });
 
   async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const protocol = PROTOCOLS[incoming.url ?? ""];
+    // Anthropic asks for features to come by a query.
+    const protocol = PROTOCOLS[incoming.url?.split("?")[0] ?? ""];
     const body = await readBody(incoming);
     if (protocol === undefined || incoming.method !== "POST") {
       response

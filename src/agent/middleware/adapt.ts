@@ -1,6 +1,11 @@
 import { AIMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
-import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
+import {
+  getInteropZodObjectShape,
+  interopSafeParse,
+  isInteropZodObject,
+  isInteropZodSchema,
+} from "@langchain/core/utils/types";
 import { type Command, isCommand } from "@langchain/langgraph";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { JumpTarget } from "../state.ts";
@@ -83,13 +88,20 @@ function adaptWrappers(source: Source): Pick<Middleware, "wrapModelCall" | "wrap
 function withOwnContext({ name, contextSchema }: Source, runtime: AgentRuntime): AgentRuntime {
   const context = runtime.context ?? {};
   if (!isInteropZodSchema(contextSchema)) return { ...runtime, context };
-  const parsed = interopSafeParse(contextSchema, context);
+  const parsed = interopSafeParse(contextSchema, ownPart(contextSchema, context));
   if (parsed.success) return { ...runtime, context: parsed.data };
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
   throw new ConfigurationError(
     "INVALID_CONTEXT",
     `The context of this run does not fit middleware ${name}: ${problems.join("; ")}`,
   );
+}
+
+/** What a schema knows of a context: one that refuses other keys is not meant to refuse its neighbours'. */
+function ownPart(schema: unknown, context: object): object {
+  if (!isInteropZodObject(schema)) return context;
+  const known = Object.keys(getInteropZodObjectShape(schema));
+  return Object.fromEntries(Object.entries(context).filter(([key]) => known.includes(key)));
 }
 
 /** Names that LangChain middleware uses for places in the loop. */

@@ -4,6 +4,9 @@ import type { Decision, DecisionType, HitlRequest, HitlResponse } from "../event
 import type { AgentState } from "../state.ts";
 import type { AgentRuntime, Gate, Middleware } from "./middleware.ts";
 
+/** Name of the layer that `interruptOn` stands for. */
+export const GATE = "HumanInTheLoopMiddleware";
+
 export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "reject"];
 
 /** A tool call as predicates and descriptions see it. */
@@ -44,7 +47,7 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
     if (value !== false) gates.set(tool, value === true ? {} : normalizeGate(value));
   }
   return {
-    name: "HumanInTheLoopMiddleware",
+    name: GATE,
     gate: async ({ toolCall, state, runtime }) => {
       const config = gates.get(toolCall.name);
       if (!config) return undefined;

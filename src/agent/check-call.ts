@@ -1,0 +1,33 @@
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { type ToolResult, toolError } from "../tools/tool.ts";
+import type { AgentParts } from "./agent-parts.ts";
+import { type AgentTool, toAgentTool } from "./agent-tool.ts";
+import type { ToolCallRequest } from "./middleware/middleware.ts";
+
+/** Without `tool`: the agent has none of this name, but a wrapper may bring it. */
+export type CheckedCall = { toolCall: ToolCall; tool?: AgentTool } | { invalid: ToolResult };
+
+/**
+ * The call with its arguments as the tool takes them, so that gates and people see what will run; `given`:
+ * the tool to run instead of the agent's own.
+ */
+export function checkCall(parts: AgentParts, toolCall: ToolCall, given?: AgentTool): CheckedCall {
+  const own = parts.tools.get(toolCall.name);
+  const tool = given ?? own;
+  if (!tool) return { toolCall };
+  const checked = tool.validate(toolCall.args);
+  if (!checked.ok) return { invalid: toolError(checked.message) };
+  const denial = own && parts.permissions?.denial(own, checked.args);
+  if (denial !== undefined) return { invalid: toolError(denial) };
+  return { toolCall: { ...toolCall, args: checked.args }, tool };
+}
+
+export function unknownTool({ tools }: AgentParts, { name }: ToolCall): ToolResult {
+  return toolError(`${name} is not a valid tool, try one of [${[...tools.keys()].join(", ")}].`);
+}
+
+/** The tool that a wrapper put in the place of the agent's own, or brought for a call that it offered itself. */
+export function broughtTool({ tool }: ToolCallRequest, { tools }: AgentParts): AgentTool | undefined {
+  if (!tool || tools.get(tool.name)?.offered === tool) return undefined;
+  return toAgentTool(tool);
+}
