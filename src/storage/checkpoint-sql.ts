@@ -1,12 +1,14 @@
 import type { Statement } from "better-sqlite3";
+import { BLOB_TABLES, usesOfEndedGraphs, usesOfThread } from "./blobs.ts";
 import type { Database } from "./database.ts";
 import { type DeletePiece, preparePiece } from "./delete-in-pieces.ts";
 import type { WriteRow } from "./delta-history.ts";
 import type { Migration } from "./migrations.ts";
 
 /**
- * The tables of LangGraph's `SqliteSaver`, and one more for checkpoints that were superseded: each can open
- * the other's file, but the stock saver finds no further back than what is not packed yet.
+ * The tables of LangGraph's `SqliteSaver`, and more for checkpoints that were superseded and for large parts of
+ * values: we can open the stock saver's file; it finds no further back in ours than what is not packed yet,
+ * and references where large texts were.
  */
 export const CHECKPOINT_MIGRATIONS: readonly Migration[] = [
   {
@@ -62,6 +64,11 @@ CREATE TABLE thread_fences (
   claim INTEGER NOT NULL
 ) STRICT;`);
     },
+  },
+  {
+    version: 4,
+    name: "large parts of values",
+    up: (database: Database): void => void database.exec(BLOB_TABLES),
   },
 ];
 
@@ -137,10 +144,22 @@ VALUES (?, ?, ?, ?, ?, ?, ?)`),
       preparePiece(database, "packed_checkpoints", "length(pack)", OF_THREAD),
       preparePiece(database, "writes", WRITE_BYTES, OF_THREAD),
       preparePiece(database, "thread_fences", "0", OF_THREAD),
+      usesOfThread(database),
     ],
     deleteNested: [
       preparePiece(database, "writes", WRITE_BYTES, SUPERSEDED),
       preparePiece(database, "checkpoints", CHECKPOINT_BYTES, SUPERSEDED),
+      usesOfEndedGraphs(database),
     ],
   };
+}
+
+export function prepareRead(database: Database, sql: CheckpointStatements): ReadCheckpoint {
+  return database.transaction<ReadCheckpoint>((threadId, namespace, checkpointId) => {
+    const row =
+      checkpointId === undefined
+        ? sql.newestCheckpoint.get(threadId, namespace)
+        : sql.checkpoint.get(threadId, namespace, checkpointId);
+    return row && { row, writes: sql.writes.all(threadId, namespace, row.checkpoint_id) };
+  });
 }

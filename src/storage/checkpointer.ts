@@ -1,4 +1,3 @@
-import type { Transaction } from "better-sqlite3";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { WRITES_IDX_MAP, copyCheckpoint } from "@langchain/langgraph-checkpoint";
 import type {
@@ -9,16 +8,18 @@ import type {
   PendingWrite,
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { type BlobOwner, Blobs } from "./blobs.ts";
 import { addressOf, keyOf, missing, threadOf } from "./checkpoint-address.ts";
-import { CHECKPOINT_MIGRATIONS, prepareStatements } from "./checkpoint-sql.ts";
-import type { CheckpointStatements, ReadCheckpoint, WriteFields } from "./checkpoint-sql.ts";
+import { CHECKPOINT_MIGRATIONS, prepareRead, prepareStatements } from "./checkpoint-sql.ts";
+import type { CheckpointStatements, ReadCheckpoint } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
 import { returnSpace } from "./free-space.ts";
 import { deleteInPieces } from "./delete-in-pieces.ts";
 import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
 import { syncNow } from "./durability.ts";
-import { bytesOfWrites, encodeWrites } from "./encode-writes.ts";
+import { bytesOfWrites, encodeWrites, type Result } from "./encode-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
+import { LargeValues } from "./large-values.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
 import { ObservedPromise } from "./observed-promise.ts";
@@ -55,26 +56,23 @@ export class SqliteCheckpointer extends SqliteSaver {
   private readonly threadSteps: ThreadSteps;
   private readonly packed: PackedCheckpoints;
   private readonly history: DeltaHistory;
+  private readonly large: LargeValues;
   /** Checkpoints stored since a thread was packed. */
   private readonly added = new Map<string, number>();
-  private readonly readOne: Transaction<ReadCheckpoint>;
+  private readonly readOne: ReadCheckpoint;
 
   constructor(database: Database) {
     super(database);
     const sql = prepareStatements(database);
     this.sql = sql;
     this.fences = new ThreadFences(database);
+    this.commits = new GroupCommit(database);
+    this.large = new LargeValues(new Blobs(database, this.commits), this.serde);
+    this.serde = this.large;
     this.threadSteps = new ThreadSteps(database, this.serde);
     this.packed = new PackedCheckpoints(database);
     this.history = new DeltaHistory(database, this.packed);
-    this.readOne = database.transaction((threadId, namespace, checkpointId) => {
-      const row =
-        checkpointId === undefined
-          ? sql.newestCheckpoint.get(threadId, namespace)
-          : sql.checkpoint.get(threadId, namespace, checkpointId);
-      return row && { row, writes: sql.writes.all(threadId, namespace, row.checkpoint_id) };
-    });
-    this.commits = new GroupCommit(database);
+    this.readOne = prepareRead(database, sql);
     this.isSetup = true;
   }
 
@@ -118,8 +116,8 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (threadId === undefined) throw missing("thread_id");
     const assertHeld = this.fences.guard(threadId);
     const [[type, state], [metadataType, facts]] = await Promise.all([
-      this.serde.dumpsTyped(copyCheckpoint(checkpoint)),
-      this.serde.dumpsTyped(metadata),
+      this.dumped(copyCheckpoint(checkpoint), { thread: threadId, namespace }),
+      this.dumped(metadata, { thread: threadId, namespace }),
     ]);
     if (type !== metadataType) throw new Error("A checkpoint and its metadata must have the same encoding.");
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
@@ -155,7 +153,8 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (threadId === undefined) throw missing("thread_id");
     if (checkpointId === undefined) throw missing("checkpoint_id");
     const address = [threadId, namespace, checkpointId, taskId] as const;
-    const result: Result = { encoded: encodeWrites(this.serde, address, writes) };
+    const owner = { thread: threadId, namespace };
+    const result: Result = { encoded: encodeWrites((value) => this.dumped(value, owner), address, writes) };
     const assertHeld = this.fences.guard(threadId);
     const key = keyOf(threadId, namespace, checkpointId);
     const tasks = this.underWay.get(key) ?? new Map<string, Result>();
@@ -182,6 +181,11 @@ export class SqliteCheckpointer extends SqliteSaver {
   /** What was given to be stored is there to be read. */
   private flushed(): Promise<void> {
     return whenUnlocked(this.db, () => this.commits.flush());
+  }
+
+  /** Serialised, when the large parts of it are stored. */
+  private async dumped(value: unknown, owner: BlobOwner): Promise<[string, Uint8Array]> {
+    return this.serde.dumpsTyped(await this.large.taken(value, owner));
   }
 
   /**
@@ -289,11 +293,4 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   /** The tables are made by `createCheckpointer`. */
   protected override setup(): void {}
-}
-
-/** Writes of one task on their way into the database. */
-interface Result {
-  encoded: Promise<WriteFields[]>;
-  /** Why they could not be stored. */
-  failure?: unknown;
 }

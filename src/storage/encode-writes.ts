@@ -1,18 +1,25 @@
-import { type PendingWrite, type SerializerProtocol, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import { type PendingWrite, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import type { WriteAddress, WriteFields } from "./checkpoint-sql.ts";
+
+/** Writes of one task on their way into the database. */
+export interface Result {
+  encoded: Promise<WriteFields[]>;
+  /** Why they could not be stored. */
+  failure?: unknown;
+}
 
 /** Place of the value in the fields of a write. */
 const VALUE = 7;
 
 /** The rows of what one task wrote. */
 export function encodeWrites(
-  serde: SerializerProtocol,
+  dumped: (value: unknown) => Promise<[type: string, data: Uint8Array]>,
   address: WriteAddress,
   writes: readonly PendingWrite[],
 ): Promise<WriteFields[]> {
   return Promise.all(
     writes.map(async ([channel, value], index): Promise<WriteFields> => {
-      const [type, data] = await serde.dumpsTyped(value);
+      const [type, data] = await dumped(value);
       return [...address, WRITES_IDX_MAP[channel] ?? index, channel, type, data];
     }),
   );

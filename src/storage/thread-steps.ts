@@ -75,6 +75,11 @@ WHERE chain.depth > 0 OR (
     (SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')
 )`;
 
+/** Some of it may be used by later steps of the source only. */
+const COPY_BLOB_USES = `
+INSERT OR IGNORE INTO checkpoint_blob_uses (thread_id, checkpoint_ns, blob)
+SELECT @target, '', blob FROM checkpoint_blob_uses WHERE thread_id = @thread AND checkpoint_ns = ''`;
+
 const OLDEST = `${CHAIN} SELECT parent FROM chain ORDER BY depth DESC LIMIT 1`;
 
 const THREADS = `
@@ -114,12 +119,14 @@ export class ThreadSteps {
     this.#messages = database.prepare(MESSAGES);
     const checkpoints = database.prepare<[Place & { target: string }]>(COPY_CHECKPOINTS);
     const writes = database.prepare<[Place & { target: string; unfinished: string }]>(COPY_WRITES);
+    const uses = database.prepare<[{ thread: string; target: string }]>(COPY_BLOB_USES);
     const oldest = database.prepare<[Place], { parent: string | null }>(OLDEST);
     this.#threads = database.prepare<[], string>(THREADS).pluck();
     this.#copy = database.transaction(({ target, ...place }) => {
       const begin = oldest.get(place);
       if (begin === undefined) return "gone";
       if (begin.parent !== null) return "incomplete";
+      uses.run({ thread: place.thread, target });
       writes.run({ ...place, target, unfinished: UNFINISHED });
       checkpoints.run({ ...place, target });
       return "copied";

@@ -88,7 +88,11 @@ test("checkpoints that were noted for deletion when a server died are deleted by
 });
 
 test("the files get smaller by what was forgotten, and the report says by how much", async () => {
-  const { service, server, checkpoints, time, ended } = open({ model: calling(note("a".repeat(50_000))) });
+  // The same text twice would be stored once.
+  const model = scriptedModel(({ call }) =>
+    call % 2 === 1 ? { toolCalls: [note(`${call} `.repeat(20_000))] } : { text: "done" },
+  );
+  const { service, server, checkpoints, time, ended } = open({ model });
   for (let run = 0; run < 12; run += 1) await ended("fill");
   const files = [server.database.name, checkpoints.name];
   const sizes = () => files.map((file) => statSync(file).size).reduce((sum, size) => sum + size, 0);

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { afterEach } from "vitest";
 import { z } from "zod";
@@ -147,12 +147,16 @@ export async function startRun(service: RunService, task: string, extra: object 
 }
 
 /** The tool calls all at once; when they are answered, the answers as the final text. */
-export const calling = (...toolCalls: ScriptedToolCall[]): ScriptedModel =>
+export const calling = (...toolCalls: ScriptedToolCall[]): ScriptedModel => callingInTurn(toolCalls);
+
+/** The tool calls of one reply after those of the other, then the answers as the final text. */
+export const callingInTurn = (...replies: ScriptedToolCall[][]): ScriptedModel =>
   scriptedModel(({ messages }): ScriptedReply => {
     const last = messages.findLastIndex((message) => HumanMessage.isInstance(message));
     const answers = messages.slice(last).filter((message) => ToolMessage.isInstance(message));
-    if (answers.length > 0) return { text: answers.map((message) => message.text).join("; ") };
-    return { toolCalls };
+    const reply = messages.slice(last).filter((message) => AIMessage.isInstance(message)).length;
+    const toolCalls = replies[reply];
+    return toolCalls ? { toolCalls } : { text: answers.map((message) => message.text).join("; ") };
   });
 
 export const note = (text: string): ScriptedToolCall => ({ name: "note", args: { text } });
