@@ -18,6 +18,8 @@ export interface AgentParts {
   readonly tools: ReadonlyMap<string, AgentTool>;
   readonly middleware: readonly Middleware[];
   readonly backend: BackendSource;
+  /** Where texts that left the conversation are kept. */
+  readonly keptFolders: readonly string[];
   readonly subagents: SubagentRunner | undefined;
   /** The form of the final answer, where one is asked for. */
   readonly structured: StructuredResponse | undefined;

@@ -1,10 +1,13 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 
-/** The same message with another content and, of a reply, other calls. */
-export function copyMessage(
-  message: BaseMessage,
-  change: { content: BaseMessage["content"]; tool_calls?: NonNullable<AIMessage["tool_calls"]> },
-): BaseMessage {
+interface Change {
+  content: BaseMessage["content"];
+  tool_calls?: NonNullable<AIMessage["tool_calls"]>;
+  additional_kwargs?: BaseMessage["additional_kwargs"];
+}
+
+/** The same message with another content, other marks and, of a reply, other calls. */
+export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
   const { id, name, additional_kwargs, response_metadata } = message;
   const fields = {
     additional_kwargs,

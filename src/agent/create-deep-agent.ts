@@ -11,7 +11,8 @@ import { channelsOf } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
 import { LazyModel } from "./lazy-model.ts";
-import { forkStack, gatesAnything, mainStack, subagentStack } from "./stack.ts";
+import { RESULTS_FOLDER } from "./kept-files.ts";
+import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./stack.ts";
 import { joinSystem, type Middleware } from "./middleware/middleware.ts";
 import { Permissions } from "./permissions.ts";
 import type { EditCheck } from "./pending.ts";
@@ -109,6 +110,7 @@ function assemble(
     tools,
     middleware,
     backend: params.backend ?? StateBackend,
+    keptFolders: [RESULTS_FOLDER, historyFolder(params)],
     subagents,
     structured: params.responseFormat && new StructuredResponse(params.responseFormat),
     permissions: role.permissions,

@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
 import { settleAbandoned } from "./abandoned.ts";
 import type { AgentTool } from "./agent-tool.ts";
@@ -70,7 +72,7 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     const checked =
       isCommand(input) && input.resume !== undefined
         ? await this.#checked(input, options)
-        : await this.#withFinishedCalls(input, options);
+        : await this.#withFinishedCalls(withMessageIds(input), options);
     const configurable = withMeter(options?.configurable, this.traits.limits);
     yield* super._streamIterator(checked, { ...options, configurable });
   }
@@ -120,4 +122,16 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
       ...(goto === undefined ? {} : { goto }),
     });
   }
+}
+
+/** Input whose messages can be told apart: what is moved into a file, or cut off, is known by its id. */
+function withMessageIds<Input>(input: Input): Input {
+  if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input)) return input;
+  const messages = [input.messages].flat().map((given) => {
+    const message = coerceMessageLikeToMessage(given as BaseMessageLike); // LangGraph refuses what is none
+    // What is stored of a message is what it was made from.
+    if (message.id === undefined) message.lc_kwargs["id"] = message.id = randomUUID();
+    return message;
+  });
+  return { ...input, messages };
 }

@@ -1,11 +1,10 @@
-import { type ToolMessage } from "@langchain/core/messages";
-import type { Backend, FilesUpdate } from "../backends/backend.ts";
+import { type BaseMessage, HumanMessage, type ToolMessage } from "@langchain/core/messages";
 import { sanitizeToolCallId } from "../backends/paths.ts";
-import { headOf } from "../core/text.ts";
+import { headOf, tailOf } from "../core/text.ts";
+import { copyMessage } from "./copy-message.ts";
+import { type KeepingPlace, keepText, type Kept, RESULTS_FOLDER } from "./kept-files.ts";
 import { textOf } from "./message-text.ts";
 
-/** Where results that are too large for the conversation are kept. */
-const RESULTS_FOLDER = "/large_tool_results";
 const PREVIEW_LINES = 10;
 const PREVIEW_LINE_CHARS = 1000;
 const CHARS_PER_TOKEN = 4;
@@ -14,28 +13,33 @@ const CHARS_PER_TOKEN = 4;
  * Moves the text of a tool message that exceeds `tokens` (about four characters each) into a file, and
  * leaves a preview and the file's path in its place. Blocks other than text stay in the message.
  *
- * @returns the change of thread files, when the file is one; `undefined` when nothing was moved.
+ * @returns where it was moved; `undefined` when nothing was.
  */
 export async function evictLargeResult(
   message: ToolMessage,
-  backend: Backend,
+  place: KeepingPlace,
   tokens: number,
-): Promise<FilesUpdate | undefined> {
+): Promise<Kept | undefined> {
   const text = textOf(message);
   if (text.length <= tokens * CHARS_PER_TOKEN) return undefined;
-  const path = `${RESULTS_FOLDER}/${sanitizeToolCallId(message.tool_call_id)}`;
-  const written = await backend.write(path, text, { mode: "overwrite" });
-  replaceText(
-    message,
-    written.error === undefined
-      ? preview(message.name ?? "tool", text, path)
+  const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(message.tool_call_id)}`, text, place);
+  message.content = withText(
+    message.content,
+    kept
+      ? resultPreview(message.name ?? "tool", text, kept.path)
       : `${headOf(text, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]`,
   );
-  return written.filesUpdate ?? undefined;
+  return kept;
 }
 
-function preview(tool: string, text: string, path: string): string {
-  const lines = text.split("\n", PREVIEW_LINES).map((line) => headOf(line, PREVIEW_LINE_CHARS));
+/** What stands for a result that is in a file: how it begins, and how to read the rest. */
+export function resultPreview(
+  tool: string,
+  text: string,
+  path: string,
+  lineChars: number = PREVIEW_LINE_CHARS,
+): string {
+  const lines = text.split("\n", PREVIEW_LINES).map((line) => headOf(line, lineChars));
   return `The result of ${tool} is too large to show (${text.length} characters). It is saved in ${path}. It begins:
 
 ${lines.join("\n")}
@@ -43,10 +47,59 @@ ${lines.join("\n")}
 Read more of it with read_file and its offset and limit, or search it with grep.`;
 }
 
-function replaceText(message: ToolMessage, text: string): void {
-  if (typeof message.content === "string") {
-    message.content = text;
-    return;
-  }
-  message.content = [{ type: "text", text }, ...message.content.filter((block) => block.type !== "text")];
+/** What stands for a person's message that is in a file: how it begins and ends, where the request often is. */
+export function messagePreview(text: string, path: string, lineChars: number = PREVIEW_LINE_CHARS): string {
+  const lines = text.split("\n");
+  const shown = Math.min(PREVIEW_LINES, Math.max(Math.floor(lines.length / 2), 1));
+  const head = lines.slice(0, shown).map((line) => headOf(line, lineChars));
+  const tail = lines.slice(-shown).map((line) => tailOf(line, lineChars));
+  return `${head.join("\n")}
+
+[The middle of this message is left out here. All of it (${text.length} characters) is saved in ${path}: read what you need with read_file and its offset and limit, or search it with grep, before you act on it. The message ends:]
+
+${tail.join("\n")}`;
+}
+
+/** Key in `additional_kwargs` of a message whose text is in a file; deepagents marks them by it too. */
+const EVICTED_TO = "lc_evicted_to";
+
+/** Whether a message stands for one whose text is in a file. */
+export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean => EVICTED_TO in marks;
+
+/** Messages of persons that exceed `tokens` (about four characters each) and were not moved yet. */
+export function largeMessages(messages: readonly BaseMessage[], tokens: number): HumanMessage[] {
+  return messages.filter(
+    (message): message is HumanMessage =>
+      HumanMessage.isInstance(message) &&
+      message.id !== undefined &&
+      textOf(message).length > tokens * CHARS_PER_TOKEN &&
+      !isEvicted(message),
+  );
+}
+
+/**
+ * Moves the text of a person's message into a file below `folder`: what it gives back has the same id, stands
+ * for the message from now on, and always has the same bytes. Blocks other than text stay in it.
+ *
+ * @returns `undefined` when the text could not be kept, or is no longer than what would stand for it.
+ */
+export async function evictLargeMessage(
+  message: HumanMessage,
+  place: KeepingPlace,
+  folder: string,
+): Promise<{ message: BaseMessage; kept: Kept } | undefined> {
+  const text = textOf(message);
+  const wanted = `${folder}/message-${sanitizeToolCallId(message.id ?? "")}.md`;
+  if (messagePreview(text, wanted).length >= text.length) return undefined;
+  const kept = await keepText(wanted, text, place);
+  if (!kept) return undefined;
+  const content = withText(message.content, messagePreview(text, kept.path));
+  const additional_kwargs = { ...message.additional_kwargs, [EVICTED_TO]: kept.path };
+  return { message: copyMessage(message, { content, additional_kwargs }), kept };
+}
+
+/** Content with `text` in the place of all its text. */
+export function withText(content: BaseMessage["content"], text: string): BaseMessage["content"] {
+  if (typeof content === "string") return text;
+  return [{ type: "text", text }, ...content.filter((block) => block.type !== "text")];
 }

@@ -1,5 +1,6 @@
 import { AIMessage, BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { oneLine } from "../core/text.ts";
+import { isEvicted } from "./eviction.ts";
 
 /** A step of a thread, as it is kept. */
 interface StepRecord {
@@ -28,7 +29,11 @@ const LINE = 160;
 export function pointsOf(steps: readonly StepRecord[]): ThreadPoint[] {
   let messageId: string | undefined;
   return steps.flatMap(({ messages, ...step }) => {
-    const added = messages.flat().filter((message) => BaseMessage.isInstance(message));
+    // What stands for a message whose text went into a file is no message of its own.
+    const added = messages
+      .flat()
+      .filter((message) => BaseMessage.isInstance(message))
+      .filter((message) => !isEvicted(message));
     if (added.length === 0) return [];
     messageId = added.findLast((message) => HumanMessage.isInstance(message))?.id ?? messageId;
     const { number, checkpointId, time } = step;

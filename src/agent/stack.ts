@@ -2,6 +2,7 @@ import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { createLogger, silentLogger } from "../core/logger.ts";
 import { checkSkillSources } from "./check-params.ts";
+import { HISTORY_FOLDER } from "./kept-files.ts";
 import { adaptMiddleware } from "./middleware/adapt.ts";
 import { debugMiddleware } from "./middleware/debug.ts";
 import { filesystemMiddleware } from "./middleware/filesystem.ts";
@@ -27,7 +28,7 @@ export function mainStack(
     ...planning(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
     ...skills(params, params.skills),
-    filesystemMiddleware(backend, params.filesystem),
+    filesystemMiddleware(backend, params.filesystem, historyFolder(params)),
     ...(subagents.length > 0 ? [subagentMiddleware(subagents)] : []),
     ...context(params),
   ];
@@ -42,7 +43,7 @@ export function subagentStack(
 ): Middleware[] {
   const defaults = [
     ...planning(params),
-    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem),
+    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, historyFolder(params)),
     ...(subagents.length > 0 ? [subagentMiddleware(subagents)] : []),
     ...context(params),
     ...skills(params, spec.skills),
@@ -68,6 +69,10 @@ export function forkStack(
 /** Whether any call of an agent can need a person. */
 export const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn is InterruptOn =>
   Object.values(interruptOn ?? {}).some((gate) => gate !== false);
+
+/** Where what was said is kept when it leaves the conversation. */
+export const historyFolder = ({ summarization }: DeepAgentParams): string =>
+  (summarization || {}).historyPathPrefix ?? HISTORY_FOLDER;
 
 const planning = ({ todos }: DeepAgentParams): Middleware[] =>
   todos === false ? [] : [todoListMiddleware()];

@@ -12,6 +12,7 @@ import { type AgentTool, type CallScope, toolMessagesOf, toolOutcome } from "./a
 import { Approval, type Verdict } from "./approval.ts";
 import { broughtTool, checkCall, unknownTool } from "./check-call.ts";
 import { EffectGuard } from "./effects.ts";
+import { withKeptFiles } from "./kept-files.ts";
 import { isBeyondLimit } from "./limits/limits.ts";
 import { type Deadline, withDeadline } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
@@ -125,7 +126,8 @@ async function callScope(
     spawn: (task: { subagentType: string; description: string }) =>
       subagents.spawn(task, { callId, config, files, readState: () => state }),
   };
-  const backend = await resolveBackend(parts.backend, backendRuntime(config, files));
+  const resolved = await resolveBackend(parts.backend, backendRuntime(config, files));
+  const backend = withKeptFiles(resolved, files, parts.keptFolders);
   const context: ToolContext = { callId, signal, backend, ...spawn };
   return { context, config, state };
 }

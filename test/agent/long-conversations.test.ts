@@ -2,7 +2,8 @@ import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messa
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../src/agent/agent-core.ts";
-import { cutIndex, defaultLimits, isOver, tokensOf } from "../../src/agent/summarization/plan.ts";
+import { cutIndex, defaultLimits, isOver } from "../../src/agent/summarization/plan.ts";
+import { tokensOf } from "../../src/agent/summarization/tokens.ts";
 import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

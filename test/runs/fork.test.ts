@@ -80,6 +80,19 @@ test("the points of a thread tell what happened, and to which run it belongs", a
   expect(await service.points("somebody else", first.id)).toBeUndefined();
 });
 
+test("a task whose text went into a file is told of once, by its beginning, and can be forked", async () => {
+  const { service, ended, pointAt, paths } = open();
+  const task = `tell ${"me all of it. ".repeat(20_000)}`;
+  const first = await ended(task);
+  const summaries = ((await service.points(ME, first.id)) ?? []).map(({ summary }) => summary.slice(0, 20));
+  expect(summaries).toEqual(["told: tell me all of", "answered: tell me al"]);
+  for (const point of ["told: tell", "answered: tell"]) {
+    const fork = await ended("hello", await pointAt(first.id, point));
+    expect(fork.answer).toMatch(/is saved in .* \| hello$/s);
+    expect(await paths(fork.id)).toEqual(["/conversation_history/"]);
+  }
+});
+
 test("a fork has messages and files of its point and goes its own way; the original stays as it is", async () => {
   const { service, ended, pointAt, paths } = open();
   const first = await ended("write a");

@@ -1,41 +1,59 @@
-import type { ToolMessage } from "@langchain/core/messages";
-import { Command, isCommand } from "@langchain/langgraph";
+import type { BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { Command, isCommand, messagesDeltaReducer } from "@langchain/langgraph";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
 import { toAgentTool, toolMessagesOf } from "../agent-tool.ts";
-import { evictLargeResult } from "../eviction.ts";
+import { evictLargeMessage, evictLargeResult, largeMessages } from "../eviction.ts";
+import { HISTORY_FOLDER, type KeepingPlace } from "../kept-files.ts";
 import { FILES_PROMPT } from "../prompts.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
-import { type AgentRuntime, appendSystemPrompt, type Middleware } from "./middleware.ts";
+import { type AgentRuntime, appendSystemPrompt, type Middleware, type ModelRequest } from "./middleware.ts";
 
 /** Options of the file tools and of what happens to their results. */
 export interface FilesystemOptions extends FileToolOptions {
   /** Results above this many tokens go into a file; `null`: never. Default 20,000. */
   evictTokens?: number | null;
+  /**
+   * A person's message above this many tokens goes into a file before the model first sees it, and is shown
+   * as its beginning, its end and the file's path; `null`: never. Default 50,000.
+   */
+  humanEvictTokens?: number | null;
   /** Replaces the built-in text in the system prompt; `null`: none. */
   systemPrompt?: string | null;
 }
 
 const DEFAULT_EVICT_TOKENS = 20_000;
+const DEFAULT_HUMAN_EVICT_TOKENS = 50_000;
 
-/** Files: the tools, how to use them, and large results moved out of the conversation. */
-export function filesystemMiddleware(backend: BackendSource, options: FilesystemOptions = {}): Middleware {
+/**
+ * Files: the tools, how to use them, and large results and messages moved out of the conversation.
+ *
+ * @param historyFolder where messages of persons are moved to. Default `/conversation_history`.
+ */
+export function filesystemMiddleware(
+  backend: BackendSource,
+  options: FilesystemOptions = {},
+  historyFolder: string = HISTORY_FOLDER,
+): Middleware {
   const tools = fileTools(options).map((spec) => toAgentTool(spec));
-  const evictTokens = options.evictTokens === undefined ? DEFAULT_EVICT_TOKENS : options.evictTokens;
-  const prompt = options.systemPrompt === undefined ? FILES_PROMPT : options.systemPrompt;
-  const resolve = (runtime: AgentRuntime) =>
-    resolveBackend(backend, backendRuntime(runtime, threadFiles(runtime)));
+  const { evictTokens = DEFAULT_EVICT_TOKENS, humanEvictTokens = DEFAULT_HUMAN_EVICT_TOKENS } = options;
+  const { systemPrompt: prompt = FILES_PROMPT } = options;
+  const placeOf = async (runtime: AgentRuntime): Promise<KeepingPlace> => {
+    const files = threadFiles(runtime);
+    return { backend: await resolveBackend(backend, backendRuntime(runtime, files)), files };
+  };
   return {
     name: "FilesystemMiddleware",
     tools,
     wrapModelCall: async (request, next) => {
-      const own = await resolve(request.runtime);
-      const isUsable = { execute: canExecute(own), job: jobsOf(own) !== undefined };
+      const place = await placeOf(request.runtime);
+      const isUsable = { execute: canExecute(place.backend), job: jobsOf(place.backend) !== undefined };
       const offered = request.tools.filter(({ name }) => isUsable[name as keyof typeof isUsable] ?? true); // other names are looked up in vain
-      const withTools = { ...request, tools: offered };
+      const fitting = await withoutLargeMessages(request, place, humanEvictTokens, historyFolder);
+      const withTools = { ...fitting, tools: offered };
       return next(prompt === null ? withTools : appendSystemPrompt(withTools, prompt));
     },
     wrapToolCall: async (request, next) => {
@@ -43,12 +61,32 @@ export function filesystemMiddleware(backend: BackendSource, options: Filesystem
       if (evictTokens === null || request.toolCall.name === "read_file") return outcome;
       const update: FilesUpdate = {};
       for (const message of toolMessagesOf(outcome)) {
-        const evicted = await evictLargeResult(message, await resolve(request.runtime), evictTokens);
-        Object.assign(update, evicted);
+        const kept = await evictLargeResult(message, await placeOf(request.runtime), evictTokens);
+        Object.assign(update, kept?.update);
       }
       return Object.keys(update).length === 0 ? outcome : withFiles(outcome, update);
     },
   };
+}
+
+/** The request as this and all later ones show it: the state takes the short messages with the reply. */
+async function withoutLargeMessages(
+  request: ModelRequest,
+  place: KeepingPlace,
+  tokens: number | null,
+  folder: string,
+): Promise<ModelRequest> {
+  const large = tokens === null ? [] : largeMessages(request.messages, tokens);
+  const short: BaseMessage[] = [];
+  for (const message of large) {
+    const evicted = await evictLargeMessage(message, place, folder);
+    if (!evicted) continue;
+    short.push(evicted.message);
+    request.updateState({ messages: [evicted.message], files: evicted.kept.update });
+  }
+  if (short.length === 0) return request;
+  const messages = messagesDeltaReducer(request.messages, [short]);
+  return { ...request, messages, state: { ...request.state, messages } };
 }
 
 function withFiles(outcome: ToolMessage | Command, files: FilesUpdate): Command {

@@ -7,6 +7,7 @@ import type { AgentMiddleware as LangChainMiddleware } from "langchain";
 import type { MaybePromise } from "../../backends/backend.ts";
 import type { AgentTool } from "../agent-tool.ts";
 import type { DecisionType } from "../events.ts";
+import { addSpent, type Carried, SPENT } from "../limits/meter.ts";
 import { textOf } from "../message-text.ts";
 import type { AgentState, JumpTarget } from "../state.ts";
 
@@ -140,13 +141,15 @@ function withOneSystemPrompt(before: ModelRequest, after: ModelRequest): ModelRe
   return after;
 }
 
-/** Several updates of the state as one: messages in order, files by path, else the last one counts. */
+/** Several updates of the state as one: messages in order, files by path, what was spent added up, else the last one counts. */
 export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
   const messages = updates.flatMap((update) => update.messages ?? []);
   const files: StateUpdate["files"] = Object.assign({}, ...updates.map((update) => update.files ?? {}));
   const merged: StateUpdate = Object.assign({}, ...updates);
+  const spent = updates.flatMap((update) => (update[SPENT] ? [update[SPENT] as Partial<Carried>] : [])); // our channel
   return {
     ...merged,
+    ...(spent.length > 1 ? { [SPENT]: addSpent({}, spent) } : {}),
     ...(messages.length > 0 ? { messages } : {}),
     ...(Object.keys(files ?? {}).length > 0 ? { files } : {}),
   };

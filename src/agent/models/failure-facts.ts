@@ -85,7 +85,7 @@ export const STREAM_BROKEN = "ModelStreamBrokenError";
 
 const OVERFLOW_KIND = /context_length_exceeded|context_overflow|ContextOverflowError|request_too_large/i;
 const OVERFLOW_TEXT =
-  /prompt is too long|maximum context length|exceeds? the context window|input is too long|input length and `?max_tokens`? exceed|context window (?:is )?exceeded|too many (?:input )?tokens in (?:the )?(?:prompt|request)/i;
+  /prompt is too long|maximum (?:context|prompt) length|token count.{0,20} exceeds|exceeds? the context window|input is too long|input length and `?max_tokens`? exceed|context window (?:is )?exceeded|too many (?:input )?tokens in (?:the )?(?:prompt|request)/i;
 const AUTH_KIND = /authentication_error|permission_error|invalid_api_key|model_authentication/i;
 const NOT_FOUND_KIND = /not_found_error|model_not_found|^not_found$/i;
 const RATE_KIND = /rate_limit/i;

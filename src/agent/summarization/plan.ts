@@ -1,4 +1,5 @@
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { ESTIMATE, type TokenCounter } from "./tokens.ts";
 
 /** A size of context: part of the model's window, tokens, or messages. */
 export type ContextSize = { fraction: number } | { tokens: number } | { messages: number };
@@ -11,38 +12,6 @@ export interface ContextLimits {
   /** The model's window in tokens, when known. */
   maxInputTokens: number | undefined;
 }
-
-const CHARS_PER_TOKEN = 4;
-const counts = new WeakMap<BaseMessage, number>();
-
-/** Estimated tokens of a message, about four characters each. Counted once per message. */
-export function tokensOf(message: BaseMessage): number {
-  const known = counts.get(message);
-  if (known !== undefined) return known;
-  const { content } = message;
-  const text =
-    typeof content === "string" ? content.length : content.reduce((sum, block) => sum + charsOf(block), 0);
-  const calls = AIMessage.isInstance(message) ? JSON.stringify(message.tool_calls ?? []) : "";
-  const tokens = Math.ceil((text + calls.length) / CHARS_PER_TOKEN);
-  counts.set(message, tokens);
-  return tokens;
-}
-
-/** About what providers count for an image; media are not counted by the length of their data. */
-const MEDIA_TOKENS = 1600;
-const MEDIA: ReadonlySet<string> = new Set(["image", "image_url", "audio", "video", "file", "document"]);
-/** Calls in a provider's own form, which the message has in ours too. */
-const CALLS: ReadonlySet<string> = new Set(["tool_use", "tool_call", "function_call", "input_json_delta"]);
-
-function charsOf(block: Exclude<BaseMessage["content"], string>[number]): number {
-  if (CALLS.has(block.type)) return 0;
-  return MEDIA.has(block.type) ? MEDIA_TOKENS * CHARS_PER_TOKEN : JSON.stringify(block).length;
-}
-
-export const tokensOfText = (text: string): number => Math.ceil(text.length / CHARS_PER_TOKEN);
-
-export const tokensOfAll = (messages: readonly BaseMessage[]): number =>
-  messages.reduce((sum, message) => sum + tokensOf(message), 0);
 
 /** The defaults: 85 % and 10 % of a known window, else 170,000 tokens and 6 messages. */
 export function defaultLimits(maxInputTokens: number | undefined): ContextLimits {
@@ -59,24 +28,43 @@ export function isOver(limits: ContextLimits, tokens: number, messages: number):
   });
 }
 
+/** The fewest tokens that trigger; infinite where only messages do. */
+export const triggerTokens = ({ trigger, maxInputTokens }: ContextLimits): number =>
+  Math.min(
+    Infinity,
+    ...trigger.map((size) => ("messages" in size ? Infinity : inTokens(size, maxInputTokens))),
+  );
+
 /**
  * Where to cut: the index of the first message that stays. A reply and its results are never separated.
  * 0: there is nothing to cut off.
+ *
+ * @param atMost tokens that may stay, whatever `limits` say; the last message stays in any case.
  */
-export function cutIndex(messages: readonly BaseMessage[], limits: ContextLimits): number {
-  let index = messages.length - keptMessages(messages, limits);
+export function cutIndex(
+  messages: readonly BaseMessage[],
+  limits: ContextLimits,
+  counter: TokenCounter = ESTIMATE,
+  atMost: number = Infinity,
+): number {
+  let index = messages.length - keptMessages(messages, limits, counter, atMost);
   while (index > 0 && ToolMessage.isInstance(messages[index])) index -= 1;
   return index;
 }
 
-function keptMessages(messages: readonly BaseMessage[], { keep, maxInputTokens }: ContextLimits): number {
-  if ("messages" in keep) return Math.min(keep.messages, messages.length);
-  const budget = inTokens(keep, maxInputTokens);
+function keptMessages(
+  messages: readonly BaseMessage[],
+  { keep, maxInputTokens }: ContextLimits,
+  counter: TokenCounter,
+  atMost: number,
+): number {
+  const most = "messages" in keep ? keep.messages : Infinity;
+  const budget = Math.min(atMost, "messages" in keep ? Infinity : inTokens(keep, maxInputTokens));
   let tokens = 0;
   let kept = 0;
-  for (let i = messages.length - 1; i >= 0; i -= 1) {
+  for (let i = messages.length - 1; i >= 0 && kept < most; i -= 1) {
     const message = messages[i];
-    tokens += message ? tokensOf(message) : 0;
+    tokens += message ? counter.of(message) : 0;
     if (tokens > budget) break;
     kept += 1;
   }
@@ -86,4 +74,23 @@ function keptMessages(messages: readonly BaseMessage[], { keep, maxInputTokens }
 function inTokens(size: { fraction: number } | { tokens: number }, window: number | undefined): number {
   if ("tokens" in size) return size.tokens;
   return window === undefined ? Number.POSITIVE_INFINITY : window * size.fraction;
+}
+
+/** The messages whose texts are to leave the conversation for it to lose `excess` tokens, largest first. */
+export function largestTexts(
+  messages: readonly BaseMessage[],
+  { excess, leaves }: { excess: number; leaves: (message: BaseMessage) => number },
+): BaseMessage[] {
+  const gains = messages
+    .map((message) => ({ message, gain: leaves(message) }))
+    .filter(({ gain }) => gain > 0)
+    .sort((a, b) => b.gain - a.gain);
+  const chosen: BaseMessage[] = [];
+  let left = excess;
+  for (const { message, gain } of gains) {
+    if (left <= 0) break;
+    chosen.push(message);
+    left -= gain;
+  }
+  return chosen;
 }

@@ -1,8 +1,24 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { headOf } from "../../core/text.ts";
+import { MEDIA } from "./tokens.ts";
 
 /** Messages as Markdown, in full: what is kept in a file when they leave the conversation. */
 export function transcript(messages: readonly BaseMessage[]): string {
   return messages.map((message) => `## ${titleOf(message)}\n\n${bodyOf(message)}\n`).join("\n");
+}
+
+/** A transcript in pieces of at most `size` characters, cut between messages or lines where that is possible. */
+export function piecesOf(text: string, size: number): string[] {
+  const pieces: string[] = [];
+  let rest = text;
+  while (rest.length > size) {
+    const head = headOf(rest, size);
+    const end = [head.lastIndexOf("\n## "), head.lastIndexOf("\n")].find((at) => at > size / 2);
+    const piece = end === undefined ? head : head.slice(0, end + 1);
+    pieces.push(piece);
+    rest = rest.slice(piece.length);
+  }
+  return [...pieces, rest];
 }
 
 function titleOf(message: BaseMessage): string {
@@ -16,5 +32,16 @@ function titleOf(message: BaseMessage): string {
 function bodyOf(message: BaseMessage): string {
   const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
   const lines = calls.map(({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`);
-  return [message.text, ...lines].filter((part) => part !== "").join("\n\n");
+  return [message.text, ...mediaOf(message), ...lines].filter((part) => part !== "").join("\n\n");
+}
+
+/** What cannot be written here is named: the thread's own messages still have it. */
+function mediaOf({ content }: BaseMessage): string[] {
+  if (typeof content === "string") return [];
+  return content
+    .filter(({ type }) => MEDIA.has(type))
+    .map((block) => {
+      const type: unknown = block["mimeType"] ?? block["mime_type"];
+      return `[${typeof type === "string" ? type : block.type}]`;
+    });
 }

@@ -1,6 +1,8 @@
-import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { headOf } from "../../core/text.ts";
 import { copyMessage } from "../copy-message.ts";
+import { messagePreview, resultPreview, withText } from "../eviction.ts";
+import { textOf } from "../message-text.ts";
 
 /** What was compacted in a thread; the messages themselves stay in its state. */
 export interface Compaction {
@@ -10,10 +12,18 @@ export interface Compaction {
   summary?: string;
   /** Id of the first message whose long arguments are shown in full. */
   fullFrom?: string;
+  /** Files with the texts of single messages that alone were too long, by `keyOf` the message. */
+  moved?: Readonly<Record<string, string>>;
+  /** Id of the first message that the history file does not have. */
+  savedUpTo?: string;
+  /** Tokens from which on it is tried again, after an attempt that did not help enough. */
+  waitUntil?: number;
 }
 
 const LONG_ARGUMENT = 2000;
 const SHORTENED = ["content", "old_string", "new_string"] as const;
+/** Longest line of what is left of a moved text: there is hardly any room then. */
+const MOVED_LINE_CHARS = 200;
 
 /** The messages as the model sees them after what was compacted so far. */
 export function compactedView(messages: BaseMessage[], compaction: Compaction): BaseMessage[] {
@@ -21,14 +31,43 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   const full = kept.findIndex(({ id }) => id !== undefined && id === compaction.fullFrom);
   const shortened =
     full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
-  if (compaction.summary === undefined || kept === messages) return shortened;
-  return [summaryMessage(compaction.summary), ...shortened];
+  const { moved } = compaction;
+  const shown = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
+  if (compaction.summary === undefined || kept === messages) return shown;
+  return [summaryMessage(compaction.summary), ...shown];
 }
 
 /** `messages` from the one with this id on; all of them when it is not there. */
 export function sinceId(messages: BaseMessage[], id: string | undefined): BaseMessage[] {
   const index = id === undefined ? -1 : messages.findIndex((message) => message.id === id);
   return index <= 0 ? messages : messages.slice(index);
+}
+
+/** What a message whose text can be moved is known by: results have no id of their own. */
+export function keyOf(message: BaseMessage): string | undefined {
+  if (ToolMessage.isInstance(message)) return message.tool_call_id;
+  return HumanMessage.isInstance(message) ? message.id : undefined;
+}
+
+/** A message as it is shown when its text is in a file. */
+export function movedText(message: BaseMessage, path: string): string {
+  const text = textOf(message);
+  return ToolMessage.isInstance(message)
+    ? resultPreview(message.name ?? "tool", text, path, MOVED_LINE_CHARS)
+    : messagePreview(text, path, MOVED_LINE_CHARS);
+}
+
+const movedOf = new WeakMap<BaseMessage, { path: string; short: BaseMessage }>();
+
+function withMovedText(message: BaseMessage, moved: Readonly<Record<string, string>>): BaseMessage {
+  const key = keyOf(message);
+  const path = key === undefined || !Object.hasOwn(moved, key) ? undefined : moved[key];
+  if (path === undefined) return message;
+  const known = movedOf.get(message);
+  if (known?.path === path) return known.short;
+  const short = copyMessage(message, { content: withText(message.content, movedText(message, path)) });
+  movedOf.set(message, { path, short });
+  return short;
 }
 
 const shortenedOf = new WeakMap<BaseMessage, BaseMessage>();
@@ -66,8 +105,8 @@ function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_cal
     typeof message.content === "string"
       ? message.content
       : message.content.map((block) =>
-          block.type === "tool_use" && "id" in block && typeof block.id === "string"
-            ? { ...block, input: argsById.get(block.id) ?? {} }
+          block.type === "tool_use" && typeof block["id"] === "string" && argsById.has(block["id"])
+            ? { ...block, input: argsById.get(block["id"]) }
             : block,
         );
   return copyMessage(message, { content, tool_calls: calls });

@@ -14,7 +14,7 @@ import { defineTool, type ToolCall } from "./tool.ts";
 const input = z.strictObject({
   task: z
     .string()
-    .max(200_000)
+    .max(1_000_000)
     .refine((task) => task.trim() !== "", { error: "describe the task in words" })
     .describe("Goal, facts the agent cannot see, form of the result"),
   thread_id: z

@@ -1,0 +1,200 @@
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { BackendSource } from "../../backends/backend.ts";
+import { sanitizeToolCallId } from "../../backends/paths.ts";
+import { resolveBackend } from "../../backends/resolve.ts";
+import { appendText, HISTORY_FOLDER, keepText, type KeepingPlace, RESULTS_FOLDER } from "../kept-files.ts";
+import { textOf } from "../message-text.ts";
+import type { ModelRequest } from "../middleware/middleware.ts";
+import { agentPath, backendRuntime, threadFiles } from "../step.ts";
+import { type ContextLimits, cutIndex, isOver, largestTexts, triggerTokens } from "./plan.ts";
+import { summarize, type Summarizer } from "./summarize.ts";
+import type { TokenCounter } from "./tokens.ts";
+import { transcript } from "./transcript.ts";
+import { type Compaction, compactedView, keyOf, movedText, sinceId } from "./view.ts";
+
+export interface CompactOptions extends Summarizer {
+  backend: BackendSource;
+  limits: ContextLimits;
+  counter: TokenCounter;
+  historyPathPrefix?: string;
+  truncateArgs?: boolean;
+  /** The provider found the request too long, whatever the limits say. */
+  refused?: {
+    /** What it was estimated at. */
+    tokens: number;
+    /** The part of it that would have fitted, where the provider told. */
+    fitting: number | undefined;
+  };
+}
+
+/** How much a conversation must grow before an attempt that did not help is made again. */
+const GROWTH = 1.1;
+/** Part of a refused request that the next one may have: there is no third one. */
+const AFTER_REFUSAL = 1 / 2;
+/** What is left free of a window whose size is told: the estimate is not the same for all texts. */
+const MARGIN = 0.8;
+
+/** Tokens of a request that shows these messages. */
+export const requestTokens = (
+  { systemPrompt, tools }: ModelRequest,
+  messages: readonly BaseMessage[],
+  counter: TokenCounter,
+): number => counter.ofPrompt(systemPrompt) + counter.ofTools(tools) + counter.ofAll(messages);
+
+/**
+ * Makes what the model sees shorter, by as little as is enough: old arguments, then a summary, then the
+ * largest texts of what is left. The state takes it with the reply.
+ *
+ * @returns `before` itself when nothing could be done.
+ */
+export async function compact(
+  request: ModelRequest,
+  before: Compaction,
+  options: CompactOptions,
+): Promise<Compaction> {
+  const { limits, counter, refused } = options;
+  const target = Math.min(triggerTokens(limits), roomAfter(refused));
+  const sizeOf = (compaction: Compaction): { tokens: number; messages: number } => {
+    const view = compactedView(request.messages, compaction);
+    return { tokens: requestTokens(request, view, counter), messages: view.length };
+  };
+  const isEnough = (compaction: Compaction): boolean => {
+    const { tokens, messages } = sizeOf(compaction);
+    return refused === undefined ? !isOver(limits, tokens, messages) : tokens <= target;
+  };
+  const { waitUntil: _over, ...known } = before;
+  const cut = cutOf(request, known, options);
+  let after: Compaction = known;
+  if (refused === undefined && cut && options.truncateArgs !== false) after = { ...known, fullFrom: cut.id };
+  if (refused !== undefined || !isEnough(after)) after = await withSummary(request, known, cut, options);
+  const { tokens } = sizeOf(after);
+  if (tokens > target) after = await withMovedTexts(request, after, tokens - target, options);
+  if (refused === undefined && !isEnough(after)) {
+    after = { ...after, waitUntil: Math.ceil(sizeOf(after).tokens * GROWTH) };
+  }
+  if (JSON.stringify(after) === JSON.stringify(before)) return before;
+  request.updateState({ _summarization: after });
+  return after;
+}
+
+function roomAfter(refused: CompactOptions["refused"]): number {
+  return refused ? refused.tokens * Math.min(AFTER_REFUSAL, (refused.fitting ?? 1) * MARGIN) : Infinity;
+}
+
+interface Cut {
+  /** Id of the first message that stays. */
+  id: string;
+  /** What is cut off. */
+  messages: readonly BaseMessage[];
+}
+
+function cutOf(request: ModelRequest, known: Compaction, options: CompactOptions): Cut | undefined {
+  const { limits, counter, refused } = options;
+  const kept = sinceId(request.messages, known.keptFrom);
+  let index = cutIndex(kept, limits, counter, roomAfter(refused) / 2);
+  while (index > 0 && !kept[index]?.id) index -= 1; // the cut is stored as a message id
+  const id = kept[index]?.id;
+  return index === 0 || id === undefined ? undefined : { id, messages: kept.slice(0, index) };
+}
+
+/** Saves what is cut off, and has it summarized; nothing is cut when either fails. */
+async function withSummary(
+  request: ModelRequest,
+  known: Compaction,
+  cut: Cut | undefined,
+  options: CompactOptions,
+): Promise<Compaction> {
+  if (!cut) return known;
+  const saved = cut.messages.findIndex(({ id }) => id !== undefined && id === known.savedUpTo);
+  const place = await placeOf(request, options);
+  const path = await saveHistory(request, cut.messages.slice(Math.max(saved, 0)), place, options);
+  if (path === undefined) return known;
+  const summary = await summarize(transcript(cut.messages), known.summary, request, options);
+  if (summary === undefined) return { ...known, savedUpTo: cut.id };
+  const { fullFrom: _earlier, moved, ...rest } = known;
+  return {
+    ...rest,
+    ...(moved ? { moved: stillShown(moved, sinceId(request.messages, cut.id)) } : {}),
+    keptFrom: cut.id,
+    savedUpTo: cut.id,
+    summary: summaryText(summary, path, request),
+  };
+}
+
+function stillShown(
+  moved: NonNullable<Compaction["moved"]>,
+  messages: readonly BaseMessage[],
+): NonNullable<Compaction["moved"]> {
+  const keys = new Set(messages.map(keyOf));
+  return Object.fromEntries(Object.entries(moved).filter(([key]) => keys.has(key)));
+}
+
+/** Moves as many of the largest texts into files as it takes, and shortens all arguments but the newest. */
+async function withMovedTexts(
+  request: ModelRequest,
+  known: Compaction,
+  excess: number,
+  options: CompactOptions,
+): Promise<Compaction> {
+  const messages = sinceId(request.messages, known.keptFrom);
+  const newest = messages.findLast((message) => AIMessage.isInstance(message))?.id;
+  const short: Compaction =
+    newest === undefined || options.truncateArgs === false ? known : { ...known, fullFrom: newest };
+  const shown = (compaction: Compaction) =>
+    options.counter.ofAll(compactedView(request.messages, compaction));
+  const left = excess - (shown(known) - shown(short));
+  const isMoved = (message: BaseMessage) => Object.hasOwn(known.moved ?? {}, keyOf(message) ?? "");
+  // The preview names the file; any path is as good for measuring it.
+  const leaves = (message: BaseMessage) =>
+    keyOf(message) === undefined || isMoved(message)
+      ? 0
+      : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
+  const place = await placeOf(request, options);
+  const moved = new Map(Object.entries(known.moved ?? {}));
+  for (const message of largestTexts(messages, { excess: left, leaves })) {
+    const kept = await keepText(pathFor(message, options), textOf(message), place);
+    if (!kept) continue;
+    request.updateState({ files: kept.update });
+    moved.set(keyOf(message) ?? "", kept.path);
+  }
+  return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
+}
+
+function pathFor(message: BaseMessage, options: CompactOptions): string {
+  const name = sanitizeToolCallId(keyOf(message) ?? "");
+  return ToolMessage.isInstance(message)
+    ? `${RESULTS_FOLDER}/${name}`
+    : `${folderOf(options)}/message-${name}.md`;
+}
+
+const folderOf = ({ historyPathPrefix = HISTORY_FOLDER }: CompactOptions): string => historyPathPrefix;
+
+async function placeOf({ runtime }: ModelRequest, { backend }: CompactOptions): Promise<KeepingPlace> {
+  const files = threadFiles(runtime);
+  return { backend: await resolveBackend(backend, backendRuntime(runtime, files)), files };
+}
+
+function summaryText(summary: string, path: string, { state }: ModelRequest): string {
+  const todos = state.todos.map(({ content, status }) => `- [${status}] ${content}`);
+  const list = todos.length > 0 ? `\n\nTodo list at this point:\n${todos.join("\n")}` : "";
+  return `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}${list}`;
+}
+
+/** Appends to the thread's history file; gives its path, or `undefined` when it could not be written. */
+async function saveHistory(
+  request: ModelRequest,
+  messages: readonly BaseMessage[],
+  place: KeepingPlace,
+  options: CompactOptions,
+): Promise<string | undefined> {
+  const { runtime } = request;
+  const owner = [runtime.threadId ?? "thread", ...agentPath(runtime).map(({ callId }) => callId)].join("-");
+  const path = `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
+  const kept = await appendText(path, transcript(messages), place);
+  if (!kept) {
+    options.log.warn("history_not_saved", { path });
+    return undefined;
+  }
+  request.updateState({ files: kept.update });
+  return path;
+}

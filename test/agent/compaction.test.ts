@@ -1,0 +1,180 @@
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { MemorySaver } from "@langchain/langgraph";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent-core.ts";
+import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
+import { calls, isSummarizer, long, refuseAbove, sizeOf, withWindow, work } from "../support/long-results.ts";
+import { collect, toolMessages } from "../support/run-agent.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+
+describe("a conversation that outgrows its window", () => {
+  it("whatever it consists of, is made to fit: the run ends well and nothing is lost", async () => {
+    const turns = fc.array(
+      fc.array(fc.constantFrom(10, 5000, 30_000, 79_000), { minLength: 1, maxLength: 5 }),
+      { minLength: 1, maxLength: 6 },
+    );
+    await fc.assert(
+      fc.asyncProperty(turns, fc.constantFrom(undefined, 30_000, 60_000), async (sizes, window) => {
+        const model = withWindow(
+          scriptedModel(({ messages }) => {
+            refuseAbove(90_000, messages);
+            expect(repairHistory(messages)).toBe(messages);
+            if (isSummarizer(messages)) return { text: `SUMMARY ${messages.length}` };
+            const turn = turnOf(messages, sizes.length);
+            return turn < sizes.length ? calls(turn, sizes[turn] ?? []) : { text: "end" };
+          }),
+          window,
+        );
+        const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long] });
+        const events = await collect(agent, { kind: "task", task: "the task" });
+        expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
+        const { files } = await getAgentState(agent, "t1");
+        const kept = Object.values(files).map(({ content }) => String(content));
+        const shown = model.requests.at(-1)?.messages.map(({ text }) => text) ?? [];
+        for (const { tool_call_id: id, text } of await toolMessages(agent)) {
+          const isEvicted = /is too large to show/.test(text);
+          const whole = isEvicted
+            ? (kept.find((content) => content.endsWith(id.replace("c", "n"))) ?? "")
+            : text;
+          expect(whole).not.toBe("");
+          const isThere = [...shown, ...kept].some((place) => place.includes(whole));
+          expect(isThere).toBe(true);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  /** The turn that comes next: the results seen so far, or the summary, tell how many were done. */
+  function turnOf(messages: readonly BaseMessage[], total: number): number {
+    const seen = messages.flatMap((message) =>
+      ToolMessage.isInstance(message) ? [Number(/^c(\d+)_/.exec(message.tool_call_id)?.[1])] : [],
+    );
+    return seen.length === 0
+      ? messages.some(({ text }) => text.includes("SUMMARY"))
+        ? total
+        : 0
+      : Math.max(...seen) + 1;
+  }
+
+  it("of one turn alone gets its largest results as files, and keeps the others", async () => {
+    const model = withWindow(
+      scriptedModel(({ call }) => (call === 0 ? calls(0, [70_000, 60_000, 100]) : { text: "end" })),
+      40_000,
+    );
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long] });
+    await collect(agent, { kind: "task", task: "the task" });
+    const results = (model.requests.at(-1)?.messages ?? []).filter((message) =>
+      ToolMessage.isInstance(message),
+    );
+    expect(results.map(({ text }) => text.includes("It is saved in /large_tool_results/c0_"))).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    const { files } = await getAgentState(agent, "t1");
+    expect(String(files["/large_tool_results/c0_0"]?.content)).toHaveLength(70_004);
+    // The thread itself still has it.
+    expect((await toolMessages(agent))[0]?.text).toHaveLength(70_004);
+  });
+
+  it("begins each request with the bytes of the one before, but where it compacts", async () => {
+    const model = withWindow(
+      scriptedModel(({ messages, call }) => {
+        if (isSummarizer(messages)) return { text: "SUMMARY" };
+        return call < 30 ? calls(call, [3000, 100]) : { text: "end" };
+      }),
+      10_000,
+    );
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long] });
+    await collect(agent, { kind: "task", task: "the task" });
+    const requests = work(model).map(({ messages }) =>
+      messages.map((message) => JSON.stringify(message.toDict())),
+    );
+    const breaks = requests
+      .slice(1)
+      .filter((later, n) => requests[n]?.some((text, at) => later[at] !== text));
+    const summaries = model.requests.length - requests.length;
+    expect(summaries).toBeGreaterThan(0);
+    expect(breaks.length).toBeLessThanOrEqual(summaries);
+    expect(breaks.length).toBeLessThan(requests.length / 3);
+  });
+});
+
+describe("a request that the provider finds too long", () => {
+  const overflowing = (window: number, size: number, params: DeepAgentParams = {}) => {
+    const model = scriptedModel(({ messages, call }) => {
+      refuseAbove(window, messages);
+      if (isSummarizer(messages)) return { text: "SUMMARY" };
+      return call < 6 ? calls(call, [size]) : { text: "end" };
+    });
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long], ...params });
+    return { model, agent };
+  };
+  const failureOf = (attempt: Promise<unknown>): Promise<unknown> =>
+    attempt.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+
+  it("is sent once more after a compaction, also when it was compacted just before", async () => {
+    // Six results of 40,000 characters; the trigger comes at four, and what it keeps is still too long.
+    const { agent, model } = overflowing(100_000, 40_000, {
+      summarization: { trigger: { tokens: 45_000 }, keep: { tokens: 32_000 } },
+    });
+    const events = await collect(agent, { kind: "task", task: "go" });
+    expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
+    const refused = work(model).filter(({ messages }) => sizeOf(messages) > 100_000);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const { call } of refused) {
+      const next = model.requests.slice(call + 1).find(({ messages }) => !isSummarizer(messages));
+      expect(sizeOf(next?.messages ?? [])).toBeLessThan(100_000);
+    }
+  });
+
+  it("is not sent again where nothing can be made shorter", async () => {
+    const { agent, model } = overflowing(100, 10);
+    expect(await failureOf(collect(agent, { kind: "task", task: "go" }))).toMatchObject({
+      code: "context_overflow",
+    });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it("is sent again exactly once", async () => {
+    const { agent, model } = overflowing(5000, 40_000, { filesystem: { systemPrompt: "x".repeat(4500) } });
+    expect(await failureOf(collect(agent, { kind: "task", task: "go" }))).toMatchObject({
+      code: "context_overflow",
+    });
+    expect(work(model).length).toBeLessThanOrEqual(2);
+  });
+
+  it("is made shorter without a summary when the model gives none", async () => {
+    const model = scriptedModel(({ messages, call }) => {
+      if (isSummarizer(messages)) throw new Error("no summary today");
+      refuseAbove(100_000, messages);
+      return call < 3 ? calls(call, [40_000]) : { text: "end" };
+    });
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long] });
+    expect((await collect(agent, { kind: "task", task: "go" })).at(-1)).toMatchObject({ answer: "end" });
+    expect(model.requests.at(-1)?.messages[1]?.text).toBe("go");
+  });
+
+  it("may be a subagent's: it is compacted there, and its history kept by its call", async () => {
+    const model = scriptedModel(({ messages, tools, call }) => {
+      refuseAbove(100_000, messages);
+      if (isSummarizer(messages)) return { text: "SUMMARY" };
+      if (tools.includes("task")) {
+        const args = { description: "dig", subagent_type: "general-purpose" };
+        return call === 0 ? { toolCalls: [{ id: "t", name: "task", args }] } : { text: "end" };
+      }
+      return call < 6 ? calls(call, [40_000]) : { text: "report" };
+    });
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long] });
+    const events = await collect(agent, { kind: "task", task: "go" });
+    expect(events.at(-1)).toMatchObject({ answer: "end" });
+    expect((await toolMessages(agent)).map(({ text }) => text)).toEqual(["report"]);
+    const { files } = await getAgentState(agent, "t1");
+    expect(String(files["/conversation_history/t1-t.md"]?.content)).toContain("dig");
+  });
+});
