@@ -1,6 +1,8 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
+import { ownTurn } from "../../core/turns.ts";
 import { openDatabase, type Database } from "../../storage/database.ts";
 import { whenUnlocked } from "../../storage/lock-wait.ts";
 import { migrate, type Migration } from "../../storage/migrations.ts";
@@ -22,10 +24,13 @@ export interface EventStoreOptions {
 
 export interface SentEvent {
   id: string;
-  message: JSONRPCMessage;
+  /** Serialised. */
+  message: string;
 }
 
 const DAY_MS = 86_400_000;
+/** Each may be as long as a result. */
+const DELETED_PER_TURN = 20;
 
 const MIGRATIONS: readonly Migration[] = [
   {
@@ -44,6 +49,12 @@ const MIGRATIONS: readonly Migration[] = [
         ) STRICT;
         CREATE INDEX stream_events_of_session ON stream_events (session, id);
         CREATE INDEX stream_events_by_time ON stream_events (time);`),
+  },
+  {
+    version: 2,
+    name: "sizes of events",
+    // What is behind a long message in its row is read through all of it.
+    up: (database) => void database.exec("CREATE INDEX stream_events_sizes ON stream_events (size)"),
   },
 ];
 
@@ -87,7 +98,10 @@ export class SessionEvents {
       replayEventsAfter: async (id, { send }) => {
         const stream = this.#streamOf(session, id);
         if (stream === undefined) throw new Error(`event ${id} is no longer kept`);
-        for (const event of this.after(session, () => true, id)) await send(event.id, event.message);
+        for (const event of this.after(session, () => true, id)) {
+          await ownTurn();
+          await send(event.id, JSON.parse(event.message) as JSONRPCMessage); // as it was stored above
+        }
         return stream;
       },
     };
@@ -106,23 +120,34 @@ export class SessionEvents {
       )
       .all(session, stream, Number(id));
     if (!rows.every(({ owner }) => maySee(owner))) return [];
-    return rows.slice(1).flatMap((row) => {
-      // The transport stores an empty message to obtain the id that opens a stream; it is not for clients.
-      if (row.message === "{}") return [];
-      const message = JSON.parse(row.message) as JSONRPCMessage; // as it was stored by `of`
-      return [{ id: String(row.id), message }];
-    });
+    return (
+      rows
+        .slice(1)
+        // The transport stores an empty message to obtain the id that opens a stream; it is not for clients.
+        .filter(({ message }) => message !== "{}")
+        .map((row) => ({ id: String(row.id), message: row.message }))
+    );
   }
 
-  /** The session is over for good: its client ended it, or it was idle for too long. */
-  forget(session: string): void {
-    this.#database.prepare("DELETE FROM stream_events WHERE session = ?").run(session);
+  /**
+   * The session is over for good: its client ended it, or it was idle for too long. What cannot be deleted
+   * now goes when it is too old.
+   */
+  async forget(session: string): Promise<void> {
+    try {
+      await this.#deleteEvents("WHERE session = ?", session);
+    } catch (error) {
+      this.#options.logger.warn("http.events_not_forgotten", { error });
+    }
   }
 
-  expire(): void {
+  /** Drops what is too old, and the oldest of all sessions until the rest is within the limit. */
+  async expire(): Promise<void> {
     const { clock, keepMs, totalCharacters } = this.#options;
-    this.#database.prepare("DELETE FROM stream_events WHERE time <= ?").run(clock() - keepMs);
-    trim(this.#database, totalCharacters);
+    await this.#deleteEvents("WHERE time <= ?", clock() - keepMs);
+    const total = this.#database.prepare<[], number>("SELECT total(size) FROM stream_events").pluck();
+    const excess = (total.get() ?? 0) - totalCharacters;
+    if (excess > 0) await this.#deleteEvents("ORDER BY id", undefined, excess);
   }
 
   close(): void {
@@ -157,6 +182,25 @@ export class SessionEvents {
     };
   }
 
+  /** A few in each turn of the event loop, until `characters` are gone. */
+  async #deleteEvents(which: string, value?: string | number, characters = Infinity): Promise<void> {
+    const some = this.#database.prepare<unknown[], { id: number; size: number }>(
+      `SELECT id, size FROM stream_events ${which} LIMIT ${DELETED_PER_TURN}`,
+    );
+    const drop = this.#database.prepare("DELETE FROM stream_events WHERE id = ?");
+    let left = characters;
+    const dropSome = this.#database.transaction((): boolean => {
+      const rows = some.all(...(value === undefined ? [] : [value]));
+      for (const { id, size } of rows) {
+        if (left <= 0) break;
+        drop.run(id);
+        left -= size;
+      }
+      return rows.length > 0 && left > 0;
+    });
+    while (await whenUnlocked(this.#database, () => dropSome.immediate())) await nextTurn();
+  }
+
   #streamOf(session: string, id: string): string | undefined {
     if (!/^\d{1,15}$/.test(id)) return undefined;
     const stream = this.#database.prepare<[number, string], string>(
@@ -164,14 +208,4 @@ export class SessionEvents {
     );
     return stream.pluck().get(Number(id), session);
   }
-}
-
-/** Drops the oldest events of all sessions until the rest is within the limit. */
-function trim(database: Database, characters: number): void {
-  const first = database.prepare<[number], number | null>(
-    `SELECT max(id) FROM (SELECT id, sum(size) OVER (ORDER BY id DESC) AS kept FROM stream_events) WHERE kept > ?`,
-  );
-  const newestDropped = first.pluck().get(characters) ?? null;
-  if (newestDropped === null) return;
-  database.prepare("DELETE FROM stream_events WHERE id <= ?").run(newestDropped);
 }

@@ -88,7 +88,7 @@ export class Sessions {
       "cache-control": "no-cache, no-transform",
     });
     for (const event of rest) {
-      response.write(`event: message\nid: ${event.id}\ndata: ${JSON.stringify(event.message)}\n\n`);
+      response.write(`event: message\nid: ${event.id}\ndata: ${event.message}\n\n`);
     }
     response.end();
     return true;
@@ -119,7 +119,7 @@ export class Sessions {
       (session) => session.open === 0 && session.lastUsed <= oldest,
     );
     await Promise.all(expired.map((session) => session.close()));
-    this.#options.events.expire();
+    await this.#options.events.expire();
   }
 
   /** Ends all sessions. What they sent stays, for clients that come back to the next process. */
@@ -156,7 +156,7 @@ export class Sessions {
     transport.onclose = () => {
       closed?.();
       this.#sessions.delete(id);
-      if (!this.#closing) this.#options.events.forget(id);
+      if (!this.#closing) void this.#options.events.forget(id);
     };
     return session;
   }

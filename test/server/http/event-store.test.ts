@@ -1,10 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
+import { openDatabase } from "../../../src/storage/database.ts";
 import { SessionEvents, type EventStoreOptions } from "../../../src/server/http/event-store.ts";
 
 const message = (n: number): JSONRPCMessage => ({ jsonrpc: "2.0", method: "note", params: { n } });
@@ -123,19 +125,45 @@ describe("limits", () => {
     const ids: string[] = [];
     for (let n = 0; n < 5; n += 1) ids.push(await events.of(`s${n}`, () => "me").storeEvent("a", message(n)));
     const kept = async () => knownOf(events, ids);
-    events.expire();
+    await events.expire();
     expect(await kept()).toEqual(ids.slice(2));
     now = 86_400_000;
-    events.expire();
+    await events.expire();
     expect(await kept()).toEqual([]);
   });
 
   test("a session that was ended by its client leaves nothing", async () => {
     const events = open();
     const id = await events.of("s", () => "me").storeEvent("a", message(1));
-    events.forget("s");
+    await events.forget("s");
     expect(await events.of("s", () => "me").getStreamIdForEventId?.(id)).toBeUndefined();
   });
+});
+
+test("a lock that another process holds delays what is dropped, and nothing else", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "streams.db");
+  let now = 0;
+  const events = open({ file, clock: () => now });
+  const ids = [
+    await events.of("s0", () => "me").storeEvent("a", message(0)),
+    await events.of("s1", () => "me").storeEvent("a", message(1)),
+  ];
+  const other = openDatabase(file);
+  onTestFinished(() => void other.close());
+  other.exec("BEGIN IMMEDIATE");
+  const dropped = events.forget("s0");
+  // Both wait their turn while others are served.
+  for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+  expect(await knownOf(events, ids)).toEqual(ids);
+  now = 86_400_000;
+  const expired = events.expire();
+  await nextTurn();
+  expect(await knownOf(events, ids)).toEqual(ids);
+  other.exec("ROLLBACK");
+  await Promise.all([dropped, expired]);
+  expect(await knownOf(events, ids)).toEqual([]);
 });
 
 test("the next process has the events, for the owner of the session only", async () => {
@@ -147,7 +175,9 @@ test("the next process has the events, for the owner of the session only", async
   const second = await before.of("s", () => "me").storeEvent("a", message(2));
   before.close();
   const after = open({ file });
-  expect(after.after("s", (owner) => owner === "me", first)).toEqual([{ id: second, message: message(2) }]);
+  expect(after.after("s", (owner) => owner === "me", first)).toEqual([
+    { id: second, message: JSON.stringify(message(2)) },
+  ]);
   expect(after.after("s", (owner) => owner === "you", first)).toEqual([]);
   expect(after.after("t", () => true, first)).toEqual([]);
 });
