@@ -129,6 +129,18 @@ export type AgentEvent =
       diff?: string;
     }
   | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
+  | {
+      kind: "compacted";
+      agent: AgentPath;
+      /** Long texts and arguments were shortened, or all before the newest part became a summary. */
+      how: "shortened" | "summarized";
+      /** Messages that the model does not see in full any more; the thread keeps them. */
+      messages: number;
+      /** Names what the model sees from here on: equal when the same is told again. */
+      to: string;
+      /** File with the whole text of what was summarized. */
+      path?: string;
+    }
   | { kind: "warning"; agent: AgentPath; message: string }
   | {
       kind: "paused";

@@ -90,6 +90,7 @@ class RunSpans {
       case "model_called":
         return this.#modelCalled(event);
       case "approval_requested":
+      case "compacted":
       case "warning":
         this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
         return;

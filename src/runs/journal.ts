@@ -23,6 +23,8 @@ import type { Approval, RunEventKind } from "./run.ts";
  *   a person had approved it together with another)
  * - `answer_refused`: `reason` ("replayed", "other_arguments", …): a client's signed answer was not used
  * - `model_requested`, `model_awaited`: a client is to answer a model call; nobody has for a while: nothing
+ * - `compacted`: `how` ("shortened": long texts and arguments; "summarized": all before the newest part),
+ *   `messages` (how many), `path` (file with what was summarized)
  * - `warning`: `message`
  * - `message_received`: `messageId`, `text` (its beginning)
  */
@@ -69,6 +71,11 @@ export function entryOf(event: ToldEvent): JournalEntry {
       return { kind, agent, data: callData(event), identity: callIdentity(event) };
     case "model_called":
       return modelEntry(event);
+    case "compacted": {
+      const { how, messages, to, path } = event;
+      const data = { how, messages, ...(path === undefined ? {} : { path }) };
+      return { kind, agent, data, identity: identity("compacted", agent, to) };
+    }
     case "warning": {
       const message = oneLine(event.message, TEXT);
       return { kind, agent, data: { message }, identity: identity("warning", agent, message) };

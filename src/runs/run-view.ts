@@ -1,6 +1,7 @@
 import type { AgentPath } from "../agent/agent-core.ts";
 import { oneLine } from "../core/text.ts";
 import { UsageFold } from "./model-usage.ts";
+import type { Place } from "./queue.ts";
 import { DEADLINE, sameAs, type ModelUsage, type RunEvent, type SubagentView } from "./run.ts";
 
 const LINE = 200;
@@ -99,6 +100,8 @@ function stepOf(event: RunEvent): string | undefined {
       return `an answer of the client was refused: ${text(data["reason"]).replaceAll("_", " ")}`;
     case "model_awaited":
       return "waits for a client that lends its model";
+    case "compacted":
+      return compactedText(data);
     case "warning":
       return text(data["message"]);
     default:
@@ -133,12 +136,25 @@ export function activityOf(event: RunEvent): string | undefined {
   }
 }
 
+/** What a run does that nobody works on, though it waits for no answer. */
+export const placeText = ({ number, waiting, atWork }: Place): string =>
+  atWork === 0
+    ? "waits for a server of its workspace"
+    : `waits for its turn: number ${number} of ${waiting} in line`;
+
 const RUN_LINES = {
   run_started: "started",
   run_resumed: "resumed",
   run_parked: "parked",
   run_completed: "completed",
 } as const;
+
+/** What became of the model's view of a long conversation. */
+export function compactedText({ how, messages, path }: RunEvent["data"]): string {
+  const count = `${Number(messages)} older messages`;
+  if (how !== "summarized") return `shortened the long texts of ${count}`;
+  return `summarized ${count}${path === undefined ? "" : `, which are kept in ${text(path)}`}`;
+}
 
 function decidedText({ decision, by }: RunEvent["data"]): string {
   if (by === DEADLINE) return "denied, because nobody decided in time";

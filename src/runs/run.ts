@@ -16,6 +16,7 @@ export type {
 } from "../agent/agent-core.ts";
 import { shortTime } from "../core/clock.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
+import type { Place } from "./queue.ts";
 
 /** Statuses that nothing follows. */
 export type FinalStatus = "completed" | "failed" | "cancelled";
@@ -166,6 +167,7 @@ export type RunEventKind =
   | "answer_refused"
   | "model_requested"
   | "model_awaited"
+  | "compacted"
   | "warning";
 
 /** Everything a client may see of a run, at one moment. */
@@ -178,8 +180,10 @@ export interface RunView {
   subagents: SubagentView[];
   /** Virtual paths the run changed, sorted. */
   filesChanged: string[];
-  /** One line: what happened last. */
+  /** One line: what happened last, or that it waits for its turn. */
   activity: string;
+  /** Where it stands in line; absent while a server works on it, or it waits for an answer. */
+  place?: Place;
   /** Model calls that a client is to answer. */
   modelCalls: OpenModelCall[];
   /** What each model was used for. */

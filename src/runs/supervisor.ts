@@ -15,7 +15,7 @@ import { Pulse } from "./pulse.ts";
 import type { ModelCall, Principal, Run, RunView } from "./run.ts";
 import { threadTree } from "./run-files.ts";
 import { RunStore } from "./stores/run-store.ts";
-import { RunFolds } from "./run-view.ts";
+import { placeText, RunFolds } from "./run-view.ts";
 import type {
   CancelOutcome,
   MemoryHit,
@@ -125,13 +125,15 @@ class Supervisor implements RunService {
     const run = this.#store.get(principal, runId);
     if (run === undefined) return undefined;
     for (const event of this.#store.events.page(runId, fold.lastSeq, EVENTS_PER_PAGE)) fold.add(event);
+    const place = this.#store.leases.placeOf(runId);
     return {
       run,
       approvals: this.#store.approvals.ofRun(runId),
       grants: this.#store.grants.ofRun(runId),
       subagents: fold.subagents(),
       filesChanged: fold.filesChanged(),
-      activity: fold.activity,
+      activity: place === undefined ? fold.activity : placeText(place),
+      ...(place === undefined ? {} : { place }),
       modelCalls: this.#store.models.open(runId),
       models: fold.models(),
     };

@@ -59,8 +59,9 @@ export function createProgress({ token, notify, heartbeat, logger }: ProgressOpt
     send();
   };
   return {
-    started: ({ run, activity }) => {
-      step(run.lastSeq, run.lastSeq <= 1 ? `run ${run.id} started` : `run ${run.id}: ${activity}`);
+    started: ({ run, activity, place }) => {
+      const isNew = run.lastSeq <= 1 && place === undefined;
+      step(run.lastSeq, isNew ? `run ${run.id} started` : `run ${run.id}: ${activity}`);
     },
     event: (event) => {
       const activity = activityOf(event);

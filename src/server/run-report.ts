@@ -184,7 +184,7 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
   const { run } = view;
   switch (run.status) {
     case "working":
-      return `Run ${run.id} is working: ${line(view.activity)}. Call check_deep_agent with this run_id to wait for it.`;
+      return `Run ${run.id} ${view.place === undefined ? "is working: " : ""}${line(view.activity)}. Call check_deep_agent with this run_id to wait for it.`;
     case "input_required":
       if (pendingApprovals(view).length === 0) {
         return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It goes on when such a client calls check_deep_agent with this run_id.`;

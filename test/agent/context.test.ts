@@ -75,6 +75,13 @@ describe("summarization", () => {
     const last = model.requests.at(-1)?.messages ?? [];
     expect(last[1]?.text).toContain("SUMMARY");
     expect(last[1]?.text).toContain("/conversation_history/t1.md");
+    const compacted = events.filter((event) => event.kind === "compacted");
+    expect(compacted.map(({ how }) => how)).toEqual(summarized.map(() => "summarized"));
+    expect(compacted[0]).toMatchObject({
+      agent: [],
+      messages: expect.any(Number),
+      path: "/conversation_history/t1.md",
+    });
     const { files } = await getAgentState(agent, "t1");
     expect(String(files["/conversation_history/t1.md"]?.content)).toContain("the task");
     const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
@@ -102,6 +109,12 @@ describe("summarization", () => {
     expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
     const last = model.requests.at(-1)?.messages ?? [];
     expect(last.some(({ text }) => text === "the task")).toBe(true);
+    expect(events.filter((event) => event.kind === "compacted")).toEqual([]);
+    expect(events).toContainEqual({
+      kind: "warning",
+      agent: [],
+      message: expect.stringContaining("a summary of its beginning could not be made"),
+    });
   });
 
   it("is done once when the provider says that the request is too long", async () => {

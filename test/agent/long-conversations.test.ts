@@ -56,7 +56,8 @@ describe("what the model sees of a long conversation", () => {
     const short = writing();
     const summarization = { trigger: { tokens: whole }, keep: { messages: 2 } };
     const agent = buildAgent({ checkpointer: new MemorySaver(), model: short, summarization });
-    await collect(agent, { kind: "task", task: "go" });
+    const events = await collect(agent, { kind: "task", task: "go" });
+    expect(events.filter((event) => event.kind === "compacted")).toMatchObject([{ how: "shortened" }]);
     expect(short.requests.some(({ messages }) => isSummarizer(messages))).toBe(false);
     const argsIn = (messages: readonly BaseMessage[]) =>
       messages.flatMap((message) =>

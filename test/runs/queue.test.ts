@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { fairest } from "../../src/runs/queue.ts";
+import { fairest, turnOf } from "../../src/runs/queue.ts";
 
 test("nobody waits: nobody's turn", () => {
   expect(fairest([], new Map())).toBeUndefined();
@@ -22,6 +22,32 @@ test("the turn goes to the least served principal, then to whoever waits longest
       const rank = (candidate: { principal: string; since: number }) =>
         (load.get(candidate.principal) ?? 0) * 10 + candidate.since;
       expect(rank(chosen)).toBe(Math.min(...candidates.map(rank)));
+    }),
+  );
+});
+
+test("the number in line is that of the turn in which a run is taken", () => {
+  const waiting = fc.uniqueArray(
+    fc.record({ id: fc.uuid(), principal: fc.constantFrom("a", "b", "c"), since: fc.nat(1000) }),
+    { minLength: 1, selector: ({ since }) => since },
+  );
+  const active = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.nat(3));
+  fc.assert(
+    fc.property(waiting, active, (runs, busy) => {
+      const line = runs.toSorted((one, other) => one.since - other.since);
+      const load = new Map(Object.entries(busy));
+      const left = [...line];
+      for (let turn = 1; left.length > 0; turn += 1) {
+        const next = fairest(left, load);
+        if (next === undefined) throw new Error("someone waits");
+        expect(turnOf(next.id, line, new Map(Object.entries(busy)))).toBe(turn);
+        load.set(next.principal, (load.get(next.principal) ?? 0) + 1);
+        left.splice(
+          left.findIndex(({ id }) => id === next.id),
+          1,
+        );
+      }
+      expect(turnOf("nobody", line, load)).toBeUndefined();
     }),
   );
 });

@@ -170,6 +170,21 @@ test("a limit holds, and one principal's long queue does not hold up another's r
     const outcome = await service.start(name.slice(0, 1), { task: name });
     if (outcome.ok) runs.set(name, outcome.run.id);
   }
+  const place = async (name: string) => {
+    const view = await service.view(name.slice(0, 1), runs.get(name) ?? "");
+    return view?.place && [view.place, view.activity];
+  };
+  const inLine = (number: number, waiting: number) => [
+    { number, waiting, atWork: 2 },
+    `waits for its turn: number ${number} of ${waiting} in line`,
+  ];
+  expect(await Promise.all(["a1", "a2", "b1", "a3", "a4"].map(place))).toEqual([
+    undefined,
+    undefined,
+    inLine(1, 3),
+    inLine(2, 3),
+    inLine(3, 3),
+  ]);
   const ended = async (name: string) => {
     gates.get(name)?.resolve();
     const signal = new AbortController().signal;

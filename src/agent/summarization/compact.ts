@@ -5,7 +5,7 @@ import { resolveBackend } from "../../backends/resolve.ts";
 import { appendText, HISTORY_FOLDER, keepText, type KeepingPlace, RESULTS_FOLDER } from "../kept-files.ts";
 import { textOf } from "../message-text.ts";
 import type { ModelRequest } from "../middleware/middleware.ts";
-import { agentPath, backendRuntime, threadFiles } from "../step.ts";
+import { agentPath, backendRuntime, emit, threadFiles } from "../step.ts";
 import { type ContextLimits, cutIndex, isOver, largestTexts, triggerTokens } from "./plan.ts";
 import { summarize, type Summarizer } from "./summarize.ts";
 import type { TokenCounter } from "./tokens.ts";
@@ -74,7 +74,30 @@ export async function compact(
   }
   if (JSON.stringify(after) === JSON.stringify(before)) return before;
   request.updateState({ _summarization: after });
+  tellCompacted(request, before, after, options);
   return after;
+}
+
+/** What the model does not see in full any more. */
+function tellCompacted(
+  request: ModelRequest,
+  before: Compaction,
+  after: Compaction,
+  options: CompactOptions,
+): void {
+  const { messages, runtime } = request;
+  const { keptFrom, fullFrom, moved = {} } = after;
+  const to = JSON.stringify([keptFrom, fullFrom, Object.keys(moved).length]);
+  const told = { kind: "compacted", agent: agentPath(runtime), to } as const;
+  if (keptFrom !== before.keptFrom) {
+    const summarized = sinceId(messages, before.keptFrom).length - sinceId(messages, keptFrom).length;
+    const path = historyPath(request, options);
+    return emit(runtime, { ...told, how: "summarized", messages: summarized, path });
+  }
+  const size = (message: BaseMessage | undefined) => (message ? options.counter.ofAll([message]) : 0);
+  const shown = compactedView(messages, before);
+  const shorter = compactedView(messages, after).filter((message, at) => size(message) < size(shown[at]));
+  if (shorter.length > 0) emit(runtime, { ...told, how: "shortened", messages: shorter.length });
 }
 
 function roomAfter(refused: CompactOptions["refused"]): number {
@@ -108,9 +131,9 @@ async function withSummary(
   const saved = cut.messages.findIndex(({ id }) => id !== undefined && id === known.savedUpTo);
   const place = await placeOf(request, options);
   const path = await saveHistory(request, cut.messages.slice(Math.max(saved, 0)), place, options);
-  if (path === undefined) return known;
+  if (path === undefined) return notSummarized(request, known);
   const summary = await summarize(transcript(cut.messages), known.summary, request, options);
-  if (summary === undefined) return { ...known, savedUpTo: cut.id };
+  if (summary === undefined) return notSummarized(request, { ...known, savedUpTo: cut.id });
   const { fullFrom: _earlier, moved, ...rest } = known;
   return {
     ...rest,
@@ -120,6 +143,14 @@ async function withSummary(
     summary: summaryText(summary, path, request),
   };
 }
+
+function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction {
+  emit(runtime, { kind: "warning", agent: agentPath(runtime), message: NOT_SUMMARIZED });
+  return known;
+}
+
+const NOT_SUMMARIZED =
+  "The conversation is long, and a summary of its beginning could not be made: it stays. The server's log tells why.";
 
 function stillShown(
   moved: NonNullable<Compaction["moved"]>,
@@ -180,6 +211,11 @@ function summaryText(summary: string, path: string, { state }: ModelRequest): st
   return `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}${list}`;
 }
 
+function historyPath({ runtime }: ModelRequest, options: CompactOptions): string {
+  const owner = [runtime.threadId ?? "thread", ...agentPath(runtime).map(({ callId }) => callId)].join("-");
+  return `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
+}
+
 /** Appends to the thread's history file; gives its path, or `undefined` when it could not be written. */
 async function saveHistory(
   request: ModelRequest,
@@ -187,9 +223,7 @@ async function saveHistory(
   place: KeepingPlace,
   options: CompactOptions,
 ): Promise<string | undefined> {
-  const { runtime } = request;
-  const owner = [runtime.threadId ?? "thread", ...agentPath(runtime).map(({ callId }) => callId)].join("-");
-  const path = `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
+  const path = historyPath(request, options);
   const kept = await appendText(path, transcript(messages), place);
   if (!kept) {
     options.log.warn("history_not_saved", { path });

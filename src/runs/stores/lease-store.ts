@@ -1,7 +1,7 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "../../storage/database.ts";
 import { withoutWaiting } from "../../storage/durability.ts";
-import { type Waiting, fairest } from "../queue.ts";
+import { type Place, type Waiting, fairest, turnOf } from "../queue.ts";
 import type { RunRow } from "./rows.ts";
 import type { FailureReason, OpenStatus } from "../run.ts";
 
@@ -75,6 +75,9 @@ interface LeaseRow {
 export class LeaseStore {
   readonly #database: Database;
   readonly #waiting: Statement<[string], Waiting>;
+  readonly #inLine: Statement<[string], Waiting>;
+  readonly #atWork: Statement<[string], string>;
+  readonly #queued: Statement<[string], string>;
   readonly #expired: Statement<{ now: number; ahead: number }, ExpiredLease>;
   readonly #leased: Statement<[], HeldLease>;
   readonly #revoke: Statement<ExpiredLease>;
@@ -95,6 +98,21 @@ export class LeaseStore {
            WHERE other.thread_id = runs.thread_id AND other.lease_owner IS NOT NULL)
        GROUP BY principal`,
     );
+    this.#queued = database
+      .prepare<[string], string>(
+        `SELECT environment FROM runs
+         WHERE id = ? AND runnable = 1 AND lease_owner IS NULL AND status = 'working'`,
+      )
+      .pluck();
+    this.#inLine = database.prepare(
+      `SELECT id, principal, runnable_since AS since FROM runs
+       WHERE environment = ? AND runnable = 1 AND lease_owner IS NULL ORDER BY principal, runnable_since`,
+    );
+    this.#atWork = database
+      .prepare<[string], string>(
+        "SELECT principal FROM runs INDEXED BY runs_leased WHERE lease_owner IS NOT NULL AND environment = ?",
+      )
+      .pluck();
     this.#expired = database.prepare(
       `SELECT id, lease_epoch, heartbeat_at FROM runs
        WHERE lease_owner IS NOT NULL AND (lease_expires_at <= @now OR heartbeat_at > @ahead)`,
@@ -137,6 +155,18 @@ export class LeaseStore {
     this.#claim.run({ id: before.id, owner, expires, now, crashes });
     const lease = { runId: before.id, run: before.number, owner, epoch: before.lease_epoch + 1 };
     return { lease, before, crashes };
+  }
+
+  /** Where a run stands in line; `undefined` for one that does not wait for its turn. */
+  placeOf(runId: string): Place | undefined {
+    const environment = this.#queued.get(runId);
+    if (environment === undefined) return undefined;
+    const waiting = this.#inLine.all(environment);
+    const atWork = this.#atWork.all(environment);
+    const active = new Map<string, number>();
+    for (const principal of atWork) active.set(principal, (active.get(principal) ?? 0) + 1);
+    const number = turnOf(runId, waiting, active);
+    return number === undefined ? undefined : { number, waiting: waiting.length, atWork: atWork.length };
   }
 
   /** Whether any run waits that this server could take. Only reads. */

@@ -9,7 +9,7 @@ import { agentLabel } from "../approval-form.ts";
  * short. Times are ISO 8601, absent facts are left out.
  */
 export function runDocument(view: RunView): object {
-  const { run, approvals, grants, subagents, filesChanged, activity, models } = view;
+  const { run, approvals, grants, subagents, filesChanged, activity, place, models } = view;
   return {
     run_id: run.id,
     thread_id: run.threadId,
@@ -17,6 +17,7 @@ export function runDocument(view: RunView): object {
     status: run.status,
     task: run.task,
     activity,
+    queue: place === undefined ? undefined : { number: place.number, waiting: place.waiting },
     created_at: isoTime(run.createdAt),
     updated_at: isoTime(run.updatedAt),
     ended_at: run.endedAt === undefined ? undefined : isoTime(run.endedAt),

@@ -36,11 +36,11 @@ function blocksOf(event: RunEvent): string[] {
 
 type Fields = (name: string) => string;
 
-/** The data of an event as texts; empty for what it does not have. */
+/** The data of an event as texts; empty for what it does not have, or is no text. */
 function fieldsOf({ data }: RunEvent): Fields {
   return (name) => {
     const value = data[name];
-    return typeof value === "string" ? value : "";
+    return typeof value === "string" || typeof value === "number" ? String(value) : "";
   };
 }
 
@@ -72,6 +72,9 @@ const TOLD: Readonly<Record<RunEventKind, (field: Fields) => string[]>> = {
   answer_refused: (field) => [`A client's signed answer was not used: ${code(field("reason"))}.`],
   model_requested: () => [],
   model_awaited: () => ["waits for the client's model."],
+  compacted: (field) => [
+    `${field("how")} ${field("messages")} older messages${field("path") === "" ? "." : `; they are kept in ${code(field("path"))}.`}`,
+  ],
   warning: (field) => ["Warning:", quote(field("message"))],
 };
 
