@@ -1,6 +1,6 @@
 import type { BaseMessage, BaseMessageLike } from "@langchain/core/messages";
 import type { InteropZodObject, InteropZodType } from "@langchain/core/utils/types";
-import type { BaseChannel, CompiledStateGraph, StateDefinition } from "@langchain/langgraph";
+import type { BaseChannel, CompiledStateGraph } from "@langchain/langgraph";
 import type { ProviderStrategy, TypedToolStrategy } from "langchain";
 import type { z } from "zod";
 import type { FileData, FilesUpdate } from "../backends/backend.ts";
@@ -20,21 +20,20 @@ export type ResponseOf<Format> =
 export type StateOf<Schema> =
   Schema extends z.ZodType<infer Value> ? Value : Schema extends { State: infer Value } ? Value : unknown;
 
-interface Channels<Answer> {
+// A type and not an interface: only types fit LangGraph's record of channels without letting in any name.
+type Channels<Answer> = {
   messages: BaseChannel<BaseMessage[], BaseMessageLike[] | BaseMessageLike>;
   files: BaseChannel<Record<string, FileData>, FilesUpdate>;
   todos: BaseChannel<Todo[], Todo[]>;
   structuredResponse: BaseChannel<Answer | undefined, Answer | undefined>;
-}
+};
 
 /** What begins with `_` stays with the agent. */
 type OwnChannels<State> = {
   [Name in keyof State as Name extends `_${string}` ? never : Name]: BaseChannel<State[Name], State[Name]>;
 };
 
-type Definition<Format, Schema> = StateDefinition &
-  Channels<ResponseOf<Format>> &
-  OwnChannels<StateOf<Schema>>;
+type Definition<Format, Schema> = Channels<ResponseOf<Format>> & OwnChannels<StateOf<Schema>>;
 
 /** The compiled graph of an agent, with what goes in and comes out as its parameters say. */
 export type TypedDeepAgent<

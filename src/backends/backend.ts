@@ -218,7 +218,7 @@ export interface FileDownloadResponse {
 }
 
 export interface Backend {
-  readonly capabilities?: Partial<BackendCapabilities>;
+  readonly capabilities?: Partial<BackendCapabilities> | undefined;
   /**
    * How long what is written at a path, or below it, stays. Only where it differs from path to path;
    * otherwise `capabilities.lifetime` tells for all.

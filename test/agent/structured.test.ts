@@ -181,15 +181,33 @@ describe("the type of an agent", () => {
     const typed = createDeepAgent({
       model,
       responseFormat: weather,
-      stateSchema: z.object({ visits: z.number().default(0) }),
+      stateSchema: z.object({ visits: z.number().default(0), _seen: z.number().default(0) }),
       contextSchema: z.object({ user: z.string() }),
     });
     const state = await typed.invoke({ ...input, visits: 2 }, { context: { user: "jane" } });
     expectTypeOf(state.structuredResponse).toEqualTypeOf<{ city: string; degrees: number } | undefined>();
     expectTypeOf(state.visits).toEqualTypeOf<number>();
     expectTypeOf(state.todos[0]?.status).toEqualTypeOf<"pending" | "in_progress" | "completed" | undefined>();
+    // @ts-expect-error a channel that nobody stated, or one that is private
+    expect([state["guests"], state["_seen"]]).toEqual([undefined, undefined]);
     expect(state.visits).toBe(2);
     expect(AIMessage.isInstance(state.messages.at(-1))).toBe(true);
+  });
+
+  it("says what the hooks of a middleware take that is written in its place", async () => {
+    const seen: number[] = [];
+    const agent = createDeepAgent({
+      model: scriptedModel(() => ({ text: "end" })),
+      middleware: [
+        {
+          name: "Inline",
+          beforeModel: (state) => void seen.push(state.messages.length),
+          wrapModelCall: (request, next) => next({ ...request, systemPrompt: `${request.tools.length}` }),
+        },
+      ],
+    });
+    await agent.invoke(input);
+    expect(seen).toEqual([1]);
   });
 
   it("states channels of an annotation too", async () => {

@@ -3,7 +3,6 @@ import { type AIMessage, type BaseMessage, SystemMessage, type ToolMessage } fro
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { BaseStore, Command } from "@langchain/langgraph";
-import type { AgentMiddleware as LangChainMiddleware } from "langchain";
 import type { MaybePromise } from "../../backends/backend.ts";
 import type { AgentTool } from "../agent-tool.ts";
 import type { DecisionType } from "../events.ts";
@@ -83,10 +82,23 @@ export interface Middleware {
   wrapToolCall?(request: ToolCallRequest, next: ToolHandler): Promise<ToolMessage | Command>;
 }
 
+export type HookName = "beforeAgent" | "beforeModel" | "afterModel" | "afterAgent";
+
+/**
+ * Made with LangChain's `createMiddleware`, which checks what its hooks take. They are no functions here, so
+ * that those of a literal are typed by our form.
+ */
+export interface LangChainMiddleware extends Partial<
+  Record<HookName | "wrapModelCall" | "wrapToolCall", object>
+> {
+  readonly name: string;
+  readonly stateSchema?: unknown;
+  readonly contextSchema?: unknown;
+  readonly tools?: readonly object[] | undefined;
+}
+
 /** What callers may pass: ours, or anything made with LangChain's `createMiddleware`. */
 export type AgentMiddleware = Middleware | LangChainMiddleware;
-
-export type HookName = "beforeAgent" | "beforeModel" | "afterModel" | "afterAgent";
 
 /** Nests the `wrapModelCall` of a stack around `call`. */
 export function composeModelCall(stack: readonly Middleware[], call: ModelHandler): ModelHandler {
