@@ -40,7 +40,7 @@ function toolsOf(spec: Spec): string[] {
   if ("runnable" in spec) return [];
   const given: ReadonlyArray<ToolInput | object> = [
     ...(spec.tools ?? []),
-    ...(spec.middleware ?? []).flatMap(({ tools = [] }) => tools as readonly object[]), // of whatever kind
+    ...(spec.middleware ?? []).flatMap(({ tools = [] }): readonly object[] => tools), // of whatever kind
   ];
   return given.flatMap((tool) => ("name" in tool && typeof tool.name === "string" ? [tool.name] : []));
 }

@@ -17,6 +17,7 @@ import type { AgentParts } from "./agent-parts.ts";
 import { endingDirectly } from "./direct-answers.ts";
 import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
 import { readingInbox } from "./inbox.ts";
+import { stepsBefore } from "./limits/steps.ts";
 import { type GraphNode, type NodeFunction, runDirectly } from "./direct-tasks.ts";
 import { type AfterReply, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
 import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
@@ -54,6 +55,10 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
     tools: TOOLS,
     end,
     again: loopStart,
+    steps: {
+      turn: 2 + Number(has("beforeModel")) + Number(has("afterModel")),
+      end: Number(has("afterAgent")),
+    },
     ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}),
   };
   const hookNode = (hook: HookName, next: (state: AgentState) => Send[] | string) =>
@@ -84,12 +89,23 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
 
 type GraphNodes = Record<string, { work: NodeFunction; ends?: string[]; edge?: string }>;
 
+/** All nodes tell where the run began, whichever is the first. */
+const noticing =
+  (work: NodeFunction): NodeFunction =>
+  (input, config) => {
+    stepsBefore(config);
+    return work(input, config);
+  };
+
 function compile(
-  nodes: GraphNodes,
+  given: GraphNodes,
   start: string,
   parts: AgentParts,
   { channels, output, contextSchema, checkpointer, store }: CompileOptions,
 ): CompiledAgentGraph {
+  const nodes = Object.fromEntries(
+    Object.entries(given).map(([name, node]) => [name, { ...node, work: noticing(node.work) }]),
+  );
   // LangGraph tracks node names in the type of the builder, which a graph of optional nodes cannot state.
   const graph = new StateGraph(Annotation.Root(channels), contextSchema) as unknown as GraphBuilder;
   for (const [name, { work, ends }] of Object.entries(nodes)) {

@@ -9,6 +9,7 @@ import type { AgentParts } from "./agent-parts.ts";
 import { askModel } from "./ask-model.ts";
 import { ToolBinder } from "./bind-tools.ts";
 import { stopMessage, type StopReason } from "./limits/limits.ts";
+import { isOutOfSteps } from "./limits/steps.ts";
 import { type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import {
@@ -35,6 +36,8 @@ export interface AfterReply {
   end: string;
   /** Where the next turn begins. */
   again: string;
+  /** Graph steps of one turn, and of the end of a run. */
+  steps: { turn: number; end: number };
 }
 
 /** Calls the model once and decides where to go. */
@@ -57,7 +60,7 @@ export function createModelNode(
         update: { messages: [stopMessage(reason, parts.limits, randomUUID())] },
         goto: after.end,
       });
-    const reached = meter.reached(messages);
+    const reached = meter.reached(messages) ?? (isOutOfSteps(config, after.steps) ? "max_steps" : undefined);
     if (reached) return stopFor(reached);
     const time = withDeadline(config.signal, meter.remainingMs);
     const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };

@@ -124,9 +124,15 @@ async function* statesOf(
   input: Record<string, unknown>,
   config: RunnableConfig,
 ): AsyncGenerator {
-  // It tells its state after each step.
-  if (graph) yield* await graph.stream(input, { ...config, streamMode: "values" });
-  else yield await runnable.invoke(input, config);
+  if (!graph) return yield await runnable.invoke(input, config);
+  // What it was built with counts, not what the agent that delegates was. It tells its state after each step.
+  const { recursionLimit, maxConcurrency } = graph.config ?? {};
+  const own = {
+    ...config,
+    ...(recursionLimit ? { recursionLimit } : {}),
+    ...(maxConcurrency ? { maxConcurrency } : {}),
+  };
+  yield* await graph.stream(input, { ...own, streamMode: "values" });
 }
 
 /** What an agent sees before the reply that made this call. */

@@ -14,7 +14,7 @@ import { broughtTool, checkCall, unknownTool } from "./check-call.ts";
 import { EffectGuard } from "./effects.ts";
 import { withKeptFiles } from "./kept-files.ts";
 import { isBeyondLimit } from "./limits/limits.ts";
-import { type Deadline, withDeadline } from "./limits/meter.ts";
+import { type Carried, type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
 import { keepingPauses } from "./pauses.ts";
@@ -235,7 +235,7 @@ function emitStarted({ id = "", name, args }: ToolCall, config: RunnableConfig, 
 }
 
 /** Tells watchers how the call ended, and gives the graph its update. */
-function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config: RunnableConfig): Outcome {
+function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config: RunnableConfig): Command {
   const { id: callId = "", name, args } = toolCall;
   const agent = agentPath(config);
   const [message] = toolMessagesOf(outcome);
@@ -259,5 +259,18 @@ function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config:
       isCommand(outcome) && !Array.isArray(outcome.update) ? outcome.update?.["todos"] : undefined;
     if (Array.isArray(todos)) emit(config, { kind: "todos", agent, todos });
   }
-  return isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } });
+  return withTime(outcome, parts, config);
 }
+
+/** The outcome as a command that also keeps the time at work, where a limit needs it. */
+function withTime(outcome: Outcome, { channels, limits }: AgentParts, config: RunnableConfig): Command {
+  const command = isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } });
+  if (limits.wallTimeMs === undefined || Array.isArray(command.update)) return command;
+  const carried = meterOf(config, limits).carried(readState(config, channels).messages);
+  command.update = { ...command.update, [SPENT]: { ...carried, ...spentIn(command.update) } };
+  return command;
+}
+
+/** What a subagent used, as its report says. */
+const spentIn = (update: Record<string, unknown> | undefined): Partial<Carried> =>
+  (update?.[SPENT] as Partial<Carried> | undefined) ?? {}; // our channel

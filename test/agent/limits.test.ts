@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
@@ -144,7 +145,8 @@ describe("limits and subagents", () => {
     expect(own.results[0]?.text).toContain("the limit of 1 model calls for one run is reached");
     const steps = await stopOf(delegating, { subagents: [{ ...worker, recursionLimit: 4 }] });
     expect(steps.last).toEqual({ kind: "finished", answer: "end" });
-    expect(steps.results[0]?.text).toContain("failed: The run took more steps than its limit allows");
+    expect(steps.results[0]?.text).toContain("failed: Stopped: the limit of graph steps");
+    expect(steps.calls).toBe(3);
   });
 
   it("what a subagent uses counts for the run, while it works", async () => {
@@ -183,6 +185,30 @@ describe("limits and subagents", () => {
     }
     expect(events.at(-1)).toMatchObject({ stopReason: "max_tokens" }); // 100 + 4 × 15
   });
+});
+
+it("the time of tool calls counts beyond a pause, the time of waiting does not", async () => {
+  const slow = tool(() => delay(60, "slow"), { name: "slow", description: "s", schema: z.object({}) });
+  const { agent } = agentOf(
+    ({ call }) =>
+      call === 0
+        ? {
+            toolCalls: [
+              { name: "slow", args: {} },
+              { name: "write_file", args: { file_path: "/a", content: "" } },
+            ],
+          }
+        : { text: "end" },
+    { tools: [slow], interruptOn: { write_file: true }, limits: { wallTimeMs: 50_000 } },
+  );
+  paused(await collect(agent, go));
+  const thread = { configurable: { thread_id: "t1" } };
+  const { tasks } = await agent.graph.getState(thread);
+  const kept = tasks.flatMap(
+    ({ result }) => (result as { _spent?: { workedMs?: number } } | undefined)?._spent ?? [],
+  );
+  expect(kept).toHaveLength(1);
+  expect(kept[0]?.workedMs).toBeGreaterThanOrEqual(59);
 });
 
 describe("the meter", () => {

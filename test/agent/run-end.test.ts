@@ -24,8 +24,24 @@ describe("a run ends", () => {
     expect(events.at(-1)).toMatchObject({ kind: "finished", stopReason: "max_iterations" });
   });
 
-  it("at the limit of graph steps, as a failure with a stable reason", async () => {
-    const failure = await collect(agentOf(listing, { recursionLimit: 5 }), {
+  it.each([4, 5, 6, 7, 20])("at its limit of %d graph steps, in order and with a reason", async (steps) => {
+    const hooks = { name: "Hooks", afterModel: () => undefined, afterAgent: () => undefined };
+    for (const [limit, middleware] of [
+      [steps, []],
+      [steps + 2, [hooks]],
+    ] as const) {
+      const agent = agentOf(listing, { recursionLimit: limit, middleware });
+      const events = await collect(agent, { kind: "task", task: "go" });
+      expect(events.at(-1)).toMatchObject({ kind: "finished", stopReason: "max_steps" });
+      const more = await collect(agent, { kind: "task", task: "more" }, { runId: "run_2" });
+      expect(more.at(-1)).toMatchObject({ kind: "finished", stopReason: "max_steps" });
+      expect(more.filter(({ kind }) => kind === "tool_started").length).toBeGreaterThan(0);
+    }
+  });
+
+  it("with a stable failure when hooks leave no step to end in order", async () => {
+    const circling = { name: "Circling", beforeModel: () => ({ jumpTo: "model" as const }) };
+    const failure = await collect(agentOf(listing, { recursionLimit: 9, middleware: [circling] }), {
       kind: "task",
       task: "go",
     }).catch((error: unknown) => error);

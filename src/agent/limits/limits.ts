@@ -44,6 +44,7 @@ export const STOP_REASONS = [
   "max_tokens",
   "max_cost",
   "max_wall_time",
+  "max_steps",
 ] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
 
@@ -128,6 +129,8 @@ function describe(reason: StopReason, limits: AgentLimits): string {
       return `the limit of ${limits.costUsd} US dollars for one run`;
     case "max_wall_time":
       return `the limit of ${limits.wallTimeMs} ms at work for one run`;
+    case "max_steps":
+      return "the limit of graph steps (recursionLimit)";
   }
 }
 

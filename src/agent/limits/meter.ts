@@ -59,6 +59,7 @@ export class Meter {
   #spent: Spent = { tokens: 0, costUsd: 0 };
   #workedBefore = 0;
   #isLoaded = false;
+  #firstStep: number | undefined;
 
   constructor(limits: AgentLimits, parent?: Meter, clock: () => number = Date.now) {
     this.limits = limits;
@@ -116,6 +117,12 @@ export class Meter {
   /** Calls of the model that this agent may make yet. */
   callsLeft(messages: readonly BaseMessage[]): number {
     return (this.limits.maxIterations ?? Infinity) - modelCalls(currentRun(messages).messages);
+  }
+
+  /** Takes notice of a graph step; how many were made since the first one. */
+  stepsBefore(step: number): number {
+    this.#firstStep ??= step;
+    return step - this.#firstStep;
   }
 
   /** The first limit that is reached, of this agent or of those who delegated to it. */
