@@ -8,7 +8,7 @@ import { type EarlierEnd, settleAbandoned } from "./abandoned.ts";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
 import type { EffectLog } from "./effects.ts";
-import type { AgentEvent, AgentSnapshot, HitlResponse, PendingInterrupt } from "./events.ts";
+import type { AgentEvent, AgentPath, AgentSnapshot, HitlResponse, PendingInterrupt } from "./events.ts";
 import { type Inbox, newMessages, unread, withInbox } from "./inbox.ts";
 import type { InboxMessage } from "./told.ts";
 import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
@@ -45,8 +45,8 @@ export type {
 /** An agent as runs know it. */
 export interface Agent {
   readonly graph: DeepAgent["graph"];
-  /** Checks arguments against a tool's schema, before an edited call is stored. */
-  validateCall(tool: string, args: unknown): ValidatedArgs;
+  /** Checks a call of this agent or of a subagent of its, before what a person made of it is stored. */
+  validateCall(tool: string, args: unknown, agent?: AgentPath): ValidatedArgs;
 }
 
 /** What to do next in a thread. */
@@ -62,7 +62,10 @@ export type AgentInput =
       after?: EarlierEnd | undefined;
       told?: readonly InboxMessage[];
     }
-  /** Answers by interrupt id; requests whose answers are left out, or do not fit, stay open. */
+  /**
+   * Answers by interrupt id; requests whose answers are left out, or do not fit, stay open. An edit is to be
+   * checked before by `validateCall`: to a call that cannot be made it denies the call.
+   */
   | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
   /** Go on from the last checkpoint. */
   | { kind: "continue" };
@@ -84,12 +87,12 @@ export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> 
 
 /** Builds an agent; what it needs of the outside comes as parameters. */
 export function buildAgent(params: DeepAgentParams): Agent {
-  const { graph, tools } = assembleDeepAgent(params);
+  const { graph } = assembleDeepAgent(params);
   return {
     graph,
-    validateCall: (name, args) => {
-      const tool = tools.get(name);
-      return tool?.validate(args) ?? { ok: false, message: `${name} is not a tool of this agent` };
+    validateCall: (name, args, agent = []) => {
+      const unknown: ValidatedArgs = { ok: false, message: `Nothing is known of the tool ${name} here` };
+      return graph.checkCall(agent, name, args) ?? unknown;
     },
   };
 }

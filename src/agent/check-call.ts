@@ -1,7 +1,7 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { type AgentTool, toAgentTool } from "./agent-tool.ts";
+import { type AgentTool, toAgentTool, type ValidatedArgs } from "./agent-tool.ts";
 import type { ToolCallRequest } from "./middleware/middleware.ts";
 
 /** Without `tool`: the agent has none of this name, but a wrapper may bring it. */
@@ -30,4 +30,17 @@ export function unknownTool({ tools }: AgentParts, { name }: ToolCall): ToolResu
 export function broughtTool({ tool }: ToolCallRequest, { tools }: AgentParts): AgentTool | undefined {
   if (!tool || tools.get(tool.name)?.offered === tool) return undefined;
   return toAgentTool(tool);
+}
+
+/** What a person made of a call: its arguments, if the agent has the tool, it takes them, and no rule forbids it. */
+export function checkEdit(
+  { tools, permissions }: Pick<AgentParts, "tools" | "permissions">,
+  name: string,
+  args: unknown,
+): ValidatedArgs {
+  const tool = tools.get(name);
+  if (!tool) return { ok: false, message: `${name} is not a tool of this agent` };
+  const checked = tool.validate(args);
+  const denial = checked.ok ? permissions?.denial(tool, checked.args) : undefined;
+  return denial === undefined ? checked : { ok: false, message: denial };
 }

@@ -15,7 +15,6 @@ import { RESULTS_FOLDER } from "./kept-files.ts";
 import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./stack.ts";
 import { joinSystem, type Middleware } from "./middleware/middleware.ts";
 import { Permissions } from "./permissions.ts";
-import type { EditCheck } from "./pending.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 import { BASE_PROMPT, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
 import { builtInChannels } from "./state.ts";
@@ -134,25 +133,14 @@ function assemble(
   return {
     graph: DeepAgentGraph.from(configured, {
       tools,
+      permissions: role.permissions,
       subagents,
-      checkEdit: editCheck(tools),
       limits: parts.limits,
       isGated: isGated(params),
     }),
     tools,
   };
 }
-
-/**
- * Arguments a person changed are checked against the tools of the agent itself; subagents check theirs, and
- * LangChain's middleware does not tell which agent it asks for.
- */
-const editCheck =
-  (tools: ReadonlyMap<string, AgentTool>): EditCheck =>
-  ({ agent }, name, args) => {
-    if (agent?.length !== 0) return undefined;
-    return tools.get(name)?.validate(args) ?? { ok: false, message: `${name} is not a tool of this agent` };
-  };
 
 /** The file tools know from the model's profile which media it takes. */
 function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {

@@ -2,14 +2,17 @@ import { randomUUID } from "node:crypto";
 import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
 import { settleAbandoned } from "./abandoned.ts";
-import type { AgentTool } from "./agent-tool.ts";
+import type { AgentTool, ValidatedArgs } from "./agent-tool.ts";
+import { checkEdit } from "./check-call.ts";
+import type { AgentPath } from "./events.ts";
 import { finishedCalls } from "./finished-calls.ts";
 import type { AgentLimits } from "./limits/limits.ts";
+import type { Permissions } from "./permissions.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
 import { withMeter } from "./step.ts";
 import type { SubagentRunner } from "./subagents.ts";
-import { answerProblem, answersById, type EditCheck, openInterrupts } from "./pending.ts";
+import { answerProblem, answersById, denialOfEdit, type EditCheck, openInterrupts } from "./pending.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
 type Options = Parameters<Base["_streamIterator"]>[1];
@@ -26,8 +29,9 @@ type Fields = ConstructorParameters<
 /** What the graph of an agent knows besides LangGraph's. */
 export interface AgentTraits {
   tools: ReadonlyMap<string, AgentTool>;
+  /** Rules for paths, where there are any. */
+  permissions: Permissions | undefined;
   subagents: SubagentRunner | undefined;
-  checkEdit: EditCheck;
   limits: AgentLimits;
   /** Some calls wait for a person before they run. */
   isGated: boolean;
@@ -45,6 +49,21 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   get subagentNames(): readonly string[] {
     return this.traits.subagents?.subagents.map(({ name }) => name) ?? [];
   }
+
+  /**
+   * Checks a call that a person changed against the tools and rules of the agent that is to make it;
+   * `undefined`: that agent was not built here.
+   */
+  checkCall(agent: AgentPath, name: string, args: unknown): ValidatedArgs | undefined {
+    const [first, ...rest] = agent;
+    if (!first) return checkEdit(this.traits, name, args);
+    const runnable = this.traits.subagents?.runnableOf(first.name);
+    return runnable instanceof DeepAgentGraph ? runnable.checkCall(rest, name, args) : undefined;
+  }
+
+  /** Requests of foreign graphs do not say whose they are. */
+  readonly #checkEdit: EditCheck = ({ agent }, name, args) =>
+    agent === undefined ? undefined : this.checkCall(agent, name, args);
 
   /** The same graph, with checked answers. */
   static from(graph: Pick<Base, "builder">, traits: AgentTraits): DeepAgentGraph {
@@ -78,8 +97,9 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   }
 
   /**
-   * Those of `answers` whose interrupts are open and that fit them. The others were taken before, by a
-   * process that ended since, or leave their interrupts open.
+   * Those of `answers` whose interrupts are open and that have the form asked for. The others were taken
+   * before, by a process that ended since, or leave their interrupts open. An edit was checked when it was
+   * given: to a call that cannot be made any more, because a tool has changed or gone, it denies the call.
    */
   async fittingAnswers(
     configurable: Record<string, unknown>,
@@ -87,12 +107,13 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   ): Promise<Record<string, unknown>> {
     if (typeof this.checkpointer !== "object") return { ...answers };
     const open = await openInterrupts(this.checkpointer, configurable);
-    const fitting = open.filter(
-      (interrupt) =>
-        interrupt.id in answers &&
-        answerProblem(interrupt, answers[interrupt.id], this.traits.checkEdit) === undefined,
-    );
-    return Object.fromEntries(fitting.map(({ id }) => [id, answers[id]]));
+    const fitting = open.flatMap((interrupt): Array<[string, unknown]> => {
+      const { [interrupt.id]: answer } = answers;
+      if (answer === undefined || answerProblem(interrupt, answer, () => undefined) !== undefined) return [];
+      const problem = answerProblem(interrupt, answer, this.#checkEdit);
+      return [[interrupt.id, problem === undefined ? answer : denialOfEdit(problem)]];
+    });
+    return Object.fromEntries(fitting);
   }
 
   /** A new message for a thread that stopped in the middle of a step. */
@@ -117,7 +138,7 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     const open = await openInterrupts(checkpointer, configurable);
     const { update, goto } = command;
     return new Command({
-      resume: answersById(command.resume, open, this.traits.checkEdit),
+      resume: answersById(command.resume, open, this.#checkEdit),
       ...(update === undefined ? {} : { update }),
       ...(goto === undefined ? {} : { goto }),
     });

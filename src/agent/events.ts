@@ -47,6 +47,8 @@ export interface HitlRequest {
   agent?: AgentPath;
   /** From the second question about a call on, its number. */
   question?: number;
+  /** Digest of the call as each question about it showed it, this one last. */
+  shown?: string[];
 }
 
 export type Decision =
@@ -55,7 +57,7 @@ export type Decision =
   | {
       type: "reject";
       message?: string;
-      /** Nobody decided in time. Denies the call even where a person may not reject it. */
+      /** Nobody decided in time, or not what can be done. Denies the call even where a person may not reject it. */
       expired?: true;
     };
 

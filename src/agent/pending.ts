@@ -119,6 +119,17 @@ export function answerProblem(
   return undefined;
 }
 
+/** What an edit comes to that cannot be followed; allowed whatever else is, as a missed deadline is. */
+export const denialOfEdit = (problem: string): HitlResponse => ({
+  decisions: [
+    {
+      type: "reject",
+      message: `Error: A person changed this call to one that cannot run. ${problem}`,
+      expired: true,
+    },
+  ],
+});
+
 /** Whether an interrupt asks for an approval. */
 export function isRequest(value: unknown): value is HitlRequest {
   return typeof value === "object" && value !== null && "actionRequests" in value;

@@ -87,6 +87,17 @@ async function stepWrites({ configurable = {} }: RunnableConfig): Promise<Writes
   return (await checkpointer.getTuple({ configurable: at }))?.pendingWrites ?? [];
 }
 
+/** What the running task asked last before the process ended or the run paused. */
+export async function lastQuestion(config: RunnableConfig): Promise<unknown> {
+  if (config.configurable?.[RESUMING_KEY] !== true) return undefined;
+  const namespace: unknown = config.configurable["checkpoint_ns"];
+  const task = typeof namespace === "string" ? namespace.slice(namespace.lastIndexOf(":") + 1) : "";
+  const asked = (await stepWrites(config)).findLast(
+    ([writer, channel]) => writer === task && channel === "__interrupt__",
+  );
+  return (asked?.[2] as { value?: unknown } | undefined)?.value; // what LangGraph writes there
+}
+
 /** The call whose task wrote. */
 export function callOf(writes: Writes, task: string): string | undefined {
   for (const [writer, channel, value] of writes) {

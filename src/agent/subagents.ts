@@ -62,6 +62,11 @@ export class SubagentRunner {
     return this.#subagents.get(name)?.graph;
   }
 
+  /** What runs the tasks of a subagent. */
+  runnableOf(name: string): SubagentRunnable | undefined {
+    return this.#subagents.get(name)?.runnable;
+  }
+
   /** Never throws for a subagent that fails: its caller gets an error result and its siblings go on. */
   async spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult> {
     if (this.#refusal !== undefined) return toolError(this.#refusal);

@@ -63,19 +63,20 @@ export function createToolNode(
       return finish(parts, made, toolOutcome(made, refusal), config);
     }
     const scope = await callScope(parts, callId, state, config);
-    const { toolCall, tool } = checked;
-    const request: ToolCallRequest = { toolCall, tool: tool?.offered, state, runtime: agentRuntime(config) };
-    const approval = new Approval(gates, parts.tools, scope);
+    const { toolCall } = checked;
+    const runtime = agentRuntime(config);
+    const request: ToolCallRequest = { toolCall, tool: checked.tool?.offered, state, runtime };
+    const approval = new Approval(gates, parts, scope);
     // Of a tool that nobody knows yet nobody is asked before a wrapper brings it.
-    const verdict: Verdict = tool ? await approval.of(request) : { run: true, toolCall, edited: false };
+    const verdict: Verdict = checked.tool
+      ? await approval.of(request)
+      : { run: true, toolCall, edited: false };
     if (!verdict.run) return finish(parts, toolCall, toolOutcome(toolCall, verdict.result), config);
     const approved = verdict.toolCall;
+    // A person may have chosen another one.
+    const tool = parts.tools.get(approved.name) ?? checked.tool;
     const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
-    const known = await effects.recall(
-      parts.tools.get(approved.name) ?? tool,
-      approved,
-      threadFiles(config, callId),
-    );
+    const known = await effects.recall(tool, approved, threadFiles(config, callId));
     emitStarted(approved, config, known !== undefined);
     if (known) return finish(parts, approved, known, config);
     const time = withDeadline(config.signal, timeFor(tool, parts, config));
@@ -84,7 +85,7 @@ export function createToolNode(
       runApproved(inner, { runs, scope: timed(scope, time), parts, approval, effects }),
     );
     const run = composeToolCall(parts.middleware, handler);
-    const work = () => settled(time.race(run({ ...request, toolCall: approved })));
+    const work = () => settled(time.race(run({ ...request, toolCall: approved, tool: tool?.offered })));
     const ran = await guarded(approved, work, { effects, parts, config, time });
     const outcome = verdict.edited ? tellEdit(ran, approved) : ran;
     await effects.finish(outcome);

@@ -48,7 +48,7 @@ export async function decide(
       message: `"${decision.type}" is not possible for this call of ${approval.tool}. Possible: ${allowed}.`,
     };
   }
-  const checked = decision.type === "edit" ? await checkedEdit(decision, await agentFor(run)) : decision;
+  const checked = decision.type === "edit" ? checkedEdit(decision, approval, await agentFor(run)) : decision;
   if (typeof checked === "string") return { ok: false, code: "invalid_arguments", message: checked };
   const decided = await whenUnlocked(store.database, () => store.decide(approval, checked, by, clock()));
   if (decided !== undefined && decided.decidedBy !== DEADLINE) {
@@ -85,16 +85,16 @@ async function isAsDecided(
     );
   }
   if (decision.type !== "edit" || stored.type !== "edit") return decision.type === stored.type;
-  const checked = await checkedEdit(decision, await agentFor(run));
+  const checked = checkedEdit(decision, approval, await agentFor(run));
   return typeof checked === "object" && canonicalJson(checked) === canonicalJson(stored);
 }
 
 /** The edit with its arguments as the tool will get them, or what is wrong with them. */
-async function checkedEdit(
-  decision: Extract<Decision, { type: "edit" }>,
+function checkedEdit(
+  { editedAction: { name, args } }: Extract<Decision, { type: "edit" }>,
+  approval: Approval,
   agent: Agent,
-): Promise<Decision | string> {
-  const { name, args } = decision.editedAction;
-  const checked = agent.validateCall(name, args);
+): Decision | string {
+  const checked = agent.validateCall(name, args, approval.agent);
   return checked.ok ? { type: "edit", editedAction: { name, args: checked.args } } : checked.message;
 }

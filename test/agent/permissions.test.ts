@@ -83,7 +83,7 @@ describe("permissions", () => {
       "/ask/b",
     ]);
     const [first, second] = open;
-    await collect(
+    const events = await collect(
       agent,
       resumeAgentInput({
         [first?.id ?? ""]: { decisions: [{ type: "approve" }] },
@@ -97,6 +97,11 @@ describe("permissions", () => {
         },
       }),
     );
+    expect(events.at(-1)).toMatchObject({ kind: "finished" });
+    expect(agent.validateCall("write_file", { file_path: "/never/b", content: "x" })).toEqual({
+      ok: false,
+      message: "permission denied for write on /never/b",
+    });
     expect(Object.keys((await getAgentState(agent, "t1")).files).sort()).toEqual(["/ask/a", "/c"]);
     expect((await texts(agent))[1]).toContain("permission denied for write on /never/b");
   });

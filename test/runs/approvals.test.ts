@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { Decision } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { deferred } from "../support/harness-deferred.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
 import {
   ME,
   approve,
@@ -180,3 +181,57 @@ async function reachPending(service: RunService, runId: string, count: number): 
   let asked = 0;
   await follow(service, runId, ({ kind }) => kind === "approval_requested" && (asked += 1) === count);
 }
+
+test("an edit that the agent cannot follow any more denies the call", async () => {
+  const notes: string[] = [];
+  const file = databaseFile();
+  const own = (...names: string[]) => ({
+    ...GATED,
+    model: calling(note("a")),
+    tools: [noteTool(notes), ...names.map((name) => Object.assign(noteTool(notes), { name }))],
+  });
+  const first = openServer(file, own("remark"));
+  const run = await startRun(first.service, "note a");
+  const { approvals } = await reach(first.service, run.id, "input_required");
+  await first.service.close();
+  const idle = openServer(file, own("remark"), { concurrentRuns: 0 });
+  const id = approvals[0]?.id ?? "";
+  expect(await idle.service.decide(ME, run.id, id, edit({ text: "b" }, "remark"), "test")).toMatchObject({
+    ok: true,
+    approval: { status: "edited" },
+  });
+  await idle.service.close();
+  const { service } = openServer(file, own());
+  const { answer } = (await reach(service, run.id, "completed")).run;
+  expect(answer).toBe(
+    "Error: A person changed this call to one that cannot run. remark is not a tool of this agent.",
+  );
+  expect(notes).toEqual([]);
+});
+
+test("an edited call of a subagent is checked against its own tools", async () => {
+  const notes: string[] = [];
+  const own = Object.assign(noteTool(notes), { name: "remark" });
+  const worker = {
+    name: "worker",
+    description: "d",
+    systemPrompt: "p",
+    tools: [own],
+    interruptOn: { remark: true },
+  };
+  const model = scriptedModel(({ messages, tools }) => {
+    if (messages.some((message) => message.type === "tool")) return { text: messages.at(-1)?.text ?? "" };
+    const delegate = { name: "task", args: { description: "d", subagent_type: "worker" } };
+    return { toolCalls: [tools.includes("task") ? delegate : { name: "remark", args: { text: "a" } }] };
+  });
+  const { service } = openServer(databaseFile(), { model, subagents: [worker] });
+  const run = await startRun(service, "have a remark made");
+  const { approvals } = await reach(service, run.id, "input_required");
+  const decide = (decision: Decision) => service.decide(ME, run.id, approvals[0]?.id ?? "", decision, "test");
+  expect(await decide(edit({ text: "far too long to be a note" }, "remark"))).toMatchObject({
+    code: "invalid_arguments",
+  });
+  expect(await decide(edit({ text: "b" }, "remark"))).toMatchObject({ ok: true });
+  await reach(service, run.id, "completed");
+  expect(notes).toEqual(["b"]);
+});

@@ -1,4 +1,6 @@
+import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
+import { cutMiddle } from "../../core/text.ts";
 import type { MaybePromise } from "../../backends/backend.ts";
 import type { Decision, DecisionType, HitlRequest, HitlResponse } from "../events.ts";
 import type { AgentState } from "../state.ts";
@@ -9,25 +11,43 @@ export const GATE = "HumanInTheLoopMiddleware";
 
 export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "reject"];
 
-/** A tool call as predicates and descriptions see it. */
+/** Longest description a person is shown, in characters: it is stored with the request. */
+export const MAX_DESCRIPTION = 20_000;
+
+/** A tool call as descriptions see it. */
 export interface ToolCallView {
+  type: "tool_call";
   id: string;
   name: string;
   args: Record<string, unknown>;
 }
 
+/** A tool call as predicates see it: by itself, and as the request that LangChain's predicates take. */
+export interface GatedCallView extends ToolCallView {
+  toolCall: ToolCallView;
+  tool: undefined;
+  state: GateState;
+  runtime: AgentRuntime;
+}
+
+/** The agent's state, typed so that LangChain's predicates and descriptions take it. */
+export type GateState = AgentState & { structuredResponse?: Record<string, unknown> };
+
 /** When and how a person is asked about the calls of one tool. */
 export interface InterruptOnConfig {
   /** Default: all three. */
   allowedDecisions?: DecisionType[];
-  /** What to tell the person. Default: the tool's own preview. */
+  /** What to tell the person, up to 20,000 characters. Default, also when it fails: the tool's own preview. */
   description?:
     | string
-    | ((call: ToolCallView, state: AgentState, runtime: AgentRuntime) => MaybePromise<string>);
+    | ((call: ToolCallView, state: GateState, runtime: AgentRuntime) => MaybePromise<string>);
   /** JSON schema of the arguments, for edit forms. */
   argsSchema?: Record<string, unknown>;
-  /** `false`: run without asking. A predicate that throws counts as asking. */
-  when?: (call: ToolCallView, state: AgentState, runtime: AgentRuntime) => MaybePromise<boolean>;
+  /**
+   * `false`: run without asking. A predicate that throws, or gives anything else, counts as asking, and a
+   * call that somebody was asked about waits for the answer whatever the predicate says later.
+   */
+  when?: (call: GatedCallView, state: GateState, runtime: AgentRuntime) => MaybePromise<boolean>;
 }
 
 /** Older spellings of the same. */
@@ -40,20 +60,26 @@ export interface InterruptOnAlias {
 /** Gates by tool name: `true` asks with all decisions, `false` never asks. */
 export type InterruptOn = Record<string, boolean | InterruptOnConfig | InterruptOnAlias>;
 
-/** Asks a person before gated calls run. Each gated call is a request of its own. */
+/**
+ * Asks a person before gated calls run. Each gated call is a request of its own.
+ *
+ * @throws ConfigurationError `INVALID_GATE` for decisions that there are not, or none at all.
+ */
 export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger): Middleware {
   const gates = new Map<string, InterruptOnConfig>();
   for (const [tool, value] of Object.entries(interruptOn)) {
-    if (value !== false) gates.set(tool, value === true ? {} : normalizeGate(value));
+    if (value !== false) gates.set(tool, value === true ? {} : normalizeGate(tool, value));
   }
   return {
     name: GATE,
     gate: async ({ toolCall, state, runtime }) => {
       const config = gates.get(toolCall.name);
       if (!config) return undefined;
-      const call = { id: toolCall.id ?? "", name: toolCall.name, args: toolCall.args };
-      if (!(await asks(config, call, state, runtime, log))) return undefined;
-      return toGate(config, call, state, runtime);
+      const { id = "", name, args } = toolCall;
+      const known = state as GateState; // a structured response is an object by its schema
+      const call: GatedCall = { call: { type: "tool_call", id, name, args }, state: known, runtime, log };
+      const isWaived = !(await asks(config, call));
+      return { ...(await toGate(config, call)), ...(isWaived ? { isWaived } : {}) };
     },
   };
 }
@@ -70,12 +96,21 @@ export function responseProblem(request: HitlRequest, response: unknown): string
     if (!allowed.includes(decision.type) && !isExpiry(decision)) {
       return `Decision '${decision.type}' is not allowed here; allowed: ${allowed.join(", ")}.`;
     }
-    if (decision.type === "edit" && typeof decision.editedAction?.args !== "object") {
+    if (decision.type === "edit" && !isAction(decision.editedAction)) {
       return "An edit needs editedAction with the name and the arguments to run instead.";
+    }
+    if (decision.type === "reject" && !["string", "undefined"].includes(typeof decision.message)) {
+      return "The message of a reject must be a text.";
     }
   }
   return undefined;
 }
+
+const isAction = (given: unknown): boolean =>
+  isRecord(given) && typeof given["name"] === "string" && isRecord(given["args"]);
+
+const isRecord = (given: unknown): given is Record<string, unknown> =>
+  typeof given === "object" && given !== null && !Array.isArray(given);
 
 /** A deadline denies whatever a person may do. */
 const isExpiry = (decision: Decision): boolean => decision.type === "reject" && decision.expired === true;
@@ -89,7 +124,17 @@ function decisionsOf(response: unknown): Decision[] | undefined {
     : undefined;
 }
 
-function normalizeGate(value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
+function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
+  const config = fromAlias(value);
+  const { allowedDecisions: allowed = ALL_DECISIONS } = config;
+  if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;
+  throw new ConfigurationError(
+    "INVALID_GATE",
+    `interruptOn lets a person answer about '${tool}' with ${JSON.stringify(allowed)}; name one or more of ${ALL_DECISIONS.join(", ")}, or leave allowedDecisions out.`,
+  );
+}
+
+function fromAlias(value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
   if (!("action_description" in value) && !("requires_approval" in value)) {
     return value as InterruptOnConfig; // the alias has no other fields
   }
@@ -100,35 +145,47 @@ function normalizeGate(value: InterruptOnConfig | InterruptOnAlias): InterruptOn
   };
 }
 
-async function asks(
-  config: InterruptOnConfig,
-  call: ToolCallView,
-  state: AgentState,
-  runtime: AgentRuntime,
-  log: Logger,
-): Promise<boolean> {
-  if (!config.when) return true;
+/** A call, with what is known where it is made. */
+interface GatedCall {
+  call: ToolCallView;
+  state: GateState;
+  runtime: AgentRuntime;
+  log: Logger;
+}
+
+async function asks({ when }: InterruptOnConfig, { call, state, runtime, log }: GatedCall): Promise<boolean> {
+  if (!when) return true;
   try {
-    return await config.when(call, state, runtime);
+    const verdict: unknown = await when(
+      { ...call, toolCall: call, tool: undefined, state, runtime },
+      state,
+      runtime,
+    );
+    return verdict !== false;
   } catch (error) {
     log.warn("gate_predicate_failed", { tool: call.name, error });
     return true;
   }
 }
 
-async function toGate(
-  config: InterruptOnConfig,
-  call: ToolCallView,
-  state: AgentState,
-  runtime: AgentRuntime,
-): Promise<Gate> {
-  const description =
-    typeof config.description === "function"
-      ? await config.description(call, state, runtime)
-      : config.description;
+async function toGate(config: InterruptOnConfig, gated: GatedCall): Promise<Gate> {
+  const description = await describe(config, gated);
   return {
     allowedDecisions: config.allowedDecisions ?? [...ALL_DECISIONS],
     ...(description ? { description } : {}),
     ...(config.argsSchema ? { argsSchema: config.argsSchema } : {}),
   };
+}
+
+async function describe(
+  { description: given }: InterruptOnConfig,
+  { call, state, runtime, log }: GatedCall,
+): Promise<string | undefined> {
+  try {
+    const text: unknown = typeof given === "function" ? await given(call, state, runtime) : given;
+    return typeof text === "string" ? cutMiddle(text, MAX_DESCRIPTION) : undefined;
+  } catch (error) {
+    log.warn("gate_description_failed", { tool: call.name, error });
+    return undefined;
+  }
 }

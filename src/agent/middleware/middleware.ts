@@ -56,6 +56,8 @@ export interface Gate {
   allowedDecisions: DecisionType[];
   description?: string;
   argsSchema?: Record<string, unknown>;
+  /** Nobody is to be asked this time; only who was asked already is waited for. */
+  isWaived?: true;
 }
 
 /** Whether a call needs a person's approval; asked in the call's own graph task, before anything else. */
