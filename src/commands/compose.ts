@@ -14,11 +14,13 @@ import type { Backend } from "../backends/backend.ts";
 import { RUN_MIGRATIONS } from "../runs/stores/schema.ts";
 import type { RunService, StartRefusal } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
+import { CHECKPOINT_MIGRATIONS } from "../storage/checkpoint-sql.ts";
 import { createCheckpointer } from "../storage/checkpointer.ts";
 import type { SqliteCheckpointer } from "../storage/checkpointer.ts";
 import { openDatabase } from "../storage/database.ts";
 import type { Database, DatabaseOptions } from "../storage/database.ts";
-import { migrate } from "../storage/migrations.ts";
+import { migrateInTurns, type MigrationNotice } from "../storage/migrations.ts";
+import { STORE_MIGRATIONS } from "../storage/store-schema.ts";
 import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
 import { RunExecutors, chooseExecutor } from "./compose/executors.ts";
@@ -46,7 +48,7 @@ export interface RunSettings {
  */
 export async function openRuns(settings: RunSettings): Promise<RunService> {
   const { config, env, lendable = false } = settings;
-  const storage = openStorage(config.dataDir);
+  const storage = await openStorage(config.dataDir, settings.logger);
   try {
     const choice = await chooseExecutor(config);
     const executors = new RunExecutors(choice);
@@ -168,7 +170,7 @@ interface Storage {
   close(): void;
 }
 
-function openStorage(dataDir: string): Storage {
+async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
   const opened: Database[] = [];
   const open = (file: string, options?: DatabaseOptions): Database => {
     const database = openDatabase(join(dataDir, file), options);
@@ -180,9 +182,12 @@ function openStorage(dataDir: string): Storage {
   };
   try {
     const database = open("deepagent.db");
-    migrate(database, "runs", RUN_MIGRATIONS);
-    const store = createStore(database);
-    const checkpointer = createCheckpointer(open("checkpoints.db", { synchronous: "NORMAL" }));
+    const checkpoints = open("checkpoints.db", { synchronous: "NORMAL" });
+    const notify = (notice: MigrationNotice): void => logger.info("storage.migrating", { ...notice });
+    await migrateInTurns(database, "runs", RUN_MIGRATIONS, notify);
+    await migrateInTurns(database, "store", STORE_MIGRATIONS, notify);
+    await migrateInTurns(checkpoints, "checkpoints", CHECKPOINT_MIGRATIONS, notify);
+    const [store, checkpointer] = [createStore(database), createCheckpointer(checkpoints)];
     return { database, store, checkpointer, close };
   } catch (error) {
     close();

@@ -5,6 +5,7 @@ import { directoryError, isBusy, storageError } from "./errors.ts";
 import { assertInPlace } from "./file-identity.ts";
 import { throwKnownErrors } from "./known-errors.ts";
 import { LONG_WAIT_MS } from "./lock-wait.ts";
+import { readInThread } from "./sql-thread.ts";
 
 /** A connection to the database. Who opened it closes it. */
 export type Database = SqliteDatabase.Database;
@@ -58,13 +59,33 @@ export function databaseName(path: string): string {
 /** Problems SQLite finds in the file's structure; empty when it is sound. Reads the whole file. */
 export function integrityProblems(database: Database): string[] {
   try {
-    const rows = database.prepare<[], string>("PRAGMA quick_check(20)").pluck().all();
-    return rows.length === 1 && rows[0] === "ok" ? [] : rows;
+    return problemsIn(database.prepare<[], Check>(CHECK).all());
   } catch (thrown) {
-    const known = storageError(thrown, databaseName(database.name));
-    if (known instanceof Error) return [known.message];
-    throw thrown;
+    return [knownProblem(database, thrown)];
   }
+}
+
+/** The same of a file, in a thread: the event loop goes on meanwhile. */
+export async function integrityProblemsInThread(database: Database): Promise<string[]> {
+  try {
+    return problemsIn((await readInThread(database.name, CHECK)) as Check[]); // what the pragma answers
+  } catch (thrown) {
+    return [knownProblem(database, thrown)];
+  }
+}
+
+const CHECK = "PRAGMA quick_check(20)";
+type Check = { quick_check: string };
+
+function problemsIn(checks: readonly Check[]): string[] {
+  const found = checks.map(({ quick_check: problem }) => problem);
+  return found.length === 1 && found[0] === "ok" ? [] : found;
+}
+
+function knownProblem(database: Database, thrown: unknown): string {
+  const known = storageError(thrown, databaseName(database.name));
+  if (known instanceof Error) return known.message;
+  throw thrown;
 }
 
 /** Pages in use: what is free in a file is used again. */

@@ -1,18 +1,32 @@
 import { closeSync, openSync, renameSync, rmSync } from "node:fs";
 import SqliteDatabase from "better-sqlite3";
 import { oneLine } from "../core/text.ts";
-import { databaseName, integrityProblems } from "./database.ts";
+import { ownTurn } from "../core/turns.ts";
+import { databaseName, integrityProblems, integrityProblemsInThread, usedBytes } from "./database.ts";
 import type { Database } from "./database.ts";
-import { StorageError, storageError } from "./errors.ts";
-import { withLongWait } from "./lock-wait.ts";
+import { isLocked, StorageError, storageError } from "./errors.ts";
+import { whenUnlocked, withLongWait } from "./lock-wait.ts";
+import { readInThread } from "./sql-thread.ts";
+
+/** How often a start waits for another process in turn: about a minute. */
+const BEGIN_TRIES = 12;
 
 /** One step of a component's schema. Once released it never changes; the next change is a new step. */
 export interface Migration {
   /** Counts from 1 without gaps. */
   version: number;
   name: string;
-  /** Runs inside a transaction: either all of it happens or nothing. */
-  up(database: Database): void;
+  /** Runs inside a transaction: either all of it happens or nothing. What takes long yields between its pieces. */
+  up(database: Database): Generator<void> | void;
+}
+
+/** Told while an existing file is migrated. */
+export interface MigrationNotice {
+  database: string;
+  component: string;
+  /** What is done next. */
+  step: string;
+  bytes: number;
 }
 
 /**
@@ -35,12 +49,65 @@ export function migrate(database: Database, component: string, migrations: reado
         if (next === undefined) return;
         if (version > 0 && !backedUp) backUp(database, component, version);
         backedUp = true;
-        apply(database, component, next);
+        for (const _ of pieces(database, component, next));
       });
       withLongWait(database, () => step.immediate());
     }
   } catch (thrown) {
     throw storageError(thrown, databaseName(database.name));
+  }
+}
+
+/**
+ * The same for a program that serves meanwhile: the file is checked and copied in a thread, and long steps
+ * leave turns of the event loop to others. Nothing else may use the connection until it is done.
+ */
+export async function migrateInTurns(
+  database: Database,
+  component: string,
+  migrations: readonly Migration[],
+  notify: (notice: MigrationNotice) => void,
+): Promise<void> {
+  checkNumbers(component, migrations);
+  const bytes = usedBytes(database);
+  const tell = (step: string): void =>
+    notify({ database: databaseName(database.name), component, step, bytes });
+  try {
+    let backedUp = false;
+    while (pendingFrom(database, component, migrations) < migrations.length) {
+      await begin(database);
+      try {
+        const version = pendingFrom(database, component, migrations);
+        const next = migrations[version];
+        if (next !== undefined) {
+          if (version > 0) {
+            if (!backedUp) {
+              tell("backup");
+              await backUpInThread(database, component, version);
+            }
+            tell(`${next.version}: ${next.name}`);
+          }
+          backedUp = true;
+          for (const _ of pieces(database, component, next)) await ownTurn();
+        }
+        database.exec("COMMIT");
+      } finally {
+        if (database.inTransaction) database.exec("ROLLBACK");
+      }
+    }
+  } catch (thrown) {
+    throw storageError(thrown, databaseName(database.name));
+  }
+}
+
+/** Another process may be at the same, which takes a while. */
+async function begin(database: Database): Promise<void> {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return await whenUnlocked(database, () => void database.exec("BEGIN IMMEDIATE"));
+    } catch (thrown) {
+      if (!isLocked(thrown) || tried === BEGIN_TRIES) throw thrown;
+    }
   }
 }
 
@@ -68,9 +135,11 @@ function pendingFrom(database: Database, component: string, migrations: readonly
   );
 }
 
-function apply(database: Database, component: string, migration: Migration): void {
+/** Makes the step and notes its version; yields where others may have a turn. */
+function* pieces(database: Database, component: string, migration: Migration): Generator<void> {
   try {
-    migration.up(database);
+    const made = migration.up(database);
+    if (made) yield* made;
   } catch (thrown) {
     const known = storageError(thrown, databaseName(database.name));
     if (known instanceof StorageError) throw known;
@@ -98,25 +167,43 @@ function apply(database: Database, component: string, migration: Migration): voi
  */
 function backUp(database: Database, component: string, version: number): void {
   if (database.memory) return;
-  const [problem] = integrityProblems(database);
-  if (problem !== undefined) {
-    throw new StorageError(
-      "storage_corrupt",
-      `The database ${databaseName(database.name)} is damaged and was left as it is: ${oneLine(problem, 200)}. ` +
-        `Restore a backup copy, or move it away.`,
-    );
+  assertSound(database, integrityProblems(database));
+  const { partial, finish } = beginBackup(database, component, version);
+  const reader = new SqliteDatabase(database.name, { readonly: true });
+  try {
+    reader.prepare(COPY).run(partial);
+  } finally {
+    reader.close();
   }
+  finish();
+}
+
+async function backUpInThread(database: Database, component: string, version: number): Promise<void> {
+  if (database.memory) return;
+  assertSound(database, await integrityProblemsInThread(database));
+  const { partial, finish } = beginBackup(database, component, version);
+  await readInThread(database.name, COPY, partial);
+  finish();
+}
+
+const COPY = "VACUUM INTO ?";
+
+function assertSound(database: Database, [problem]: readonly string[]): void {
+  if (problem === undefined) return;
+  throw new StorageError(
+    "storage_corrupt",
+    `The database ${databaseName(database.name)} is damaged and was left as it is: ${oneLine(problem, 200)}. ` +
+      `Restore a backup copy, or move it away.`,
+  );
+}
+
+/** An empty private file to copy into, and what makes it the backup. */
+function beginBackup(database: Database, component: string, version: number) {
   const target = `${database.name}.${component}-v${version}.backup`;
   const partial = `${target}.partial`;
   rmSync(partial, { force: true });
   closeSync(openSync(partial, "wx", 0o600));
-  const reader = new SqliteDatabase(database.name, { readonly: true });
-  try {
-    reader.prepare("VACUUM INTO ?").run(partial);
-  } finally {
-    reader.close();
-  }
-  renameSync(partial, target);
+  return { partial, finish: () => renameSync(partial, target) };
 }
 
 function checkNumbers(component: string, migrations: readonly Migration[]): void {

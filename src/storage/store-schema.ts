@@ -113,16 +113,28 @@ BEGIN
   INSERT INTO store_text (store_text, rowid, key, body)
   SELECT 'delete', OLD.id, OLD.key, substr(OLD.body, 1, ${SEARCHED_LENGTH}) WHERE OLD.indexed;
   DELETE FROM store_grams WHERE rowid = OLD.id;
-END;
-INSERT INTO store_text (store_text) VALUES ('rebuild');`;
+END;`;
 
-function addGrams(database: Database): void {
-  const items = database.prepare<[], { id: number; key: string; body: string | null }>(
-    "SELECT id, key, body FROM store_searched",
+/** Items indexed between two turns of the event loop. */
+const INDEXED_PER_TURN = 20;
+
+function* indexAgain(database: Database): Generator<void> {
+  const items = database.prepare<[number], { id: number; key: string; body: string | null }>(
+    `SELECT id, key, body FROM store_searched WHERE id > ? ORDER BY id LIMIT ${INDEXED_PER_TURN}`,
   );
-  const put = database.prepare("INSERT INTO store_grams (rowid, grams) VALUES (?, ?)");
-  const found = items.all().map(({ id, key, body }) => ({ id, grams: gramsOf(`${key}\n${body ?? ""}`) }));
-  for (const { id, grams } of found) if (grams !== "") put.run(id, grams);
+  const putText = database.prepare("INSERT INTO store_text (rowid, key, body) VALUES (?, ?, ?)");
+  const putGrams = database.prepare("INSERT INTO store_grams (rowid, grams) VALUES (?, ?)");
+  for (let last = 0; ;) {
+    const found = items.all(last);
+    for (const { id, key, body } of found) {
+      putText.run(id, key, body);
+      const grams = gramsOf(`${key}\n${body ?? ""}`);
+      if (grams !== "") putGrams.run(id, grams);
+      last = id;
+    }
+    if (found.length < INDEXED_PER_TURN) return;
+    yield;
+  }
 }
 
 export const STORE_MIGRATIONS: readonly Migration[] = [
@@ -143,9 +155,10 @@ export const STORE_MIGRATIONS: readonly Migration[] = [
   {
     version: 3,
     name: "searches that look at a part of all matches, in scripts without spaces too",
-    up(database: Database): void {
+    *up(database: Database): Generator<void> {
       database.exec(BOUNDED_SEARCH);
-      addGrams(database);
+      yield;
+      yield* indexAgain(database);
     },
   },
 ];

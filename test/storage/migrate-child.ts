@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
@@ -7,17 +8,15 @@ import { buildSync } from "esbuild";
 /** `migrate-process.ts` as one file in `folder`. */
 export function bundleProcess(folder: string): string {
   const bundle = join(folder, "process.mjs");
+  // The native module is found in the repository.
+  symlinkSync(join(import.meta.dirname, "../../node_modules"), join(folder, "node_modules"));
   buildSync({
     entryPoints: [fileURLToPath(new URL("./migrate-process.ts", import.meta.url))],
     outfile: bundle,
     bundle: true,
     platform: "node",
     format: "esm",
-    // The native module is found from the repository, not from the temporary folder.
-    alias: {
-      "better-sqlite3": join(import.meta.dirname, "../../node_modules/better-sqlite3/lib/index.js"),
-    },
-    external: ["*/better-sqlite3/lib/index.js"],
+    external: ["better-sqlite3"],
   });
   return bundle;
 }
@@ -27,7 +26,7 @@ export async function startProcess(
   bundle: string,
   file: string,
   versions: number,
-  { killedIn, component = "test" }: { killedIn?: number; component?: string } = {},
+  { killedIn, component = "test" }: { killedIn?: number | "backup"; component?: string } = {},
 ): Promise<ChildProcess> {
   const env = { ...process.env, ...(killedIn === undefined ? {} : { KILLED_IN_STEP: `${killedIn}` }) };
   const child = fork(bundle, [file, `${versions}`, component], { env });

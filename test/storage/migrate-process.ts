@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
 import { openDatabase } from "../../src/storage/database.ts";
-import { type Migration, migrate } from "../../src/storage/migrations.ts";
+import { type Migration, migrateInTurns } from "../../src/storage/migrations.ts";
 import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
 
 /**
@@ -30,7 +30,8 @@ const mortal = (steps: readonly Migration[]): Migration[] =>
       const isLast = String(one.version) === process.env["KILLED_IN_STEP"];
       // So that what is not committed is in the log already.
       if (isLast) database.pragma("cache_size = 1");
-      one.up(database);
+      const pieces = one.up(database);
+      if (pieces) for (const _ of pieces);
       if (isLast) process.kill(process.pid, "SIGKILL");
     },
   }));
@@ -46,12 +47,11 @@ await once(process, "message");
 const [, , file = "", count, component = "test"] = process.argv;
 const database = openDatabase(file);
 const steps = COMPONENTS[component];
-if (steps) migrate(database, component, mortal(steps));
-else
-  migrate(
-    database,
-    component,
-    Array.from({ length: Number(count) }, (_, index) => step(index + 1)),
-  );
+const numbered = Array.from({ length: Number(count) }, (_, index) => step(index + 1));
+await migrateInTurns(database, component, steps ? mortal(steps) : numbered, (notice) => {
+  if (notice.step !== process.env["KILLED_IN_STEP"]) return;
+  // Once the copy is begun.
+  setImmediate(() => process.kill(process.pid, "SIGKILL"));
+});
 database.close();
 process.disconnect();

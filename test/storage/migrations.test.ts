@@ -1,10 +1,11 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { type Migration, migrate, schemaVersion } from "../../src/storage/migrations.ts";
+import { type Migration, migrate, migrateInTurns, schemaVersion } from "../../src/storage/migrations.ts";
 import { bundleProcess, finish, startProcess } from "./migrate-child.ts";
-import { opened, temporaryFolder, thrownBy } from "./support.ts";
+import { opened, temporaryFolder } from "./support.ts";
 
 const notes: Migration = {
   version: 1,
@@ -22,16 +23,22 @@ const broken: Migration = {
   up: (database) => void database.exec("CREATE TABLE half (x); INSERT INTO nowhere VALUES (1)"),
 };
 
+type Way = (database: Database, component: string, migrations: readonly Migration[]) => Promise<void>;
+const WAYS: readonly [name: string, migrate: Way][] = [
+  ["migrate", async (...args) => migrate(...args)],
+  ["migrateInTurns", (...args) => migrateInTurns(...args, () => undefined)],
+];
+
 const tables = (database: Database) =>
   database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all();
 
-describe("migrate", () => {
-  it("makes each step once and remembers it", () => {
+describe.each(WAYS)("%s", (_name, migrate) => {
+  it("makes each step once and remembers it", async () => {
     const database = opened();
-    migrate(database, "notes", [notes]);
-    migrate(database, "notes", [notes]);
+    await migrate(database, "notes", [notes]);
+    await migrate(database, "notes", [notes]);
     expect(schemaVersion(database, "notes")).toBe(1);
-    migrate(database, "notes", [notes, dates]);
+    await migrate(database, "notes", [notes, dates]);
     expect(schemaVersion(database, "notes")).toBe(2);
     expect(database.prepare("SELECT name FROM pragma_table_info('notes')").pluck().all()).toEqual([
       "text",
@@ -39,10 +46,10 @@ describe("migrate", () => {
     ]);
   });
 
-  it("counts each component for itself", () => {
+  it("counts each component for itself", async () => {
     const database = opened();
-    migrate(database, "notes", [notes, dates]);
-    migrate(database, "other", [
+    await migrate(database, "notes", [notes, dates]);
+    await migrate(database, "other", [
       { version: 1, name: "other", up: (inner) => void inner.exec("CREATE TABLE o (x)") },
     ]);
     expect(schemaVersion(database, "notes")).toBe(2);
@@ -50,9 +57,9 @@ describe("migrate", () => {
     expect(schemaVersion(database, "third")).toBe(0);
   });
 
-  it("undoes a step that fails, and keeps those before it", () => {
+  it("undoes a step that fails, and keeps those before it", async () => {
     const database = opened();
-    expect(thrownBy(() => migrate(database, "notes", [notes, broken]))).toMatchObject({
+    await expect(migrate(database, "notes", [notes, broken])).rejects.toMatchObject({
       code: "storage_migration",
       message:
         "The database (in memory) could not be brought to version 2 of notes (half a step). " +
@@ -62,13 +69,13 @@ describe("migrate", () => {
     expect(tables(database)).toEqual(["notes", "schema_versions"]);
   });
 
-  it("refuses a file of a newer program and changes nothing", () => {
+  it("refuses a file of a newer program and changes nothing", async () => {
     const file = join(temporaryFolder(), "agent.db");
     const newer = openDatabase(file);
-    migrate(newer, "notes", [notes, dates]);
+    await migrate(newer, "notes", [notes, dates]);
     newer.close();
     const database = opened(file);
-    expect(thrownBy(() => migrate(database, "notes", [notes]))).toMatchObject({
+    await expect(migrate(database, "notes", [notes])).rejects.toMatchObject({
       code: "storage_newer",
       message:
         "The database agent.db was written by a newer version of this program (notes is at version 2, " +
@@ -77,21 +84,21 @@ describe("migrate", () => {
     expect(schemaVersion(database, "notes")).toBe(2);
   });
 
-  it("refuses steps that do not count from 1", () => {
-    expect(() => migrate(opened(), "notes", [dates])).toThrow("count from 1 without gaps");
+  it("refuses steps that do not count from 1", async () => {
+    await expect(migrate(opened(), "notes", [dates])).rejects.toThrow("count from 1 without gaps");
   });
 });
 
-describe("the backup before a step", () => {
-  it("is a private, sound copy of what was there, and not made for a new file", () => {
+describe.each(WAYS)("the backup that %s makes before a step", (_name, migrate) => {
+  it("is a private, sound copy of what was there, and not made for a new file", async () => {
     const folder = temporaryFolder();
     const file = join(folder, "agent.db");
     const database = opened(file);
-    migrate(database, "notes", [notes]);
+    await migrate(database, "notes", [notes]);
     expect(readdirSync(folder).filter((name) => name.includes("backup"))).toEqual([]);
     database.prepare("INSERT INTO notes VALUES ('kept')").run();
 
-    migrate(database, "notes", [notes, dates]);
+    await migrate(database, "notes", [notes, dates]);
     const backup = `${file}.notes-v1.backup`;
     expect(readdirSync(folder).filter((name) => name.includes("backup"))).toEqual([
       "agent.db.notes-v1.backup",
@@ -102,30 +109,30 @@ describe("the backup before a step", () => {
     expect(schemaVersion(copy, "notes")).toBe(1);
   });
 
-  it("is not made when a component is new in the file", () => {
+  it("is not made when a component is new in the file", async () => {
     const file = join(temporaryFolder(), "agent.db");
     const database = opened(file);
-    migrate(database, "notes", [notes]);
-    migrate(database, "other", [
+    await migrate(database, "notes", [notes]);
+    await migrate(database, "other", [
       { version: 1, name: "other", up: (inner) => void inner.exec("CREATE TABLE o (x)") },
     ]);
     expect(existsSync(`${file}.other-v0.backup`)).toBe(false);
   });
 
-  it("replaces the remains of one that was broken off", () => {
+  it("replaces the remains of one that was broken off", async () => {
     const file = join(temporaryFolder(), "agent.db");
     const database = opened(file);
-    migrate(database, "notes", [notes]);
+    await migrate(database, "notes", [notes]);
     writeFileSync(`${file}.notes-v1.backup.partial`, "half a copy");
-    migrate(database, "notes", [notes, dates]);
+    await migrate(database, "notes", [notes, dates]);
     expect(existsSync(`${file}.notes-v1.backup.partial`)).toBe(false);
     expect(schemaVersion(opened(`${file}.notes-v1.backup`), "notes")).toBe(1);
   });
 
-  it("keeps a damaged file from being migrated", () => {
+  it("keeps a damaged file from being migrated", async () => {
     const file = join(temporaryFolder(), "agent.db");
     const writer = openDatabase(file);
-    migrate(writer, "notes", [notes]);
+    await migrate(writer, "notes", [notes]);
     const insert = writer.prepare("INSERT INTO notes VALUES (?)");
     for (let row = 0; row < 200; row += 1) insert.run("text ".repeat(100));
     writer.close();
@@ -134,7 +141,7 @@ describe("the backup before a step", () => {
     writeFileSync(file, bytes);
 
     const database = opened(file);
-    expect(thrownBy(() => migrate(database, "notes", [notes, dates]))).toMatchObject({
+    await expect(migrate(database, "notes", [notes, dates])).rejects.toMatchObject({
       code: "storage_corrupt",
       message: expect.stringContaining("agent.db is damaged"),
     });
@@ -143,8 +150,46 @@ describe("the backup before a step", () => {
   });
 });
 
+describe("migrateInTurns", () => {
+  const slow: Migration = {
+    version: 2,
+    name: "many pieces",
+    *up(database) {
+      for (let piece = 0; piece < 50; piece += 1) {
+        database.prepare("INSERT INTO notes VALUES (?)").run(`${piece}`);
+        yield;
+      }
+    },
+  };
+
+  it("lets the program serve while it checks, copies and changes the file, and tells what it does", async () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const database = opened(file);
+    migrate(database, "notes", [notes]);
+    const reader = opened(file);
+    const seen: unknown[] = [];
+    const over = new AbortController();
+    const steps: string[] = [];
+    const migrated = migrateInTurns(database, "notes", [notes, slow], ({ step }) => steps.push(step)).finally(
+      () => over.abort(),
+    );
+    while (!over.signal.aborted) {
+      const isCopying = existsSync(`${file}.notes-v1.backup.partial`);
+      seen.push(isCopying ? "copying" : reader.prepare("SELECT count(*) FROM notes").pluck().get());
+      await nextTurn();
+    }
+    await migrated;
+    expect(steps).toEqual(["backup", "2: many pieces"]);
+    expect(seen).toContain("copying");
+    // Nobody sees a part of a step.
+    expect(seen.filter((one) => one !== "copying" && one !== 0 && one !== 50)).toEqual([]);
+    expect(seen.filter((one) => one === 0).length).toBeGreaterThan(10);
+    expect(reader.prepare("SELECT count(*) FROM notes").pluck().get()).toBe(50);
+  });
+});
+
 describe("processes that start at once", () => {
-  const run = async (bundle: string, file: string, versions: number, killedIn?: number) =>
+  const run = async (bundle: string, file: string, versions: number, killedIn?: number | "backup") =>
     finish(await startProcess(bundle, file, versions, killedIn === undefined ? {} : { killedIn }));
 
   it("leave nothing of a step they were killed in, and the next one makes it", async () => {
@@ -162,6 +207,21 @@ describe("processes that start at once", () => {
     expect(backup.prepare("SELECT max(version) FROM log").pluck().get()).toBe(2);
     expect(await run(bundle, file, 5)).toBe(0);
     expect(steps()).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it("leave a file as it was when they were killed while it was copied", async () => {
+    const folder = temporaryFolder();
+    const file = join(folder, "agent.db");
+    const bundle = bundleProcess(folder);
+    expect(await run(bundle, file, 2)).toBe(0);
+    expect(await run(bundle, file, 3, "backup")).toBeNull();
+    const database = opened(file);
+    expect([schemaVersion(database, "test"), integrityProblems(database)]).toEqual([2, []]);
+    expect(await run(bundle, file, 3)).toBe(0);
+    expect(schemaVersion(database, "test")).toBe(3);
+    expect(readdirSync(folder).filter((name) => name.includes("backup"))).toEqual([
+      "agent.db.test-v2.backup",
+    ]);
   });
 
   it("take turns: every step happens once, one backup is made", async () => {
