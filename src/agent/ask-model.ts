@@ -4,7 +4,7 @@ import { ownTurn } from "../core/turns.ts";
 import type { ToolBinder } from "./bind-tools.ts";
 import { countCalls } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
-import { joinSystem, type ModelRequest } from "./middleware/middleware.ts";
+import { appendSystemPrompt, type ModelRequest } from "./middleware/middleware.ts";
 import { answeredBy } from "./models/reply.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
 import { answerInText, hasCalls, reminderFor } from "./structured-text.ts";
@@ -16,6 +16,8 @@ export interface Asking {
   /** How the structured answer is asked for, where there is to be one. */
   strategy: Strategy | undefined;
   binder: ToolBinder;
+  /** What is changed last of the request. */
+  finish: (request: ModelRequest) => ModelRequest;
   /** Model calls that the limits leave, this one included. */
   callsLeft: number;
   config: RunnableConfig;
@@ -26,12 +28,12 @@ export interface Asking {
  * reminded of it; what was said between is not kept, its tokens and calls are counted.
  */
 export async function askModel(
-  request: ModelRequest,
-  { strategy, binder, callsLeft, config }: Asking,
+  given: ModelRequest,
+  { strategy, binder, finish, callsLeft, config }: Asking,
 ): Promise<AIMessage> {
-  const { messages, model } = request;
-  const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, model) : {};
-  const systemMessage = notice ? joinSystem(request.systemMessage, notice) : request.systemMessage;
+  const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
+  const request = finish(notice ? appendSystemPrompt(given, notice) : given);
+  const { messages, model, systemMessage } = request;
   const input = textOf(systemMessage) === "" ? messages : [systemMessage, ...messages];
   const bound = binder.bind({
     model,

@@ -20,6 +20,7 @@ import { BASE_PROMPT, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from
 import { builtInChannels } from "./state.ts";
 import { type ResponseFormat, StructuredResponse } from "./structured.ts";
 import { type BuiltSubagent, SubagentRunner } from "./subagents.ts";
+import { AGENT_NAME } from "./step.ts";
 import type { TypedDeepAgent } from "./typed.ts";
 
 const DEFAULT_RECURSION_LIMIT = 1000;
@@ -127,6 +128,7 @@ function assemble(
     ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
   });
   const configured = graph.withConfig({
+    ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
     recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
     maxConcurrency: params.limits?.parallelTools ?? DEFAULT_PARALLEL,
   });

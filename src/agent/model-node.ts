@@ -14,6 +14,7 @@ import { type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import {
   composeModelCall,
+  finishRequest,
   mergeUpdates,
   type ModelRequest,
   type StateUpdate,
@@ -67,7 +68,9 @@ export function createModelNode(
     let strategy: Strategy | undefined;
     const call = composeModelCall(parts.middleware, async (request) => {
       strategy = await parts.structured?.strategyFor(request.model);
-      return askModel(request, { strategy, binder, callsLeft: meter.callsLeft(messages), config: timed });
+      const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
+      const callsLeft = meter.callsLeft(messages);
+      return askModel(request, { strategy, binder, finish, callsLeft, config: timed });
     });
     const updates: StateUpdate[] = [];
     const answer = await answered(async () => {

@@ -8,6 +8,7 @@ import type { ToolInput } from "./agent-tool.ts";
 import type { ModelSource } from "./lazy-model.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { InterruptOn } from "./middleware/human-in-the-loop.ts";
+import type { DelegationOptions } from "./middleware/subagents.ts";
 import type { SummarizationOptions } from "./middleware/summarization.ts";
 import type { AgentMiddleware } from "./middleware/middleware.ts";
 import type { FilesystemPermission } from "./permissions.ts";
@@ -102,6 +103,8 @@ export interface DeepAgentParams<
   filesystem?: FilesystemOptions;
   /** Rules for the paths that file tools may use. Commands cannot be held to them and are not offered then. */
   permissions?: readonly FilesystemPermission[];
+  /** Texts about delegating, in the place of the built-in ones. */
+  delegation?: DelegationOptions;
   /** The subagent that is always there. Default true. */
   generalPurpose?: boolean | { description?: string; systemPrompt?: string };
   limits?: AgentLimits;

@@ -29,7 +29,7 @@ export function mainStack(
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
     ...skills(params, params.skills),
     filesystemMiddleware(backend, params.filesystem, historyFolder(params)),
-    ...(subagents.length > 0 ? [subagentMiddleware(subagents)] : []),
+    ...(subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation)] : []),
     ...context(params),
   ];
   return arrange(defaults, params.middleware, params);
@@ -44,7 +44,7 @@ export function subagentStack(
   const defaults = [
     ...planning(params),
     filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, historyFolder(params)),
-    ...(subagents.length > 0 ? [subagentMiddleware(subagents)] : []),
+    ...(subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation)] : []),
     ...context(params),
     ...skills(params, spec.skills),
   ];

@@ -57,14 +57,17 @@ export const filesReducer =
   };
 
 /**
- * A channel that holds the newest value, and whose checkpoints hold it only where it changed: a plain
- * channel would be written whole at every step.
+ * A channel that holds the newest value (after `null`, the initial one again), and whose checkpoints hold it
+ * only where it changed: a plain channel would be written whole at every step.
  */
 export function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> {
   const schema = z.custom<Value>(); // zod cannot type the default of a custom schema
   return new DeltaValue<Value, Value>(schema.default(initial as never), {
     inputSchema: schema,
-    reducer: (current, writes) => writes.at(-1) ?? current,
+    reducer: (current, writes) => {
+      const newest: Value | null | undefined = writes.at(-1); // a caller may write null
+      return newest === undefined ? current : (newest ?? initial);
+    },
   });
 }
 

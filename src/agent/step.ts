@@ -26,6 +26,9 @@ const NO_TASK = "00000000-0000-0000-0000-000000000000";
 /** LangGraph's reader of channel values for the running task. */
 const READ_KEY = "__pregel_read";
 
+/** Key of metadata by which traces tell agents apart. */
+export const AGENT_NAME = "lc_agent_name";
+
 type Config = LangGraphRunnableConfig;
 /** A task's configuration, or what hooks are told about it: both carry the task's own keys. */
 export type Scope = RunnableConfig | AgentRuntime;
@@ -124,6 +127,7 @@ export function subagentConfig(
   if (signals?.externalAbortSignal) expectFanOut(signals.externalAbortSignal);
   return {
     ...config,
+    metadata: { ...config.metadata, [AGENT_NAME]: segment.name },
     configurable: {
       ...configurable,
       [PATH_KEY]: [...agentPath(config), segment],

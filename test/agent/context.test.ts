@@ -239,6 +239,26 @@ describe("skills", () => {
     expect(system).not.toContain("secret instructions");
   });
 
+  it("are read once per thread, and again after null was written to their channel", async () => {
+    const model = scriptedModel(() => ({ text: "end" }));
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model, skills: ["/base/"] });
+    const at = { configurable: { thread_id: "t1" } };
+    const file = (description: string) => ({
+      "/base/report/SKILL.md": {
+        content: skill("report", description),
+        mimeType: "text/markdown",
+        created_at: "",
+        modified_at: "",
+      },
+    });
+    const go = (update: object) => agent.graph.invoke({ messages: [new HumanMessage("go")], ...update }, at);
+    await go({ files: file("First") });
+    await go({ files: file("Second") });
+    await go({ skillsMetadata: null });
+    const shown = model.requests.map(({ messages }) => /- report: (\w+)/.exec(messages[0]?.text ?? "")?.[1]);
+    expect(shown).toEqual(["First", "First", "Second"]);
+  });
+
   it("explain what is wrong with their front matter", () => {
     expect(parseSkill("/s/a/SKILL.md", "# nothing")).toMatchObject({
       ok: false,

@@ -1,5 +1,8 @@
 import { HumanMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -31,5 +34,29 @@ describe("an agent", () => {
       { event: "tool_call", callId: "a", call: "ls /", status: "success" },
       { event: "model_call", calls: [] },
     ]);
+  });
+
+  it("and its subagents are told apart in traces by their names", async () => {
+    const names: unknown[] = [];
+    const whoami = tool(
+      (_args, config: RunnableConfig) => void names.push(config.metadata?.["lc_agent_name"]),
+      {
+        name: "whoami",
+        description: "w",
+        schema: z.object({}),
+      },
+    );
+    const task = { name: "task", args: { subagent_type: "general-purpose", description: "d" } };
+    const agent = createDeepAgent({
+      name: "helper",
+      tools: [whoami],
+      model: scriptedModel(({ call }) =>
+        call < 2
+          ? { toolCalls: [{ name: "whoami", args: {} }, ...(call === 0 ? [task] : [])] }
+          : { text: "end" },
+      ),
+    });
+    await agent.invoke({ messages: [new HumanMessage("go")] });
+    expect(names).toEqual(["helper", "general-purpose"]);
   });
 });

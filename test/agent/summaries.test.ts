@@ -7,6 +7,25 @@ import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 describe("a summary", () => {
+  it("counts towards the tokens of a run, beside the time that is counted there too", async () => {
+    const model = scriptedModel(({ messages, call }) => {
+      if (isSummarizer(messages)) return { text: "SUMMARY", usage: { inputTokens: 1000, outputTokens: 0 } };
+      return call < 4 ? calls(call, [4000]) : { text: "end" };
+    });
+    const agent = buildAgent({
+      checkpointer: new MemorySaver(),
+      model,
+      tools: [long],
+      limits: { tokens: 100_000, wallTimeMs: 100_000 },
+      summarization: { trigger: { tokens: 5500 }, keep: { messages: 2 } },
+    });
+    await collect(agent, { kind: "task", task: "go" });
+    const summaries = model.requests.length - work(model).length;
+    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    expect(summaries).toBeGreaterThan(0);
+    expect(values["_spent"]).toMatchObject({ tokens: 1000 * summaries, workedMs: expect.any(Number) });
+  });
+
   it("that fails is not tried at every step, and its history is written once", async () => {
     const model = scriptedModel(({ messages, call }) => {
       if (isSummarizer(messages)) throw new Error("no summary today");

@@ -47,6 +47,7 @@ export function adaptMiddleware(input: AgentMiddleware): Middleware {
     ...(source.stateSchema ? { stateSchema: source.stateSchema } : {}),
     ...(source.tools ? { tools: source.tools.map(adaptTool) } : {}),
     ...(source.gate ? { gate: source.gate } : {}),
+    ...(source.finishRequest ? { finishRequest: source.finishRequest.bind(source) } : {}),
     ...hooks,
     ...adaptWrappers(source),
   };

@@ -3,11 +3,11 @@ import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { contentOf } from "../../backends/file-data.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import type { Logger } from "../../core/logger.ts";
-import { oneLine } from "../../core/text.ts";
+import { headOf, oneLine } from "../../core/text.ts";
 import { asMaterial, MEMORY_GUIDELINES } from "../prompts.ts";
 import { latest } from "../state.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
-import { appendSystemPrompt, type Middleware } from "./middleware.ts";
+import type { Middleware } from "./middleware.ts";
 
 /** Content of the memory files that exist, by path, in the order of the sources. */
 export type MemoryContents = Readonly<Record<string, string>>;
@@ -19,9 +19,13 @@ export interface MemoryOptions {
   log: Logger;
 }
 
+/** Longest part of one file that is shown; the rest is read with the file tools. */
+const MAX_CHARS = 40_000;
+
 /**
- * Long-term memory in the system prompt: files read at the start of each run. A thread keeps what it
- * read until a file changes, so that the prompt has the same bytes over its runs.
+ * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what
+ * it read until a file changes, so that the prompt has the same bytes over its runs; what the agent saves
+ * itself it knows from its conversation, and reads in the next run.
  */
 export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Middleware {
   return {
@@ -29,33 +33,43 @@ export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Midd
     stateSchema: new StateSchema({ memoryContents: latest<MemoryContents>({}) }),
     beforeAgent: async (state, runtime) => {
       const resolved = await resolveBackend(backend, backendRuntime(runtime, threadFiles(runtime)));
-      const memoryContents = await readSources(resolved, sources, log);
-      const known = JSON.stringify(state["memoryContents"] ?? {});
-      return JSON.stringify(memoryContents) === known ? undefined : { memoryContents };
+      const known = contentsOf(state);
+      const memoryContents = await readSources(resolved, sources, known, log);
+      return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };
     },
-    wrapModelCall: (request, next) => {
-      const contents = request.state["memoryContents"] as MemoryContents | undefined; // our channel
-      return next(appendSystemPrompt(request, memoryBlock(contents ?? {})));
-    },
+    wrapModelCall: (request, next) =>
+      next({ ...request, closingPrompt: memoryBlock(contentsOf(request.state)) }),
   };
 }
 
+const contentsOf = (state: Readonly<Record<string, unknown>>): MemoryContents =>
+  (state["memoryContents"] as MemoryContents | undefined) ?? {}; // our channel
+
+/** A file that is not there is left out; one that cannot be read now stays as it is known. */
 async function readSources(
   backend: Backend,
   sources: readonly string[],
+  known: MemoryContents,
   log: Logger,
 ): Promise<MemoryContents> {
   const contents: Record<string, string> = {};
   for (const path of sources) {
     const { data, error, code } = await backend.readRaw(path);
-    if (data) {
-      const content = contentOf(path, data);
-      if (content.ok && content.content.kind === "text") contents[path] = content.content.text;
-    } else if (code !== "not_found") {
-      log.warn("memory_not_read", { path, error });
+    const content = data && contentOf(path, data);
+    if (content?.ok && content.content.kind === "text") contents[path] = shown(path, content.content.text);
+    else if (code !== "not_found") {
+      log.warn("memory_not_read", { path, error: error ?? "it is not text" });
+      if (known[path] !== undefined) contents[path] = known[path];
     }
   }
   return contents;
+}
+
+function shown(path: string, text: string): string {
+  if (text.length <= MAX_CHARS) return text;
+  const head = headOf(text, MAX_CHARS);
+  const lines = head.split("\n").length - 1;
+  return `${head}\n[cut here: the file has ${text.length} characters; read on with read_file ${path}, offset ${lines}]`;
 }
 
 function memoryBlock(contents: MemoryContents): string {

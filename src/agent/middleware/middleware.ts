@@ -28,6 +28,11 @@ export interface ModelRequest {
   messages: BaseMessage[];
   systemPrompt: string;
   systemMessage: SystemMessage;
+  /**
+   * Ends the system prompt, after all that is the same over threads and runs: what comes before keeps its
+   * bytes, and its place in the provider's cache, when this changes.
+   */
+  closingPrompt?: string;
   tools: StructuredToolInterface[];
   toolChoice?: unknown;
   modelSettings?: Record<string, unknown>;
@@ -81,6 +86,8 @@ export interface Middleware {
   readonly afterModel?: Hook;
   readonly afterAgent?: Hook;
   wrapModelCall?(request: ModelRequest, next: ModelHandler): Promise<AIMessage>;
+  /** The last change of a request, when all wrappers of the stack have had it; applied first to last. */
+  readonly finishRequest?: (request: ModelRequest) => ModelRequest;
   wrapToolCall?(request: ToolCallRequest, next: ToolHandler): Promise<ToolMessage | Command>;
 }
 
@@ -109,6 +116,15 @@ export function composeModelCall(stack: readonly Middleware[], call: ModelHandle
     if (!wrap) return inner;
     return (request) => wrap(request, (changed) => inner(withOneSystemPrompt(request, changed)));
   }, call);
+}
+
+/** A request as it leaves the stack, with its system prompt in one message. */
+export function finishRequest(stack: readonly Middleware[], request: ModelRequest): ModelRequest {
+  const { closingPrompt, ...finished } = stack.reduce(
+    (changed, layer) => layer.finishRequest?.(changed) ?? changed,
+    request,
+  );
+  return closingPrompt === undefined ? finished : appendSystemPrompt(finished, closingPrompt);
 }
 
 /** Nests the `wrapToolCall` of a stack around `call`. */

@@ -1,39 +1,74 @@
+import type { BaseMessage } from "@langchain/core/messages";
 import { SystemMessage } from "@langchain/core/messages";
 import { textOf } from "../message-text.ts";
+import { modelName } from "../models/reply.ts";
 import type { Middleware, ModelRequest } from "./middleware.ts";
 
 const CACHE = { type: "ephemeral" } as const;
+/** Anthropic takes no more in one request. */
+const MAX_MARKS = 4;
 
 /**
- * Marks the stable prefix (tools and system prompt) and the newest turn for Anthropic's prompt cache.
- * Other providers cache by themselves or not at all; their requests stay as they are.
+ * Marks what later requests begin with for the prompt cache of Anthropic's models: tools and the part of the
+ * system prompt that is the same in all threads, the whole system prompt, and the newest turn. Marks of the
+ * caller stay, and count. Other providers cache by themselves or not at all; their requests stay as they are.
  */
 export function promptCachingMiddleware(): Middleware {
   return {
     name: "PromptCachingMiddleware",
-    wrapModelCall: (request, next) => next(isAnthropic(request) ? marked(request) : request),
+    finishRequest: (request) => {
+      // Bedrock's package places the marks itself, and takes one as the sign to do so.
+      if (isBedrockClaude(request)) return withTurnMark(request);
+      return request.model._llmType() === "anthropic" ? marked(request) : request;
+    },
   };
 }
 
-const isAnthropic = ({ model }: ModelRequest): boolean => model._llmType() === "anthropic";
+const isBedrockClaude = ({ model }: ModelRequest): boolean =>
+  /bedrock/i.test(model._llmType()) && /claude/i.test(modelName(model));
 
+const withTurnMark = (request: ModelRequest): ModelRequest => ({
+  ...request,
+  modelSettings: { cache_control: CACHE, ...request.modelSettings },
+});
+
+/** The newest turn first, which all later requests begin with; then what is the same for longer. */
 function marked(request: ModelRequest): ModelRequest {
-  const systemMessage = markEnd(request.systemMessage);
-  return {
-    ...request,
-    systemMessage,
-    systemPrompt: textOf(systemMessage),
-    modelSettings: { cache_control: CACHE, ...request.modelSettings },
-  };
+  let left = MAX_MARKS - ownMarks(request);
+  if (left <= 0) return request;
+  const own: unknown = request.modelSettings?.["cache_control"];
+  if (own === undefined) left -= 1;
+  const mark = own ?? CACHE; // a longer lifetime may not come after a shorter one
+  const { closingPrompt, ...rest } = withTurnMark(request);
+  const stable = blocksOf(request.systemMessage);
+  const closing = closingPrompt ? [{ type: "text" as const, text: closingPrompt }] : [];
+  // Of two ends of the prompt, the one that changes less is worth more when only one can be marked.
+  const blocks = [...markEnd(stable, mark, left > 0), ...markEnd(closing, mark, left > 1)];
+  const systemMessage = new SystemMessage({ content: blocks });
+  return { ...rest, systemMessage, systemPrompt: textOf(systemMessage) };
 }
 
-/** The message with a mark on its last block; the caller's own marks stay. */
-function markEnd(message: SystemMessage): SystemMessage {
-  if (textOf(message) === "") return message;
-  if (typeof message.content === "string") {
-    return new SystemMessage({ content: [{ type: "text", text: message.content, cache_control: CACHE }] });
-  }
-  const last = message.content.at(-1);
-  if (!last || "cache_control" in last) return message;
-  return new SystemMessage({ content: [...message.content.slice(0, -1), { ...last, cache_control: CACHE }] });
+type Blocks = Exclude<BaseMessage["content"], string>;
+
+const blocksOf = ({ content }: BaseMessage): Blocks => {
+  if (typeof content !== "string") return content;
+  return content === "" ? [] : [{ type: "text", text: content }];
+};
+
+function markEnd(blocks: Blocks, mark: unknown, isFree: boolean): Blocks {
+  const last = blocks.at(-1);
+  if (!isFree || !last || "cache_control" in last) return blocks;
+  return [...blocks.slice(0, -1), { ...last, cache_control: mark }];
 }
+
+/** Marks that the caller, or middleware, has set. */
+function ownMarks({ systemMessage, messages, tools, modelSettings = {} }: ModelRequest): number {
+  const inMessages = [systemMessage, ...messages].flatMap(({ content }) =>
+    typeof content === "string" ? [] : content.filter((block) => "cache_control" in block),
+  );
+  const inTools = tools.filter((tool) => isMarked(tool) || isMarked(Reflect.get(tool, "extras")));
+  return inMessages.length + inTools.length + ("cache_control" in modelSettings ? 1 : 0);
+}
+
+const isMarked = (item: unknown): boolean =>
+  typeof item === "object" && item !== null && "cache_control" in item;

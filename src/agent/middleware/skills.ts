@@ -21,7 +21,7 @@ export interface SkillsOptions {
 
 /**
  * Skills by progressive disclosure: names and descriptions in the prompt, instructions read on use. Read
- * once per thread, so that the prompt keeps its bytes; an empty record in the channel reads them again.
+ * once per thread, so that the prompt keeps its bytes; `null` or an empty record in the channel reads them again.
  */
 export function skillsMiddleware({ backend, sources, log }: SkillsOptions): Middleware {
   return {

@@ -3,13 +3,24 @@ import { toAgentTool } from "../agent-tool.ts";
 import { SUBAGENT_PROMPT } from "../prompts.ts";
 import { appendSystemPrompt, type Middleware } from "./middleware.ts";
 
+/** What the agent is told of delegating. */
+export interface DelegationOptions {
+  /** Replaces the built-in text in the system prompt; `null`: none. */
+  systemPrompt?: string | null;
+  /** Replaces the description of `task`; `{available_agents}` in it stands for the list of subagents. */
+  taskDescription?: string;
+}
+
 /** Delegation: the `task` tool and how to use it. */
 export function subagentMiddleware(
   subagents: ReadonlyArray<{ name: string; description: string }>,
+  { systemPrompt = SUBAGENT_PROMPT, taskDescription }: DelegationOptions = {},
 ): Middleware {
+  const description = taskDescription === undefined ? {} : { description: taskDescription };
   return {
     name: "SubAgentMiddleware",
-    tools: [toAgentTool(taskTool({ subagents }))],
-    wrapModelCall: (request, next) => next(appendSystemPrompt(request, SUBAGENT_PROMPT)),
+    tools: [toAgentTool(taskTool({ subagents, ...description }))],
+    wrapModelCall: (request, next) =>
+      next(systemPrompt === null ? request : appendSystemPrompt(request, systemPrompt)),
   };
 }

@@ -36,10 +36,11 @@ const MARGIN = 0.8;
 
 /** Tokens of a request that shows these messages. */
 export const requestTokens = (
-  { systemPrompt, tools }: ModelRequest,
+  { systemPrompt, closingPrompt = "", tools }: ModelRequest,
   messages: readonly BaseMessage[],
   counter: TokenCounter,
-): number => counter.ofPrompt(systemPrompt) + counter.ofTools(tools) + counter.ofAll(messages);
+): number =>
+  counter.ofPrompt(systemPrompt + closingPrompt) + counter.ofTools(tools) + counter.ofAll(messages);
 
 /**
  * Makes what the model sees shorter, by as little as is enough: old arguments, then a summary, then the
