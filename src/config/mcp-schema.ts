@@ -3,12 +3,16 @@ import { z } from "zod";
 
 const texts = z.record(z.string(), z.string());
 
+const toolNames = z.array(z.string().min(1)).optional();
+
 const server = z
   .strictObject({
     type: z
-      .enum(["stdio", "http", "streamable-http"])
+      .enum(["stdio", "http", "streamable-http", "streamableHttp", "sse"])
       .optional()
-      .describe("Default: by `command` or `url`; one of the two is needed."),
+      .describe(
+        "Default: by `command` or `url`; one of the two is needed. `sse`: a server of the older kind.",
+      ),
     command: z.string().min(1).optional().describe("Program to start."),
     args: z.array(z.string()).optional().describe("Its arguments."),
     env: texts.optional().describe("Its environment; `${NAME}` stands for a variable of this server's."),
@@ -23,7 +27,11 @@ const server = z
       .enum(["writes", "all", "none"])
       .default("writes")
       .describe("Which calls a person approves: those of tools not marked read-only, all, or none."),
-    tools: z.array(z.string().min(1)).optional().describe("Only these of its tools. Default: all."),
+    alwaysAllow: toolNames.describe("Its tools that run unasked, whatever `approve` says."),
+    autoApprove: toolNames.describe("The same, as some clients name it; counts without `alwaysAllow`."),
+    tools: toolNames.describe("Only these of its tools. Default: all."),
+    disabledTools: toolNames.describe("None of these tools."),
+    disabled: z.boolean().optional().describe("Leaves the server out."),
     timeout: z
       .number()
       .min(1)
@@ -42,24 +50,39 @@ const server = z
       problem(`has type ${type}; stdio goes with a command, the others with a url`);
     }
   })
-  .transform(({ command, args = [], env = {}, cwd, url, headers = {}, approve, tools, timeout }) => {
-    const policy = { approve, tools, timeout };
+  .transform(({ type, command, args = [], env = {}, cwd, url, headers = {}, disabled, ...rest }) => {
+    const { approve, timeout, tools, alwaysAllow, autoApprove, disabledTools } = rest;
+    const policy = {
+      approve,
+      timeout,
+      tools,
+      disabledTools,
+      alwaysAllow: alwaysAllow ?? autoApprove,
+      disabled,
+    };
     return url === undefined
       ? { command: command ?? "", args, env, cwd, ...policy }
-      : { url, headers, ...policy };
+      : { url, headers, ...(type === "sse" ? { isOlder: true } : {}), ...policy };
   });
 
 /** Other MCP servers, in the form clients use. */
-export const mcpServersSchema = z.record(z.string(), server).superRefine((servers, context) => {
-  for (const name of Object.keys(servers)) {
-    if (SERVER_NAME.test(name) && !name.includes("__")) continue;
-    context.addIssue({
-      code: "custom",
-      path: [name],
-      message: "name a server with up to 32 letters, digits, single underscores and hyphens",
-    });
-  }
-});
+export const mcpServersSchema = z
+  .record(z.string(), server)
+  .superRefine((servers, context) => {
+    for (const [name, { disabled }] of Object.entries(servers)) {
+      if (disabled || (SERVER_NAME.test(name) && !name.includes("__"))) continue;
+      context.addIssue({
+        code: "custom",
+        path: [name],
+        message: "name a server with up to 32 letters, digits, single underscores and hyphens",
+      });
+    }
+  })
+  .transform((servers) =>
+    Object.fromEntries(
+      Object.entries(servers).flatMap(([name, { disabled, ...kept }]) => (disabled ? [] : [[name, kept]])),
+    ),
+  );
 
 /** The names of its tools begin with it, and must tell where it ends. */
 const SERVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;

@@ -17,6 +17,21 @@ describe("mcpServers", () => {
     expect(read(undefined).data?.mcpServers).toEqual({});
   });
 
+  it("takes what single clients add: what is switched off, and what runs unasked", () => {
+    const servers = {
+      off: { command: "a", disabled: true },
+      "switched off": { command: "a", disabled: true },
+      cline: { command: "a", disabled: false, autoApprove: ["look"], disabledTools: ["drop"] },
+      old: { type: "sse", url: "https://example.com/sse", alwaysAllow: ["look"] },
+      new: { type: "streamableHttp", url: "https://example.com/mcp" },
+    };
+    const found = read(servers).data?.mcpServers ?? {};
+    expect(Object.keys(found)).toEqual(["cline", "old", "new"]);
+    expect(found["cline"]).toMatchObject({ alwaysAllow: ["look"], disabledTools: ["drop"] });
+    expect(found["old"]).toMatchObject({ alwaysAllow: ["look"], isOlder: true });
+    expect(found["new"]).not.toHaveProperty("isOlder");
+  });
+
   it.each([
     [{}, "needs either a command or a url"],
     [{ command: "a", url: "http://b" }, "needs either a command or a url"],

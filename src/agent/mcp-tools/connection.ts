@@ -149,7 +149,7 @@ export class McpConnection {
       { name: "deepagent-mcp", version },
       {
         // Asking a process which era it speaks would start it twice; servers of the newer era know both.
-        versionNegotiation: { mode: "url" in this.config ? "auto" : "legacy" },
+        versionNegotiation: { mode: "url" in this.config && !this.config.isOlder ? "auto" : "legacy" },
         inputRequired: { autoFulfill: false },
       },
     );

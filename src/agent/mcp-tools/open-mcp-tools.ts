@@ -67,9 +67,13 @@ async function toolsOf(
     log.warn("mcp_server_unavailable", { server, reason });
     return { tools: [], gated: [], problems: [{ server, reason }] };
   }
-  const chosen = uniqueTools(listed).filter(({ name }) => config.tools?.includes(name) ?? true);
+  const { tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
+  const chosen = uniqueTools(listed).filter(
+    ({ name }) => (wanted?.includes(name) ?? true) && !disabledTools.includes(name),
+  );
   const kept = chosen.slice(0, MAX_TOOLS);
-  const absent = (config.tools ?? []).filter((name) => !listed.some((tool) => tool.name === name));
+  const named = [...(wanted ?? []), ...disabledTools, ...alwaysAllow];
+  const absent = named.filter((name) => !listed.some((tool) => tool.name === name));
   if (absent.length > 0) log.warn("mcp_tools_unknown", { server, tools: absent });
   if (kept.length < listed.length)
     log.info("mcp_tools_left_out", { server, count: listed.length - kept.length });
@@ -88,8 +92,8 @@ async function toolsOf(
 }
 
 /** What says that it only reads runs unasked by default; what says nothing does not. */
-function isGated({ approve }: McpServerConfig, tool: Tool | undefined): boolean {
-  if (approve === "none") return false;
+function isGated({ approve, alwaysAllow = [] }: McpServerConfig, tool: Tool | undefined): boolean {
+  if (approve === "none" || alwaysAllow.includes(tool?.name ?? "")) return false;
   return approve === "all" || tool === undefined || !isReadOnly(tool);
 }
 

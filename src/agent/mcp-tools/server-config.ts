@@ -9,8 +9,12 @@ export type McpApproval = "writes" | "all" | "none";
 interface ToolPolicy {
   /** `writes`: all calls but those of tools the server declares read-only. */
   approve: McpApproval;
-  /** Only these tools, by the server's own names. Default: all. */
+  /** Tools that run unasked all the same. Names here and below are the server's own. */
+  alwaysAllow?: readonly string[] | undefined;
+  /** Only these tools. Default: all. */
   tools?: readonly string[] | undefined;
+  /** None of these tools. */
+  disabledTools?: readonly string[] | undefined;
   /** Longest silence during a call, in seconds. */
   timeout: number;
 }
@@ -24,9 +28,10 @@ export interface LocalMcpServer extends ToolPolicy {
   cwd?: string | undefined;
 }
 
-/** Reached over Streamable HTTP. */
+/** Reached over Streamable HTTP, or over the transport with two addresses that came before it. */
 export interface RemoteMcpServer extends ToolPolicy {
   url: string;
+  isOlder?: boolean;
   headers: Readonly<Record<string, string>>;
 }
 
@@ -44,7 +49,7 @@ export class McpUnavailableError extends Error {
 }
 
 /**
- * Fills in `${NAME}` and `${NAME:-default}` from the environment of this process. Everything that came
+ * Fills in `${NAME}`, `${env:NAME}` and `${NAME:-default}` from the environment of this process. Everything that came
  * from there, and every value of `env` and `headers`, counts as a secret.
  *
  * @throws McpUnavailableError naming the variables that are not set.
@@ -83,7 +88,7 @@ export function expandServer(config: McpServerConfig, env: Environment): Expande
   return { server, secrets: [...secrets].filter((secret) => secret.length >= SHORTEST_SECRET) };
 }
 
-const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
 /** Shorter values are words such as `1` or `true`, which mean nothing on their own. */
 const SHORTEST_SECRET = 6;
 const REASON_LIMIT = 300;

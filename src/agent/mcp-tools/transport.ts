@@ -18,8 +18,10 @@ export async function createTransport(
 ): Promise<OpenableTransport> {
   if ("url" in server) {
     if (!URL.canParse(server.url)) throw new McpUnavailableError("its url is not a valid address");
-    const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
-    const transport = new StreamableHTTPClientTransport(new URL(server.url), {
+    const { SSEClientTransport, StreamableHTTPClientTransport } =
+      await import("@modelcontextprotocol/client");
+    const Http = server.isOlder ? SSEClientTransport : StreamableHTTPClientTransport;
+    const transport = new Http(new URL(server.url), {
       requestInit: { headers: { ...server.headers } },
       fetch: sameOriginFetch,
     });
