@@ -24,8 +24,9 @@ import { STORE_MIGRATIONS } from "../storage/store-schema.ts";
 import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
 import { RunExecutors, chooseExecutor } from "./compose/executors.ts";
-import { FileTree, memoryNamespace } from "./compose/file-tree.ts";
+import { FileTree } from "./compose/file-tree.ts";
 import { withForeignTools } from "./compose/foreign-tools.ts";
+import { type Memories, openMemories } from "./compose/memories.ts";
 import { Models, subagentModelProblem, usableFallbacks, withModels } from "./compose/models.ts";
 import { AGENT_FILES, MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
 import { retentionOf } from "./compose/retention.ts";
@@ -38,7 +39,7 @@ export interface RunSettings {
   logger: Logger;
   /** Whether MCP clients can lend their models. Default false. */
   lendable?: boolean;
-  /** Whether this process forgets runs as configured, now and every hour. Default true. */
+  /** Whether this process forgets runs as configured, now and every hour, and embeds memories. Default true. */
   keepsHouse?: boolean;
 }
 
@@ -54,13 +55,14 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
     const executors = new RunExecutors(choice);
     const version = packageVersion();
     const mcp = openMcpTools(config.mcpServers, { env, version, log: settings.logger });
-    const parts = { storage, executors, mcp, isSandboxed: choice.kind === "sandbox" };
+    const memories = openMemories(settings, storage);
+    const parts = { storage, executors, memories, mcp, isSandboxed: choice.kind === "sandbox" };
     const service = assemble(settings, parts, modelChoice({ model: config.model, env, lendable }));
     const park = service.close.bind(service);
     const close = async (): Promise<void> => {
       try {
         await park();
-        await Promise.all([executors.close(), mcp.close()]);
+        await Promise.all([executors.close(), mcp.close(), memories.close()]);
       } finally {
         storage.close();
       }
@@ -75,6 +77,7 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
 interface Parts {
   storage: Storage;
   executors: RunExecutors;
+  memories: Memories;
   mcp: McpTools;
   isSandboxed: boolean;
 }
@@ -114,13 +117,10 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
     },
     checkpoints: checkpointer,
     ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
-    sweepMemories: (signal) => store.sweepExpiredItems(signal),
+    sweepMemories: (signal) => parts.memories.sweep(signal),
     tree: async (principal) => tree.mounts(principal),
     treeWithThread: async (principal) => tree.withThread(principal),
-    searchMemories: async (principal, query, limit) => {
-      const hits = await store.searchText(memoryNamespace(principal), query, limit);
-      return hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score }));
-    },
+    searchMemories: (...args) => parts.memories.search(...args),
     preflight: async () => obstacle(settings, choice),
     environment: environmentOf(config, choice),
     // A server that cannot work still answers questions about runs, and leaves them to others.

@@ -205,6 +205,17 @@ export const ConfigSchema = z.strictObject({
         .describe("Forgets the oldest runs that are over while more than this is stored. Default: no limit."),
     })
     .prefault({}),
+  memories: z
+    .strictObject({
+      embeddings: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          "`openai:model` that also finds memories by their meaning, at OPENAI_BASE_URL if that is set; it is sent their text. Default: by words only.",
+        ),
+    })
+    .prefault({}),
   subagents: z
     .array(subagent)
     .default([])

@@ -18,6 +18,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "fallbackModels", kind: "list" },
   { path: "dataDir", kind: "path" },
   { path: "skills", kind: "paths" },
+  { path: "memories.embeddings", kind: "text" },
   { path: "approvals.write", kind: "text" },
   { path: "approvals.execute", kind: "text" },
   { path: "approvals.allowModelAnswers", kind: "boolean" },

@@ -7,7 +7,7 @@ import type { Database } from "../storage/database.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Retention } from "./retention.ts";
 import type { Principal, Run } from "./run.ts";
-import type { MemoryHit, StartRefusal } from "./service.ts";
+import type { MemorySearch, StartRefusal } from "./service.ts";
 
 /** Times of the machinery, in milliseconds. */
 export interface RunTiming {
@@ -42,7 +42,7 @@ export interface RunServiceOptions {
   tree(principal: Principal): Promise<Backend>;
   /** The mounts and, everywhere else, the thread's files: the tree the agent has. */
   treeWithThread(principal: Principal): Promise<BackendSource>;
-  searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
+  searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   /** Why no new run can work now; `undefined` when it can. */
   preflight(principal: Principal): Promise<{ code: StartRefusal; message: string } | undefined>;
   /**

@@ -93,6 +93,13 @@ export interface MemoryHit {
   score: number;
 }
 
+export interface MemorySearch {
+  /** Best first. */
+  hits: MemoryHit[];
+  /** What the search left out, and why; for the person and the model. */
+  note?: string;
+}
+
 /**
  * All that the outside may do with runs. A run of another principal looks exactly like one that does
  * not exist. Every method that changes something has stored it durably before it returns.
@@ -151,7 +158,7 @@ export interface RunService {
   runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
   /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
   files(principal: Principal): Promise<Backend>;
-  searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]>;
+  searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   /** Forgets runs that are over. For whoever operates the server. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
   /** What `prune` would do now. */

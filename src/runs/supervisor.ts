@@ -18,7 +18,7 @@ import { RunStore } from "./stores/run-store.ts";
 import { placeText, RunFolds } from "./run-view.ts";
 import type {
   CancelOutcome,
-  MemoryHit,
+  MemorySearch,
   RunPoint,
   RunService,
   StartOutcome,
@@ -233,7 +233,7 @@ class Supervisor implements RunService {
     return this.#options.tree(principal);
   }
 
-  searchMemories(principal: Principal, query: string, limit: number): Promise<MemoryHit[]> {
+  searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch> {
     return this.#options.searchMemories(principal, query, limit);
   }
 

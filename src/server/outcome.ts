@@ -26,7 +26,7 @@ export type Outcome =
       state: string;
     }
   | { kind: "file"; path: string; content: string; media: Media[] }
-  | { kind: "memories"; query: string; hits: MemoryHit[] }
+  | { kind: "memories"; query: string; hits: MemoryHit[]; note?: string }
   /** The message says what happened, to which thing, and what to do next. */
   | { kind: "refused"; message: string };
 

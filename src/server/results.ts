@@ -1,7 +1,6 @@
 import { inputRequired, type CallToolResult, type InputRequiredResult } from "@modelcontextprotocol/server";
 import { oneLine, stripControl } from "../core/text.ts";
 import type { RunView } from "../runs/run.ts";
-import type { MemoryHit } from "../runs/service.ts";
 import { APP_VIEW_META } from "./app/run-app.ts";
 import type { Media, Outcome, PersonRequest } from "./outcome.ts";
 import { fileUri, runUri } from "./resources/uris.ts";
@@ -48,7 +47,7 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
         structuredContent: { path: outcome.path, content: outcome.content },
       };
     case "memories":
-      return memories(outcome.query, outcome.hits);
+      return memories(outcome);
     case "refused":
       return { content: [{ type: "text", text: outcome.message }], isError: true };
   }
@@ -84,7 +83,7 @@ function mediaBlock({ type, mimeType, data }: Media, path: string): CallToolResu
     : { type, mimeType, data };
 }
 
-function memories(query: string, hits: readonly MemoryHit[]): CallToolResult {
+function memories({ query, hits, note }: Extract<Outcome, { kind: "memories" }>): CallToolResult {
   const found = hits.map(({ path, snippet, score }) => ({
     path,
     snippet: snippet.slice(0, MAX_SNIPPET),
@@ -94,7 +93,10 @@ function memories(query: string, hits: readonly MemoryHit[]): CallToolResult {
     found.length === 0
       ? `No memory matches ${JSON.stringify(oneLine(query, 200))}. Try fewer or other words.`
       : found.map(({ path, snippet }) => `${path}\n${stripControl(snippet)}`).join("\n\n");
-  return { content: [{ type: "text", text }], structuredContent: { memories: found } };
+  return {
+    content: [{ type: "text", text: note === undefined ? text : `${text}\n\n${note}` }],
+    structuredContent: { memories: found, ...(note === undefined ? {} : { note }) },
+  };
 }
 
 const MAX_SNIPPET = 2000;

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type {
   GetOperation,
   Item,
@@ -8,7 +9,9 @@ import type {
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "./database.ts";
 import { withoutWaiting } from "./durability.ts";
+import type { NearPassage } from "./embedding-index.ts";
 import { mayPass } from "./errors.ts";
+import { passagesOf } from "./passages.ts";
 import {
   decodeNamespace,
   encodeNamespace,
@@ -17,9 +20,9 @@ import {
   matchesNamespace,
   rangeBelow,
 } from "./store-match.ts";
-import { itemsOf, rankItems } from "./store-search.ts";
+import { fuse, itemsOf, rankItems } from "./store-search.ts";
 import type { ItemRow, StoreStatements } from "./store-sql.ts";
-import { excerpt, parseQuery } from "./store-text.ts";
+import { excerpt, parseQuery, snippetOf } from "./store-text.ts";
 import type { VectorIndex } from "./store-vectors.ts";
 import { versionOf } from "./store-writes.ts";
 
@@ -33,7 +36,7 @@ export interface TextHit {
   namespace: string[];
   key: string;
   value: Record<string, unknown>;
-  /** The text around the first match, on one line. */
+  /** The text around the first match, or the beginning of the passage that means the same, on one line. */
   snippet: string;
   /** Higher is better; 0 for a match inside a word. */
   score: number;
@@ -89,24 +92,30 @@ export class ItemReader {
     return rows.map(toItem);
   }
 
-  async text(namespacePrefix: string[], query: string, limit: number): Promise<TextHit[]> {
+  async text(
+    namespacePrefix: string[],
+    query: string,
+    limit: number,
+    near?: readonly NearPassage[],
+  ): Promise<TextHit[]> {
     const parsed = parseQuery(query);
     const page = { limit: count(limit), now: this.#context.clock() };
-    const ranked = await rankItems(this.#sql, rangeBelow(namespacePrefix), parsed, page);
-    return ranked.flatMap((item) => {
-      const row = this.#sql.getById.get(item.id);
-      if (row === undefined) return [];
+    const byWords = await rankItems(this.#sql, rangeBelow(namespacePrefix), parsed, page);
+    const ranked = near === undefined ? byWords : fuse([byWords, near]).slice(0, page.limit);
+    const passages = new Map(near?.map(({ id, number }) => [id, number]));
+    for (const { id } of byWords) passages.delete(id);
+    const hits: TextHit[] = [];
+    for (const { id, score } of ranked) {
+      const row = this.#sql.getById.get(id);
+      if (row === undefined) continue;
       const { namespace, key, value } = toItem(row);
-      return [
-        {
-          namespace,
-          key,
-          value,
-          snippet: excerpt(this.#sql.bodyById.get(item.id) ?? "", parsed),
-          score: item.score,
-        },
-      ];
-    });
+      const body = this.#sql.bodyById.get(id) ?? "";
+      const passage = passages.get(id);
+      const snippet = passage === undefined ? excerpt(body, parsed) : passageStart(key, body, passage);
+      hits.push({ namespace, key, value, snippet, score });
+      if (body.length > LONG_TEXT) await nextTurn();
+    }
+    return hits;
   }
 
   async search(operation: SearchOperation & Refresh): Promise<SearchItem[]> {
@@ -177,11 +186,17 @@ export class ItemReader {
   }
 }
 
+/** Characters of a text that takes a while to look through. */
+const LONG_TEXT = 20_000;
 const MAX_COUNT = 2 ** 31 - 1;
 
 /** A limit or offset SQLite takes. */
 function count(value: number): number {
   return Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, 0), MAX_COUNT));
+}
+
+function passageStart(key: string, body: string, number: number): string {
+  return snippetOf((passagesOf(key, body)[number] ?? key).slice(key.length));
 }
 
 function toItem(row: ItemRow): Item {

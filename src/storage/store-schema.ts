@@ -1,5 +1,6 @@
 import type { Database } from "./database.ts";
 import type { Migration } from "./migrations.ts";
+import { EMBEDDING_TABLES } from "./embedding-sql.ts";
 import { gramsOf } from "./store-grams.ts";
 import { SEARCHED_LENGTH } from "./store-text.ts";
 
@@ -159,6 +160,13 @@ export const STORE_MIGRATIONS: readonly Migration[] = [
       database.exec(BOUNDED_SEARCH);
       yield;
       yield* indexAgain(database);
+    },
+  },
+  {
+    version: 4,
+    name: "vectors of passages, and the queue of what has none",
+    up(database: Database): void {
+      database.exec(EMBEDDING_TABLES);
     },
   },
 ];

@@ -40,6 +40,9 @@ export function fold(text: string): string {
   );
 }
 
+/** The beginning of a text, on one line. */
+export const snippetOf = (text: string): string => oneLine(text, SNIPPET_LENGTH);
+
 /** The text around the first occurrence of the longest word found, on one line. */
 export function excerpt(text: string, { words }: TextQuery): string {
   const folded = fold(text);
@@ -47,7 +50,7 @@ export function excerpt(text: string, { words }: TextQuery): string {
   const at = byLength.map((word) => firstWord(folded, word)).find((index) => index >= 0) ?? 0;
   const start = Math.max(0, at - Math.floor(SNIPPET_LENGTH / 3));
   const rest = tailOf(text, text.length - start).trimStart();
-  return oneLine(`${start > 0 ? "…" : ""}${rest}`, SNIPPET_LENGTH);
+  return snippetOf(`${start > 0 ? "…" : ""}${rest}`);
 }
 
 /** Where `word` stands by itself, else where it begins a word, else where it is a part of one, else -1. */

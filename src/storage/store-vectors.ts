@@ -4,6 +4,7 @@ import type { Database } from "./database.ts";
 import type { RankedItem } from "./store-search.ts";
 import type { ItemPosition, NamespaceRange } from "./store-sql.ts";
 import { valuesAt } from "./store-text.ts";
+import { bytesOf, product, unitVector } from "./vectors.ts";
 
 /** How items are found by their meaning: LangGraph's `IndexConfig`, or with a function for its model. */
 export type VectorIndexConfig = Pick<IndexConfig, "dims" | "fields"> &
@@ -102,8 +103,7 @@ SELECT i.id, i.namespace, i.key, v.vector FROM (
         `The embedding model gave ${vector?.length ?? 0} numbers instead of ${this.#dims}: set index.dims to what it gives.`,
       );
     }
-    const length = Math.hypot(...vector) || 1;
-    return Float32Array.from(vector, (number) => number / length);
+    return unitVector(vector);
   }
 }
 
@@ -111,16 +111,4 @@ function textsAt(value: Record<string, unknown>, path: string): { field: string;
   const found = valuesAt(value, path).filter((one) => one !== null && one !== undefined);
   const texts = found.map((one) => (typeof one === "string" ? one : JSON.stringify(one, null, 2)));
   return texts.map((text, index) => ({ field: texts.length > 1 ? `${path}.${index}` : path, text }));
-}
-
-const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
-  new Uint8Array(buffer, byteOffset, byteLength);
-
-/** Undefined for a vector that was made by a model of another size. */
-function product(wanted: Float32Array, stored: Uint8Array): number | undefined {
-  if (stored.byteLength !== wanted.byteLength) return undefined;
-  // SQLite's bytes may begin anywhere; floats begin at multiples of their size.
-  const aligned = stored.byteOffset % 4 === 0 ? stored : stored.slice();
-  const other = new Float32Array(aligned.buffer, aligned.byteOffset, wanted.length);
-  return wanted.reduce((sum, number, index) => sum + number * (other[index] ?? 0), 0);
 }

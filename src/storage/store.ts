@@ -10,6 +10,7 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Database } from "./database.ts";
+import type { NearPassage } from "./embedding-index.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
 import { checkAddress } from "./store-match.ts";
@@ -144,9 +145,17 @@ export class SqliteStore extends BaseStore {
     return this.#reader.between(namespace, range);
   }
 
-  /** The items at or below `namespacePrefix` that contain words of the query, with the text around the match. */
-  async searchText(namespacePrefix: string[], query: string, limit: number): Promise<TextHit[]> {
-    return this.#reader.text(namespacePrefix, query, limit);
+  /**
+   * The items at or below `namespacePrefix` that contain words of the query, with the text around the match;
+   * with `near` together with those, by reciprocal rank fusion.
+   */
+  async searchText(
+    namespacePrefix: string[],
+    query: string,
+    limit: number,
+    near?: readonly NearPassage[],
+  ): Promise<TextHit[]> {
+    return this.#reader.text(namespacePrefix, query, limit, near);
   }
 
   /** Deletes the items whose time is over, some in each turn of the event loop; gives their number. */

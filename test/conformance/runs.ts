@@ -33,7 +33,7 @@ export function openFixtureRuns(): FixtureRuns {
     agentFor: (run) => agentFor(run, createCheckpointer(database)),
     tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles() })),
     treeWithThread: () => Promise.resolve(StateBackend),
-    searchMemories: () => Promise.resolve([]),
+    searchMemories: () => Promise.resolve({ hits: [] }),
     preflight: () => Promise.resolve(undefined),
     environment: "conformance",
     concurrentRuns: 8,

@@ -83,7 +83,7 @@ async function openService(folder: string): Promise<RunService> {
     checkpoints: checkpointer,
     tree: () => Promise.resolve(backend),
     treeWithThread: () => Promise.resolve(backend),
-    searchMemories: () => Promise.resolve([]),
+    searchMemories: () => Promise.resolve({ hits: [] }),
     preflight: () => Promise.resolve(undefined),
     environment: "crash",
     concurrentRuns: 8,

@@ -101,7 +101,7 @@ export function openServer(
     },
     tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles() })),
     treeWithThread: () => Promise.resolve(StateBackend),
-    searchMemories: () => Promise.resolve([]),
+    searchMemories: () => Promise.resolve({ hits: [] }),
     preflight: () => Promise.resolve(undefined),
     environment: "test",
     concurrentRuns: 4,

@@ -11,7 +11,7 @@ export interface WireMessage {
 }
 
 export interface WireRequest {
-  protocol: "anthropic" | "openai-chat" | "openai-responses";
+  protocol: "anthropic" | "openai-chat" | "openai-responses" | "openai-embeddings";
   model: string;
   stream: boolean;
   messages: WireMessage[];
@@ -30,6 +30,8 @@ export interface WireAnswer {
   /** A string as `args` is sent as it is, valid JSON or not. */
   toolCalls?: { id?: string; name: string; args: Json | string }[];
   usage?: { inputTokens: number; outputTokens: number; cachedInputTokens?: number };
+  /** Embeddings of the request's messages, instead of a text. */
+  vectors?: number[][];
   /** Cut at the limit of output tokens. */
   truncated?: boolean;
 }

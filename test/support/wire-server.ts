@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { anthropic } from "./wire-server-anthropic.ts";
+import { openaiEmbeddings } from "./wire-server-embeddings.ts";
 import { openaiChat } from "./wire-server-openai.ts";
 import { openaiResponses } from "./wire-server-responses.ts";
 import {
@@ -38,11 +39,12 @@ const PROTOCOLS: Readonly<Record<string, WireProtocol>> = {
   "/v1/messages": anthropic,
   "/v1/chat/completions": openaiChat,
   "/v1/responses": openaiResponses,
+  "/v1/embeddings": openaiEmbeddings,
 };
 
 /**
  * A server on 127.0.0.1 that speaks the Anthropic Messages, OpenAI Chat Completions and OpenAI Responses
- * protocols, with and without streaming. What it answers comes from `reply`; a request that breaks the
+ * protocols, with and without streaming, and OpenAI Embeddings. What it answers comes from `reply`; a request that breaks the
  * provider's rules is refused with the provider's error before `reply` sees it.
  */
 export async function startWireServer(

@@ -1,5 +1,6 @@
 import { loadAgentFiles } from "../../agent/agent-files.ts";
 import { type McpToolSet, openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
+import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { modelChoice } from "../../agent/models/choose.ts";
 import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
 import { packageVersion } from "../../config/package-info.ts";
@@ -27,6 +28,16 @@ export function checkOtherModels(
       text: choice.ok ? `${choice.spec} (${by})` : `${by}: ${choice.message}`,
     };
   });
+}
+
+/** Whether memories can be found by their meaning, when that is wanted; makes no request. */
+export function checkEmbeddings({ memories }: Pick<Config, "memories">, env: NodeJS.ProcessEnv): Check[] {
+  const { embeddings: model } = memories;
+  if (model === undefined) return [];
+  const problem = embedderProblem({ model, env });
+  return [
+    { name: "Embeddings", ok: problem === undefined, text: problem?.message ?? `${model} (of memories)` },
+  ];
 }
 
 /** Starts every other MCP server, asks for its tools and ends it; looks whether subagents name tools that exist. */

@@ -12,7 +12,7 @@ import {
   checkWorkspace,
 } from "./checks.ts";
 import type { Check } from "./checks.ts";
-import { checkTools, checkOtherModels } from "./configured-checks.ts";
+import { checkEmbeddings, checkOtherModels, checkTools } from "./configured-checks.ts";
 
 /** Prints one line for each check; exit code 1 when one of them failed. */
 export async function runDoctor({ flags, host }: CommandArguments): Promise<ExitCode> {
@@ -23,6 +23,7 @@ export async function runDoctor({ flags, host }: CommandArguments): Promise<Exit
     checks.push({ name: "Configuration", ok: true, text: "valid" });
     checks.push(checkWorkspace(config, warnings), await checkDataDir(config));
     checks.push(await checkModel(config, host.env), ...checkOtherModels(config, host.env));
+    checks.push(...checkEmbeddings(config, host.env));
     checks.push(await checkCommands(config), ...(await checkTools(config, host.env)));
   } else {
     checks.push(...loaded.problems.map((text) => ({ name: "Configuration", ok: false, text })));

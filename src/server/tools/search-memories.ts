@@ -6,8 +6,7 @@ export const searchMemories = defineTool({
   title: "Search memories",
   kind: "read",
   scopes: ["read"],
-  description:
-    "Finds what earlier runs kept under /memories/, best match first. read_agent_file reads a whole file.",
+  description: "Finds what earlier runs kept in /memories/, best first. read_agent_file reads a whole file.",
   input: z.strictObject({
     query: z.string().min(1).max(500),
     limit: z.int().min(1).max(50).default(10),
@@ -18,6 +17,6 @@ export const searchMemories = defineTool({
   handle: async ({ query, limit }, { runs, principal }) => ({
     kind: "memories",
     query,
-    hits: await runs.searchMemories(principal, query, limit),
+    ...(await runs.searchMemories(principal, query, limit)),
   }),
 });

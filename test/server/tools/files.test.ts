@@ -60,12 +60,15 @@ test.each(CLIENT_KINDS)("%s: memories are found, or their absence is said", asyn
   const { service } = openServer(
     databaseFile(),
     { model: scriptedModel(() => ({ text: "ok" })) },
-    { searchMemories: (_principal, query) => Promise.resolve(query === "tea" ? hits : []) },
+    {
+      searchMemories: (_principal, query) =>
+        Promise.resolve(query === "tea" ? { hits } : { hits: [], note: "By words only." }),
+    },
   );
   const client = await connectTo(service, kind);
   const found = await client.call("search_memories", { query: "tea" });
   expect(found).toMatchObject({ text: "/memories/a.md\nlikes tea", structured: { memories: hits } });
   const none = await client.call("search_memories", { query: "coffee" });
-  expect(none).toMatchObject({ isError: false, structured: { memories: [] } });
-  expect(none.text).toContain('No memory matches "coffee"');
+  expect(none).toMatchObject({ isError: false, structured: { memories: [], note: "By words only." } });
+  expect(none.text).toMatch(/^No memory matches "coffee".*\n\nBy words only\.$/s);
 });

@@ -1,0 +1,108 @@
+import { ConfigurationError } from "../../core/errors.ts";
+import { type Embedder, EmbeddingFailure } from "../../storage/embedder.ts";
+import { modelChoice, takesNoKey } from "./choose.ts";
+import { modelFailure } from "./failure.ts";
+import { failureFacts } from "./failure-facts.ts";
+import { endpointOf, type Environment, PROVIDERS, variable } from "./providers.ts";
+
+/** How long a request may take: somebody waits for the vector of a query. In milliseconds. */
+const TIMEOUT_MS = { documents: 60_000, query: 8_000 };
+
+export interface EmbedderOptions {
+  /** `openai:model`; the endpoint may be any that speaks OpenAI's protocol. */
+  model: string;
+  env: Environment;
+  /** Milliseconds. Default: 60,000 for documents, 8,000 for a query. */
+  timeoutMs?: Partial<typeof TIMEOUT_MS>;
+}
+
+export type EmbedderProblem = { code: string; message: string };
+
+/** Why vectors cannot be made with this setting; looks at names and variables only. */
+export function embedderProblem({ model, env }: EmbedderOptions): EmbedderProblem | undefined {
+  const choice = modelChoice({ model, env });
+  if (!choice.ok) return { code: choice.code, message: choice.message };
+  if (choice.provider === "openai") return undefined;
+  return {
+    code: "model_unknown",
+    message: `Embeddings are made by openai:… models only, and '${choice.spec}' is none. Other services that speak OpenAI's protocol are reached by OPENAI_BASE_URL.`,
+  };
+}
+
+/** Vectors by a service that speaks OpenAI's protocol. Loads its package with the first texts. */
+export function createEmbedder({ model, env, timeoutMs }: EmbedderOptions): Embedder {
+  const timeouts = { ...TIMEOUT_MS, ...timeoutMs };
+  return {
+    name: model,
+    async embed(texts, purpose, signal) {
+      const problem = embedderProblem({ model, env });
+      if (problem !== undefined) throw new EmbeddingFailure(problem.code, problem.message);
+      try {
+        const service = await openService({ model, env }, timeouts[purpose], signal);
+        return checkedVectors(await service.embedDocuments([...texts]), texts.length, model);
+      } catch (thrown) {
+        throw embeddingFailure(thrown, model);
+      }
+    },
+  };
+}
+
+async function openService({ model, env }: EmbedderOptions, timeout: number, signal: AbortSignal) {
+  const { OpenAIEmbeddings } = await import("@langchain/openai").catch((error: unknown) => {
+    throw new ConfigurationError(
+      "model_package_missing",
+      "Embeddings need the package @langchain/openai, which cannot be loaded. Run `npm install @langchain/openai` beside deepagent-mcp.",
+      { cause: error },
+    );
+  });
+  const facts = PROVIDERS["openai"] ?? { package: "" };
+  const given = facts.key === undefined ? undefined : variable(env, facts.key);
+  return new OpenAIEmbeddings({
+    model: model.slice(model.indexOf(":") + 1).trim(),
+    // The package wants some key, whether the server asks for one or not.
+    apiKey: given ?? (takesNoKey(facts, env) ? "none" : undefined),
+    timeout,
+    // Whoever asks decides whether and when to ask again.
+    maxRetries: 0,
+    stripNewLines: false,
+    // Not every server knows the shorter form.
+    encodingFormat: "float",
+    configuration: {
+      baseURL: endpointOf(facts, env)?.url,
+      fetch: (input, init) => fetch(input, { ...init, signal: AbortSignal.any(signalsOf(init, signal)) }),
+    },
+  });
+}
+
+const signalsOf = (init: RequestInit | undefined, own: AbortSignal): AbortSignal[] =>
+  init?.signal ? [init.signal, own] : [own];
+
+function checkedVectors(vectors: readonly unknown[], count: number, model: string): number[][] {
+  const length = Array.isArray(vectors[0]) ? vectors[0].length : 0;
+  const checked = vectors.filter(
+    (vector): vector is number[] =>
+      Array.isArray(vector) && vector.length === length && vector.every((number) => Number.isFinite(number)),
+  );
+  if (length > 0 && checked.length === count) return checked;
+  throw noVectors(model);
+}
+
+const noVectors = (model: string, cause?: unknown): EmbeddingFailure =>
+  new EmbeddingFailure(
+    "embedding_invalid",
+    `${model} did not give one vector of numbers for each text. Check that the configured endpoint makes embeddings with it.`,
+    { cause },
+  );
+
+function embeddingFailure(thrown: unknown, model: string): EmbeddingFailure {
+  if (thrown instanceof EmbeddingFailure) return thrown;
+  if (thrown instanceof ConfigurationError) {
+    return new EmbeddingFailure(thrown.code, thrown.message, { cause: thrown });
+  }
+  const { status, reason } = failureFacts(thrown);
+  // What answered has none of the fields of an answer.
+  if (status === undefined && reason === "model_error") return noVectors(model, thrown);
+  const refusesTexts = reason === "context_overflow" || status === 400 || status === 422;
+  const { code, message } = modelFailure(thrown, model);
+  return new EmbeddingFailure(code, message, { refusesTexts, cause: thrown });
+}

@@ -1,0 +1,64 @@
+import { createEmbedder } from "../../agent/models/embeddings.ts";
+import type { Environment } from "../../agent/models/providers.ts";
+import type { Config } from "../../config/schema.ts";
+import type { Logger } from "../../core/logger.ts";
+import { systemClock } from "../../core/clock.ts";
+import type { Principal } from "../../runs/run.ts";
+import type { MemorySearch } from "../../runs/service.ts";
+import type { Database } from "../../storage/database.ts";
+import { EmbeddingIndex, forgetUnusedModels } from "../../storage/embedding-index.ts";
+import { EmbeddingWorker } from "../../storage/embedding-worker.ts";
+import { HybridSearch } from "../../storage/hybrid-search.ts";
+import type { SqliteStore } from "../../storage/store.ts";
+import { memoryNamespace } from "./file-tree.ts";
+import { MEMORIES_MOUNT } from "./mounts.ts";
+
+/** The memories of all principals. */
+export interface Memories {
+  search(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
+  /** Deletes what is over: items past their time, vectors of models no longer used; gives the number of items. */
+  sweep(signal: AbortSignal): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Vectors of a model that was not used for so long are forgotten. */
+const KEPT_VECTORS_MS = 30 * 86_400_000;
+
+/** Searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
+export function openMemories(
+  { config, env, logger, keepsHouse = true }: MemorySettings,
+  { store, database }: { store: SqliteStore; database: Database },
+): Memories {
+  const { embeddings: model } = config.memories;
+  const index =
+    model === undefined ? undefined : new EmbeddingIndex(database, createEmbedder({ model, env }));
+  const worker = index && keepsHouse ? new EmbeddingWorker({ index, log: logger }) : undefined;
+  const search = new HybridSearch(store, index);
+  const closed = new AbortController();
+  return {
+    async search(principal, query, limit) {
+      const found = await search.search(memoryNamespace(principal), query, limit, closed.signal);
+      const hits = found.hits.map(({ key, snippet, score }) => ({
+        path: MEMORIES_MOUNT + key,
+        snippet,
+        score,
+      }));
+      return { ...found, hits };
+    },
+    async sweep(signal) {
+      await forgetUnusedModels(database, { usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
+      return store.sweepExpiredItems(signal);
+    },
+    async close() {
+      closed.abort();
+      await worker?.close();
+    },
+  };
+}
+
+interface MemorySettings {
+  config: Pick<Config, "memories">;
+  env: Environment;
+  logger: Logger;
+  keepsHouse?: boolean;
+}

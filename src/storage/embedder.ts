@@ -1,0 +1,27 @@
+import { DeepAgentError } from "../core/errors.ts";
+
+/** A service that turns texts into vectors: the more alike what texts mean, the closer their vectors. */
+export interface Embedder {
+  /** `provider:model`. Vectors of different names are never compared. */
+  readonly name: string;
+  /**
+   * One vector for each text, in their order and of one length.
+   *
+   * @throws {EmbeddingFailure} whatever went wrong
+   */
+  embed(texts: readonly string[], purpose: EmbeddingPurpose, signal: AbortSignal): Promise<number[][]>;
+}
+
+/** A query has somebody waiting for it. */
+export type EmbeddingPurpose = "documents" | "query";
+
+/** Texts could not be turned into vectors; the message says why and what to do. */
+export class EmbeddingFailure extends DeepAgentError {
+  /** Whether it is about these texts: others may do. */
+  readonly refusesTexts: boolean;
+
+  constructor(code: string, message: string, options: { refusesTexts?: boolean; cause?: unknown } = {}) {
+    super(code, message, { cause: options.cause });
+    this.refusesTexts = options.refusesTexts ?? false;
+  }
+}
