@@ -5,6 +5,7 @@ import type { Logger } from "../core/logger.ts";
 import type { AgentTool } from "./agent-tool.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import type { Middleware } from "./middleware/middleware.ts";
+import type { ReplyCache } from "./models/reply-cache.ts";
 import type { Permissions } from "./permissions.ts";
 import type { StructuredResponse } from "./structured.ts";
 import type { SubagentRunner } from "./subagents.ts";
@@ -23,6 +24,8 @@ export interface AgentParts {
   readonly subagents: SubagentRunner | undefined;
   /** The form of the final answer, where one is asked for. */
   readonly structured: StructuredResponse | undefined;
+  /** Replies to earlier requests, where they are to be used again. */
+  readonly cache: ReplyCache | undefined;
   /** Rules for paths, where there are any. */
   readonly permissions: Permissions | undefined;
   readonly limits: AgentLimits;

@@ -5,6 +5,7 @@ import type { ToolBinder } from "./bind-tools.ts";
 import { countCalls } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import { appendSystemPrompt, type ModelRequest } from "./middleware/middleware.ts";
+import type { ReplyCache } from "./models/reply-cache.ts";
 import { answeredBy } from "./models/reply.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
 import { answerInText, hasCalls, reminderFor } from "./structured-text.ts";
@@ -16,6 +17,8 @@ export interface Asking {
   /** How the structured answer is asked for, where there is to be one. */
   strategy: Strategy | undefined;
   binder: ToolBinder;
+  /** Replies to earlier requests. */
+  cache: ReplyCache | undefined;
   /** What is changed last of the request. */
   finish: (request: ModelRequest) => ModelRequest;
   /** Model calls that the limits leave, this one included. */
@@ -29,24 +32,27 @@ export interface Asking {
  */
 export async function askModel(
   given: ModelRequest,
-  { strategy, binder, finish, callsLeft, config }: Asking,
+  { strategy, binder, finish, cache, callsLeft, config }: Asking,
 ): Promise<AIMessage> {
   const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
   const request = finish(notice ? appendSystemPrompt(given, notice) : given);
   const { messages, model, systemMessage } = request;
   const input = textOf(systemMessage) === "" ? messages : [systemMessage, ...messages];
-  const bound = binder.bind({
+  const binding = {
     model,
     tools: [...request.tools, ...tools],
     toolChoice: request.toolChoice ?? toolChoice,
     ...(options ? { options } : {}),
-  });
-  const ask = async (input: BaseMessage[]): Promise<AIMessage> => {
-    const reply: unknown = await bound.invoke(input, { ...config, ...request.modelSettings });
+  };
+  const settings = request.modelSettings ?? {};
+  const askNow = async (input: BaseMessage[]): Promise<AIMessage> => {
+    const reply: unknown = await binder.bind(binding).invoke(input, { ...config, ...settings });
     await ownTurn();
     if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
     throw new Error("The model answered with something that is not an assistant message.");
   };
+  const ask = async (input: BaseMessage[]): Promise<AIMessage> =>
+    cache ? cache.reply({ ...binding, settings }, input, () => askNow(input)) : askNow(input);
   let reply = await ask(input);
   if (!strategy) return reply;
   const asked = [...input];

@@ -13,6 +13,7 @@ import { buildGraph } from "./graph.ts";
 import { LazyModel } from "./lazy-model.ts";
 import { RESULTS_FOLDER } from "./kept-files.ts";
 import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./stack.ts";
+import { ReplyCache } from "./models/reply-cache.ts";
 import { joinSystem, type Middleware } from "./middleware/middleware.ts";
 import { Permissions } from "./permissions.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
@@ -113,6 +114,7 @@ function assemble(
     keptFolders: [RESULTS_FOLDER, historyFolder(params)],
     subagents,
     structured: params.responseFormat && new StructuredResponse(params.responseFormat),
+    cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
     permissions: role.permissions,
     limits: params.limits ?? {},
     log: params.log ?? silentLogger,

@@ -70,7 +70,8 @@ export function createModelNode(
       strategy = await parts.structured?.strategyFor(request.model);
       const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
       const callsLeft = meter.callsLeft(messages);
-      return askModel(request, { strategy, binder, finish, callsLeft, config: timed });
+      const { cache } = parts;
+      return askModel(request, { strategy, binder, finish, cache, callsLeft, config: timed });
     });
     const updates: StateUpdate[] = [];
     const answer = await answered(async () => {

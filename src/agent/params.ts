@@ -1,5 +1,6 @@
 import type { SystemMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver, BaseStore } from "@langchain/langgraph";
+import type { BaseCache } from "@langchain/langgraph-checkpoint";
 import type { z } from "zod";
 import type { BackendSource } from "../backends/backend.ts";
 import type { Logger } from "../core/logger.ts";
@@ -88,6 +89,11 @@ export interface DeepAgentParams<
   store?: BaseStore;
   /** Keeps threads. Needed for approvals; without one an in-memory saver is used then. */
   checkpointer?: BaseCheckpointSaver | boolean;
+  /**
+   * LangGraph cache of the model's replies: a request that was made before, in whatever thread, is answered
+   * from it. Tool calls never are.
+   */
+  cache?: BaseCache;
   /** Which tools need a person's approval. */
   interruptOn?: InterruptOn;
   /** State channels of your own: a LangGraph state schema, zod object or annotation. */

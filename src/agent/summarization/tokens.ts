@@ -38,7 +38,7 @@ export class TokenCounter {
   }
 
   ofTools(tools: readonly StructuredToolInterface[]): number {
-    return tools.reduce((sum, tool) => sum + this.#once(tool, () => this.#ofTool(tool)), 0);
+    return tools.reduce((sum, tool) => sum + this.#once(tool, () => this.#count(toolText(tool))), 0);
   }
 
   ofPrompt(text: string): number {
@@ -67,11 +67,12 @@ export class TokenCounter {
     if (MEDIA.has(block.type)) return MEDIA_TOKENS;
     return this.#count(typeof block["text"] === "string" ? block["text"] : JSON.stringify(block));
   }
+}
 
-  #ofTool({ name, description, schema }: StructuredToolInterface): number {
-    const parameters = isInteropZodSchema(schema) ? toJsonSchema(schema) : schema;
-    return this.#count(`${name}\n${description}\n${JSON.stringify(parameters)}`);
-  }
+/** What a model is told of a tool, about as providers write it. */
+export function toolText({ name, description, schema }: StructuredToolInterface): string {
+  const parameters = isInteropZodSchema(schema) ? toJsonSchema(schema) : schema;
+  return `${name}\n${description}\n${JSON.stringify(parameters)}`;
 }
 
 /** What is counted with where no tokenizer is given. */

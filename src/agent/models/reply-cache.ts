@@ -1,0 +1,84 @@
+import { createHash, randomUUID } from "node:crypto";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { isStructuredTool } from "@langchain/core/utils/function_calling";
+import type { BaseCache } from "@langchain/langgraph-checkpoint";
+import { canonicalJson } from "../../core/canonical-json.ts";
+import { errorMessage } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { ToolBinding } from "../bind-tools.ts";
+import { toolText } from "../summarization/tokens.ts";
+
+/** What decides about a reply besides the messages. */
+type CachedRequest = ToolBinding & { settings: Record<string, unknown> };
+
+const NAMESPACE = ["deepagent", "replies"];
+
+/**
+ * Replies to requests that were made before: of the same model, with the same settings, tools and messages.
+ * What a reply calls for is done anew each time. A cache that fails is done without.
+ */
+export class ReplyCache {
+  readonly #cache: BaseCache;
+  readonly #log: Logger;
+
+  constructor(cache: BaseCache, log: Logger) {
+    this.#cache = cache;
+    this.#log = log;
+  }
+
+  /** The reply to `messages`, from the cache or from `ask`. One from the cache has cost no tokens. */
+  async reply(
+    request: CachedRequest,
+    messages: readonly BaseMessage[],
+    ask: () => Promise<AIMessage>,
+  ): Promise<AIMessage> {
+    const key: [string[], string] = [NAMESPACE, keyOf(request, messages)];
+    const known = await this.#trying(() => this.#cache.get([key]));
+    const found = known?.[0]?.value;
+    if (AIMessage.isInstance(found)) return again(found);
+    const reply = await ask();
+    await this.#trying(() => this.#cache.set([{ key, value: reply }]));
+    return reply;
+  }
+
+  async #trying<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#log.warn("cache_failed", { problem: errorMessage(error) });
+      return undefined;
+    }
+  }
+}
+
+function keyOf({ model, tools, ...others }: CachedRequest, messages: readonly BaseMessage[]): string {
+  const facts = [model.serialize(), tools.map(textOfTool), others, messages.map(factsOf)];
+  return createHash("sha256").update(canonicalJson(facts)).digest("hex");
+}
+
+const texts = new WeakMap<object, string>();
+
+function textOfTool(tool: ToolBinding["tools"][number]): string {
+  let text = texts.get(tool);
+  if (text === undefined) {
+    // Providers' own tools are plain objects.
+    text = isStructuredTool(tool) ? toolText(tool) : JSON.stringify(tool);
+    texts.set(tool, text);
+  }
+  return text;
+}
+
+/** What a model is told by a message; ids of messages differ from thread to thread. */
+function factsOf(message: BaseMessage): unknown[] {
+  const { type, name, content } = message;
+  const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
+  const answered = ToolMessage.isInstance(message) ? [message.tool_call_id, message.status] : [];
+  return [type, name, content, calls.map(({ id, name, args }) => [id, name, args]), answered];
+}
+
+/** A reply as a message of its own, which nothing was paid for. */
+function again(reply: AIMessage): AIMessage {
+  const { content, tool_calls = [], invalid_tool_calls = [], additional_kwargs, response_metadata } = reply;
+  const fields = { content, tool_calls, invalid_tool_calls, additional_kwargs, response_metadata };
+  return new AIMessage({ ...fields, id: randomUUID() });
+}
