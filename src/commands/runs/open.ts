@@ -43,15 +43,9 @@ function openInBrowser(link: string): void {
   child.unref();
 }
 
-/** Holds the process too: a page server alone does not. */
 function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const hold = setInterval(() => undefined, 2 ** 30);
-    const done = (): void => {
-      clearInterval(hold);
-      resolve();
-    };
-    if (signal.aborted) done();
-    else signal.addEventListener("abort", done, { once: true });
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }

@@ -33,7 +33,6 @@ export async function withLocalRuns(
   const { workspace, ...rest } = loaded.config;
   // Without a workspace the runs are left to others.
   const config: Config = worksOn && workspace !== undefined ? { ...rest, workspace } : rest;
-  // Housekeeping is for servers: a look at runs changes nothing.
   // What a server notes of its course is not for the person at the terminal.
   const logger = createLogger(config.logLevel === "info" ? "warn" : config.logLevel);
   const interrupt = new AbortController();
@@ -41,10 +40,14 @@ export async function withLocalRuns(
   process.once("SIGINT", stop);
   process.once("SIGTERM", stop);
   const { openRuns } = await import("../compose.ts");
+  // Housekeeping is for servers: a look at runs changes nothing.
   const runs = await openRuns({ config, env: host.env, logger, keepsHouse: false });
+  // Nothing else keeps the process while it waits for a run that others work on.
+  const hold = setInterval(() => undefined, 2 ** 30);
   try {
     return await work({ runs, config, logger, interrupt });
   } finally {
+    clearInterval(hold);
     process.off("SIGINT", stop);
     process.off("SIGTERM", stop);
     await runs.close();

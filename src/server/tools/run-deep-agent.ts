@@ -67,7 +67,7 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
 
 const NOTES: Readonly<Record<Started, string | undefined>> = {
   started: undefined,
-  told: "A run was at work in this thread, so this went to it as a message; its agent reads it at its next step.",
+  told: "A run of this thread is not over, so this went to it as a message; its agent reads it at its next step.",
   existing: "A call with this idempotency key came before: nothing was started again.",
 };
 

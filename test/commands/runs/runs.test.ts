@@ -86,6 +86,27 @@ test("watch shows a run that has ended, as lines or as JSON", async () => {
   expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({ type: "run", status: "completed" });
 });
 
+test("watch waits with a run that nobody works on, until it ends", async () => {
+  const home = terminalHome();
+  const runId = await waitingRun(home);
+  const child = spawn(process.execPath, [BIN, "runs", "watch", runId, "--json"], {
+    cwd: home.workspace,
+    env: { ...cleanEnv(), ...home.env },
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const exited = once(child, "exit");
+  const told: Array<{ type: string; kind?: string; seq?: number; status?: string }> = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    told.push(JSON.parse(line) as (typeof told)[number]);
+    if (told.at(-1)?.kind === "approval_requested") await home.bin("runs", "cancel", runId);
+  }
+  expect(await exited).toEqual([1, null]);
+  const events = told.filter(({ type }) => type === "event");
+  expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+  expect(events.at(-1)?.kind).toBe("run_cancelled");
+  expect(told.at(-1)).toMatchObject({ type: "run", status: "cancelled" });
+});
+
 test.each([
   [["runs"], "runs needs an action: list, show, watch, answer, cancel, tell, prune, open"],
   [["runs", "lst"], "did you mean list?"],

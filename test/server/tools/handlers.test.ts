@@ -97,7 +97,7 @@ test.each(CLIENT_KINDS)("%s: a task for a thread at work is a message to its run
   const { run_id: id, thread_id: thread } = first.structured;
   const told = await client.call("run_deep_agent", { task: "more", thread_id: thread });
   expect(told).toMatchObject({ isError: false, structured: { run_id: id, status: "input_required" } });
-  expect(told.text).toMatch(/^A run was at work in this thread, so this went to it as a message;/);
+  expect(told.text).toMatch(/^A run of this thread is not over, so this went to it as a message;/);
   await approve(service, String(id), "a");
   expect((await reach(service, String(id), "completed")).run.answer).toBe("the task | more");
 });
