@@ -43,7 +43,7 @@ const COUNTED_THREADS = 10_000;
 const COPY_TRIES = 10;
 /**
  * LangGraph's `SqliteSaver` on the same tables, with every statement prepared once, binary values kept
- * as they are, results of one turn of the event loop stored in one transaction, superseded checkpoints
+ * as they are, what comes in quick succession stored in one transaction, superseded checkpoints
  * packed, and the history of delta channels read by one query instead of one per ancestor.
  */
 export class SqliteCheckpointer extends SqliteSaver {
@@ -184,8 +184,9 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /** Serialised, when the large parts of it are stored. */
-  private async dumped(value: unknown, owner: BlobOwner): Promise<[string, Uint8Array]> {
-    return this.serde.dumpsTyped(await this.large.taken(value, owner));
+  private dumped(value: unknown, owner: BlobOwner): Promise<[string, Uint8Array]> {
+    const { light, stored } = this.large.taken(value, owner);
+    return stored ? stored.then(() => this.serde.dumpsTyped(light)) : this.serde.dumpsTyped(light);
   }
 
   /**

@@ -12,17 +12,17 @@ export interface Result {
 const VALUE = 7;
 
 /** The rows of what one task wrote. */
-export function encodeWrites(
+export async function encodeWrites(
   dumped: (value: unknown) => Promise<[type: string, data: Uint8Array]>,
   address: WriteAddress,
   writes: readonly PendingWrite[],
 ): Promise<WriteFields[]> {
-  return Promise.all(
-    writes.map(async ([channel, value], index): Promise<WriteFields> => {
-      const [type, data] = await dumped(value);
-      return [...address, WRITES_IDX_MAP[channel] ?? index, channel, type, data];
-    }),
+  const rows = writes.map(([channel, value], index) =>
+    dumped(value).then(
+      ([type, data]): WriteFields => [...address, WRITES_IDX_MAP[channel] ?? index, channel, type, data],
+    ),
   );
+  return Promise.all(rows);
 }
 
 export const bytesOfWrites = (rows: readonly WriteFields[]): number =>

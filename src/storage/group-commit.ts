@@ -16,10 +16,12 @@ interface Entry {
 /** Most of one transaction: longer ones would hold up the event loop. */
 const JOBS_PER_COMMIT = 128;
 const BYTES_PER_COMMIT = 2_000_000;
+/** How many turns of the event loop a commit waits at most while each turn brings more. */
+const TURNS = 4;
 
 /**
- * Commits what is asked for during one turn of the event loop in one transaction, in the order it came:
- * with many agents at work, a commit of its own for each result would take most of their time.
+ * Commits what is asked for in quick succession in one transaction, in the order it came: a commit costs as
+ * much as writing twenty results, and with many agents at work would take much of their time.
  */
 export class GroupCommit {
   readonly #waiting: Entry[] = [];
@@ -56,7 +58,7 @@ export class GroupCommit {
   async #commitAll(): Promise<void> {
     this.#isCommitting = true;
     for (;;) {
-      await nextTurn();
+      await this.#gathered();
       if (this.#waiting.length === 0) break;
       try {
         await whenUnlocked(this.#database, () => this.#commitNext());
@@ -67,6 +69,15 @@ export class GroupCommit {
       }
     }
     this.#isCommitting = false;
+  }
+
+  /** Until a turn of the event loop brings nothing more, or there is enough. */
+  async #gathered(): Promise<void> {
+    let known = -1;
+    for (let turn = 0; turn < TURNS && known < Math.min(this.#waiting.length, JOBS_PER_COMMIT); turn += 1) {
+      known = this.#waiting.length;
+      await nextTurn();
+    }
   }
 
   #commitNext(): void {

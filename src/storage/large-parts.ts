@@ -56,11 +56,15 @@ export function lighten(value: unknown, held: Held[], above = new Set<object>())
   if (typeof shown !== "object" || shown === null) return value;
   above.add(value);
   const before = held.length;
-  const light = Array.isArray(shown)
-    ? shown.map((item) => lighten(item, held, above))
-    : Object.fromEntries(Object.entries(shown).map(([key, item]) => [key, lighten(item, held, above)]));
+  const items = (Array.isArray(shown) ? shown : Object.values(shown)).map((item: unknown) =>
+    lighten(item, held, above),
+  );
   above.delete(value);
-  return held.length === before ? value : light;
+  // Hardly ever is there anything large, and then there is nothing to copy.
+  if (held.length === before) return value;
+  return Array.isArray(shown)
+    ? items
+    : Object.fromEntries(Object.keys(shown).map((key, index) => [key, items[index]]));
 }
 
 /** A place in a value where a reference stands. */

@@ -46,12 +46,15 @@ export class LargeValues implements SerializerProtocol {
     return holder.value;
   }
 
-  /** Takes the large parts out of `value` and stores them; resolves once they are committed. */
-  async taken(value: unknown, owner: BlobOwner): Promise<unknown> {
+  /** Takes the large parts out of `value`, if it has any; `stored` resolves once they are committed. */
+  taken(value: unknown, owner: BlobOwner): { light: unknown; stored?: Promise<void> } {
     const held: Held[] = [];
     const light = lighten(value, held);
+    return held.length === 0 ? { light } : { light, stored: this.#storeAll(held, owner) };
+  }
+
+  async #storeAll(held: readonly Held[], owner: BlobOwner): Promise<void> {
     for (const one of held) await this.#store(one, owner);
-    return light;
   }
 
   async #store(held: Held, owner: BlobOwner): Promise<void> {
@@ -89,7 +92,8 @@ export class LargeValues implements SerializerProtocol {
       const entries = kind === "list" ? value : Object.entries(value);
       for (let at = 0; at < entries.length; at += ENTRIES_PER_PIECE) {
         await ownTurn();
-        const light = await this.taken(entries.slice(at, at + ENTRIES_PER_PIECE), owner);
+        const { light, stored } = this.taken(entries.slice(at, at + ENTRIES_PER_PIECE), owner);
+        await stored;
         const [, data] = await this.#serde.dumpsTyped(light);
         yield Buffer.from(data).toString();
       }
