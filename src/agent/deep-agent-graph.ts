@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import { settleAbandoned } from "./abandoned.ts";
 import type { AgentTool, ValidatedArgs } from "./agent-tool.ts";
 import { checkEdit } from "./check-call.ts";
 import type { AgentPath } from "./events.ts";
+import { outsideOfTask } from "./direct-tasks.ts";
 import { finishedCalls } from "./finished-calls.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import type { Permissions } from "./permissions.ts";
@@ -94,6 +96,28 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
         : await this.#withFinishedCalls(withMessageIds(input), options);
     const configurable = withMeter(options?.configurable, this.traits.limits);
     yield* super._streamIterator(checked, { ...options, configurable });
+  }
+
+  /**
+   * Works inside a task of another graph and tells its state after each step. LangGraph's `stream` does the
+   * same through two more streams, which take a good part of the time of a step.
+   */
+  async workInside(
+    config: RunnableConfig,
+    input: Partial<AgentState>,
+    reached: (state: unknown) => void,
+  ): Promise<void> {
+    // What it was built with counts, not what the agent that delegates was.
+    const { recursionLimit, maxConcurrency } = this.config ?? {};
+    const options = {
+      ...config,
+      ...(recursionLimit ? { recursionLimit } : {}),
+      ...(maxConcurrency ? { maxConcurrency } : {}),
+      streamMode: "values" as const,
+    };
+    await outsideOfTask(async () => {
+      for await (const state of this._streamIterator(input, options)) reached(state);
+    });
   }
 
   /**

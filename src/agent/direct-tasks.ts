@@ -85,11 +85,16 @@ function isObserved({ callbacks }: RunnableConfig): boolean {
 }
 
 /** What LangChain's `getConfig` and its like find inside the task. */
-function inContextOf<T>(config: RunnableConfig, work: () => T): T {
+const inContextOf = <T>(config: RunnableConfig, work: () => T): T =>
+  inContext({ extra: { [CONFIG_KEY]: config } }, work);
+
+/** Does `work` for a graph inside the running task: the task's configuration is not that of its tasks. */
+export const outsideOfTask = <T>(work: () => T): T => inContext({}, work);
+
+function inContext<T>(own: object, work: () => T): T {
   const storage = AsyncLocalStorageProviderSingleton.getInstance();
   const outer = storage.getStore() as Record<symbol, unknown> | undefined; // a run of a tracer, or like ours
-  const store = { extra: { [CONFIG_KEY]: config }, [VARIABLES_KEY]: outer?.[VARIABLES_KEY] };
-  return storage.run(store, work);
+  return storage.run({ ...own, [VARIABLES_KEY]: outer?.[VARIABLES_KEY] }, work);
 }
 
 /** A task that does not listen to the signal is left behind. */

@@ -112,7 +112,8 @@ export class SubagentRunner {
     const account = { started, account: meterOf(config, {}) };
     let reached: unknown = {};
     try {
-      for await (const state of statesOf(subagent, input, config)) reached = state;
+      if (subagent.graph) await subagent.graph.workInside(config, input, (state) => (reached = state));
+      else reached = await subagent.runnable.invoke(input, config);
       return report(reached, subagent, scope, account);
     } catch (error) {
       if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
@@ -121,23 +122,6 @@ export class SubagentRunner {
       return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said });
     }
   }
-}
-
-/** The states of a subagent's work as far as it tells them, the last one last. */
-async function* statesOf(
-  { runnable, graph }: BuiltSubagent,
-  input: Record<string, unknown>,
-  config: RunnableConfig,
-): AsyncGenerator {
-  if (!graph) return yield await runnable.invoke(input, config);
-  // What it was built with counts, not what the agent that delegates was. It tells its state after each step.
-  const { recursionLimit, maxConcurrency } = graph.config ?? {};
-  const own = {
-    ...config,
-    ...(recursionLimit ? { recursionLimit } : {}),
-    ...(maxConcurrency ? { maxConcurrency } : {}),
-  };
-  yield* await graph.stream(input, { ...own, streamMode: "values" });
 }
 
 /** What an agent sees before the reply that made this call. */

@@ -18,9 +18,13 @@ export async function encodeWrites(
   writes: readonly PendingWrite[],
 ): Promise<WriteFields[]> {
   const rows = writes.map(([channel, value], index) =>
-    dumped(value).then(
-      ([type, data]): WriteFields => [...address, WRITES_IDX_MAP[channel] ?? index, channel, type, data],
-    ),
+    dumped(value).then(([type, data]): WriteFields => [
+      ...address,
+      WRITES_IDX_MAP[channel] ?? index,
+      channel,
+      type,
+      data,
+    ]),
   );
   return Promise.all(rows);
 }

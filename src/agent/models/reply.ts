@@ -1,6 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
 import { oneLine } from "../../core/text.ts";
+import { textOf } from "../message-text.ts";
 import { type AgentLimits, costOf, reportedModel } from "../limits/limits.ts";
 import { type Scope, agentPath, emit } from "../step.ts";
 
@@ -46,7 +47,7 @@ export function emitModelCalled(
       outputTokens: used?.output_tokens ?? 0,
       cachedInputTokens: used?.input_token_details?.cache_read ?? 0,
     },
-    text: purpose === undefined ? oneLine(reply.text, 300) : "",
+    text: purpose === undefined ? oneLine(textOf(reply), 300) : "",
     ...(costUsd === undefined ? {} : { costUsd }),
     ...(purpose === undefined ? {} : { purpose }),
   });

@@ -28,15 +28,10 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set([
  * once. Ids that are fine stay: some providers refer to them later.
  */
 export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): SafeReply {
-  const messageIds = new Set(thread.map(({ id }) => id));
-  const callIds = new Set(
-    thread.flatMap((message) =>
-      AIMessage.isInstance(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
-    ),
-  );
   const unreadable = new Set<ToolCall>();
   const before = [...(given.tool_calls ?? []), ...invalidCalls(given, unreadable)];
   const broken = brokenCalls(given);
+  const callIds = before.length > 0 ? callIdsOf(thread) : new Set<string | undefined>();
   const calls = before.map((call) => {
     const isBroken = unreadable.has(call) || broken.has(call) || !isRecord(call.args);
     const mended = mendCall(isBroken ? { ...call, args: {} } : call, callIds);
@@ -46,8 +41,17 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): Saf
   const isChanged = calls.some((call, index) => call !== before[index]) || unreadable.size > 0;
   const reply = isChanged ? withCalls(given, calls) : given;
   // An id that is only assigned is not stored with the message.
-  reply._updateId(!reply.id || messageIds.has(reply.id) ? randomUUID() : reply.id);
+  const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
+  reply._updateId(isNew ? reply.id : randomUUID());
   return { reply, refused: calls.filter((call) => unreadable.has(call)).map(refusal) };
+}
+
+function callIdsOf(thread: readonly BaseMessage[]): Set<string | undefined> {
+  const ids = new Set<string | undefined>();
+  for (const message of thread) {
+    if (AIMessage.isInstance(message)) for (const { id } of message.tool_calls ?? []) ids.add(id);
+  }
+  return ids;
 }
 
 /** Calls that LangChain could not read, as calls without arguments. */
