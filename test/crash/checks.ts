@@ -3,19 +3,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { Decision } from "../../src/agent/agent-core.ts";
-import type { Approval } from "../../src/runs/run.ts";
+import type { Approval, RunEvent, RunStatus } from "../../src/runs/run.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { changed } from "./script.ts";
+import { bare, changed } from "./script.ts";
 
 /** What servers have acknowledged, and must keep. */
 export interface Promised {
-  /** Run id by key. */
-  runs: Map<string, string>;
+  /** By idempotency key: the run, and how it has to end. */
+  runs: Map<string, { runId: string; task: string; status: RunStatus }>;
   /** Decision by run id and approval id. */
   decisions: Map<string, Decision["type"]>;
+  /** What was read of the journal of a run, by its id. */
+  journals: Map<string, RunEvent[]>;
 }
 
-const EFFECTS = ["append", "execute", "write_file", "edit_file"];
+const EFFECTS = ["append", "execute", "write_file", "edit_file", "delete"];
 
 /** A data directory with a workspace. To be asked for before the servers on it, which then end before it goes. */
 export function newFolder(): string {
@@ -33,35 +35,49 @@ export function decisionOn({ args }: Approval): Decision {
   return { type: "edit", editedAction: { name: "append", args: { line: changed(line) } } };
 }
 
-/** Every file with its content, and the lines in any order: parallel parts append as they come. */
+/**
+ * Every file with its content, and the lines in any order: parallel parts append as they come. Each call has left
+ * one line at most; `late` are lines of two calls, the first of which came through after it was looked for.
+ */
 export function effectsIn(folder: string) {
   const workspace = join(folder, "workspace");
+  const log = join(folder, "lines.txt");
+  let late = 0;
+  const linesOf = (text: string): string[] => {
+    const lines = text.split("\n").filter((line) => line !== "");
+    expect(lines).toHaveLength(new Set(lines).size);
+    const wanted = new Set(lines.map(bare));
+    late += lines.length - wanted.size;
+    return [...wanted].toSorted();
+  };
   const files = readdirSync(workspace, { recursive: true, encoding: "utf8" })
     .filter((name) => /\.(md|txt)$/.test(name))
     .toSorted()
-    .map((name) => {
+    .map((name): [string, string | string[]] => {
       const text = readFileSync(join(workspace, name), "utf8");
-      return [name, name.endsWith(".txt") ? text.split("\n").toSorted() : text];
+      return [name, name.endsWith(".txt") ? linesOf(text) : text];
     });
-  const log = join(folder, "lines.txt");
-  const lines = existsSync(log) ? readFileSync(log, "utf8").split("\n").toSorted() : [];
-  return { files, lines };
+  const lines = linesOf(existsSync(log) ? readFileSync(log, "utf8") : "");
+  return { files, lines, late };
 }
 
 /** Checks what is stored; gives the number of calls whose outcome was unknown. */
-export function checkDatabases(folder: string, { runs, decisions }: Promised): number {
+export function checkDatabases(folder: string, { runs, decisions, journals }: Promised): number {
   const database = openDatabase(join(folder, "deepagent.db"));
   const checkpoints = openDatabase(join(folder, "checkpoints.db"));
   onTestFinished(() => [database, checkpoints].forEach((open) => open.close()));
   expect([integrityProblems(database), integrityProblems(checkpoints)]).toEqual([[], []]);
-  for (const [key, runId] of runs) {
-    expect(
-      database.prepare("SELECT idempotency_key, status, answer FROM runs WHERE id = ?").get(runId),
-    ).toEqual({
-      idempotency_key: key,
-      status: "completed",
-      answer: `main ${key} is done`,
-    });
+  const kept = database.prepare("SELECT idempotency_key, task, status, answer FROM runs WHERE id = ?");
+  for (const [key, { runId, task, status }] of runs) {
+    const answer = status === "completed" ? `${task} is done` : null;
+    expect(kept.get(runId)).toEqual({ idempotency_key: key, task, status, answer });
+  }
+  const journal = database.prepare<[string, number]>(
+    "SELECT seq, time, kind, data FROM run_events WHERE run_id = ? AND seq <= ? ORDER BY seq",
+  );
+  for (const [runId, events] of journals) {
+    const read = events.map(({ seq, time, kind, data }) => ({ seq, time, kind, data: JSON.stringify(data) }));
+    expect(journal.all(runId, events.length)).toEqual(read);
   }
   // One run for each key, acknowledged or not, and each journal counts without a gap.
   expect(database.prepare("SELECT count(*) FROM runs").pluck().get()).toBe(runs.size);
@@ -78,10 +94,10 @@ export function checkDatabases(folder: string, { runs, decisions }: Promised): n
     WHERE kind IN ('approval_requested', 'approval_decided', 'run_started', 'run_completed')
     GROUP BY 1, 2, 3 HAVING times <> 1`;
   expect(database.prepare(once).all()).toEqual([]);
-  const kept = database
+  const decided = database
     .prepare("SELECT decision ->> 'type' FROM approvals WHERE run_id = ? AND id = ?")
     .pluck();
-  for (const [approval, decision] of decisions) expect(kept.get(...approval.split(" "))).toBe(decision);
+  for (const [approval, decision] of decisions) expect(decided.get(...approval.split(" "))).toBe(decision);
   const unknown = `SELECT count(*) FROM run_events
     WHERE kind = 'tool_finished' AND data ->> 'summary' LIKE '%The server stopped while%'`;
   return Number(database.prepare(unknown).pluck().get());

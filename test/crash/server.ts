@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { tool } from "@langchain/core/tools";
 import { z } from "zod";
-import { buildAgent, type Decision } from "../../src/agent/agent-core.ts";
+import { buildAgent } from "../../src/agent/agent-core.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import type { SandboxBackend } from "../../src/backends/backend.ts";
 import { openBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
@@ -14,8 +14,8 @@ import { StateBackend } from "../../src/backends/state.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
-import type { RunEvent } from "../../src/runs/run.ts";
-import type { RunService } from "../../src/runs/service.ts";
+import type { PersonDecision, RunEvent } from "../../src/runs/run.ts";
+import type { RunService, StartRequest } from "../../src/runs/service.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
@@ -23,15 +23,20 @@ import { scriptedModel } from "../support/scripted-model.ts";
 import { nextReply } from "./script.ts";
 
 export type Request =
-  | { method: "open"; folder: string }
-  | { method: "start"; key: string }
-  | { method: "decide"; runId: string; approvalId: string; decision: Decision }
+  /** `leaseMs`: how long a server may be stopped before others take its runs. Default 5000. */
+  | { method: "open"; folder: string; leaseMs?: number }
+  | { method: "start"; request: StartRequest }
+  | { method: "decide"; runId: string; approvalId: string; decision: PersonDecision }
+  | { method: "tell"; runId: string; text: string; key: string }
+  | { method: "cancel"; runId: string }
   | { method: "view"; runId: string }
+  | { method: "points"; runId: string }
+  | { method: "events"; runId: string; after: number }
   | { method: "follow"; runId: string };
 
 const OWNER = "local";
 /** A server that is only slow keeps its runs; those of one that was killed are taken at the next heartbeat. */
-const TIMING = { pollMs: 20, heartbeatMs: 50, leaseMs: 5000 };
+const TIMING = { pollMs: 20, heartbeatMs: 50 };
 
 /** Commands in the sandbox where there is one. */
 async function openWorkspace(rootDir: string): Promise<SandboxBackend> {
@@ -39,14 +44,18 @@ async function openWorkspace(rootDir: string): Promise<SandboxBackend> {
   return opened.ok ? opened.backend : new LocalShellBackend({ rootDir, virtualMode: true });
 }
 
-async function openService(folder: string): Promise<RunService> {
+interface Opened {
+  runs: RunService;
+  close(): Promise<void>;
+}
+
+async function openService(folder: string, leaseMs = 5000): Promise<Opened> {
   const workspace = join(folder, "workspace");
   const log = join(folder, "lines.txt");
   const database = openDatabase(join(folder, "deepagent.db"));
   migrate(database, "runs", RUN_MIGRATIONS);
-  const checkpointer = createCheckpointer(
-    openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" }),
-  );
+  const checkpoints = openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" });
+  const checkpointer = createCheckpointer(checkpoints);
   const backend = new CompositeBackend(
     new StateBackend(),
     { "/workspace": await openWorkspace(workspace) },
@@ -76,8 +85,10 @@ async function openService(folder: string): Promise<RunService> {
     interruptOn: { append: { when: needsPerson }, execute: { when: needsPerson } },
     backend,
     checkpointer,
+    filesystem: { delete: true },
+    limits: { subagentDepth: 2 },
   });
-  return createRunService({
+  const runs = createRunService({
     database,
     agentFor: () => Promise.resolve(agent),
     checkpoints: checkpointer,
@@ -89,8 +100,13 @@ async function openService(folder: string): Promise<RunService> {
     concurrentRuns: 8,
     crashLimit: Number.POSITIVE_INFINITY,
     log: createLogger("warn"),
-    timing: TIMING,
+    timing: { ...TIMING, leaseMs },
   });
+  const close = async (): Promise<void> => {
+    await runs.close();
+    for (const open of [database, checkpoints]) open.close();
+  };
+  return { runs, close };
 }
 
 /** The whole journal of a run, read while it grows. */
@@ -101,31 +117,52 @@ async function follow(runs: RunService, runId: string): Promise<RunEvent[]> {
   return events;
 }
 
-let service: Promise<RunService> | undefined;
+let service: Promise<Opened> | undefined;
 
 async function answer(request: Request): Promise<unknown> {
   if (request.method === "open") {
-    service = openService(request.folder);
+    service = openService(request.folder, request.leaseMs);
     await service;
     return {};
   }
   if (service === undefined) throw new Error("not open");
-  const runs = await service;
+  const { runs } = await service;
   switch (request.method) {
     case "start":
-      return runs.start(OWNER, { task: `main ${request.key}`, idempotencyKey: request.key });
+      return runs.start(OWNER, request.request);
     case "decide":
       return runs.decide(OWNER, request.runId, request.approvalId, request.decision, "test");
+    case "tell":
+      return runs.tell(OWNER, request.runId, { text: request.text, idempotencyKey: request.key });
+    case "cancel":
+      return runs.cancel(OWNER, request.runId, "enough");
     case "view":
       return runs.view(OWNER, request.runId);
+    case "points":
+      return runs.points(OWNER, request.runId);
+    case "events":
+      return runs.events(OWNER, request.runId, { after: request.after });
     case "follow":
       return follow(runs, request.runId);
   }
 }
 
-process.stdout.write(`${JSON.stringify({ ready: true })}\n`);
+/** As the program does: parks what runs, then ends. */
+process.once("SIGTERM", () => {
+  const opened = service?.catch(() => undefined);
+  void Promise.resolve(opened)
+    .then((one) => one?.close())
+    .then(() => process.exit(0));
+});
+
+const send = (message: object): void => void process.stdout.write(`${JSON.stringify(message)}\n`);
+
+send({ ready: true });
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, ...request } = JSON.parse(line) as Request & { id: number };
-  void answer(request).then((result) => process.stdout.write(`${JSON.stringify({ id, result })}\n`));
+  answer(request).then(
+    (result) => send({ id, result }),
+    (error: unknown) => send({ id, error: String(error) }),
+  );
 }
 process.exit(0);

@@ -1,0 +1,121 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+
+/** Why system calls cannot be traced here; `undefined` when they can. */
+export const whyNoTrace = ((): string | undefined => {
+  try {
+    execFileSync("strace", ["-f", "-o", "/dev/null", "true"], { stdio: "pipe" });
+    return undefined;
+  } catch (error) {
+    return `strace does not run: ${String(error).split("\n")[0] ?? ""}`;
+  }
+})();
+
+const CALLED = "pwrite64,ftruncate,fdatasync,fsync,write,rename,link";
+
+/** What starts a program so that all it does to files, and says, is written to `file`. */
+export const traced = (file: string): string[] =>
+  `strace -f -y -xx -s 1000000 --seccomp-bpf -e trace=${CALLED} -o`.split(" ").concat(file);
+
+/** What a traced program did, in order. Names of files are without their folder. */
+export type TracedEvent =
+  | { kind: "write"; file: string; offset: number; data: Buffer }
+  | { kind: "truncate"; file: string; length: number }
+  | { kind: "sync"; file: string }
+  | { kind: "put"; file: string }
+  /** A line of JSON, wherever it was written to. */
+  | { kind: "said"; text: string };
+
+const STRING = String.raw`"((?:\\x[0-9a-f]{2})*)"`;
+const FILE = String.raw`\d+<((?:\\x[0-9a-f]{2})*)>`;
+const CALLS: readonly [RegExp, (...groups: string[]) => TracedEvent | undefined][] = [
+  [
+    new RegExp(`^pwrite64\\(${FILE}, ${STRING}, \\d+, (\\d+)`),
+    (file = "", data = "", offset = "") => ({
+      kind: "write",
+      file: nameOf(file),
+      offset: Number(offset),
+      data: bytes(data),
+    }),
+  ],
+  [
+    new RegExp(`^ftruncate\\(${FILE}, (\\d+)`),
+    (file = "", length = "") => ({ kind: "truncate", file: nameOf(file), length: Number(length) }),
+  ],
+  [new RegExp(`^(?:fsync|fdatasync)\\(${FILE}`), (file = "") => ({ kind: "sync", file: nameOf(file) })],
+  [
+    new RegExp(`^(?:rename|link)\\(${STRING}, ${STRING}`),
+    (_from, to = "") => ({ kind: "put", file: nameOf(to) }),
+  ],
+  [
+    new RegExp(`^write\\(${FILE}, ${STRING}`),
+    (_file, data = "") => {
+      const text = bytes(data).toString();
+      return text.startsWith("{") ? { kind: "said", text } : undefined;
+    },
+  ],
+];
+
+const bytes = (escaped: string): Buffer => Buffer.from(escaped.replaceAll("\\x", ""), "hex");
+const nameOf = (escaped: string): string => basename(bytes(escaped).toString());
+
+/** Reads a trace. What is synced counts when the call has come back, everything else when it begins. */
+export function readTrace(file: string): TracedEvent[] {
+  const events: TracedEvent[] = [];
+  const unfinished = new Map<string, string>();
+  for (const line of readFileSync(file, "latin1").split("\n")) {
+    const [, thread = "", text = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
+    const isSync = /^f(?:data)?sync\(/.test(text);
+    if (isSync && text.endsWith("<unfinished ...>")) {
+      unfinished.set(thread, text);
+      continue;
+    }
+    const call = /^<\.\.\. f(?:data)?sync resumed>/.test(text) ? (unfinished.get(thread) ?? "") : text;
+    for (const [pattern, read] of CALLS) {
+      const match = pattern.exec(call);
+      const event = match === null ? undefined : read(...match.slice(1));
+      if (event !== undefined) events.push(event);
+    }
+  }
+  return events;
+}
+
+/** A disk writes sectors whole. */
+const SECTOR = 512;
+
+/**
+ * Makes the files of a folder as a power cut after `events` could leave them: all that was synced, and of the rest
+ * what `survives` says, write by write: everything, nothing, or some of its sectors.
+ */
+export function afterPowerCut(
+  events: readonly TracedEvent[],
+  files: readonly string[],
+  folder: string,
+  survives: () => boolean,
+): void {
+  for (const file of files) {
+    const own = events.filter((event) => "file" in event && event.file === file);
+    const synced = own.findLastIndex(({ kind }) => kind === "sync");
+    let content: Buffer = Buffer.alloc(0);
+    for (const [index, event] of own.entries()) {
+      if (event.kind === "truncate" && (index < synced || survives()))
+        content = resized(content, event.length);
+      if (event.kind !== "write") continue;
+      const { offset, data } = event;
+      for (let at = 0; at < data.length; at += SECTOR) {
+        if (index > synced && !survives()) continue;
+        const end = Math.min(at + SECTOR, data.length);
+        if (content.length < offset + end) content = resized(content, offset + end);
+        data.copy(content, offset + at, at, end);
+      }
+    }
+    writeFileSync(join(folder, file), content);
+  }
+}
+
+function resized(content: Buffer, length: number): Buffer {
+  return length <= content.length
+    ? Buffer.from(content.subarray(0, length))
+    : Buffer.concat([content, Buffer.alloc(length - content.length)]);
+}
