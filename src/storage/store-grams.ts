@@ -6,7 +6,7 @@ const UNSPACED =
   /(?:(?=[\p{L}\p{M}])[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]|\p{Extended_Pictographic})+/gu;
 
 /** Characters of one text whose pairs are kept. */
-const MAX_CHARACTERS = 200_000;
+const MAX_CHARACTERS = 100_000;
 /** Longer runs of a query are mostly sentences, of which any part counts. */
 const LONGEST_WORD = 3;
 /** Pairs of one query. */

@@ -23,18 +23,16 @@ export function rangeBelow(prefix: readonly string[]): NamespaceRange {
   return { from, to: from === "" ? "#" : `${from.slice(0, -1)}-` };
 }
 
+/** Throws where only LangGraph itself puts items, by `batch`. */
+export function checkRoot(namespace: readonly string[]): void {
+  if (namespace[0] === "langgraph") throw unusable(namespace, 'its first part must not be "langgraph"');
+}
+
 /** Throws unless an item can be put there. Unlike other stores, parts may contain dots. */
 export function checkAddress(namespace: readonly string[], key: string): void {
-  const problem =
-    namespace.length === 0
-      ? "it has no part"
-      : namespace.some((part) => typeof part !== "string" || part === "")
-        ? "each part must be a text that is not empty"
-        : namespace[0] === "langgraph"
-          ? 'its first part must not be "langgraph"'
-          : undefined;
-  if (problem !== undefined) {
-    throw new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
+  if (namespace.length === 0) throw unusable(namespace, "it has no part");
+  if (namespace.some((part) => typeof part !== "string" || part === "")) {
+    throw unusable(namespace, "each part must be a text that is not empty");
   }
   if (typeof key !== "string" || /\p{Surrogate}/u.test(key)) {
     throw new TypeError(
@@ -42,6 +40,9 @@ export function checkAddress(namespace: readonly string[], key: string): void {
     );
   }
 }
+
+const unusable = (namespace: readonly string[], problem: string): InvalidNamespaceError =>
+  new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
 
 /** Whether the namespace fulfils all conditions; `*` stands for any one part. */
 export function matchesNamespace(

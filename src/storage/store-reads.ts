@@ -35,7 +35,6 @@ export interface VersionedItem extends Item {
 export interface TextHit {
   namespace: string[];
   key: string;
-  value: Record<string, unknown>;
   /** The text around the first match, or the beginning of the passage that means the same, on one line. */
   snippet: string;
   /** Higher is better; 0 for a match inside a word. */
@@ -106,13 +105,13 @@ export class ItemReader {
     for (const { id } of byWords) passages.delete(id);
     const hits: TextHit[] = [];
     for (const { id, score } of ranked) {
-      const row = this.#sql.getById.get(id);
-      if (row === undefined) continue;
-      const { namespace, key, value } = toItem(row);
+      const place = this.#sql.placeById.get(id);
+      if (place === undefined) continue;
+      const { namespace, key } = place;
       const body = this.#sql.bodyById.get(id) ?? "";
       const passage = passages.get(id);
       const snippet = passage === undefined ? excerpt(body, parsed) : passageStart(key, body, passage);
-      hits.push({ namespace, key, value, snippet, score });
+      hits.push({ namespace: decodeNamespace(namespace), key, snippet, score });
       if (body.length > LONG_TEXT) await nextTurn();
     }
     return hits;

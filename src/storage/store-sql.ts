@@ -60,6 +60,7 @@ interface Page {
 export interface StoreStatements {
   get: Statement<[{ namespace: string; key: string; now: number }], ItemRow>;
   getById: Statement<[number], ItemRow>;
+  placeById: Statement<[number], ItemPosition>;
   bodyById: Statement<[number], string>;
   put: Statement<[ItemWrite], Pick<ItemRow, "id" | "version">>;
   delete: Statement<[string, string]>;
@@ -114,6 +115,7 @@ export function prepareStatements(database: Database): StoreStatements {
   return {
     get: database.prepare(`${ITEM} WHERE namespace = @namespace AND key = @key AND ${LIVE}`),
     getById: database.prepare(`${ITEM} WHERE id = ?`),
+    placeById: database.prepare("SELECT namespace, key FROM store_items WHERE id = ?"),
     bodyById: database
       .prepare<[number], string>("SELECT substr(coalesce(body, ''), 1, 100000) FROM store_items WHERE id = ?")
       .pluck(),

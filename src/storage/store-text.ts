@@ -79,7 +79,7 @@ export function textToIndex(value: Record<string, unknown>, fields?: readonly st
 }
 
 /** The part of a text that is searched, in characters: more would hold up whoever writes it. */
-export const SEARCHED_LENGTH = 1_000_000;
+export const SEARCHED_LENGTH = 200_000;
 
 /** All that a full-text search finds of a stored value. */
 export function searchedText(value: Record<string, unknown>, fields?: readonly string[]): string {
@@ -96,20 +96,25 @@ function strings(value: unknown): string[] {
 
 const textsAt = (value: unknown, path: string): string[] => valuesAt(value, path).flatMap(strings);
 
-/** What is at a path such as `title`, `parts[*].text`, `list[-1]`, or with `$` all of it. */
+/** What is at a path such as `title`, `parts[*].text`, `list[-1]`, `any.*`, `{title,by.name}`, or with `$` all of it. */
 export function valuesAt(value: unknown, path: string): unknown[] {
-  const steps = path === "$" ? [] : (path.match(/[^.[\]]+|\[[^\]]*\]/g) ?? []);
+  const steps = path === "$" ? [] : (path.match(/\{[^}]*\}|[^.[\]{}]+|\[[^\]]*\]/g) ?? []);
   let reached = [value];
   for (const step of steps) reached = reached.flatMap((one) => childrenAt(one, step));
   return reached;
 }
 
 function childrenAt(value: unknown, step: string): unknown[] {
+  if (step.startsWith("{")) {
+    const fields = step.slice(1, -1).split(",");
+    return fields.flatMap((field) => valuesAt(value, field.trim()));
+  }
   if (step.startsWith("[")) {
     if (!Array.isArray(value)) return [];
     const list: unknown[] = value;
     return step === "[*]" ? list : [list.at(Number(step.slice(1, -1)))];
   }
+  if (step === "*") return typeof value === "object" && value !== null ? Object.values(value) : [];
   if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return [];
   return [Object.entries(value).find(([key]) => key === step)?.[1]];
 }

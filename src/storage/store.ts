@@ -13,7 +13,7 @@ import type { Database } from "./database.ts";
 import type { NearPassage } from "./embedding-index.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
-import { checkAddress } from "./store-match.ts";
+import { checkAddress, checkRoot } from "./store-match.ts";
 import { ItemReader, type TextHit, type VersionedItem } from "./store-reads.ts";
 import { STORE_MIGRATIONS } from "./store-schema.ts";
 import { prepareStatements } from "./store-sql.ts";
@@ -115,6 +115,7 @@ export class SqliteStore extends BaseStore {
     index?: false | string[],
     lifetime: Pick<Lifetime, "ttl"> = {},
   ): Promise<void> {
+    checkRoot(namespace);
     await this.batch([{ namespace, key, value, ...(index === undefined ? {} : { index }), ...lifetime }]);
   }
 
@@ -181,6 +182,7 @@ export class SqliteStore extends BaseStore {
     value: Record<string, unknown>,
     expected: string | null,
   ): Promise<string | undefined> {
+    checkRoot(namespace);
     checkAddress(namespace, key);
     const [put] = await this.#prepared([{ namespace, key, value }]);
     return put && whenUnlocked(this.#database, () => this.#writer.putIf(put, expected));

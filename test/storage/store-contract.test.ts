@@ -64,6 +64,29 @@ describe.each(Object.entries(stores))("%s", (_name, create) => {
       expect((await store.get(["b"], "k"))?.value).toEqual({ n: 3 });
     });
 
+    it("leaves namespaces of LangGraph itself to batch", async () => {
+      const value = { n: 1 };
+      await store.batch([{ namespace: ["langgraph", "a"], key: "k", value }]);
+      await store.put(["a", "langgraph"], "k", value);
+      expect((await store.get(["langgraph", "a"], "k"))?.value).toEqual(value);
+      expect(await keys(["langgraph", "a"])).toEqual(["k"]);
+      await store.delete(["langgraph", "a"], "k");
+      expect(await keys([])).toEqual(["k"]);
+    });
+
+    it("keeps keys and values of any script and any depth", async () => {
+      const value = {
+        이름: "이건 한국어야",
+        "a'b\"; DROP TABLE store_items; --": ["这是中文", { "": [[], {}, false, 1e100, -0.5] }],
+        "with-hyphen.and.dots": null,
+        long: "x".repeat(1_000_000),
+      };
+      const names = ["日本語", "with spaces", "new\nline\n", "100%_*?[x]", "user@x+1", "🚀"];
+      for (const name of names) await store.put([name, "a"], name, value);
+      for (const name of names) expect((await store.get([name, "a"], name))?.value).toEqual(value);
+      expect(await keys([], { limit: 20 })).toEqual(names.toSorted());
+    });
+
     it.each([[[]], [["a", ""]], [["langgraph", "a"]]])("refuses the namespace %j", async (namespace) => {
       await expect(store.put(namespace, "k", { n: 1 })).rejects.toThrow(
         expect.objectContaining({ name: "InvalidNamespaceError" }),
@@ -99,6 +122,20 @@ describe.each(Object.entries(stores))("%s", (_name, create) => {
       ["a range", { size: { $gt: 0, $lt: 3 } }, ["item-1", "item-2"]],
       ["$in", { color: { $in: ["blue", "red"] } }, ["item-0", "item-2", "item-3"]],
       ["$nin", { color: { $nin: ["blue", "red"] } }, ["item-1", "item-4"]],
+      ["$gt without end", { size: { $gt: -Infinity } }, ["item-0", "item-1", "item-2", "item-3", "item-4"]],
+      ["$lt without end", { size: { $lt: Infinity } }, ["item-0", "item-1", "item-2", "item-3", "item-4"]],
+      ["$lt of a huge number", { size: { $lt: 1e100 } }, ["item-0", "item-1", "item-2", "item-3", "item-4"]],
+      ["what is no number", { size: { $eq: NaN } }, []],
+      ["a list that is no list", { color: { $in: "red" } }, []],
+      ["an operator that nobody knows", { color: { $like: "red" } }, []],
+      ["a boolean", { size: true }, []],
+      ["null", { color: null }, []],
+      ["what looks like SQL", { "color' OR 1=1 --": "red", color: "' OR ''='" }, []],
+      [
+        "a field that every object has",
+        { toString: { $ne: 1 } },
+        ["item-0", "item-1", "item-2", "item-3", "item-4"],
+      ],
       ["a field that is missing", { weight: 1 }, []],
       [
         "$ne of a field that is missing",
@@ -220,6 +257,21 @@ describe.each(Object.entries(stores))("%s", (_name, create) => {
       expect(found).toMatchObject([{ key: "old" }]);
       expect(namespaces).toEqual([["a"]]);
       expect(await keys(["a"])).toEqual(["new"]);
+    });
+
+    it("gives null for an item that is not there, and the same item twice", async () => {
+      await store.put(["a"], "k", { n: 1 });
+      const found = await store.batch([
+        { namespace: ["a"], key: "k" },
+        { namespace: ["a"], key: "none" },
+        { namespace: ["a"], key: "k" },
+      ]);
+      expect(found.map((item) => item?.key ?? null)).toEqual(["k", null, "k"]);
+      await store.batch([
+        { namespace: ["a"], key: "k", value: null },
+        { namespace: ["a"], key: "none", value: null },
+      ]);
+      expect(await keys([])).toEqual([]);
     });
 
     it("lets the last of several writes of one item win", async () => {

@@ -47,6 +47,15 @@ describe("a search", () => {
     if (query === "배포 일정") expect(keys[0]).toBe("/ko1.md");
   });
 
+  it("finds sentences of every script first by themselves", async () => {
+    const store = createStore(opened());
+    const sentences = ["这是中文", "これは日本語です", "이건 한국어야", "Это русский", "यह रूसी है"];
+    for (const sentence of sentences) await store.put(MEMORIES, sentence, { text: sentence });
+    for (const query of sentences) {
+      expect((await store.search(MEMORIES, { query, limit: 1 })).map(({ key }) => key)).toEqual([query]);
+    }
+  });
+
   it("finds in many alike the newest first, the others on later pages, a rare word before all", async () => {
     const store = createStore(opened());
     const count = 1300;
@@ -95,10 +104,10 @@ INSERT INTO store_items (namespace, key, value, indexed, version, created_at, up
     database.exec(INDEX_CHECK);
   });
 
-  it("looks at the first million characters of an item, also after changes", async () => {
+  it("looks at the first 200,000 characters of an item, also after changes", async () => {
     const database = opened();
     const store = createStore(database);
-    const content = `lighthouse ${"x ".repeat(1_000_000)} harbour 배포`;
+    const content = `lighthouse ${"x ".repeat(100_000)} harbour 배포`;
     await store.put(MEMORIES, "long", { content });
     expect(await found(store, "lighthouse")).toEqual(["long"]);
     expect(await found(store, "harbour")).toEqual([]);

@@ -233,18 +233,22 @@ describe("what is searched of a value", () => {
       title: "Harbour",
       hidden: "bridge",
       parts: [{ text: "lighthouse" }, { text: "pier", by: "ada" }],
+      more: { by: "grace", at: "sea" },
+      tags: { first: "sand", second: ["wind"] },
     };
     await store.put(MEMORIES, "named", value, [
       "title",
       "parts[*].text",
       "parts[1].by",
       "absent.path",
+      "{absent,more.by}",
+      "tags.*",
       "title.deep",
     ]);
     await store.put(MEMORIES, "left-out", value, false);
-    for (const query of ["harbour", "lighthouse", "ada"])
+    for (const query of ["harbour", "lighthouse", "ada", "grace", "sand", "wind"])
       expect(await found(store, query)).toEqual(["named"]);
-    expect(await found(store, "bridge")).toEqual([]);
+    expect(await found(store, "bridge sea")).toEqual([]);
     expect(await found(store, "left")).toEqual([]);
   });
 

@@ -47,6 +47,33 @@ describe("SqliteStore", () => {
     );
   });
 
+  it("takes the parts of a namespace whole, their case and all their characters as they are", async () => {
+    const store = createStore(opened());
+    const all = [
+      ["user"],
+      ["user1"],
+      ["User"],
+      ["user", "a"],
+      ["us%"],
+      ["us_r"],
+      ["us*"],
+      ["user\n"],
+      ["us.er"],
+    ];
+    for (const namespace of all) await store.put(namespace, "k", { namespace });
+    const below = async (...prefix: string[]) =>
+      (await store.search(prefix)).map(({ namespace }) => namespace);
+    expect(await below("user")).toEqual([["user"], ["user", "a"]]);
+    for (const label of ["us%", "us_r", "us*", "user\n", "us.er", "User"]) {
+      expect(await below(label)).toEqual([[label]]);
+    }
+    expect(await below()).toHaveLength(all.length);
+    expect(await store.listNamespaces({ prefix: ["user"] })).toEqual([["user"], ["user", "a"]]);
+    expect(await store.listNamespaces({ suffix: ["a"] })).toEqual([["user", "a"]]);
+    expect(await store.listNamespaces({ prefix: ["us%"] })).toEqual([["us%"]]);
+    expect(await store.listNamespaces({ maxDepth: 1, limit: 2, offset: 1 })).toHaveLength(2);
+  });
+
   it("writes all of a batch or nothing", async () => {
     const store = createStore(opened());
     const endless: Record<string, unknown> = {};
