@@ -16,7 +16,6 @@ import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { awaitsModel, finishedEvent, interruptsIn, snapshotOf, type ThreadState } from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
-import { traceEvents } from "./tracing.ts";
 import { eventOf, withEffectLog, withRunId } from "./step.ts";
 
 export { pointsOf } from "./points.ts";
@@ -104,15 +103,11 @@ export function buildAgent(params: DeepAgentParams): Agent {
  * @throws RunFailure when the run cannot go on, with a stable code; an abort error when `signal` aborted;
  *   anything else is a bug.
  */
-export function streamEvents(
+export async function* streamEvents(
   agent: Agent,
   input: AgentInput,
   options: StreamOptions,
 ): AsyncGenerator<AgentEvent> {
-  return traceEvents(workOn(agent, input, options), options);
-}
-
-async function* workOn(agent: Agent, input: AgentInput, options: StreamOptions): AsyncGenerator<AgentEvent> {
   const { signal, threadId } = options;
   const open = new Map<string, PendingInterrupt>();
   let next: GraphInput = await graphInput(agent, input, options);

@@ -1,4 +1,4 @@
-import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
+import { type AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ownTurn } from "../core/turns.ts";
 import type { ToolBinder } from "./bind-tools.ts";
@@ -7,6 +7,7 @@ import { textOf } from "./message-text.ts";
 import { appendSystemPrompt, type ModelRequest } from "./middleware/middleware.ts";
 import type { ReplyCache } from "./models/reply-cache.ts";
 import { answeredBy } from "./models/reply.ts";
+import { tracedCall } from "./models/traced-call.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
 import { answerInText, hasCalls, reminderFor } from "./structured-text.ts";
 
@@ -46,10 +47,11 @@ export async function askModel(
   };
   const settings = request.modelSettings ?? {};
   const askNow = async (input: BaseMessage[]): Promise<AIMessage> => {
-    const reply: unknown = await binder.bind(binding).invoke(input, { ...config, ...settings });
+    const reply = await tracedCall(config, model, () =>
+      binder.bind(binding).invoke(input, { ...config, ...settings }),
+    );
     await ownTurn();
-    if (AIMessage.isInstance(reply)) return answeredBy(reply, model);
-    throw new Error("The model answered with something that is not an assistant message.");
+    return answeredBy(reply, model);
   };
   const ask = async (input: BaseMessage[]): Promise<AIMessage> =>
     cache ? cache.reply({ ...binding, settings }, input, () => askNow(input)) : askNow(input);

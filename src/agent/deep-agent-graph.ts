@@ -12,7 +12,9 @@ import type { AgentLimits } from "./limits/limits.ts";
 import type { Permissions } from "./permissions.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
-import { withMeter } from "./step.ts";
+import { agentRuntime, traceOf, withMeter, withTrace } from "./step.ts";
+import { startTrace } from "./tracing.ts";
+import { graphFailure } from "./graph-failure.ts";
 import type { SubagentRunner } from "./subagents.ts";
 import { answerProblem, answersById, denialOfEdit, type EditCheck, openInterrupts } from "./pending.ts";
 
@@ -94,8 +96,29 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
       isCommand(input) && input.resume !== undefined
         ? await this.#checked(input, options)
         : await this.#withFinishedCalls(withMessageIds(input), options);
-    const configurable = withMeter(options?.configurable, this.traits.limits);
-    yield* super._streamIterator(checked, { ...options, configurable });
+    yield* this.#traced(checked, {
+      ...options,
+      configurable: withMeter(options?.configurable, this.traits.limits),
+    });
+  }
+
+  /** Told to the process's tracer, as far as there is one; a graph below another one is part of its trace. */
+  async *#traced(input: Parameters<Base["_streamIterator"]>[0], options: NonNullable<Options>): Chunks {
+    const configurable = { ...this.config?.configurable, ...options.configurable };
+    if (traceOf({ configurable })) return yield* super._streamIterator(input, options);
+    const { threadId, runId } = agentRuntime({ configurable });
+    const trace = await startTrace({ agent: this.getName(), threadId, runId });
+    const own = trace
+      ? { ...options, configurable: { ...options.configurable, ...withTrace(trace) } }
+      : options;
+    try {
+      yield* super._streamIterator(input, own);
+    } catch (error) {
+      trace?.fail(graphFailure(error));
+      throw error;
+    } finally {
+      trace?.end();
+    }
   }
 
   /**

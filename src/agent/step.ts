@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { ToolMessage } from "@langchain/core/messages";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { type AIMessage, ToolMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver, CheckpointTuple, LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { BackendRuntime, FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import type { EffectLog } from "./effects.ts";
@@ -17,6 +18,7 @@ const FILES_KEY = "__deepagent_files";
 const EFFECTS_KEY = "__deepagent_effects";
 const RUN_KEY = "__deepagent_run";
 const METER_KEY = "__deepagent_meter";
+const TRACE_KEY = "__deepagent_trace";
 /** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
 const SIGNALS_KEY = "__pregel_abort_signals";
 /** LangGraph's mark of a run that goes on from a checkpoint, its checkpointer, and the id of no task. */
@@ -155,8 +157,29 @@ export function expectFanOut(signal: AbortSignal): void {
   setMaxListeners(0, signal);
 }
 
-/** Tells an event to whoever streams the graph in mode `custom`. */
+/** One model call, as a tracer is told of it. */
+export interface ModelTrace {
+  answered(reply: AIMessage): void;
+  failed(error: unknown): void;
+}
+
+/** Told of all that happens while a graph and those below it work. */
+export interface RunTrace {
+  tell(event: AgentEvent): void;
+  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
+}
+
+/** What goes into `configurable` for `trace` to be told of this graph and those below it. */
+export const withTrace = (trace: RunTrace | undefined): Record<string, unknown> =>
+  trace === undefined ? {} : { [TRACE_KEY]: trace };
+
+export function traceOf(config: Scope): RunTrace | undefined {
+  return config.configurable?.[TRACE_KEY] as RunTrace | undefined; // set by `withTrace` only
+}
+
+/** Tells an event to whoever traces the run, or streams the graph in mode `custom`. */
 export function emit(config: Scope, event: AgentEvent): void {
+  traceOf(config)?.tell(event);
   (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
 }
 

@@ -1,52 +1,40 @@
-import type { Attributes, Context, Span, SpanStatusCode, Tracer } from "@opentelemetry/api";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage } from "@langchain/core/messages";
+import type { Attributes, Context, Span, SpanOptions, Tracer } from "@opentelemetry/api";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { isAbortError } from "../core/errors.ts";
 import type { AgentEvent, AgentPath } from "./events.ts";
+import { reportedModel } from "./limits/limits.ts";
+import { modelFailure } from "./models/failure.ts";
+import { modelName } from "./models/reply.ts";
+import type { ModelTrace, RunTrace } from "./step.ts";
 
 type OpenTelemetry = typeof import("@opentelemetry/api");
-type ErrorStatus = SpanStatusCode.ERROR;
 
 export interface TracedRun {
-  threadId: string;
-  runId: string;
+  agent: string;
+  threadId?: string | undefined;
+  runId?: string | undefined;
 }
+
+let known: Promise<OpenTelemetry | undefined> | undefined;
 
 /**
- * Passes events on, and makes OpenTelemetry spans of them when the process has registered a tracer: the
- * run, its model calls, tool calls and subagents, named by the conventions for generative AI. Spans tell
- * names, tokens and how things ended; no arguments, results or texts.
+ * OpenTelemetry spans of one graph at work, when the process has registered a tracer: the run, its model
+ * calls, tool calls and subagents, named by the conventions for generative AI. Spans tell names, tokens and
+ * how things ended; no arguments, results or texts. `undefined` when nobody listens.
  */
-export async function* traceEvents(
-  events: AsyncIterable<AgentEvent>,
-  run: TracedRun,
-  clock: Clock = systemClock,
-): AsyncGenerator<AgentEvent> {
-  const spans = await startSpans(run, clock);
-  if (spans === undefined) return yield* events;
-  try {
-    for await (const event of events) {
-      spans.tell(event);
-      yield event;
-    }
-  } catch (error) {
-    spans.fail(error);
-    throw error;
-  } finally {
-    spans.end();
-  }
-}
-
-/** `undefined` when nobody listens: without the package, or without a tracer that records. */
-async function startSpans(run: TracedRun, clock: Clock): Promise<RunSpans | undefined> {
-  const api = await import("@opentelemetry/api").catch(() => undefined);
+export async function startTrace(run: TracedRun, clock: Clock = systemClock): Promise<RunSpans | undefined> {
+  const api = await (known ??= import("@opentelemetry/api").catch(() => undefined));
   if (api === undefined) return undefined;
   const tracer = api.trace.getTracer("deepagent-mcp");
-  const root = tracer.startSpan("invoke_agent deepagent", {
+  const root = tracer.startSpan(`invoke_agent ${run.agent}`, {
     startTime: clock(),
     attributes: {
       ...operation("invoke_agent"),
-      "gen_ai.agent.name": "deepagent",
-      "gen_ai.conversation.id": run.threadId,
-      "deepagent.run.id": run.runId,
+      "gen_ai.agent.name": run.agent,
+      ...(run.threadId === undefined ? {} : { "gen_ai.conversation.id": run.threadId }),
+      ...(run.runId === undefined ? {} : { "deepagent.run.id": run.runId }),
     },
   });
   return root.isRecording() ? new RunSpans(api, tracer, root, clock) : undefined;
@@ -55,11 +43,9 @@ async function startSpans(run: TracedRun, clock: Clock): Promise<RunSpans | unde
 interface AgentSpan {
   span: Span;
   context: Context;
-  /** When the agent last had all it needed to call its model. */
-  ready: number;
 }
 
-class RunSpans {
+class RunSpans implements RunTrace {
   readonly #api: OpenTelemetry;
   readonly #tracer: Tracer;
   readonly #root: Span;
@@ -67,6 +53,7 @@ class RunSpans {
   readonly #agents = new Map<string, AgentSpan>();
   /** By agent and call id. */
   readonly #tools = new Map<string, Span>();
+  readonly #models = new Set<Span>();
 
   constructor(api: OpenTelemetry, tracer: Tracer, root: Span, clock: Clock) {
     this.#api = api;
@@ -87,31 +74,59 @@ class RunSpans {
         return;
       case "subagent_finished":
         return this.#subagentFinished(event);
-      case "model_called":
-        return this.#modelCalled(event);
       case "approval_requested":
+        this.#root.setAttribute("deepagent.run.waits_for_approval", true);
+        this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
+        return;
       case "compacted":
       case "warning":
         this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
-        return;
-      case "paused":
-        this.#root.setAttribute("deepagent.run.waits_for_approval", true);
         return;
       default:
     }
   }
 
+  /** A model is called now. */
+  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace {
+    const name = modelName(model);
+    const span = this.#child(this.#agent(agent).context, `chat ${name}`, {
+      kind: this.#api.SpanKind.CLIENT,
+      attributes: {
+        ...operation("chat"),
+        "gen_ai.provider.name": providerOf(model),
+        "gen_ai.request.model": name,
+      },
+    });
+    this.#models.add(span);
+    const close = (): void => {
+      if (this.#models.delete(span)) span.end(this.#clock());
+    };
+    return {
+      answered: (reply) => {
+        span.setAttributes(answerAttributes(reply));
+        close();
+      },
+      failed: (error) => {
+        if (isAbortError(error)) this.#mark(span, "cancelled");
+        else if (error instanceof Error && error.name !== "ModelAwaited")
+          this.#mark(span, modelFailure(error).code);
+        close();
+      },
+    };
+  }
+
   fail(error: unknown): void {
     const code: unknown = error instanceof Error ? Reflect.get(error, "code") : undefined;
-    this.#root.setAttribute("error.type", typeof code === "string" ? code : "error");
-    this.#root.setStatus({ code: this.#errorStatus() });
+    const isStopped = isAbortError(error);
+    this.#mark(this.#root, typeof code === "string" ? code : isStopped ? "cancelled" : "error");
   }
 
   /** Ends what is still open: the work it stands for has stopped. */
   end(): void {
     const now = this.#clock();
-    for (const span of this.#tools.values()) span.end(now);
+    for (const span of [...this.#models, ...this.#tools.values()]) span.end(now);
     for (const { span } of [...this.#agents.values()].toReversed()) span.end(now);
+    this.#models.clear();
     this.#tools.clear();
     this.#agents.clear();
   }
@@ -123,71 +138,90 @@ class RunSpans {
       ...operation("execute_tool"),
       "gen_ai.tool.name": tool,
       "gen_ai.tool.call.id": callId,
+      "gen_ai.tool.type": "function",
     };
-    this.#tools.set(key, this.#child(this.#agent(agent).context, `execute_tool ${tool}`, attributes));
+    this.#tools.set(key, this.#child(this.#agent(agent).context, `execute_tool ${tool}`, { attributes }));
   }
 
   #toolFinished({ agent, callId, status }: Extract<AgentEvent, { kind: "tool_finished" }>): void {
     const key = callKey(agent, callId);
-    this.#close(this.#tools.get(key), status);
+    this.#close(this.#tools.get(key), status, "tool_error");
     this.#tools.delete(key);
-    this.#agent(agent).ready = this.#clock();
   }
 
   #subagentFinished({ agent, status }: Extract<AgentEvent, { kind: "subagent_finished" }>): void {
-    this.#close(this.#agents.get(keyOf(agent))?.span, status);
+    this.#close(this.#agents.get(keyOf(agent))?.span, status, "subagent_failed");
     this.#agents.delete(keyOf(agent));
-  }
-
-  /** Nothing is told when a call begins: it is when its agent had everything it waited for. */
-  #modelCalled({ agent, model, usage }: Extract<AgentEvent, { kind: "model_called" }>): void {
-    const caller = this.#agent(agent);
-    const attributes = {
-      ...operation("chat"),
-      "gen_ai.response.model": model,
-      "gen_ai.usage.input_tokens": usage.inputTokens,
-      "gen_ai.usage.output_tokens": usage.outputTokens,
-      "gen_ai.usage.cache_read.input_tokens": usage.cachedInputTokens,
-    };
-    const now = this.#clock();
-    this.#child(caller.context, `chat ${model}`, attributes, caller.ready).end(now);
-    caller.ready = now;
   }
 
   /** The span of an agent; of a subagent that was started before a pause, a new one. */
   #agent(path: AgentPath): AgentSpan {
-    const known = this.#agents.get(keyOf(path));
-    if (known) return known;
+    const found = this.#agents.get(keyOf(path));
+    if (found) return found;
     const above = path.slice(0, -1);
     const { callId = "", name = "" } = path.at(-1) ?? {};
     const call = this.#tools.get(callKey(above, callId));
     const parent = call === undefined ? this.#agent(above).context : this.#contextOf(call);
     const attributes = { ...operation("invoke_agent"), "gen_ai.agent.name": name };
-    const made = this.#agentSpan(this.#child(parent, `invoke_agent ${name}`, attributes));
+    const made = this.#agentSpan(this.#child(parent, `invoke_agent ${name}`, { attributes }));
     this.#agents.set(keyOf(path), made);
     return made;
   }
 
   #agentSpan(span: Span): AgentSpan {
-    return { span, context: this.#contextOf(span), ready: this.#clock() };
+    return { span, context: this.#contextOf(span) };
   }
 
   #contextOf(span: Span): Context {
     return this.#api.trace.setSpan(this.#api.context.active(), span);
   }
 
-  #child(parent: Context, name: string, attributes: Attributes, startTime: number = this.#clock()): Span {
-    return this.#tracer.startSpan(name, { attributes, startTime }, parent);
+  #child(parent: Context, name: string, options: SpanOptions): Span {
+    return this.#tracer.startSpan(name, { ...options, startTime: this.#clock() }, parent);
   }
 
-  #close(span: Span | undefined, status: "success" | "error"): void {
-    if (status === "error") span?.setStatus({ code: this.#errorStatus() });
+  #close(span: Span | undefined, status: "success" | "error", problem: string): void {
+    if (span && status === "error") this.#mark(span, problem);
     span?.end(this.#clock());
   }
 
-  #errorStatus(): ErrorStatus {
-    return this.#api.SpanStatusCode.ERROR;
+  #mark(span: Span, problem: string): void {
+    span.setAttribute("error.type", problem);
+    span.setStatus({ code: this.#api.SpanStatusCode.ERROR });
   }
+}
+
+function answerAttributes(reply: AIMessage): Attributes {
+  const { usage_metadata: usage, response_metadata: told } = reply;
+  const reason: unknown = told["stop_reason"] ?? told["finish_reason"];
+  const { cache_read, cache_creation } = usage?.input_token_details ?? {};
+  return {
+    "gen_ai.response.model": reportedModel(reply),
+    ...(typeof reason === "string" ? { "gen_ai.response.finish_reasons": [reason] } : {}),
+    ...(usage
+      ? {
+          "gen_ai.usage.input_tokens": usage.input_tokens,
+          "gen_ai.usage.output_tokens": usage.output_tokens,
+        }
+      : {}),
+    ...(cache_read === undefined ? {} : { "gen_ai.usage.cache_read.input_tokens": cache_read }),
+    ...(cache_creation === undefined ? {} : { "gen_ai.usage.cache_creation.input_tokens": cache_creation }),
+  };
+}
+
+/** Where the conventions name a provider otherwise than LangChain does. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  amazon_bedrock: "aws.bedrock",
+  azure: "azure.ai.openai",
+  google_genai: "gcp.gemini",
+  google_vertexai: "gcp.vertex_ai",
+  mistral: "mistral_ai",
+  xai: "x_ai",
+};
+
+function providerOf(model: BaseChatModel): string {
+  const { ls_provider: named = model._llmType() } = model.getLsParams({});
+  return PROVIDERS[named] ?? named;
 }
 
 const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name });

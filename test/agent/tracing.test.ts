@@ -2,14 +2,17 @@ import {
   type Attributes,
   type Context,
   type Span,
+  SpanKind,
   type SpanOptions,
   type SpanStatus,
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
+import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { buildAgent, resumeAgentInput } from "../../src/agent/agent-core.ts";
+import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import { collect, paused } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
@@ -18,14 +21,16 @@ class KeptSpan implements Span {
   readonly name: string;
   readonly parent: KeptSpan | undefined;
   readonly attributes: Attributes;
+  readonly kind: SpanKind;
   readonly events: string[] = [];
   status: SpanStatus = { code: SpanStatusCode.UNSET };
   ended = 0;
 
-  constructor(name: string, parent: KeptSpan | undefined, attributes: Attributes) {
+  constructor(name: string, parent: KeptSpan | undefined, { attributes, kind }: SpanOptions) {
     this.name = name;
     this.parent = parent;
     this.attributes = { ...attributes };
+    this.kind = kind ?? SpanKind.INTERNAL;
   }
 
   spanContext() {
@@ -70,11 +75,7 @@ function traced(): KeptSpan[] {
   const spans: KeptSpan[] = [];
   const startSpan = (name: string, options: SpanOptions = {}, context?: Context): KeptSpan => {
     const parent = context && trace.getSpan(context);
-    const span = new KeptSpan(
-      name,
-      parent instanceof KeptSpan ? parent : undefined,
-      options.attributes ?? {},
-    );
+    const span = new KeptSpan(name, parent instanceof KeptSpan ? parent : undefined, options);
     spans.push(span);
     return span;
   };
@@ -126,8 +127,16 @@ describe("spans", () => {
     const named = (name: string) => spans.find((span) => span.name === name);
     expect(named("execute_tool read_file")?.status.code).toBe(SpanStatusCode.ERROR);
     expect(named("execute_tool ls")?.status.code).toBe(SpanStatusCode.UNSET);
+    expect(named("execute_tool read_file")?.attributes).toMatchObject({
+      "error.type": "tool_error",
+      "gen_ai.tool.type": "function",
+    });
+    expect(named("chat scripted")?.kind).toBe(SpanKind.CLIENT);
     expect(named("chat scripted")?.attributes).toMatchObject({
       "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": "ScriptedModel",
+      "gen_ai.request.model": "scripted",
+      "gen_ai.response.model": "scripted",
       "gen_ai.usage.input_tokens": 10,
       "gen_ai.usage.output_tokens": 5,
     });
@@ -165,5 +174,49 @@ describe("spans", () => {
     await expect(collect(buildAgent({ model, checkpointer: new MemorySaver() }), TASK)).rejects.toThrow();
     expect(spans[0]).toMatchObject({ ended: 1, status: { code: SpanStatusCode.ERROR } });
     expect(spans[0]?.attributes["error.type"]).toBe("model_unavailable");
+    expect(spans[1]).toMatchObject({
+      name: "chat scripted",
+      ended: 1,
+      status: { code: SpanStatusCode.ERROR },
+    });
+    expect(spans[1]?.attributes["error.type"]).toBe("model_unavailable");
+  });
+
+  it("are made of a graph that is invoked by itself, with its name", async () => {
+    const spans = traced();
+    const model = scriptedModel(({ messages, call }) => {
+      if (messages.some(({ text }) => text === "the part")) return { text: "report" };
+      return call === 0 ? { toolCalls: [task("the part")] } : { text: "end" };
+    });
+    const agent = createDeepAgent({ model, name: "cook" });
+    await agent.invoke({ messages: [new HumanMessage("go")] }, { configurable: { thread_id: "soup" } });
+    expect(spans.map(pathOf)).toEqual([
+      "invoke_agent cook",
+      "invoke_agent cook > chat scripted",
+      "invoke_agent cook > execute_tool task",
+      "invoke_agent cook > execute_tool task > invoke_agent general-purpose",
+      "invoke_agent cook > execute_tool task > invoke_agent general-purpose > chat scripted",
+      "invoke_agent cook > chat scripted",
+    ]);
+    expect(spans[0]?.attributes).toMatchObject({
+      "gen_ai.agent.name": "cook",
+      "gen_ai.conversation.id": "soup",
+    });
+    expect(spans.every(({ ended }) => ended === 1)).toBe(true);
+  });
+
+  it("show each model that was tried, and why the first could not answer", async () => {
+    const spans = traced();
+    const model = scriptedModel(() => {
+      throw Object.assign(new Error("limited"), { status: 429 });
+    });
+    const fallbackModels = [scriptedModel(() => ({ text: "end" }))];
+    await createDeepAgent({ model, fallbackModels }).invoke({ messages: [new HumanMessage("go")] });
+    const calls = spans.filter(({ name }) => name === "chat scripted");
+    expect(calls.map(({ attributes }) => attributes["error.type"])).toEqual([
+      "model_rate_limited",
+      undefined,
+    ]);
+    expect(spans[0]?.status.code).toBe(SpanStatusCode.UNSET);
   });
 });

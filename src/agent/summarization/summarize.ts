@@ -8,6 +8,7 @@ import type { ModelRequest } from "../middleware/middleware.ts";
 import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { answeredBy, emitModelCalled } from "../models/reply.ts";
+import { tracedCall } from "../models/traced-call.ts";
 import { SUMMARY_PROMPT } from "../prompts.ts";
 import { meterOf } from "../step.ts";
 import { piecesOf } from "./transcript.ts";
@@ -70,7 +71,9 @@ async function ask(
   const { signal } = request.runtime;
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     try {
-      const reply = await model.invoke(messages, signal ? { signal } : {});
+      const reply = await tracedCall(request.runtime, model, () =>
+        model.invoke(messages, signal ? { signal } : {}),
+      );
       count(reply, request, model);
       if (reply.text.trim() !== "") return { text: reply.text.trim() };
     } catch (error) {
