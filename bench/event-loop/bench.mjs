@@ -1,13 +1,64 @@
-// How long storage keeps the event loop from turning. Usage: npm run build && node bench/event-loop/bench.mjs
+// How long storage keeps the event loop from turning.
+// Usage: node bench/event-loop/bench.mjs [part of the sizes, default 1] [part of a name, default all]
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage } from "@langchain/core/messages";
-import { createCheckpointer, createDeepAgent, createStore, openDatabase } from "../../dist/index.js";
+import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
+import { build } from "esbuild";
+import { printTurns } from "./turns.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const MB = 1_000_000;
+const part = Number(process.argv[2] ?? 1);
+const scaled = (count) => Math.round(count * part);
+
+/** The parts that the library does not export, bundled from the sources. */
+async function loadSources() {
+  const cache = join(ROOT, "node_modules/.cache");
+  mkdirSync(cache, { recursive: true });
+  const outdir = mkdtempSync(join(cache, "event-loop-"));
+  try {
+    await build({
+      absWorkingDir: ROOT,
+      stdin: {
+        resolveDir: ROOT,
+        contents: `
+          export { createDeepAgent } from "./src/agent/create-deep-agent.ts";
+          export { prune } from "./src/runs/prune.ts";
+          export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
+          export { RunStore } from "./src/runs/stores/run-store.ts";
+          export { CHECKPOINT_MIGRATIONS } from "./src/storage/checkpoint-sql.ts";
+          export { createCheckpointer } from "./src/storage/checkpointer.ts";
+          export { openDatabase } from "./src/storage/database.ts";
+          export { writeLogInThread } from "./src/storage/log-writer.ts";
+          export { migrate, migrateInTurns } from "./src/storage/migrations.ts";
+          export { createStore } from "./src/storage/store.ts";
+          export { STORE_MIGRATIONS } from "./src/storage/store-schema.ts";
+        `,
+      },
+      outdir,
+      outExtension: { ".js": ".mjs" },
+      bundle: true,
+      splitting: true,
+      format: "esm",
+      platform: "node",
+      target: "node20",
+      packages: "external",
+    });
+    return await import(pathToFileURL(join(outdir, "stdin.mjs")).href);
+  } finally {
+    rmSync(outdir, { recursive: true, force: true });
+  }
+}
+
+const { createDeepAgent, prune, RunStore, RUN_MIGRATIONS, ...storage } = await loadSources();
+const { CHECKPOINT_MIGRATIONS, STORE_MIGRATIONS, createCheckpointer, createStore } = storage;
+const { migrate, migrateInTurns, openDatabase, writeLogInThread } = storage;
 
 class CallingModel extends BaseChatModel {
   calls = 0;
@@ -31,108 +82,154 @@ class CallingModel extends BaseChatModel {
   }
 }
 
-/** Lengths of all turns of the event loop while `work` is at work, in milliseconds. */
-async function turnsDuring(work) {
-  const turns = [];
-  const over = new AbortController();
-  const watching = (async () => {
-    for (let last = performance.now(); !over.signal.aborted;) {
-      await nextTurn();
-      const now = performance.now();
-      turns.push(now - last);
-      last = now;
-    }
-  })();
-  const cpu = process.cpuUsage();
-  try {
-    await work();
-  } finally {
-    over.abort();
-  }
-  await watching;
-  const { user, system } = process.cpuUsage(cpu);
-  return { turns: turns.toSorted((a, b) => a - b), cpu: (user + system) / 1000 };
-}
-
 const folder = mkdtempSync(join(tmpdir(), "deepagent-loop-"));
 const text = (bytes) => randomBytes(bytes / 2).toString("hex");
-const database = openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" });
-const checkpointer = createCheckpointer(database);
+const checkpoints = openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" });
+const checkpointer = createCheckpointer(checkpoints);
 
-async function runAgent(thread, steps, call, extra = {}) {
-  const agent = createDeepAgent({
-    model: new CallingModel(steps, call),
-    checkpointer,
-    summarization: false,
-    ...extra,
-  });
-  await agent.invoke(
-    { messages: [{ role: "user", content: "go" }] },
-    { configurable: { thread_id: thread }, recursionLimit: 10_000 },
-  );
-}
-
-async function fillStore() {
-  const store = createStore(openDatabase(join(folder, "store.db")));
-  for (let from = 0; from < 20_000; from += 500) {
-    await store.batch(
-      Array.from({ length: 500 }, (_, i) => ({
-        namespace: ["filesystem"],
-        key: `/memories/${from + i}.md`,
-        value: { content: `memory ${from + i} about ${from + i === 777 ? "needle" : "hay"} ${text(900)}` },
-      })),
-    );
-  }
-  return store;
-}
-
-const big = text(1_000_000);
-const look = {
-  name: "look",
-  description: "Answers with a lot.",
-  schema: { type: "object", properties: {} },
-};
-const { tool } = await import("@langchain/core/tools");
-const looking = tool(() => big, look);
-const store = await fillStore();
+const agentOf = (steps, call) =>
+  createDeepAgent({ model: new CallingModel(steps, call), checkpointer, summarization: false });
+const configOf = (thread) => ({ configurable: { thread_id: thread }, recursionLimit: 100_000 });
+const runAgent = (thread, steps, call) =>
+  agentOf(steps, call).invoke({ messages: [{ role: "user", content: "go" }] }, configOf(thread));
+const stateOf = (thread) => agentOf(0).getState(configOf(thread));
+const ls = () => ({ name: "ls", args: { path: "/" } });
 const writing = (size) => (step) => ({
   name: "write_file",
   args: { file_path: `/file-${step}.txt`, content: text(size) },
 });
-const cases = [
-  ["400 small steps", () => runAgent("small", 400, () => ({ name: "ls", args: { path: "/" } }))],
-  ["20 files of 50 KB", () => runAgent("files", 20, writing(50_000))],
-  [
-    "20 results of 1 MB, kept in files",
-    () => runAgent("large", 20, () => ({ name: "look", args: {} }), { tools: [looking] }),
-  ],
-  [
-    "reading that thread (20 MB)",
-    () =>
-      checkpointer.getDeltaChannelHistory({
-        config: { configurable: { thread_id: "large" } },
-        channels: ["messages", "files"],
-      }),
-  ],
-  ["deleting it", () => checkpointer.deleteThread("large")],
-  ["filling a thread of 100 MB", () => runAgent("huge", 1000, writing(50_000))],
-  ["deleting it", () => checkpointer.deleteThread("huge")],
-  [
-    "full-text search, 20,000 memories",
-    async () => {
-      for (let i = 0; i < 50; i += 1) {
-        await nextTurn();
-        await store.search(["filesystem"], { query: i % 2 ? "needle" : "memory hay", limit: 10 });
-      }
-    },
-  ],
-];
-console.log("| work | turns of the loop | p50 (ms) | p99 (ms) | longest (ms) | CPU (ms) |");
-console.log("|---|---|---|---|---|---|");
-for (const [name, work] of cases) {
-  const { turns, cpu } = await turnsDuring(work);
-  const at = (share) => turns[Math.min(turns.length - 1, Math.floor(turns.length * share))].toFixed(1);
-  console.log(`| ${[name, turns.length, at(0.5), at(0.99), at(1), cpu.toFixed(0)].join(" | ")} |`);
+
+/** A thread of `steps` checkpoints with a value of `size` each, without an agent. */
+async function fillThread(thread, steps, size) {
+  let config = { configurable: { thread_id: thread, checkpoint_ns: "" } };
+  for (let step = 0; step < steps; step += 1) {
+    const checkpoint = { ...emptyCheckpoint(), id: uuid6(step) };
+    config = await checkpointer.put(config, checkpoint, { source: "loop", step, parents: {} });
+    await checkpointer.putWrites(config, [["messages", [new HumanMessage(text(size))]]], "task");
+  }
 }
-database.close();
+
+const runs = openDatabase(join(folder, "deepagent.db"));
+migrate(runs, "runs", RUN_MIGRATIONS);
+const runStore = new RunStore(runs, () => undefined);
+const store = createStore(runs);
+const SERIES = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <";
+
+function fillRuns(count, events) {
+  runs.exec(`
+INSERT INTO threads (id, principal, created_at) ${SERIES} ${count}) SELECT 'thr_' || i, 'me', i FROM n;
+INSERT INTO runs (id, thread_id, principal, environment, task, status, created_at, updated_at, ended_at,
+  runnable_since, runnable, answer)
+${SERIES} ${count}) SELECT 'run_' || i, 'thr_' || i, 'me', 'here', 'task', 'completed', i, i, i, i, 0,
+  hex(randomblob(500)) FROM n;
+INSERT INTO run_events (run_id, seq, time, agent, kind, data)
+${SERIES} ${events}) SELECT 'run_1', i, i, '[]', 'tool_end', '{"output":"' || hex(randomblob(500)) || '"}' FROM n;
+UPDATE runs SET last_seq = ${events} WHERE id = 'run_1';`);
+}
+
+async function fillStore(count) {
+  for (let from = 0; from < count; from += 100) {
+    await nextTurn();
+    await store.batch(
+      Array.from({ length: 100 }, (_, i) => ({
+        namespace: ["memories"],
+        key: `/${from + i}.md`,
+        value: { content: `memory ${from + i} about ${from + i === 777 ? "needle" : "hay"} ${text(900)}` },
+      })),
+    );
+  }
+}
+
+function oldDatabase(name, component, migrations, fill) {
+  const database = openDatabase(join(folder, name));
+  migrate(database, component, migrations);
+  fill(database);
+  return () =>
+    migrateInTurns(
+      database,
+      component,
+      component === "store" ? STORE_MIGRATIONS : CHECKPOINT_MIGRATIONS,
+      () => undefined,
+    );
+}
+const oldCheckpoints = oldDatabase(
+  "old-checkpoints.db",
+  "checkpoints",
+  CHECKPOINT_MIGRATIONS.slice(0, 2),
+  (database) =>
+    database.exec(`
+INSERT INTO writes (thread_id, checkpoint_id, task_id, idx, channel, type, value)
+${SERIES} ${scaled(5000)}) SELECT 'thr', 'c' || i, 't', 0, 'messages', 'json', randomblob(100000) FROM n`),
+);
+const oldStore = oldDatabase("old-store.db", "store", STORE_MIGRATIONS.slice(0, 2), (database) =>
+  database.exec(`
+INSERT INTO store_items (namespace, key, value, indexed, version, created_at, updated_at)
+${SERIES} ${scaled(20_000)}) SELECT 'n', '/' || i, '{"content":"memory ' || hex(randomblob(450)) || '"}', 1, 1, i, i FROM n`),
+);
+const logs = [runs, checkpoints].map((database) => writeLogInThread(database, console.error));
+fillRuns(scaled(100_000), scaled(10_000));
+
+const each = async (times, work) => {
+  for (let i = 0; i < times; i += 1) {
+    await nextTurn();
+    await work(i);
+  }
+};
+const memory = (content) => store.put(["memories"], "/large.md", { content });
+const large = [text(10 * MB), "some words of a memory ".repeat(440_000)];
+const signal = new AbortController().signal;
+const never = { orphans: "keep", now: Date.now(), signal };
+await printTurns([
+  ["nothing", () => each(1000, () => undefined)],
+  [`an agent's thread: ${scaled(400)} steps`, () => runAgent("small", scaled(400), ls)],
+  [
+    `${scaled(1100)} files of 50 KB written, a snapshot among it`,
+    () => runAgent("files", scaled(1100), writing(50_000)),
+  ],
+  ["that thread loaded", () => stateOf("files")],
+  ["a copy of it", () => checkpointer.copyThread("files", "copy")],
+  [
+    "a file of 10 MB written",
+    () =>
+      runAgent("large", 1, () => ({
+        name: "write_file",
+        args: { file_path: "/large.txt", content: large[0] },
+      })),
+  ],
+  ["that thread loaded", () => stateOf("large")],
+  [`${scaled(5000)} checkpoints stored`, () => fillThread("long", scaled(5000), 1000)],
+  ["listed as points", () => checkpointer.steps("long")],
+  ["a copy of that thread", () => checkpointer.copyThread("long", "long copy")],
+  ["packed", () => checkpointer.tidyThread("long")],
+  [`${scaled(500)} MB in one thread`, () => fillThread("huge", scaled(500), MB)],
+  ["that deleted", () => checkpointer.deleteThread("huge")],
+  ["its space given back", () => checkpointer.returnSpace(signal)],
+  [`a page of ${scaled(100_000)} runs`, () => each(50, () => runStore.list("me", 50))],
+  [
+    "counts of them",
+    () => each(5, () => runs.prepare("SELECT status, count(*) FROM runs GROUP BY status").all()),
+  ],
+  [
+    `a journal of ${scaled(10_000)} events read`,
+    () => each(scaled(50), (i) => runStore.events.page("run_1", i * 200, 200)),
+  ],
+  [
+    `${scaled(100_000)} runs forgotten`,
+    () => prune({ maxAgeMs: 1 }, { ...never, database: runs, checkpoints: checkpointer }),
+  ],
+  [`${scaled(20_000)} memories written`, () => fillStore(scaled(20_000))],
+  [
+    "searched for a word",
+    () => each(50, (i) => store.search(["memories"], { query: i % 2 ? "needle" : "memory hay" })),
+  ],
+  ["a memory of 10 MB written", () => memory(large[0])],
+  ["of words", () => memory(large[1])],
+  ["that found", () => store.search(["memories"], { query: "words" })],
+  ["that deleted", () => store.delete(["memories"], "/large.md")],
+  [`checkpoints of ${scaled(500)} MB from an older version`, oldCheckpoints],
+  [`${scaled(20_000)} memories from an older version`, oldStore],
+]);
+for (const end of logs) await end();
+checkpoints.close();
+runs.close();
 rmSync(folder, { recursive: true, force: true });

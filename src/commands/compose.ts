@@ -21,6 +21,7 @@ import { openDatabase } from "../storage/database.ts";
 import type { Database, DatabaseOptions } from "../storage/database.ts";
 import { migrateInTurns, type MigrationNotice } from "../storage/migrations.ts";
 import { STORE_MIGRATIONS } from "../storage/store-schema.ts";
+import { writeLogInThread } from "../storage/log-writer.ts";
 import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
 import { RunExecutors, chooseExecutor } from "./compose/executors.ts";
@@ -64,12 +65,12 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
         await park();
         await Promise.all([executors.close(), mcp.close(), memories.close()]);
       } finally {
-        storage.close();
+        await storage.close();
       }
     };
     return Object.assign(service, { close });
   } catch (error) {
-    storage.close();
+    await storage.close();
     throw error;
   }
 }
@@ -167,7 +168,7 @@ interface Storage {
   database: Database;
   checkpointer: SqliteCheckpointer;
   store: SqliteStore;
-  close(): void;
+  close(): Promise<void>;
 }
 
 async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
@@ -177,7 +178,9 @@ async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
     opened.push(database);
     return database;
   };
-  const close = (): void => {
+  const logs: (() => Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(logs.map((end) => end()));
     for (const database of opened.toReversed()) database.close();
   };
   try {
@@ -187,10 +190,12 @@ async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
     await migrateInTurns(database, "runs", RUN_MIGRATIONS, notify);
     await migrateInTurns(database, "store", STORE_MIGRATIONS, notify);
     await migrateInTurns(checkpoints, "checkpoints", CHECKPOINT_MIGRATIONS, notify);
+    const warn = (error: unknown): void => logger.warn("storage.log_not_written", { error });
+    logs.push(...opened.map((one) => writeLogInThread(one, warn)));
     const [store, checkpointer] = [createStore(database), createCheckpointer(checkpoints)];
     return { database, store, checkpointer, close };
   } catch (error) {
-    close();
+    await close();
     throw error;
   }
 }

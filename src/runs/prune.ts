@@ -75,7 +75,7 @@ export interface PruneContext {
 /** Nobody copies a thread for so long. */
 const COPY_MS = 3_600_000;
 /** Most that is forgotten in one transaction: others wait for it. */
-const BATCH = { runs: 10, events: 2000 };
+const BATCH = { runs: 10, events: 500 };
 
 /**
  * Forgets runs that are over, oldest first: journal, approvals and result, and with the last run of a
@@ -101,6 +101,7 @@ export async function prune(
   }
   while (!signal.aborted) {
     const endedBefore = isTooMuch() ? Math.max(before, now - KEPT_FOR_SIZE_MS) : before;
+    await shortenJournals(database, endedBefore);
     const forgotten = await whenUnlocked(database, () => forgetRuns(database, endedBefore));
     if (forgotten === 0) break;
     report.runs += forgotten;
@@ -133,6 +134,20 @@ export function planPrune(
 
 const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): number =>
   usedBytes(database) + (checkpoints?.usedBytes() ?? 0);
+
+/** Forgets all but the end of long journals of runs that are forgotten next. */
+async function shortenJournals(database: Database, endedBefore: number): Promise<void> {
+  const long = database.prepare<[number], { id: string; last_seq: number }>(`
+SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner IS NULL
+  ORDER BY ended_at LIMIT ${BATCH.runs}) WHERE last_seq > ${BATCH.events}`);
+  const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
+  for (const { id, last_seq } of long.all(endedBefore)) {
+    for (let seq = BATCH.events; seq < last_seq; seq += BATCH.events) {
+      await whenUnlocked(database, () => shorten.run(id, seq));
+      await nextTurn();
+    }
+  }
+}
 
 /** A run that is still being stopped has a lease, and stays. */
 function forgetRuns(database: Database, endedBefore: number): number {

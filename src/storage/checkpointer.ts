@@ -25,6 +25,8 @@ import { migrate } from "./migrations.ts";
 import { ObservedPromise } from "./observed-promise.ts";
 import { PackedCheckpoints } from "./packed-checkpoints.ts";
 import { type FencingToken, ThreadFences } from "./thread-fences.ts";
+import { ThreadChain } from "./thread-chain.ts";
+import { ThreadCopy } from "./thread-copy.ts";
 import { type ThreadStep, ThreadSteps } from "./thread-steps.ts";
 
 /** The checkpointer over `database`, which stays the caller's to close. Makes its tables when they are missing. */
@@ -39,8 +41,6 @@ const PACKED_AT_REST = 8;
 /** Threads whose superseded checkpoints are counted. */
 const COUNTED_THREADS = 10_000;
 
-/** How often a copy is begun when other processes pack the thread meanwhile. */
-const COPY_TRIES = 10;
 /**
  * LangGraph's `SqliteSaver` on the same tables, with every statement prepared once, binary values kept
  * as they are, what comes in quick succession stored in one transaction, superseded checkpoints
@@ -54,6 +54,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   private readonly sql: CheckpointStatements;
   private readonly fences: ThreadFences;
   private readonly threadSteps: ThreadSteps;
+  private readonly threadCopy: ThreadCopy;
   private readonly packed: PackedCheckpoints;
   private readonly history: DeltaHistory;
   private readonly large: LargeValues;
@@ -69,8 +70,10 @@ export class SqliteCheckpointer extends SqliteSaver {
     this.commits = new GroupCommit(database);
     this.large = new LargeValues(new Blobs(database, this.commits), this.serde);
     this.serde = this.large;
-    this.threadSteps = new ThreadSteps(database, this.serde);
     this.packed = new PackedCheckpoints(database);
+    const chain = new ThreadChain(database, this.packed);
+    this.threadSteps = new ThreadSteps(database, this.serde, chain);
+    this.threadCopy = new ThreadCopy(database, chain, this.packed);
     this.history = new DeltaHistory(database, this.packed);
     this.readOne = prepareRead(database, sql);
     this.isSetup = true;
@@ -228,7 +231,6 @@ export class SqliteCheckpointer extends SqliteSaver {
   /** The steps that lead to the thread's newest checkpoint and are kept, oldest first. */
   async steps(threadId: string): Promise<ThreadStep[]> {
     await this.flushed();
-    await this.packed.unpack(threadId);
     return this.threadSteps.of(threadId);
   }
 
@@ -238,13 +240,9 @@ export class SqliteCheckpointer extends SqliteSaver {
    */
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
     await this.flushed();
-    for (let tried = 1; ; tried += 1) {
-      await this.packed.unpack(source);
-      const copied = await whenUnlocked(this.db, () => this.threadSteps.copy(source, target, checkpointId));
-      this.isSynced = false;
-      if (copied !== "incomplete") return copied === "copied";
-      if (tried === COPY_TRIES) throw new Error("The thread was packed each time it was to be copied.");
-    }
+    const isCopied = await this.threadCopy.make({ thread: source, target }, checkpointId);
+    this.isSynced = false;
+    return isCopied;
   }
 
   /** Every thread that has a checkpoint. */

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, pragmaNumber } from "./database.ts";
 import { withoutWaiting } from "./durability.ts";
 import { whenUnlocked } from "./lock-wait.ts";
+import { checkpointInThread } from "./sql-thread.ts";
 
 /** Pages moved in one transaction: others wait for it. */
 const PAGES_PER_TURN = 64;
@@ -24,7 +25,7 @@ export async function returnSpace(database: Database, signal: AbortSignal): Prom
   }
   const pages = before - pragmaNumber(database, "page_count");
   // The file itself gets smaller when the log is written into it.
-  if (pages > 0) await whenUnlocked(database, () => database.pragma("wal_checkpoint(TRUNCATE)"));
+  if (pages > 0 && !database.memory) await checkpointInThread(database.name, "TRUNCATE");
   return Math.max(0, pages * pragmaNumber(database, "page_size"));
 }
 

@@ -110,18 +110,7 @@ export class PackedCheckpoints {
     });
     this.#restore = database.transaction((thread, last, steps) => {
       if (sql.deletePack.run(thread, last).changes === 0) return;
-      for (const { id, parent, checkpoint, metadata, writes } of steps) {
-        sql.putCheckpoint.run({
-          thread,
-          id,
-          parent,
-          checkpoint: Buffer.from(checkpoint),
-          metadata: Buffer.from(metadata),
-        });
-        for (const [task, position, channel, type, value] of writes) {
-          sql.putWrite.run(thread, id, task, position, channel, type, bytesOf(type, value));
-        }
-      }
+      for (const step of steps) this.putRows(thread, step);
     });
   }
 
@@ -154,6 +143,15 @@ export class PackedCheckpoints {
       await whenUnlocked(this.#database, () => this.#restore.immediate(thread, last, steps));
     }
     return packs.length > 0;
+  }
+
+  /** Stores it in a thread as rows of their own; what is there already stays. For within a transaction. */
+  putRows(thread: string, { id, parent, checkpoint, metadata, writes }: PackedCheckpoint): void {
+    const [state, facts] = [Buffer.from(checkpoint), Buffer.from(metadata)];
+    this.#sql.putCheckpoint.run({ thread, id, parent, checkpoint: state, metadata: facts });
+    for (const [task, position, channel, type, value] of writes) {
+      this.#sql.putWrite.run(thread, id, task, position, channel, type, bytesOf(type, value));
+    }
   }
 
   /** Those of the pack that has the checkpoint, by id. */

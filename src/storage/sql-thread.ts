@@ -3,15 +3,15 @@ import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
 import SqliteDatabase from "better-sqlite3";
 
-/** Reads the file in a thread of its own; plain JavaScript, so that it is the same in the bundle and in sources. */
-const READER = `
+/** Plain JavaScript, so that it is the same in the bundle and in sources. */
+const THREAD = `
 const { parentPort, workerData } = require("node:worker_threads");
 const Database = require(workerData.sqlite);
+const { file, readonly, sql, values } = workerData;
 try {
-  const database = new Database(workerData.file, { readonly: true, fileMustExist: true });
+  const database = new Database(file, { readonly, fileMustExist: true });
   try {
-    const statement = database.prepare(workerData.sql);
-    const { values } = workerData;
+    const statement = database.prepare(sql);
     parentPort.postMessage({ rows: statement.reader ? statement.all(...values) : (statement.run(...values), []) });
   } finally {
     database.close();
@@ -26,9 +26,24 @@ type Outcome = { rows: unknown[] } | { message: string; code: string };
  * The rows of one statement that only reads the database in `file`, on a connection of its own in a thread:
  * for what reads all of a file, while the event loop goes on. Throws `SqliteError`.
  */
-export async function readInThread(file: string, sql: string, ...values: string[]): Promise<unknown[]> {
+export const readInThread = (file: string, sql: string, ...values: string[]): Promise<unknown[]> =>
+  inThread({ file, readonly: true, sql, values });
+
+/**
+ * Writes what is in the write-ahead log into the file, as far as readers and writers let it; `TRUNCATE` waits
+ * for them and then makes the log empty.
+ */
+export const checkpointInThread = async (file: string, mode: "PASSIVE" | "TRUNCATE"): Promise<void> =>
+  void (await inThread({ file, readonly: false, sql: `PRAGMA wal_checkpoint(${mode})`, values: [] }));
+
+async function inThread(work: {
+  file: string;
+  readonly: boolean;
+  sql: string;
+  values: string[];
+}): Promise<unknown[]> {
   const sqlite = createRequire(import.meta.url).resolve("better-sqlite3");
-  const worker = new Worker(READER, { eval: true, workerData: { sqlite, file, sql, values } });
+  const worker = new Worker(THREAD, { eval: true, workerData: { sqlite, ...work } });
   // Rejects with what the thread itself failed with.
   const [outcome] = (await once(worker, "message")) as [Outcome]; // as posted above
   await worker.terminate();

@@ -64,6 +64,10 @@ it("any history reads the same packed and unpacked, from every checkpoint of any
         expect(await everythingOf(saver, THREAD)).toEqual(before[0]);
         for (let look = 0; look < 5; look += 1) {
           const at = picks.next().value % placed.length;
+          const id: unknown = placed[at]?.configurable?.["checkpoint_id"];
+          expect(await saver.copyThread("thread", `copy ${look}`, String(id))).toBe(true);
+          const copy = { configurable: { thread_id: `copy ${look}`, checkpoint_ns: "" } };
+          expect((await everythingOf(saver, copy)).history).toEqual(before[at + 1]?.history);
           expect(await everythingOf(saver, placed[at] ?? THREAD)).toEqual(before[at + 1]);
           await saver.tidyThread("thread");
         }

@@ -1,0 +1,49 @@
+import { existsSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import type { Database } from "../../src/storage/database.ts";
+import { writeLogInThread } from "../../src/storage/log-writer.ts";
+import { opened, temporaryFolder } from "./support.ts";
+
+const stateOf = (database: Database): unknown => database.pragma("wal_checkpoint(NOOP)");
+
+function fill(database: Database, pages: number): void {
+  database.exec("CREATE TABLE IF NOT EXISTS pages (content BLOB)");
+  const insert = database.prepare("INSERT INTO pages VALUES (randomblob(4096))");
+  for (let page = 0; page < pages; page += 1) insert.run();
+}
+
+it("a long log is written into the file by a thread, and a short one is left", async () => {
+  const database = opened(join(temporaryFolder(), "agent.db"), { synchronous: "NORMAL" });
+  const errors: unknown[] = [];
+  const end = writeLogInThread(database, (error) => errors.push(error));
+  fill(database, 1500);
+  // No commit did it.
+  expect(stateOf(database)).toMatchObject([{ checkpointed: 0 }]);
+  await expect.poll(() => stateOf(database), { timeout: 20_000 }).not.toMatchObject([{ checkpointed: 0 }]);
+  await end();
+  expect(errors).toEqual([]);
+  expect(database.prepare("SELECT count(*) FROM pages").pluck().get()).toBe(1500);
+});
+
+it("without the thread, commits do it again", async () => {
+  const file = join(temporaryFolder(), "agent.db");
+  const database = opened(file, { synchronous: "NORMAL" });
+  fill(database, 10);
+  const errors: unknown[] = [];
+  const end = writeLogInThread(database, (error) => {
+    errors.push(error);
+    // It is back: only the thread did not find it.
+    renameSync(`${file}.away`, file);
+  });
+  fill(database, 1500);
+  renameSync(file, `${file}.away`);
+  await expect.poll(() => existsSync(file), { timeout: 20_000 }).toBe(true);
+  await end();
+  expect(errors).toHaveLength(1);
+  expect(database.pragma("wal_autocheckpoint", { simple: true })).toBe(1000);
+});
+
+it("is nothing for a database in memory", async () => {
+  await writeLogInThread(opened(), () => undefined)();
+});
