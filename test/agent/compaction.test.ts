@@ -160,6 +160,30 @@ describe("a request that the provider finds too long", () => {
     expect(model.requests.at(-1)?.messages[1]?.text).toBe("go");
   });
 
+  it("goes on without a document that nobody could know the length of", async () => {
+    const pdf = Buffer.from("%PDF-1.4 of very many pages").toString("base64");
+    const model = scriptedModel(({ messages, call }) => {
+      const isLong = messages.some(
+        ({ content }) => Array.isArray(content) && content.some(({ type }) => type !== "text"),
+      );
+      if (isLong) refuseAbove(0, messages);
+      if (isSummarizer(messages)) return { text: "SUMMARY" };
+      if (call === 0) {
+        return { toolCalls: [{ name: "write_file", args: { file_path: "/a.pdf", content: pdf } }] };
+      }
+      return call === 1
+        ? { toolCalls: [{ id: "r", name: "read_file", args: { file_path: "/a.pdf" } }] }
+        : { text: "end" };
+    });
+    const agent = buildAgent({ checkpointer: new MemorySaver(), model });
+    expect((await collect(agent, { kind: "task", task: "go" })).at(-1)).toMatchObject({ answer: "end" });
+    expect(model.requests.at(-1)?.messages.at(-1)?.text).toBe(
+      "[application/pdf left out: with it the conversation is too long to read]",
+    );
+    await collect(agent, { kind: "task", task: "more" }, { runId: "run_2" });
+    expect(work(model).filter(({ call }) => call > 1)).toHaveLength(3);
+  });
+
   it("may be a subagent's: it is compacted there, and its history kept by its call", async () => {
     const model = scriptedModel(({ messages, tools, call }) => {
       refuseAbove(100_000, messages);

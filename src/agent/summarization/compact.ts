@@ -1,23 +1,15 @@
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
-import type { BackendSource } from "../../backends/backend.ts";
-import { sanitizeToolCallId } from "../../backends/paths.ts";
-import { resolveBackend } from "../../backends/resolve.ts";
-import { appendText, HISTORY_FOLDER, keepText, type KeepingPlace, RESULTS_FOLDER } from "../kept-files.ts";
-import { textOf } from "../message-text.ts";
+import type { BaseMessage } from "@langchain/core/messages";
 import type { ModelRequest } from "../middleware/middleware.ts";
-import { agentPath, backendRuntime, emit, threadFiles } from "../step.ts";
-import { type ContextLimits, cutIndex, isOver, largestTexts, triggerTokens } from "./plan.ts";
+import { agentPath, emit } from "../step.ts";
+import { historyPath, type KeepOptions, leaveOutMedia, moveTexts, saveHistory } from "./long-texts.ts";
+import { type ContextLimits, cutIndex, isOver, triggerTokens } from "./plan.ts";
 import { summarize, type Summarizer } from "./summarize.ts";
 import type { TokenCounter } from "./tokens.ts";
 import { transcript } from "./transcript.ts";
-import { type Compaction, compactedView, keyOf, movedText, sinceId } from "./view.ts";
+import { type Compaction, compactedView, keyOf, sinceId } from "./view.ts";
 
-export interface CompactOptions extends Summarizer {
-  backend: BackendSource;
+export interface CompactOptions extends Summarizer, KeepOptions {
   limits: ContextLimits;
-  counter: TokenCounter;
-  historyPathPrefix?: string;
-  truncateArgs?: boolean;
   /** The provider found the request too long, whatever the limits say. */
   refused?: {
     /** What it was estimated at. */
@@ -44,7 +36,8 @@ export const requestTokens = (
 
 /**
  * Makes what the model sees shorter, by as little as is enough: old arguments, then a summary, then the
- * largest texts of what is left. The state takes it with the reply.
+ * largest texts of what is left, then images and documents if the provider refused it. The state takes it
+ * with the reply.
  *
  * @returns `before` itself when nothing could be done.
  */
@@ -69,7 +62,8 @@ export async function compact(
   if (refused === undefined && cut && options.truncateArgs !== false) after = { ...known, fullFrom: cut.id };
   if (refused !== undefined || !isEnough(after)) after = await withSummary(request, known, cut, options);
   const { tokens } = sizeOf(after);
-  if (tokens > target) after = await withMovedTexts(request, after, tokens - target, options);
+  if (tokens > target) after = await moveTexts(request, after, tokens - target, options);
+  if (refused && !isEnough(after)) after = leaveOutMedia(request, after);
   if (refused === undefined && !isEnough(after)) {
     after = { ...after, waitUntil: Math.ceil(sizeOf(after).tokens * GROWTH) };
   }
@@ -87,8 +81,8 @@ function tellCompacted(
   options: CompactOptions,
 ): void {
   const { messages, runtime } = request;
-  const { keptFrom, fullFrom, moved = {} } = after;
-  const to = JSON.stringify([keptFrom, fullFrom, Object.keys(moved).length]);
+  const { keptFrom, fullFrom, moved = {}, withoutMedia = [] } = after;
+  const to = JSON.stringify([keptFrom, fullFrom, Object.keys(moved).length + withoutMedia.length]);
   const told = { kind: "compacted", agent: agentPath(runtime), to } as const;
   if (keptFrom !== before.keptFrom) {
     const summarized = sinceId(messages, before.keptFrom).length - sinceId(messages, keptFrom).length;
@@ -130,8 +124,7 @@ async function withSummary(
 ): Promise<Compaction> {
   if (!cut) return known;
   const saved = cut.messages.findIndex(({ id }) => id !== undefined && id === known.savedUpTo);
-  const place = await placeOf(request, options);
-  const path = await saveHistory(request, cut.messages.slice(Math.max(saved, 0)), place, options);
+  const path = await saveHistory(request, cut.messages.slice(Math.max(saved, 0)), options);
   if (path === undefined) return notSummarized(request, known);
   const summary = await summarize(transcript(cut.messages), known.summary, request, options);
   if (summary === undefined) return notSummarized(request, { ...known, savedUpTo: cut.id });
@@ -161,75 +154,8 @@ function stillShown(
   return Object.fromEntries(Object.entries(moved).filter(([key]) => keys.has(key)));
 }
 
-/** Moves as many of the largest texts into files as it takes, and shortens all arguments but the newest. */
-async function withMovedTexts(
-  request: ModelRequest,
-  known: Compaction,
-  excess: number,
-  options: CompactOptions,
-): Promise<Compaction> {
-  const messages = sinceId(request.messages, known.keptFrom);
-  const newest = messages.findLast((message) => AIMessage.isInstance(message))?.id;
-  const short: Compaction =
-    newest === undefined || options.truncateArgs === false ? known : { ...known, fullFrom: newest };
-  const shown = (compaction: Compaction) =>
-    options.counter.ofAll(compactedView(request.messages, compaction));
-  const left = excess - (shown(known) - shown(short));
-  const isMoved = (message: BaseMessage) => Object.hasOwn(known.moved ?? {}, keyOf(message) ?? "");
-  // The preview names the file; any path is as good for measuring it.
-  const leaves = (message: BaseMessage) =>
-    keyOf(message) === undefined || isMoved(message)
-      ? 0
-      : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
-  const place = await placeOf(request, options);
-  const moved = new Map(Object.entries(known.moved ?? {}));
-  for (const message of largestTexts(messages, { excess: left, leaves })) {
-    const kept = await keepText(pathFor(message, options), textOf(message), place);
-    if (!kept) continue;
-    request.updateState({ files: kept.update });
-    moved.set(keyOf(message) ?? "", kept.path);
-  }
-  return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
-}
-
-function pathFor(message: BaseMessage, options: CompactOptions): string {
-  const name = sanitizeToolCallId(keyOf(message) ?? "");
-  return ToolMessage.isInstance(message)
-    ? `${RESULTS_FOLDER}/${name}`
-    : `${folderOf(options)}/message-${name}.md`;
-}
-
-const folderOf = ({ historyPathPrefix = HISTORY_FOLDER }: CompactOptions): string => historyPathPrefix;
-
-async function placeOf({ runtime }: ModelRequest, { backend }: CompactOptions): Promise<KeepingPlace> {
-  const files = threadFiles(runtime);
-  return { backend: await resolveBackend(backend, backendRuntime(runtime, files)), files };
-}
-
 function summaryText(summary: string, path: string, { state }: ModelRequest): string {
   const todos = state.todos.map(({ content, status }) => `- [${status}] ${content}`);
   const list = todos.length > 0 ? `\n\nTodo list at this point:\n${todos.join("\n")}` : "";
   return `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}${list}`;
-}
-
-function historyPath({ runtime }: ModelRequest, options: CompactOptions): string {
-  const owner = [runtime.threadId ?? "thread", ...agentPath(runtime).map(({ callId }) => callId)].join("-");
-  return `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
-}
-
-/** Appends to the thread's history file; gives its path, or `undefined` when it could not be written. */
-async function saveHistory(
-  request: ModelRequest,
-  messages: readonly BaseMessage[],
-  place: KeepingPlace,
-  options: CompactOptions,
-): Promise<string | undefined> {
-  const path = historyPath(request, options);
-  const kept = await appendText(path, transcript(messages), place);
-  if (!kept) {
-    options.log.warn("history_not_saved", { path });
-    return undefined;
-  }
-  request.updateState({ files: kept.update });
-  return path;
 }

@@ -7,14 +7,17 @@ const CHARS_PER_TOKEN = 4;
 
 /** About what providers count for an image; media are not counted by the length of their data. */
 const MEDIA_TOKENS = 1600;
-export const MEDIA: ReadonlySet<string> = new Set([
-  "image",
-  "image_url",
-  "audio",
-  "video",
-  "file",
-  "document",
-]);
+const MEDIA: ReadonlySet<string> = new Set(["image", "image_url", "audio", "video", "file", "document"]);
+type Block = Exclude<BaseMessage["content"], string>[number];
+
+export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
+
+/** What a block of media is called where it cannot be shown: its MIME type, or its kind. */
+export function mediaName(block: Block): string {
+  const type: unknown = block["mimeType"] ?? block["mime_type"];
+  return typeof type === "string" ? type : block.type;
+}
+
 /** Calls in a provider's own form, which the message has in ours too. */
 const CALLS: ReadonlySet<string> = new Set(["tool_use", "tool_call", "function_call", "input_json_delta"]);
 
@@ -62,17 +65,25 @@ export class TokenCounter {
     return said + (calls.length === 0 ? 0 : this.#count(JSON.stringify(calls)));
   }
 
-  #ofBlock(block: Exclude<BaseMessage["content"], string>[number]): number {
+  #ofBlock(block: Block): number {
     if (CALLS.has(block.type)) return 0;
-    if (MEDIA.has(block.type)) return MEDIA_TOKENS;
+    if (isMedia(block)) return MEDIA_TOKENS;
     return this.#count(typeof block["text"] === "string" ? block["text"] : JSON.stringify(block));
   }
 }
 
 /** What a model is told of a tool, about as providers write it. */
 export function toolText({ name, description, schema }: StructuredToolInterface): string {
-  const parameters = isInteropZodSchema(schema) ? toJsonSchema(schema) : schema;
-  return `${name}\n${description}\n${JSON.stringify(parameters)}`;
+  return `${name}\n${description}\n${JSON.stringify(parametersOf(schema))}`;
+}
+
+function parametersOf(schema: StructuredToolInterface["schema"]): unknown {
+  if (!isInteropZodSchema(schema)) return schema;
+  try {
+    return toJsonSchema(schema);
+  } catch {
+    return {}; // a schema that has no such form is for whoever binds the tool to refuse
+  }
 }
 
 /** What is counted with where no tokenizer is given. */

@@ -1,6 +1,6 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { headOf } from "../../core/text.ts";
-import { MEDIA } from "./tokens.ts";
+import { isMedia, mediaName } from "./tokens.ts";
 
 /** Messages as Markdown, in full: what is kept in a file when they leave the conversation. */
 export function transcript(messages: readonly BaseMessage[]): string {
@@ -38,10 +38,5 @@ function bodyOf(message: BaseMessage): string {
 /** What cannot be written here is named: the thread's own messages still have it. */
 function mediaOf({ content }: BaseMessage): string[] {
   if (typeof content === "string") return [];
-  return content
-    .filter(({ type }) => MEDIA.has(type))
-    .map((block) => {
-      const type: unknown = block["mimeType"] ?? block["mime_type"];
-      return `[${typeof type === "string" ? type : block.type}]`;
-    });
+  return content.filter(isMedia).map((block) => `[${mediaName(block)}]`);
 }

@@ -3,6 +3,7 @@ import { headOf } from "../../core/text.ts";
 import { copyMessage } from "../copy-message.ts";
 import { messagePreview, resultPreview, withText } from "../eviction.ts";
 import { textOf } from "../message-text.ts";
+import { isMedia, mediaName } from "./tokens.ts";
 
 /** What was compacted in a thread; the messages themselves stay in its state. */
 export interface Compaction {
@@ -14,6 +15,8 @@ export interface Compaction {
   fullFrom?: string;
   /** Files with the texts of single messages that alone were too long, by `keyOf` the message. */
   moved?: Readonly<Record<string, string>>;
+  /** Messages whose images and documents are not shown, by `keyOf` the message. */
+  withoutMedia?: readonly string[];
   /** Id of the first message that the history file does not have. */
   savedUpTo?: string;
   /** Tokens from which on it is tried again, after an attempt that did not help enough. */
@@ -31,8 +34,12 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   const full = kept.findIndex(({ id }) => id !== undefined && id === compaction.fullFrom);
   const shortened =
     full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
-  const { moved } = compaction;
-  const shown = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
+  const { moved, withoutMedia } = compaction;
+  const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
+  const bare = new Set(withoutMedia);
+  const shown = withoutMedia
+    ? texts.map((message) => (bare.has(keyOf(message) ?? "") ? mediaLeftOut(message) : message))
+    : texts;
   if (compaction.summary === undefined || kept === messages) return shown;
   return [summaryMessage(compaction.summary), ...shown];
 }
@@ -68,6 +75,23 @@ function withMovedText(message: BaseMessage, moved: Readonly<Record<string, stri
   const short = copyMessage(message, { content: withText(message.content, movedText(message, path)) });
   movedOf.set(message, { path, short });
   return short;
+}
+
+const bareOf = new WeakMap<BaseMessage, BaseMessage>();
+
+function mediaLeftOut(message: BaseMessage): BaseMessage {
+  let bare = bareOf.get(message);
+  if (!bare) bareOf.set(message, (bare = copyMessage(message, { content: bareContent(message.content) })));
+  return bare;
+}
+
+function bareContent(content: BaseMessage["content"]): BaseMessage["content"] {
+  if (typeof content === "string") return content;
+  return content.map((block) =>
+    isMedia(block)
+      ? { type: "text", text: `[${mediaName(block)} left out: with it the conversation is too long to read]` }
+      : block,
+  );
 }
 
 const shortenedOf = new WeakMap<BaseMessage, BaseMessage>();
