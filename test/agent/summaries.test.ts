@@ -2,6 +2,8 @@ import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { buildAgent, getAgentState } from "../../src/agent/agent-core.ts";
+import { PolicyBackend } from "../../src/backends/policy/policy.ts";
+import { StateBackend } from "../../src/backends/state.ts";
 import { calls, isSummarizer, long, refuseAbove, work } from "../support/long-results.ts";
 import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -64,6 +66,27 @@ describe("a summary", () => {
       .map((text) => text.replace(/^Summary of what came before:\n\nSUMMARY \d+\n\n/, ""))
       .join("");
     for (const n of [0, 1, 2]) expect(said).toContain(`n${n}_0`);
+  });
+
+  it("is made where the backend takes no files: the thread keeps what it stands for", async () => {
+    const model = scriptedModel(({ messages, call }) => {
+      if (isSummarizer(messages)) return { text: "SUMMARY" };
+      return call < 9 ? calls(call, [100]) : { text: "end" };
+    });
+    const agent = buildAgent({
+      checkpointer: new MemorySaver(),
+      model,
+      tools: [long],
+      backend: new PolicyBackend(new StateBackend(), { readOnly: true }),
+      summarization: { trigger: { messages: 6 }, keep: { messages: 2 } },
+    });
+    await collect(agent, { kind: "task", task: "the task" });
+    const { files } = await getAgentState(agent, "t1");
+    const history = String(files["/conversation_history/t1.md"]?.content);
+    const results = [...history.matchAll(/^## Result of long \((\S+)\)$/gm)].map(([, id]) => id);
+    expect(results.length).toBeGreaterThan(3);
+    expect(new Set(results).size).toBe(results.length);
+    expect(history.startsWith("## Person\n\nthe task\n")).toBe(true);
   });
 
   it("names the media that it stands for", async () => {
