@@ -1,8 +1,9 @@
-import { type BaseMessage, HumanMessage, type ToolMessage } from "@langchain/core/messages";
+import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { sanitizeToolCallId } from "../backends/paths.ts";
 import { headOf, tailOf } from "../core/text.ts";
 import { copyMessage } from "./copy-message.ts";
 import { type KeepingPlace, keepText, type Kept, RESULTS_FOLDER } from "./kept-files.ts";
+import { isPerson } from "./message-kind.ts";
 import { textOf } from "./message-text.ts";
 
 const PREVIEW_LINES = 10;
@@ -70,7 +71,7 @@ export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean =>
 export function largeMessages(messages: readonly BaseMessage[], tokens: number): HumanMessage[] {
   return messages.filter(
     (message): message is HumanMessage =>
-      HumanMessage.isInstance(message) &&
+      isPerson(message) &&
       message.id !== undefined &&
       textOf(message).length > tokens * CHARS_PER_TOKEN &&
       !isEvicted(message),

@@ -7,11 +7,11 @@ import {
   type BaseStore,
   Command,
   END,
-  messagesDeltaReducer,
   type Send,
   START,
   StateGraph,
 } from "@langchain/langgraph";
+import { foldMessages } from "./messages-reducer.ts";
 import type { z } from "zod";
 import type { AgentParts } from "./agent-parts.ts";
 import { endingDirectly } from "./direct-answers.ts";
@@ -176,7 +176,7 @@ function applyLocally(state: AgentState, { messages, files, ...rest }: StateUpda
   return {
     ...state,
     ...rest,
-    messages: messages ? messagesDeltaReducer(state.messages, [messages]) : state.messages,
+    messages: messages ? foldMessages(state.messages, [messages]) : state.messages,
     files: files ? { ...state.files, ...files } : state.files,
   };
 }

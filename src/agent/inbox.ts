@@ -1,6 +1,7 @@
 import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command, messagesDeltaReducer } from "@langchain/langgraph";
+import { Command } from "@langchain/langgraph";
+import { foldMessages } from "./messages-reducer.ts";
 import type { MaybePromise } from "../backends/backend.ts";
 import type { AgentState } from "./state.ts";
 import { agentPath } from "./step.ts";
@@ -46,10 +47,7 @@ export function readingInbox(node: Node): Node {
   return async (state, config) => {
     const told = await newMessages(inboxOf(config), state.messages);
     if (told.length === 0) return node(state, config);
-    const { update, goto } = await node(
-      { ...state, messages: messagesDeltaReducer(state.messages, [told]) },
-      config,
-    );
+    const { update, goto } = await node({ ...state, messages: foldMessages(state.messages, [told]) }, config);
     // Nodes of this graph answer with a record of their channels.
     const { messages = [], ...rest } = (update ?? {}) as Partial<AgentState>;
     return new Command({ update: { ...rest, messages: [...told, ...messages] }, ...(goto ? { goto } : {}) });

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command, interrupt, isGraphBubbleUp, messagesDeltaReducer, Send } from "@langchain/langgraph";
+import { Command, interrupt, isGraphBubbleUp, Send } from "@langchain/langgraph";
+import { foldMessages } from "./messages-reducer.ts";
 import { DeepAgentError } from "../core/errors.ts";
 import { ownTurn } from "../core/turns.ts";
 import type { AgentParts } from "./agent-parts.ts";
@@ -51,8 +52,7 @@ export function createModelNode(
     // A model that answers at once would otherwise never let the event loop turn.
     await ownTurn();
     const annotated = annotatedReports(before);
-    const messages =
-      annotated.length > 0 ? messagesDeltaReducer(before.messages, [annotated]) : before.messages;
+    const messages = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
     const state = { ...before, messages };
     const meter = meterOf(config, parts.limits);
     meter.load(state);

@@ -9,9 +9,8 @@ type Content = BaseMessage["content"];
  * that is fine is returned as the same object, and each message is looked at once.
  */
 export function sendable(messages: BaseMessage[]): BaseMessage[] {
-  const mended = messages.flatMap((message) => mendedOf(message) ?? []);
-  const isSame = mended.length === messages.length && mended.every((message, i) => message === messages[i]);
-  return isSame ? messages : mended;
+  if (messages.every((message) => mendedOf(message) === message)) return messages;
+  return messages.flatMap((message) => mendedOf(message) ?? []);
 }
 
 const known = new WeakMap<BaseMessage, BaseMessage | null>();

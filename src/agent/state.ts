@@ -1,11 +1,6 @@
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
-import {
-  type BaseChannel,
-  DeltaChannel,
-  DeltaValue,
-  messagesDeltaReducer,
-  StateSchema,
-} from "@langchain/langgraph";
+import { type BaseChannel, DeltaChannel, DeltaValue, StateSchema } from "@langchain/langgraph";
+import { foldMessages } from "./messages-reducer.ts";
 import { z } from "zod";
 import type { FileData, FilesUpdate } from "../backends/backend.ts";
 import { isOlder } from "./thread-files.ts";
@@ -117,7 +112,7 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
     initialValueFactory: () => ({}),
   });
   // Messages are hardly ever taken back: a snapshot is as long as the history it stands for.
-  const messages = new DeltaChannel(messagesDeltaReducer, {
+  const messages = new DeltaChannel(foldMessages, {
     snapshotFrequency: MESSAGES_PER_SNAPSHOT,
   });
   return { messages, ...channels, files };

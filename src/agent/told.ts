@@ -1,4 +1,5 @@
 import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { isPerson } from "./message-kind.ts";
 
 /** What a person tells an agent that is at work. */
 export interface InboxMessage {
@@ -15,4 +16,4 @@ export const toldMessage = ({ id, text }: InboxMessage): HumanMessage =>
 
 /** Whether a message is a task, and not something that the agent was told while it worked on one. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>
-  HumanMessage.isInstance(message) && message.additional_kwargs["lc_source"] !== SOURCE;
+  isPerson(message) && message.additional_kwargs["lc_source"] !== SOURCE;

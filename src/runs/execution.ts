@@ -137,8 +137,32 @@ async function stream(
   execution: Execution,
   context: ExecutionContext,
 ): Promise<StreamEnd> {
+  const { signal } = execution.controller;
+  // LangGraph hangs listeners on the signal it gets and leaves them there: they go with this one.
+  const own = new AbortController();
+  const abort = (): void => own.abort(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort);
+  try {
+    return await journalled({ agent, input, inbox, signal: own.signal }, execution, context);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+interface Turn {
+  agent: Agent;
+  input: AgentInput;
+  inbox: RunInbox;
+  signal: AbortSignal;
+}
+
+async function journalled(
+  { agent, input, inbox, signal }: Turn,
+  execution: Execution,
+  context: ExecutionContext,
+): Promise<StreamEnd> {
   const { run, lease, controller } = execution;
-  const { signal } = controller;
   const effects = context.work.effectLog(lease, context.clock, (error) => {
     execution.failure ??= error;
     controller.abort();

@@ -1,5 +1,6 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { RunFailure } from "../../core/errors.ts";
+import { isReply } from "../message-kind.ts";
 import { isTask } from "../told.ts";
 
 /** US dollars per million tokens. */
@@ -103,7 +104,7 @@ export function isBeyondLimit(
 ): boolean {
   if (toolCalls === undefined) return false;
   const made = currentRun(messages).messages.flatMap((message) =>
-    AIMessage.isInstance(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+    isReply(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
   );
   return made.lastIndexOf(callId) >= toolCalls;
 }

@@ -1,4 +1,5 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { isReply } from "../message-kind.ts";
 import type { AgentState } from "../state.ts";
 import { type AgentLimits, currentRun, type Spent, spentBy, type StopReason } from "./limits.ts";
 
@@ -20,7 +21,7 @@ export function countCalls(reply: AIMessage, calls: number): void {
 
 /** Calls of the model in a part of a thread. */
 function modelCalls(messages: readonly BaseMessage[]): number {
-  const replies = messages.filter((message) => AIMessage.isInstance(message));
+  const replies = messages.filter(isReply);
   return replies.reduce((sum, { response_metadata: { [MODEL_CALLS]: calls = 1 } }) => {
     return sum + (typeof calls === "number" ? calls : 1);
   }, 0);
@@ -116,7 +117,8 @@ export class Meter {
 
   /** Calls of the model that this agent may make yet. */
   callsLeft(messages: readonly BaseMessage[]): number {
-    return (this.limits.maxIterations ?? Infinity) - modelCalls(currentRun(messages).messages);
+    const { maxIterations } = this.limits;
+    return maxIterations === undefined ? Infinity : maxIterations - modelCalls(currentRun(messages).messages);
   }
 
   /** Takes notice of a graph step; how many were made since the first one. */
@@ -127,11 +129,9 @@ export class Meter {
 
   /** The first limit that is reached, of this agent or of those who delegated to it. */
   reached(messages: readonly BaseMessage[]): StopReason | undefined {
-    const replies = currentRun(messages).messages.filter((message) => AIMessage.isInstance(message));
-    const { toolCalls = Infinity } = this.limits;
+    const { toolCalls } = this.limits;
     if (this.callsLeft(messages) <= 0) return "max_iterations";
-    if (replies.reduce((sum, reply) => sum + (reply.tool_calls ?? []).length, 0) > toolCalls)
-      return "max_tool_calls";
+    if (toolCalls !== undefined && toolCallsOf(messages) > toolCalls) return "max_tool_calls";
     return this.reachedTotals();
   }
 
@@ -180,4 +180,9 @@ export function withDeadline(signal: AbortSignal | undefined, ms: number | undef
     isOver: () => deadline.aborted && signal?.aborted !== true,
     race: (work) => Promise.race([work, over]),
   };
+}
+
+function toolCallsOf(messages: readonly BaseMessage[]): number {
+  const replies = currentRun(messages).messages.filter(isReply);
+  return replies.reduce((sum, reply) => sum + (reply.tool_calls ?? []).length, 0);
 }

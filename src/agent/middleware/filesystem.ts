@@ -1,5 +1,6 @@
 import type { BaseMessage, ToolMessage } from "@langchain/core/messages";
-import { Command, isCommand, messagesDeltaReducer } from "@langchain/langgraph";
+import { Command, isCommand } from "@langchain/langgraph";
+import { foldMessages } from "../messages-reducer.ts";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
@@ -85,7 +86,7 @@ async function withoutLargeMessages(
     request.updateState({ messages: [evicted.message], files: evicted.kept.update });
   }
   if (short.length === 0) return request;
-  const messages = messagesDeltaReducer(request.messages, [short]);
+  const messages = foldMessages(request.messages, [short]);
   return { ...request, messages, state: { ...request.state, messages } };
 }
 

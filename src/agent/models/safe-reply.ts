@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { AIMessage, AIMessageChunk, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { wellFormed } from "../../core/text.ts";
+import { isReply } from "../message-kind.ts";
 
 /** A reply that the history can hold, whatever comes next and whichever provider reads it. */
 export interface SafeReply {
@@ -49,7 +50,7 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): Saf
 function callIdsOf(thread: readonly BaseMessage[]): Set<string | undefined> {
   const ids = new Set<string | undefined>();
   for (const message of thread) {
-    if (AIMessage.isInstance(message)) for (const { id } of message.tool_calls ?? []) ids.add(id);
+    if (isReply(message)) for (const { id } of message.tool_calls ?? []) ids.add(id);
   }
   return ids;
 }

@@ -1,0 +1,167 @@
+// One run of 10,000 events: what a step with its events, and each way to look at the run, cost at its start and its end.
+// Usage: node bench/long-run/bench.mjs [events]
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { fileURLToPath } from "node:url";
+import { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage } from "@langchain/core/messages";
+import { build } from "esbuild";
+
+const EVENTS = Number(process.argv[2] ?? 10_000);
+/** Of the run, at its start and at its end, that are compared. */
+const PART = 0.1;
+const APPROVAL_EVERY = 50;
+const LOOK_EVERY = 25;
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The parts of the server that the library does not export, bundled from the sources. */
+async function loadSources() {
+  const outdir = mkdtempSync(join(ROOT, "node_modules/.cache/long-run-"));
+  await build({
+    absWorkingDir: ROOT,
+    stdin: {
+      resolveDir: ROOT,
+      contents: `
+        export { buildAgent } from "./src/agent/agent-core.ts";
+        export { StateBackend } from "./src/backends/state.ts";
+        export { snapshotFiles } from "./src/backends/thread-files.ts";
+        export { silentLogger } from "./src/core/logger.ts";
+        export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
+        export { createRunService } from "./src/runs/supervisor.ts";
+        export { createCheckpointer } from "./src/storage/checkpointer.ts";
+        export { openDatabase } from "./src/storage/database.ts";
+        export { migrate } from "./src/storage/migrations.ts";
+        export { runResult } from "./src/server/results.ts";
+        export { runDocument } from "./src/server/resources/run-document.ts";
+        export { transcriptOf } from "./src/server/resources/transcript.ts";
+        export { newestEvents } from "./src/server/page/page-updates.ts";
+        export { renderRun } from "./src/server/page/render-run.ts";`,
+    },
+    outfile: join(outdir, "sources.mjs"),
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    packages: "external",
+    logLevel: "warning",
+  });
+  const sources = await import(join(outdir, "sources.mjs"));
+  rmSync(outdir, { recursive: true, force: true });
+  return sources;
+}
+
+/** One call a reply, without waiting: mostly it lists files, now and then it writes one of ten. */
+class SteppingModel extends BaseChatModel {
+  arrived = [];
+  ends = false;
+  _llmType() {
+    return "stepping";
+  }
+  bindTools() {
+    return this;
+  }
+  async _generate() {
+    this.arrived.push(performance.now());
+    const step = this.arrived.length;
+    const name = step % APPROVAL_EVERY === 0 ? "write_file" : "ls";
+    const file = { file_path: `/notes-${(step / APPROVAL_EVERY) % 10}.md`, content: `step ${step}` };
+    const args = name === "write_file" ? file : { path: "/" };
+    const message = this.ends
+      ? new AIMessage("done")
+      : new AIMessage({ content: "", tool_calls: [{ id: `call_${step}`, name, args }] });
+    return { generations: [{ text: "", message }] };
+  }
+}
+
+const sources = await loadSources();
+const folder = mkdtempSync(join(tmpdir(), "deepagent-long-run-"));
+const database = sources.openDatabase(join(folder, "runs.db"));
+sources.migrate(database, "runs", sources.RUN_MIGRATIONS);
+const checkpoints = sources.openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" });
+const checkpointer = sources.createCheckpointer(checkpoints);
+const model = new SteppingModel({});
+const service = sources.createRunService({
+  database,
+  checkpoints: checkpointer,
+  agentFor: async () =>
+    sources.buildAgent({ model, checkpointer, interruptOn: { write_file: true }, recursionLimit: 100_000 }),
+  tree: async () => new sources.StateBackend({ files: sources.snapshotFiles() }),
+  treeWithThread: async () => sources.StateBackend,
+  searchMemories: async () => [],
+  preflight: async () => undefined,
+  environment: "bench",
+  concurrentRuns: 1,
+  log: sources.silentLogger,
+});
+
+const ME = "local";
+const VIEWER = { run: "run", purpose: "watch" };
+const WAYS = { forms: true, model: false, links: true };
+const view = (runId) => service.view(ME, runId);
+/** The ways to look at a run, each as a server does it. */
+const LOOKS = {
+  check_deep_agent: async (runId) => JSON.stringify(sources.runResult(await view(runId), WAYS)),
+  "resource of the run": async (runId) => JSON.stringify(sources.runDocument(await view(runId)), null, 2),
+  "its newest 1000 events": async (runId, seq) =>
+    JSON.stringify(await service.events(ME, runId, { after: Math.max(0, seq - 1000), limit: 1000 })),
+  "its transcript": async (runId, seq) => {
+    const events = await service.events(ME, runId, { after: Math.max(0, seq - 1000), limit: 1000 });
+    return sources.transcriptOf(await view(runId), events ?? []);
+  },
+  "the page": async (runId) => {
+    const now = await view(runId);
+    return sources.renderRun(now, await sources.newestEvents(service, now), VIEWER).text;
+  },
+};
+
+const started = await service.start(ME, { task: "go" });
+if (!started.ok) throw new Error(started.message);
+const runId = started.run.id;
+/** Milliseconds of CPU: others on the machine do not count. */
+function cpu() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+/** By what was measured: when in the run, and how long it took, in milliseconds. */
+const laps = new Map();
+const note = (what, seq, ms) => laps.set(what, [...(laps.get(what) ?? []), { seq, ms }]);
+let written = { seq: 0, at: performance.now(), cpu: cpu() };
+for await (const event of service.watch(ME, runId, { signal: new AbortController().signal })) {
+  const { seq, kind, data } = event;
+  if (kind === "run_failed") throw new Error(String(data.message));
+  if (seq >= EVENTS) model.ends = true;
+  if (kind === "approval_requested") {
+    await service.decide(ME, runId, data.approvalId, { type: "approve" }, "bench");
+  }
+  if (seq - written.seq < LOOK_EVERY) continue;
+  const steps = model.arrived.filter((at) => at > written.at);
+  if (steps.length > 1)
+    note("a step of the agent, all its events stored", seq, (cpu() - written.cpu) / steps.length);
+  for (const [name, look] of Object.entries(LOOKS)) {
+    const begun = cpu();
+    await look(runId, seq);
+    note(name, seq, cpu() - begun);
+  }
+  written = { seq, at: performance.now(), cpu: cpu() };
+}
+const { run, approvals } = await view(runId);
+await service.close();
+database.close();
+checkpoints.close();
+rmSync(folder, { recursive: true, force: true });
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
+console.log(
+  `${run.lastSeq} events, ${model.arrived.length} steps, ${approvals.length} approvals: the median of the first and the last tenth\n`,
+);
+console.log("| | start (ms of CPU) | end (ms of CPU) | ratio |");
+console.log("|---|---|---|---|");
+for (const [what, all] of laps) {
+  const first = median(
+    all.filter(({ seq }) => seq >= 1000 && seq < 1000 + EVENTS * PART).map(({ ms }) => ms),
+  );
+  const last = median(all.filter(({ seq }) => seq > EVENTS * (1 - PART)).map(({ ms }) => ms));
+  console.log(`| ${what} | ${first.toFixed(2)} | ${last.toFixed(2)} | ${(last / first).toFixed(2)} |`);
+}
