@@ -102,8 +102,10 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
       const configured = await withAgentFiles(config, tree.mounts(run.principal), logger);
       const subagents = withModels(configured, own);
       const servers = Object.keys(config.mcpServers);
+      const foreign = await withForeignTools(mcp, chat, { interruptOn, subagents, servers, log: logger });
       return buildAgent({
-        ...(await withForeignTools(mcp, chat, { interruptOn, subagents, servers, log: logger })),
+        ...foreign,
+        tools: [...(foreign.tools ?? []), ...parts.memories.toolsOf(run.principal)],
         model: chat,
         fallbackModels: fallbacks.map((model) => () => own.get(model)),
         backend: tree.withThread(run.principal, executorFor(run)),

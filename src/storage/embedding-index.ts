@@ -29,8 +29,8 @@ export interface EmbeddedItem {
   vectors: readonly (readonly number[])[];
 }
 
-/** Vectors compared between two turns of the event loop. */
-const PASSAGES_PER_TURN = 64;
+/** Items whose vectors are compared between two turns of the event loop; each may have many. */
+const ITEMS_PER_TURN = 16;
 /** How long an item is left to the process that took it, in milliseconds. */
 const CLAIM_MS = 120_000;
 /** Old items put into the queue in one transaction. */
@@ -129,7 +129,7 @@ export class EmbeddingIndex {
     const best = new Map<number, NearPassage>();
     let after: ItemPosition = { namespace: range.from.slice(0, -1), key: "" };
     for (;;) {
-      const page = { ...after, to: range.to, now: this.#clock(), model, limit: PASSAGES_PER_TURN };
+      const page = { ...after, to: range.to, now: this.#clock(), model, limit: ITEMS_PER_TURN };
       const rows = this.#sql.passagesAfter.all(page);
       for (const { id, number, vector } of rows) {
         const likeness = vector === null ? undefined : product(wanted, vector);

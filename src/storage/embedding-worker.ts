@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { EmbeddingFailure } from "./embedder.ts";
@@ -83,6 +83,8 @@ export class EmbeddingWorker {
       await this.#index.release(items);
       throw thrown;
     }
+    // A service on this machine may answer without a turn of the event loop in between.
+    await nextTurn();
     return true;
   }
 

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parametersOf } from "../../src/tools/arguments.ts";
 import { fileTools } from "../../src/tools/index.ts";
+import { searchMemoriesTool } from "../../src/tools/search-memories.ts";
 import { taskTool } from "../../src/tools/task.ts";
 import type { ToolSpec } from "../../src/tools/tool.ts";
 import { writeTodosTool } from "../../src/tools/write-todos.ts";
@@ -16,7 +17,10 @@ const HOW_TO_UPDATE =
 const task = taskTool({
   subagents: [{ name: "general-purpose", description: "Any task of several steps." }],
 });
-const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ delete: true, jobs: true }), task];
+const memories = searchMemoriesTool(() => Promise.resolve({ hits: [] }));
+const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ delete: true, jobs: true }), task, memories];
+/** Those that not every agent with a shell has. */
+const OPTIONAL = new Set(["delete", "job", "search_memories"]);
 
 const offered = (tool: ToolSpec) => ({
   name: tool.name,
@@ -25,7 +29,7 @@ const offered = (tool: ToolSpec) => ({
 });
 const sizes = Object.fromEntries(
   tools
-    .filter(({ name }) => name !== "delete" && name !== "job") // the nine tools of a default agent with a shell
+    .filter(({ name }) => !OPTIONAL.has(name)) // the nine tools of a default agent with a shell
     .map((tool): [string, number] => [tool.name, JSON.stringify(offered(tool)).length]),
 );
 const sizeTable = { total: Object.values(sizes).reduce((sum, size) => sum + size, 0), ...sizes };

@@ -10,12 +10,16 @@ import { EmbeddingIndex, forgetUnusedModels } from "../../storage/embedding-inde
 import { EmbeddingWorker } from "../../storage/embedding-worker.ts";
 import { HybridSearch } from "../../storage/hybrid-search.ts";
 import type { SqliteStore } from "../../storage/store.ts";
+import { searchMemoriesTool } from "../../tools/search-memories.ts";
+import type { ToolSpec } from "../../tools/tool.ts";
 import { memoryNamespace } from "./file-tree.ts";
 import { MEMORIES_MOUNT } from "./mounts.ts";
 
 /** The memories of all principals. */
 export interface Memories {
   search(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
+  /** What the principal's agents have to find memories, besides the tools for files. */
+  toolsOf(principal: Principal): ToolSpec[];
   /** Deletes what is over: items past their time, vectors of models no longer used; gives the number of items. */
   sweep(signal: AbortSignal): Promise<number>;
   close(): Promise<void>;
@@ -35,16 +39,18 @@ export function openMemories(
   const worker = index && keepsHouse ? new EmbeddingWorker({ index, log: logger }) : undefined;
   const search = new HybridSearch(store, index);
   const closed = new AbortController();
+  const find = async (principal: Principal, query: string, limit: number): Promise<MemorySearch> => {
+    const found = await search.search(memoryNamespace(principal), query, limit, closed.signal);
+    return {
+      ...found,
+      hits: found.hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score })),
+    };
+  };
   return {
-    async search(principal, query, limit) {
-      const found = await search.search(memoryNamespace(principal), query, limit, closed.signal);
-      const hits = found.hits.map(({ key, snippet, score }) => ({
-        path: MEMORIES_MOUNT + key,
-        snippet,
-        score,
-      }));
-      return { ...found, hits };
-    },
+    search: find,
+    // By words alone grep does as well, and costs no line of the prompt.
+    toolsOf: (principal) =>
+      index === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
     async sweep(signal) {
       await forgetUnusedModels(database, { usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
       return store.sweepExpiredItems(signal);

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { play } from "../../support/harness-brain.ts";
+import { answersOf, play } from "../../support/harness-brain.ts";
 import { connect, openHome, openStdio } from "../../support/harness.ts";
 import { meaningOf } from "../../support/wire-server-embeddings.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
@@ -23,6 +23,10 @@ async function openNotes(
     think: play({
       ships: note("ships", "Ships lie at the dock."),
       drinks: note("drinks", "The user likes tea."),
+      find: [
+        { toolCalls: [{ name: "search_memories", args: { query: "coffee" } }] },
+        (thought) => ({ text: answersOf(thought)[0]?.text ?? "" }),
+      ],
     }),
   });
   const server = await openStdio(home);
@@ -53,6 +57,8 @@ it("memories are found by meaning, also those written while the service was down
   await vi.waitFor(async () => expect(await found("harbour")).toMatch(/^\/memories\/ships\.md/), LONG);
   await vi.waitFor(async () => expect(await found("coffee")).toMatch(/^\/memories\/drinks\.md/), LONG);
   await vi.waitFor(async () => expect(await found("beverage")).not.toContain("by words only"), LONG);
+  const { text: agents } = await second.call("run_deep_agent", { task: "find" });
+  expect(agents).toContain("/memories/drinks.md\nThe user likes tea.");
   expect((await third.call("search_memories", { query: "port" })).text).toMatch(/^\/memories\/ships\.md/);
 }, 60_000);
 

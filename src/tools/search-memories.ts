@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { oneLine, stripControl } from "../core/text.ts";
+import { cancellable } from "./call.ts";
+import { displayName, withNotices } from "./format.ts";
+import { type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+
+const schema = z.strictObject({
+  query: z.string().min(1).max(500).describe("Words, or what it is about"),
+});
+
+const LIMIT = 10;
+
+export interface FoundMemories {
+  /** Best first. */
+  hits: readonly { path: string; snippet: string }[];
+  /** What the search left out, and why. */
+  note?: string;
+}
+
+/** Finds memories by what they mean, for agents whose memories are searched so. */
+export function searchMemoriesTool(
+  search: (query: string, limit: number) => Promise<FoundMemories>,
+): ToolSpec<typeof schema> {
+  return defineTool({
+    name: "search_memories",
+    kind: "read",
+    description: `Find files below /memories/ by words and by meaning. Answers with the best ${LIMIT} at most, each path with a part of its text; read_file reads a whole one. For exact text, use grep.`,
+    schema,
+    handle: ({ query }, { signal }) =>
+      cancellable("search_memories", signal, async () => found(query, await search(query, LIMIT))),
+  });
+}
+
+function found(query: string, { hits, note }: FoundMemories): ToolResult {
+  const lines = hits.map(({ path, snippet }) => `${displayName(path)}\n${stripControl(snippet)}`);
+  const text =
+    lines.length > 0 ? lines.join("\n\n") : `No memory matches ${JSON.stringify(oneLine(query, 200))}`;
+  return {
+    content: withNotices(text, note === undefined ? [] : [`[${note}]`]),
+    artifact: { query, paths: hits.map(({ path }) => path) },
+  };
+}
