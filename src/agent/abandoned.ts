@@ -4,6 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
+import { FILES_NOT_KNOWN, statefulRunnable, stateReached } from "./foreign-graph.ts";
 import { describeConflict, fileNotesOf, type MergedFiles, mergeFiles } from "./merge-files.ts";
 import { finishedTasks, isRequest } from "./pending.ts";
 import { type AgentState, FILE_NOTES, filesReducer, TOOLS } from "./state.ts";
@@ -32,13 +33,13 @@ export async function settleAbandoned(
   if (typeof checkpointer !== "object") return;
   const at = { thread_id: configurable["thread_id"], checkpoint_ns: "" };
   const step = await openStep(graph, checkpointer, at);
-  for (const { task, call, files, state } of step?.left ?? []) {
+  for (const { task, call, files, reached } of step?.left ?? []) {
     const tool = graph.traits.tools.get(call.name);
     const text = resultOf(call, {
       end,
       isWaiting: isWaiting(step?.writes ?? [], task),
       hasEffect: tool?.kind !== "read" && tool?.kind !== "plan",
-      ...(tool?.kind === "delegate" ? { subagent: { files, state } } : {}),
+      ...(tool?.kind === "delegate" ? { subagent: { files, reached } } : {}),
     });
     const { id = "", name } = call;
     const message = new ToolMessage({ content: text, name, tool_call_id: id, status: "error" });
@@ -57,8 +58,8 @@ interface LeftCall {
   call: ToolCall;
   /** What the agent that it started had changed, merged with what its siblings had. */
   files: MergedFiles;
-  /** That agent's state, where it had begun. */
-  state: Partial<AgentState>;
+  /** How far that agent had come. */
+  reached: Reached;
 }
 
 interface OpenStep {
@@ -111,21 +112,35 @@ async function openStep(
     const files = mergeFiles(inner?.changed ?? {}, started, own, call.id ?? "");
     own.apply(files.update);
     updates.push(files.update);
-    left.push({ task, call, files, state: inner?.state ?? {} });
+    left.push({ task, call, files, reached: inner ?? { state: {}, changed: {} } });
   }
   return { config, writes, state, left, changed: filesReducer(true)(base, updates) };
 }
 
-/** How far the subagent of a call had come, as far as its checkpoints are ours to read. */
+/** What the agent that a call started had come to. */
+interface Reached {
+  state: Partial<AgentState>;
+  changed: FilesUpdate;
+  /** It tells nothing before its end. */
+  isUnknown?: true;
+}
+
+/** How far the subagent of a call had come, as far as checkpoints tell. */
 async function subagentStep(
   { traits }: DeepAgentGraph,
   checkpointer: BaseCheckpointSaver,
   address: Address,
   { call, started }: { call: ToolCall; started: ThreadFiles },
-): Promise<OpenStep | undefined> {
+): Promise<Reached | undefined> {
   if (traits.tools.get(call.name)?.kind !== "delegate") return undefined;
-  const graph = traits.subagents?.graphOf(String(call.args["subagent_type"]));
-  return graph && openStep(graph, checkpointer, address, started);
+  const name = String(call.args["subagent_type"]);
+  const graph = traits.subagents?.graphOf(name);
+  if (graph) return openStep(graph, checkpointer, address, started);
+  const runnable = traits.subagents?.runnableOf(name);
+  if (!runnable) return undefined;
+  if (!statefulRunnable(runnable)) return { state: {}, changed: {}, isUnknown: true };
+  const state = await stateReached(runnable, checkpointer, address);
+  return state && { state, changed: { ...state.files } };
 }
 
 const below = ({ thread_id, checkpoint_ns }: Address, task: string): Address => ({
@@ -154,7 +169,7 @@ interface Fate {
   end: EarlierEnd | undefined;
   isWaiting: boolean;
   hasEffect: boolean;
-  subagent?: { files: MergedFiles; state: Partial<AgentState> };
+  subagent?: { files: MergedFiles; reached: Reached };
 }
 
 const WHEN = {
@@ -167,11 +182,11 @@ function resultOf({ name, args }: ToolCall, { end, isWaiting, hasEffect, subagen
   const when = WHEN[end ?? "replaced"];
   const began = end === "failed" ? "Tool call did not complete" : "Tool call was cancelled";
   if (subagent) {
-    const { files, state } = subagent;
-    const said = lastAnswer(state.messages ?? []);
+    const { files, reached } = subagent;
+    const said = lastAnswer(reached.state.messages ?? []);
     return [
       `${began}: ${when} before the subagent '${String(args["subagent_type"])}' had finished.`,
-      ...keptFiles(files.update),
+      ...(reached.isUnknown && !isWaiting ? [FILES_NOT_KNOWN] : keptFiles(files.update)),
       ...files.conflicts.map(describeConflict),
       ...(said === "" ? [] : [`What it said before:\n${said}`]),
     ].join("\n\n");

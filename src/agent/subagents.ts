@@ -10,6 +10,7 @@ import { currentRun, stopReasonOf } from "./limits/limits.ts";
 import { type Meter, SPENT } from "./limits/meter.ts";
 import { directAnswer } from "./direct-answers.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
+import { FILES_NOT_KNOWN, statefulRunnable } from "./foreign-graph.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 import { NoStructuredResponse } from "./structured-text.ts";
@@ -113,7 +114,7 @@ export class SubagentRunner {
     let reached: unknown = {};
     try {
       if (subagent.graph) await subagent.graph.workInside(config, input, (state) => (reached = state));
-      else reached = await subagent.runnable.invoke(input, config);
+      else for await (const state of statesOf(subagent.runnable, input, config)) reached = state;
       return report(reached, subagent, scope, account);
     } catch (error) {
       if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
@@ -122,6 +123,17 @@ export class SubagentRunner {
       return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said });
     }
   }
+}
+
+/** The states of a foreign subagent's work as far as it tells them, the last one last. */
+async function* statesOf(
+  runnable: SubagentRunnable,
+  input: Record<string, unknown>,
+  config: RunnableConfig,
+): AsyncGenerator {
+  const stateful = statefulRunnable(runnable);
+  if (!stateful) return yield await runnable.invoke(input, config);
+  yield* await stateful.stream(input, { ...config, streamMode: "values" } as RunnableConfig); // LangGraph's option
 }
 
 /** What an agent sees before the reply that made this call. */
@@ -198,10 +210,14 @@ function failureOf(
   return { reason: lastAnswer(messages.slice(-1)), soFar: lastAnswer(said.slice(0, -1)) };
 }
 
-function failedReport({ name }: BuiltSubagent, { reason, soFar }: Failed, files: FilesUpdate): string {
+function failedReport(
+  { name, runnable }: BuiltSubagent,
+  { reason, soFar }: Failed,
+  files: FilesUpdate,
+): string {
   return [
     `Error: subagent '${name}' failed: ${reason}`,
-    ...keptFiles(files),
+    ...(statefulRunnable(runnable) ? keptFiles(files) : [FILES_NOT_KNOWN]),
     ...(soFar === "" ? [] : [`What it said before:\n${soFar}`]),
   ].join("\n\n");
 }
