@@ -30,7 +30,7 @@ const round = fc.record({
 });
 type Round = typeof round extends fc.Arbitrary<infer Value> ? Value : never;
 const end = fc.record({
-  steps: fc.integer({ min: 1, max: 80 }),
+  steps: fc.integer({ min: 1, max: 160 }),
   how: fc.constantFrom<End["how"]>("kill", "abort"),
 });
 

@@ -7,13 +7,14 @@ export type Answer = FittingAnswer | "edit_invalid";
 /**
  * One call of a batch: with an effect outside and a person to ask (`gated`), a thread file to be approved
  * (`file`), an effect nobody is asked about (`free`), one without effect (`look`), or a subagent with a
- * batch of its own. A `swap` is changed by middleware once it is approved, and asked about `again`.
+ * batch of its own: built with the agent (`worker`), going on from its conversation (`twin`), or compiled
+ * before (`compiled`). A `swap` is changed by middleware once it is approved, and asked about `again`.
  */
 export type Call =
   | { kind: "gated" | "file"; answer: Answer }
   | { kind: "swap"; answer: FittingAnswer; again: FittingAnswer }
   | { kind: "free" | "look" }
-  | { kind: "task"; calls: Call[] };
+  | { kind: "task"; to?: "worker" | "twin" | "compiled"; calls: Call[] };
 
 /** A call that is no delegation, by where in the tree it is. */
 export interface Leaf {
@@ -34,14 +35,28 @@ const leaf: fc.Arbitrary<Call> = fc.oneof(
   { weight: 2, arbitrary: free },
 );
 const inner = fc.array(leaf, { minLength: 1, maxLength: 3 });
-const middle = fc.array(fc.oneof({ weight: 3, arbitrary: leaf }, { weight: 1, arbitrary: task(inner) }), {
-  minLength: 1,
-  maxLength: 3,
+/** Those that delegate no further. */
+const last: fc.Arbitrary<Call> = fc.record({
+  kind: fc.constant("task" as const),
+  to: fc.constantFrom("worker" as const, "twin" as const, "compiled" as const),
+  calls: inner,
 });
+const level = (below: fc.Arbitrary<Call>): fc.Arbitrary<Call[]> =>
+  fc.array(
+    fc.oneof({ weight: 6, arbitrary: leaf }, { weight: 1, arbitrary: last }, { weight: 1, arbitrary: below }),
+    { minLength: 1, maxLength: 3 },
+  );
+
+/** Levels of delegation that a batch may have. */
+export const DEPTH = 3;
 
 /** What the main agent calls in one reply. */
 export const batch = fc.array(
-  fc.oneof({ weight: 3, arbitrary: leaf }, { weight: 2, arbitrary: task(middle) }),
+  fc.oneof(
+    { weight: 3, arbitrary: leaf },
+    { weight: 1, arbitrary: last },
+    { weight: 2, arbitrary: task(level(task(level(last)))) },
+  ),
   { minLength: 1, maxLength: 8 },
 );
 
@@ -52,7 +67,7 @@ export function toolCallsOf(calls: readonly Call[], prefix: string): ScriptedToo
     if (call.kind === "file") return { id: key, name: "write_file", args: fileArgs(key, "asked") };
     if (call.kind !== "task") return { id: key, name: call.kind, args: { key, value: "asked" } };
     const description = JSON.stringify({ calls: call.calls, prefix: `${key}_` });
-    return { id: key, name: "task", args: { description, subagent_type: "worker" } };
+    return { id: key, name: "task", args: { description, subagent_type: call.to ?? "worker" } };
   });
 }
 

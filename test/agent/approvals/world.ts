@@ -6,10 +6,12 @@ import { tool } from "@langchain/core/tools";
 import type { PendingWrite } from "@langchain/langgraph-checkpoint";
 import { z } from "zod";
 import { type Agent, buildAgent, type EffectLog, type StoredOutcome } from "../../../src/agent/agent-core.ts";
+import { createDeepAgent } from "../../../src/agent/create-deep-agent.ts";
 import type { Middleware } from "../../../src/agent/middleware/middleware.ts";
+import type { SubagentRunnable } from "../../../src/agent/subagents.ts";
 import type { MortalProcess } from "../../support/mortal-process.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
-import { type Call, toolCallsOf } from "./batch.ts";
+import { scriptedModel, type ScriptedModel } from "../../support/scripted-model.ts";
+import { type Call, DEPTH, toolCallsOf } from "./batch.ts";
 
 /** What outlives processes: the checkpoints, the log of effects, and what happened outside. */
 export class World {
@@ -26,28 +28,41 @@ export class World {
 
   /** An agent as a new process makes it. */
   agentOf(process: MortalProcess): Agent {
-    const witness = this.#witness(process);
+    const common = {
+      tools: [...["gated", "free", "swap"].map((name) => this.#effect(name, process)), this.#look(process)],
+      interruptOn: { gated: true, swap: true, write_file: true },
+      generalPurpose: false,
+      middleware: [this.#witness(process)],
+      model: this.#model(process),
+    };
+    const worker = { description: "works", systemPrompt: "Work.", middleware: common.middleware };
+    // A fork has the middleware of the agent.
+    const twin = { name: "twin", mode: "fork" as const, description: "works", systemPrompt: "Work." };
+    const compiled = createDeepAgent(common) as unknown as SubagentRunnable; // its type states its channels
     return buildAgent({
+      ...common,
       checkpointer: process.checkpointer(join(this.#folder, "checkpoints.db"), (writes) =>
         this.#store(writes),
       ),
-      tools: [...["gated", "free", "swap"].map((name) => this.#effect(name, process)), this.#look(process)],
-      interruptOn: { gated: true, swap: true, write_file: true },
-      limits: { subagentDepth: 2 },
-      generalPurpose: false,
-      subagents: [{ name: "worker", description: "works", systemPrompt: "Work.", middleware: [witness] }],
-      middleware: [witness],
-      model: scriptedModel(({ messages }) =>
-        process.trace(() => {
-          const { calls, prefix } = planIn(messages);
-          const isDone = messages.some((message) => ToolMessage.isInstance(message));
-          const reply = `${isDone ? "end" : "start"} ${prefix}`;
-          this.replies.push(reply);
-          this.#expectNew(reply);
-          return { text: reply, toolCalls: isDone ? [] : toolCallsOf(calls, prefix) };
-        }),
-      ),
+      limits: { subagentDepth: DEPTH },
+      subagents: [
+        { name: "worker", ...worker },
+        twin,
+        { name: "compiled", description: "works", runnable: compiled },
+      ],
     });
+  }
+
+  #model(process: MortalProcess): ScriptedModel {
+    return scriptedModel(({ messages }) =>
+      process.trace(() => {
+        const { calls, prefix, isDone } = planIn(messages);
+        const reply = `${isDone ? "end" : "start"} ${prefix}`;
+        this.replies.push(reply);
+        this.#expectNew(reply);
+        return { text: reply, toolCalls: isDone ? [] : toolCallsOf(calls, prefix) };
+      }),
+    );
   }
 
   effectLogOf(process: MortalProcess): EffectLog {
@@ -124,7 +139,9 @@ export class World {
   }
 }
 
-function planIn(messages: readonly BaseMessage[]): { calls: Call[]; prefix: string } {
-  const plan = messages.find((message) => HumanMessage.isInstance(message))?.text ?? "";
-  return JSON.parse(plan) as { calls: Call[]; prefix: string }; // written by `toolCallsOf` or the test
+/** The newest task in a conversation, and whether its calls have results. */
+function planIn(messages: readonly BaseMessage[]): { calls: Call[]; prefix: string; isDone: boolean } {
+  const at = messages.findLastIndex((message) => HumanMessage.isInstance(message));
+  const plan = JSON.parse(messages[at]?.text ?? "") as { calls: Call[]; prefix: string }; // written by `toolCallsOf` or the test
+  return { ...plan, isDone: messages.slice(at).some((message) => ToolMessage.isInstance(message)) };
 }
