@@ -6,7 +6,6 @@ import {
   record,
   schemaProblem,
   text,
-  textOf,
   type WireError,
 } from "./wire-server-protocol.ts";
 
@@ -29,9 +28,17 @@ function parameterProblem(body: Json): WireError | undefined {
     return invalid("tool_choice: tool_choice may only be specified while providing tools.");
   if (choice["type"] === "tool" && !names.includes(choice["name"]))
     return invalid(`Tool '${text(choice["name"])}' not found in provided tools`);
-  const isThinking = ["enabled", "adaptive"].includes(text(record(body["thinking"])["type"]));
+  const thinking = record(body["thinking"]);
+  const isThinking = ["enabled", "adaptive"].includes(text(thinking["type"]));
   if (isThinking && ["any", "tool"].includes(text(choice["type"])))
     return invalid("Thinking may not be enabled when tool_choice forces tool use.");
+  if (isThinking && (body["temperature"] ?? 1) !== 1)
+    return invalid("`temperature` may only be set to 1 when thinking is enabled.");
+  const budget = thinking["budget_tokens"];
+  if (typeof budget === "number" && budget < 1024)
+    return invalid("thinking.enabled.budget_tokens: Input should be greater than or equal to 1024");
+  if (typeof budget === "number" && budget >= body["max_tokens"])
+    return invalid("`max_tokens` must be greater than `thinking.budget_tokens`.");
   return Array.isArray(system) ? blankProblem("system", list(system)) : undefined;
 }
 
@@ -76,8 +83,7 @@ function messageProblem(body: Json): WireError | undefined {
         `messages: Unexpected role "${text(role)}". The Messages API accepts a top-level \`system\` parameter, not "system" as an input message role.`,
       );
     }
-    const isLast = index === messages.length - 1;
-    if (content.length === 0 && !(isLast && role === "assistant")) {
+    if (content.length === 0) {
       return invalid(
         `messages.${index}: all messages must have non-empty content except for the optional final assistant message`,
       );
@@ -99,11 +105,13 @@ function messageProblem(body: Json): WireError | undefined {
       if (used.has(id)) return invalid(`messages.${index}: \`tool_use\` ids must be unique`);
       used.add(id);
     }
-    if (isLast && role === "assistant" && /\s$/.test(textOf(content))) {
-      return invalid("messages: final assistant content cannot end with trailing whitespace");
-    }
   }
   if (open.length > 0) return withoutResult(messages.length - 1, open);
+  // Older models go on with what is there; nothing here is to depend on it.
+  if (messages.at(-1)?.["role"] === "assistant")
+    return invalid(
+      "This model does not support assistant message prefill. The conversation must end with a user message.",
+    );
   const defined = list(body["tools"]).length > 0;
   return used.size > 0 && !defined
     ? invalid("Requests which include `tool_use` or `tool_result` blocks must define tools")
@@ -137,7 +145,10 @@ function blockProblem(role: string, at: string, content: readonly Json[]): WireE
       );
     if (type === "tool_use" && !/^[a-zA-Z0-9_-]{1,200}$/.test(text(block["name"])))
       return invalid(`${place}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,200}$'`);
-    if (type === "tool_use" && (typeof block["input"] !== "object" || Array.isArray(block["input"])))
+    if (type.endsWith("thinking") && "cache_control" in block)
+      return invalid(`${place}.${type}.cache_control: Extra inputs are not permitted`);
+    const { input } = block;
+    if (type === "tool_use" && (typeof input !== "object" || input === null || Array.isArray(input)))
       return invalid(`${place}.tool_use.input: Input should be a valid dictionary`);
     const problem = type === "tool_result" ? toolResultProblem(block, place) : undefined;
     if (problem !== undefined) return problem;

@@ -123,8 +123,15 @@ function callProblem(message: Json, index: number): WireError | undefined {
     return invalid(
       `Invalid '${at}': empty array. Expected an array with minimum length 1, but got an empty array instead.`,
     );
+  if (calls.length > 128)
+    return invalid(`Invalid '${at}': array too long. Expected an array with maximum length 128.`);
+  const ids = calls.map(({ id }) => text(id));
+  const twice = ids.find((id, number) => ids.indexOf(id) < number);
+  if (twice !== undefined && twice !== "")
+    return invalid(`Invalid parameter: Duplicate value for 'tool_call_id' of '${twice}' in ${at}.`);
   for (const [number, call] of calls.entries()) {
     const { name, arguments: args } = record(call["function"]);
+    if (text(call["id"]) === "") return invalid(`Missing required parameter: '${at}[${number}].id'.`);
     if (text(call["id"]).length > 40)
       return invalid(
         `Invalid '${at}[${number}].id': string too long. Expected a string with maximum length 40, but got a string with length ${text(call["id"]).length} instead.`,

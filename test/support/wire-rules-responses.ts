@@ -12,11 +12,21 @@ function inputProblem(body: Json): WireError | undefined {
     const problem = itemProblem(item, index, items[index + 1]);
     if (problem !== undefined) return problem;
   }
+  const ids = items.flatMap(({ id }) => (id === undefined ? [] : [text(id)]));
+  const twice = ids.find((id, index) => ids.indexOf(id) < index);
+  if (twice !== undefined)
+    return invalid(
+      `Duplicate item found with id ${twice}. Remove duplicate items from your input and try again.`,
+    );
   const calls = items.filter(({ type }) => type === "function_call").map((item) => text(item["call_id"]));
   const outputs = items
     .filter(({ type }) => type === "function_call_output")
     .map((item) => text(item["call_id"]));
-  const stray = outputs.find((id) => !calls.includes(id));
+  const at = (kind: string, id: string): number =>
+    items.findIndex((item) => item["type"] === kind && item["call_id"] === id);
+  const stray = outputs.find(
+    (id) => !calls.includes(id) || at("function_call_output", id) < at("function_call", id),
+  );
   if (stray !== undefined)
     return invalid(`No tool call found for function call output with call_id ${stray}.`);
   if (new Set(outputs).size < outputs.length)
@@ -49,6 +59,10 @@ function itemProblem(item: Json, index: number, next: Json | undefined): WireErr
   if (prefix !== undefined && id !== undefined && !text(id).startsWith(`${prefix}_`))
     return invalid(
       `Invalid 'input[${index}].id': '${text(id)}'. Expected an ID that begins with '${prefix}'.`,
+    );
+  if (text(id).length > 64)
+    return invalid(
+      `Invalid 'input[${index}].id': string too long. Expected a string with maximum length 64, but got a string with length ${text(id).length} instead.`,
     );
   if (type === "reasoning" && (next === undefined || next["role"] === "user"))
     return invalid(

@@ -150,7 +150,37 @@ describe("Anthropic Messages", () => {
       { ...valid, tools, thinking: { type: "enabled" }, tool_choice: { type: "any" } },
     ],
     ["not found in provided tools", { ...valid, tools, tool_choice: { type: "tool", name: "other" } }],
-    ["trailing whitespace", { ...valid, messages: [user, { role: "assistant", content: "I " }] }],
+    ["must end with a user message", { ...valid, messages: [user, { role: "assistant", content: "I" }] }],
+    ["must have non-empty content", { ...valid, messages: [user, { role: "assistant", content: [] }] }],
+    ["temperature", { ...valid, thinking: { type: "adaptive" }, temperature: 0 }],
+    ["greater than or equal to 1024", { ...valid, thinking: { type: "enabled", budget_tokens: 5 } }],
+    [
+      "must be greater than `thinking.budget_tokens`",
+      { ...valid, max_tokens: 1024, thinking: { type: "enabled", budget_tokens: 1024 } },
+    ],
+    [
+      "thinking.cache_control: Extra inputs",
+      {
+        ...valid,
+        messages: [
+          user,
+          { role: "assistant", content: [{ type: "thinking", cache_control: { type: "ephemeral" } }] },
+          user,
+        ],
+      },
+    ],
+    [
+      "tool_use.input: Input should be a valid dictionary",
+      {
+        ...valid,
+        tools,
+        messages: [
+          user,
+          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "ls", input: null }] },
+          result("a"),
+        ],
+      },
+    ],
     ["names must be unique", { ...valid, tools: [...tools, ...tools] }],
     ["name: String should match", { ...valid, tools: [{ name: "a.b", input_schema: schema }] }],
     ["input_schema.type: Field required", { ...valid, tools: [{ name: "a", input_schema: {} }] }],
@@ -234,6 +264,12 @@ describe("OpenAI", () => {
       "Supported values are: 'text', 'refusal'",
       { ...chat, messages: [{ role: "assistant", content: [{ type: "thinking" }] }] },
     ],
+    ["Duplicate value for 'tool_call_id'", { ...chat, messages: [user, asks("a", "a"), told("a")] }],
+    ["Missing required parameter: 'messages[1].tool_calls[0].id'", { ...chat, messages: [user, asks("")] }],
+    [
+      "maximum length 128",
+      { ...chat, messages: [user, asks(...Array.from({ length: 129 }, (_, index) => `c${index}`))] },
+    ],
     ["maximum length 40", { ...chat, messages: [user, asks("a".repeat(41)), told("a".repeat(41))] }],
     [
       "function.name': string does not match pattern",
@@ -271,6 +307,13 @@ describe("OpenAI", () => {
     ["Expected an ID that begins with 'msg'", [{ ...user, id: "x" }], {}],
     ["without its required following item", [{ type: "reasoning", id: "rs_1" }, user], {}],
     ["Supported values are: 'input_text'", [{ role: "user", content: [{ type: "image_url" }] }], {}],
+    ["No tool call found for function call output", [user, output, made], {}],
+    [
+      "Duplicate item found with id fc_1",
+      [user, { ...made, id: "fc_1" }, { ...made, id: "fc_1", call_id: "b" }],
+      {},
+    ],
+    ["Expected a string with maximum length 64", [user, { ...made, id: `fc_${"x".repeat(62)}` }, output], {}],
     ["No tool output found for function call a", [user, made], {}],
     ["No tool call found for function call output with call_id a", [user, output], {}],
     [

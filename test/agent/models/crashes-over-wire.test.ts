@@ -77,5 +77,5 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
       }),
       { numRuns: 12 },
     );
-  }, 60_000);
+  }, 300_000);
 });
