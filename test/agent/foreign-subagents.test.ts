@@ -50,7 +50,7 @@ function stateGraph(then: Then): SubagentRunnable {
     .addEdge(START, "write")
     .addEdge("write", "then")
     .addEdge("then", END)
-    .compile() as unknown as SubagentRunnable; // its state has what it shares with an agent
+    .compile();
 }
 
 /** An agent of LangChain with files in its state, and a tool that does `then`. */
@@ -102,7 +102,7 @@ function deepAgent(then: Then): SubagentRunnable {
     if (call === 1 && then === fail) throw Object.assign(new Error("no disk"), { status: 400 });
     return replies[call] ? { text: "I wrote it.", toolCalls: replies[call] } : { text: "done" };
   });
-  return createDeepAgent({ model, tools: [next] }) as unknown as SubagentRunnable; // its type states its channels
+  return createDeepAgent({ model, tools: [next] });
 }
 
 /** Delegates to the foreign subagent while it edits the first line of the shared file itself. */
