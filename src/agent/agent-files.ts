@@ -50,6 +50,9 @@ function toolList(field: string) {
 export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   const found = frontMatterOf(text);
   if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
+  if (found.problem !== undefined) {
+    return { ok: false, problem: `${path}: the front matter is not YAML: ${found.problem}` };
+  }
   const parsed = Fields.safeParse(found.fields);
   if (!parsed.success) {
     const fields = parsed.error.issues.map(

@@ -10,7 +10,6 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildAgent, getAgentState } from "../../src/agent/agent-core.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
-import { parseSkill } from "../../src/agent/skills/parse-skill.ts";
 import { cutIndex } from "../../src/agent/summarization/plan.ts";
 import { tokensOf } from "../../src/agent/summarization/tokens.ts";
 import { compactedView } from "../../src/agent/summarization/view.ts";
@@ -257,30 +256,6 @@ describe("skills", () => {
     await go({ skillsMetadata: null });
     const shown = model.requests.map(({ messages }) => /- report: (\w+)/.exec(messages[0]?.text ?? "")?.[1]);
     expect(shown).toEqual(["First", "First", "Second"]);
-  });
-
-  it("explain what is wrong with their front matter", () => {
-    expect(parseSkill("/s/a/SKILL.md", "# nothing")).toMatchObject({
-      ok: false,
-      problem: expect.stringContaining("front matter"),
-    });
-    expect(parseSkill("/s/a/SKILL.md", "---\nname: a\n---\n")).toMatchObject({
-      ok: false,
-      problem: expect.stringContaining("description"),
-    });
-    const windows = parseSkill(
-      "/s/a/SKILL.md",
-      "\uFEFF---\r\nname: a\r\ndescription: d\r\nallowed-tools: ls read_file\r\n---\r\nbody",
-    );
-    expect(windows).toEqual({
-      ok: true,
-      warnings: [],
-      skill: { name: "a", description: "d", path: "/s/a/SKILL.md", allowedTools: ["ls", "read_file"] },
-    });
-    expect(parseSkill("/s/b/SKILL.md", skill("a", "d"))).toMatchObject({
-      ok: true,
-      warnings: [expect.stringContaining("folder 'b'")],
-    });
   });
 });
 

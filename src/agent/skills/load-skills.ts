@@ -18,10 +18,15 @@ export async function loadSkills(
 ): Promise<Record<string, SkillMetadata>> {
   const skills = new Map<string, SkillMetadata>();
   for (const source of sources) {
+    const found = new Map<string, SkillMetadata>();
     for (const path of await skillFiles(backend, source, log)) {
       const skill = await readSkill(backend, path, log);
-      if (skill) skills.set(skill.name, skill);
+      const twin = skill && found.get(skill.name);
+      if (twin) log.warn("skill_name_twice", { source, name: skill.name, paths: [twin.path, path] });
+      if (skill) found.set(skill.name, skill);
     }
+    if (found.size === 0) log.info("skill_source_without_skills", { source, expected: `NAME/${FILE}` });
+    for (const [name, skill] of found) skills.set(name, skill);
   }
   return Object.fromEntries([...skills].sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -22,14 +22,26 @@ export type ParsedSkill =
 const LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
-const FrontMatter = z.looseObject({
-  name: z.string().trim().min(1),
-  description: z.string().trim().min(1),
-  license: z.string().optional(),
-  compatibility: z.string().optional(),
-  metadata: z.record(z.string(), z.coerce.string()).optional(),
-  "allowed-tools": z.union([z.string(), z.array(z.string())]).optional(),
+/** What YAML reads as a number or a date was meant as text. */
+const Text = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(String);
+
+const Required = z.looseObject({
+  name: Text.pipe(z.string().trim().min(1)),
+  description: Text.pipe(z.string().trim().min(1)),
 });
+
+const OPTIONAL = {
+  license: Text.pipe(z.string().trim().min(1)),
+  compatibility: Text.pipe(z.string().trim().min(1)),
+  metadata: z.record(z.string(), z.unknown()),
+  "allowed-tools": z.union([z.string(), z.array(z.string())]),
+} as const;
+const EXPECTED: Readonly<Record<keyof typeof OPTIONAL, string>> = {
+  license: "a text",
+  compatibility: "a text",
+  metadata: "a map of texts",
+  "allowed-tools": "names of tools, separated by spaces or as a list",
+};
 
 /**
  * Reads the front matter of a `SKILL.md` (Agent Skills format). A skill without name or description is
@@ -39,39 +51,73 @@ export function parseSkill(path: string, text: string): ParsedSkill {
   const found = frontMatterOf(text);
   if (found === undefined)
     return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
-  const parsed = FrontMatter.safeParse(found.fields);
-  if (!parsed.success) {
-    const fields = parsed.error.issues.map(
-      ({ path: at, message }) => `${at.join(".") || "front matter"}: ${message}`,
-    );
-    return { ok: false, problem: `${path}: ${fields.join("; ")}` };
+  if (found.problem !== undefined) {
+    return { ok: false, problem: `${path}: the front matter is not YAML: ${found.problem}` };
   }
-  const { name, description, license, compatibility, metadata } = parsed.data;
-  const tools = parsed.data["allowed-tools"];
+  const parsed = Required.safeParse(found.fields);
+  if (!parsed.success) return { ok: false, problem: `${path}: ${missing(found.fields)}` };
   const warnings: string[] = [];
+  const warn = (warning: string): void => void warnings.push(`${path}: ${warning}`);
+  const option = <Field extends keyof typeof OPTIONAL>(
+    field: Field,
+  ): z.output<(typeof OPTIONAL)[Field]> | undefined => {
+    const value = parsed.data[field];
+    if (value === undefined || value === null) return undefined;
+    const read = OPTIONAL[field].safeParse(value);
+    if (!read.success) warn(`${field} must be ${EXPECTED[field]} and was left out`);
+    return read.data as z.output<(typeof OPTIONAL)[Field]> | undefined; // of the schema of this field
+  };
+  const [license, compatibility, metadata] = [option("license"), option("compatibility"), option("metadata")];
+  const tools = option("allowed-tools");
   const skill: SkillMetadata = {
-    name: cut("name", name, path, warnings),
-    description: cut("description", description, path, warnings),
+    name: cut("name", parsed.data.name, warn),
+    description: cut("description", parsed.data.description, warn),
     path,
     ...(license ? { license } : {}),
-    ...(compatibility ? { compatibility: cut("compatibility", compatibility, path, warnings) } : {}),
-    ...(metadata ? { metadata } : {}),
-    ...(tools
-      ? { allowedTools: typeof tools === "string" ? tools.split(/[\s,]+/).filter(Boolean) : tools }
-      : {}),
+    ...(compatibility ? { compatibility: cut("compatibility", compatibility, warn) } : {}),
+    ...(metadata ? { metadata: asTexts(metadata) } : {}),
+    ...(tools ? { allowedTools: toolNames(tools) } : {}),
   };
   const folder = path.split("/").at(-2);
-  if (!NAME.test(skill.name))
-    warnings.push(`${path}: name '${skill.name}' should be lowercase words with hyphens`);
-  else if (folder !== undefined && folder !== skill.name) {
-    warnings.push(`${path}: name '${skill.name}' differs from its folder '${folder}'`);
+  if (!NAME.test(skill.name)) {
+    warn(`name '${skill.name}' should be lowercase letters and digits, in words joined by single hyphens`);
+  } else if (folder !== undefined && folder !== skill.name) {
+    warn(`name '${skill.name}' differs from its folder '${folder}'; rename one of them`);
   }
   return { ok: true, skill, warnings };
 }
 
-function cut(field: keyof typeof LIMITS, value: string, path: string, warnings: string[]): string {
+/** Why a skill cannot be used, field by field. */
+function missing(fields: unknown): string {
+  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
+    return "the front matter must be lines of `field: value`, with a name and a description";
+  }
+  const purpose = { name: "what the skill is called", description: "what it does and when to use it" };
+  const problems = Object.entries(purpose).flatMap(([field, meaning]) => {
+    const value: unknown = Reflect.get(fields, field);
+    if (value === undefined || value === null || value === "") return [`${field} is missing: ${meaning}`];
+    return Text.safeParse(value).success ? [] : [`${field} must be a text: ${meaning}`];
+  });
+  return problems.join("; ") || "name and description must not be blank";
+}
+
+const asTexts = (metadata: Readonly<Record<string, unknown>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(metadata).map(([key, value]) => [
+      key,
+      typeof value === "string" ? value : (JSON.stringify(value) ?? ""),
+    ]),
+  );
+
+/** `Bash(git add:*) Read`: what stands in brackets belongs to its tool. */
+function toolNames(tools: string | readonly string[]): string[] {
+  if (typeof tools !== "string") return [...tools];
+  return tools.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? [];
+}
+
+function cut(field: keyof typeof LIMITS, value: string, warn: (warning: string) => void): string {
   const limit = LIMITS[field];
   if (value.length <= limit) return value;
-  warnings.push(`${path}: ${field} is longer than ${limit} characters and was cut`);
+  warn(`${field} is longer than ${limit} characters and was cut`);
   return headOf(value, limit);
 }
