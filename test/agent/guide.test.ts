@@ -31,6 +31,18 @@ describe("the guide", () => {
     expect(guide.match(/```ts/g)).toHaveLength(snippets.length);
   });
 
+  it("names all that is exported, and every parameter of an agent", () => {
+    const exported = [...readFileSync(library, "utf8").matchAll(/^export (?:type )?\{([^}]*)\}/gm)]
+      .flatMap(([, names = ""]) => names.split(","))
+      .map((name) => name.replace(/^\s*(type )?/, "").trim());
+    const params =
+      readFileSync(join(root, "src/agent/params.ts"), "utf8").split("interface DeepAgentParams")[1] ?? "";
+    const keys = [...params.matchAll(/^ {2}(\w+)\?:/gm)].map(([, key = ""]) => key);
+    expect([exported.length, keys.length].every((count) => count > 20)).toBe(true);
+    const names = [...exported, ...keys].filter((name) => name !== "");
+    expect(names.filter((name) => !guide.includes(`\`${name}\``))).toEqual([]);
+  });
+
   it("compiles", () => {
     const options = {
       rootDir: root,

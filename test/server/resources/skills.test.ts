@@ -12,7 +12,7 @@ import { cleanUpWith, databaseFile, openServer } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { depsFor, inMemory } from "../support.ts";
 
-const BUNDLED = ["change-review", "codebase-research", "report-writing"];
+const BUNDLED = ["change-review", "codebase-research", "failure-analysis", "report-writing"];
 const manifest = (name: string, more = ""): string =>
   `---\nname: ${name}\ndescription: How to ${name}.\n${more}---\n\n# ${name}\n`;
 
@@ -191,7 +191,7 @@ test("a client of the first SDK lists and reads skills as well", async () => {
   cleanUpWith(() => client.close());
   const listing = z.object({ skills: z.array(z.object({ uri: z.string() })) });
   const { skills } = await client.request({ method: "skills/list", params: {} }, listing);
-  expect(skills).toHaveLength(5);
+  expect(skills).toHaveLength(2 + BUNDLED.length);
   const { contents } = await client.readResource({ uri: "skill://solo/SKILL.md" });
   expect(contents[0]).toMatchObject({ text: manifest("solo") });
 });
