@@ -100,7 +100,7 @@ export class Person {
   /** Once, however often it takes. */
   async #tell(runId: string, text: string): Promise<boolean> {
     if (this.#told.has(runId)) return true;
-    const told = await this.#ask<TellOutcome>({ method: "tell", runId, text, key: "besides" });
+    const told = await this.#ask<TellOutcome>({ method: "tell", runId, text, key: `besides ${runId}` });
     if (told?.ok === false) throw new Error(told.message);
     if (told !== undefined) this.#told.add(runId);
     return told !== undefined;

@@ -134,6 +134,21 @@ const KINDS: Record<string, (run: string, name: string) => Stage[]> = {
     [append(`${run} ask`), append(`${run} deny`), append(`${run} change`)],
     [append(`${run} ends`)],
   ],
+  wire(run) {
+    const file = `/workspace/${run}/main.md`;
+    return [
+      [write(file, `report of ${run}\n`)],
+      [command(run, `${run} works`)],
+      [edit(file, `report of ${run}`, `report of ${run}, revised`)],
+      [delegate(`wired ${run} one`), delegate(`wired ${run} two`)],
+      [command(run, `${run} deny`)],
+      [command(run, `${run} ends`)],
+    ];
+  },
+  wired: (run, name) => [
+    [write(`/workspace/${run}/${name}.md`, `${name} of ${run}\n`)],
+    [command(run, `${run} ${name} ends`)],
+  ],
   also: (run) => [[append(`${run} was told`)]],
   more: (run) => [
     [

@@ -106,7 +106,11 @@ interface InputRequest {
 }
 
 /** The SDK's client knows no tasks of 2026-07-28: this one speaks them on the wire. */
-function taskClient(rpc: Rpc, { forms, urls }: Row, person: MatrixPerson): MatrixClient {
+export function taskClient(
+  rpc: Rpc,
+  { forms, urls }: Pick<Row, "forms" | "urls">,
+  person: Pick<MatrixPerson, "form" | "browser">,
+): MatrixClient {
   const capabilities = {
     ...(forms || urls
       ? { elicitation: { ...(forms ? { form: {} } : {}), ...(urls ? { url: {} } : {}) } }

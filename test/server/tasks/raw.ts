@@ -50,12 +50,16 @@ export async function overMemory(deps: ServerDeps): Promise<Rpc> {
 }
 
 export async function overHttp(deps: ServerDeps): Promise<Rpc> {
-  const server = await openHttp(deps, cleanUpWith);
+  return rpcTo((await openHttp(deps, cleanUpWith)).url);
+}
+
+/** To a server that listens at `url`. */
+export function rpcTo(url: string): Rpc {
   let id = 0;
   return async (method, params, capabilities = ALL) => {
     id += 1;
     const { name = "", taskId = "" } = params as { name?: string; taskId?: string };
-    const { status, body } = await send(server.url, {
+    const { status, body } = await send(url, {
       headers: { "mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": name || taskId },
       body: JSON.stringify({
         jsonrpc: "2.0",
