@@ -1,9 +1,6 @@
 /**
- * How tool output is written: line numbers, long lines, footers, names. Pure text in, text out.
+ * How tool output is written: names, line numbers, long lines, notices. Pure text in, text out.
  */
-
-/** Characters kept free for the footer when a page is cut to size. */
-const FOOTER_ROOM = 300;
 
 /**
  * A name as it is shown: control characters, bidirectional overrides and unpaired surrogates escaped the
@@ -65,68 +62,6 @@ export function splitLines(content: string, count?: number): string[] {
   return lines;
 }
 
-/** A page of a text file as a backend returned it. */
-export interface Page {
-  lines: readonly string[];
-  /** Number of the first line, counted from 0. */
-  start: number;
-  /** Lines of the file, when known. */
-  total?: number;
-  /** Whether the file has lines after this page. */
-  more: boolean;
-}
-
-export interface PageLimits {
-  maxLineChars: number;
-  /** Size of the whole output in characters; `undefined`: no limit. */
-  maxChars: number | undefined;
-}
-
-export interface FormattedPage {
-  text: string;
-  /** One past the last line shown, counted from 0. */
-  end: number;
-  /** Where to go on; absent when nothing remains. */
-  nextOffset?: number;
-}
-
-/**
- * A page with line numbers and, if lines remain, a footer that names the offset to continue with. The
- * output is cut to size on a line end; a single line that is larger than the output is itself cut, and
- * the footer says so. `remarks` are added to the footer.
- */
-export function formatPage(page: Page, limits: PageLimits, remarks: readonly string[] = []): FormattedPage {
-  const budget =
-    limits.maxChars === undefined
-      ? Infinity
-      : Math.max(limits.maxChars - FOOTER_ROOM, Math.ceil(limits.maxChars / 2));
-  const shown: string[] = [];
-  const notices = [...remarks];
-  let used = 0;
-  for (const [index, line] of page.lines.entries()) {
-    const text = numberLine(wellFormed(line), page.start + index + 1, limits.maxLineChars).join("\n");
-    if (used + text.length > budget) {
-      if (index > 0) break;
-      const head = headOfLine(line, page.start + 1, limits.maxLineChars, budget);
-      notices.push(cutLineNotice(page.start + 1, head.characters, line.length));
-      shown.push(head.text);
-      break;
-    }
-    used += text.length + 1;
-    shown.push(text);
-  }
-  const end = page.start + shown.length;
-  const remains = page.more || shown.length < page.lines.length;
-  if (remains) notices.push(pageFooter(page.start, end, page.total));
-  return { text: withNotices(shown.join("\n"), notices), end, ...(remains ? { nextOffset: end } : {}) };
-}
-
-/** `[lines 1-50 of 120; continue with offset=50]`; `start` and `end` count from 0, `end` is exclusive. */
-export function pageFooter(start: number, end: number, total: number | undefined): string {
-  const of = total === undefined ? "" : ` of ${total}`;
-  return `[lines ${start + 1}-${end}${of}; continue with offset=${end}]`;
-}
-
 /** `count` things in words: `1 file`, `2 files`. */
 export function counted(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
@@ -135,26 +70,6 @@ export function counted(count: number, one: string, many: string): string {
 /** `text`, and below it the notices there are, after a blank line. */
 export function withNotices(text: string, notices: readonly string[]): string {
   return notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`;
-}
-
-/** As many whole pieces of one long line as fit; the start of the first piece when none does. */
-function headOfLine(line: string, lineNumber: number, maxLineChars: number, budget: number) {
-  const rows: string[] = [];
-  let used = 0;
-  let characters = 0;
-  for (const row of numberLine(wellFormed(line), lineNumber, maxLineChars)) {
-    if (used + row.length > budget) break;
-    rows.push(row);
-    used += row.length + 1;
-    characters += row.length - row.indexOf("\t") - 1;
-  }
-  if (rows.length > 0) return { text: rows.join("\n"), characters };
-  const piece = splitLine(wellFormed(line), Math.max(budget - 7, 2))[0] ?? "";
-  return { text: `${`${lineNumber}`.padStart(6)}\t${piece}`, characters: piece.length };
-}
-
-function cutLineNotice(lineNumber: number, shown: number, total: number): string {
-  return `[line ${lineNumber} has ${total} characters, the first ${shown} are shown; find text in the rest with grep]`;
 }
 
 /** Whether the units at `index` and `index + 1` are one character. */

@@ -1,9 +1,10 @@
 import { z } from "zod";
 import type { ReadResult } from "../backends/backend.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
-import { type Page, formatPage, splitLines, withNotices } from "./format.ts";
+import { splitLines, withNotices } from "./format.ts";
 import { mediaResult } from "./media.ts";
 import type { FileToolSettings } from "./options.ts";
+import { type Page, formatPage } from "./page.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schemaFor = (readLimit: number) =>
@@ -11,6 +12,7 @@ const schemaFor = (readLimit: number) =>
     file_path: z.string(),
     offset: z.int().default(0).describe("First line, counted from 0."),
     limit: z.int().min(1).default(readLimit).describe("Number of lines."),
+    piece: z.int().min(0).default(0).describe("Piece of a very long first line to begin with."),
   });
 
 type ReadSchema = ReturnType<typeof schemaFor>;
@@ -23,7 +25,7 @@ export function readFileTool(settings: FileToolSettings): ToolSpec<ReadSchema> {
     description: [
       "Read a text file.",
       "Each line comes with its number and a tab, which are not part of the file; a very long line is continued on lines numbered 12.1, 12.2.",
-      "When lines remain, the last line of the answer names the offset to continue with.",
+      "When something remains, the last line of the answer names where to continue.",
       "Images, audio, video and PDF files are returned as such.",
       "To find something in a large file or in many files, use grep first.",
     ].join(" "),
@@ -52,7 +54,7 @@ async function read(
   if (content === "" && !totalLines) {
     return { content: withNotices(EMPTY_REMINDER, notices), artifact: { path, version, totalLines: 0 } };
   }
-  const page = pageOf(result, content, offset, limit);
+  const page = { ...pageOf(result, content, offset, limit), piece: args.piece };
   const formatted = formatPage(page, settings, notices);
   return {
     content: formatted.text,
@@ -63,6 +65,7 @@ async function read(
       endLine: formatted.end,
       totalLines,
       nextOffset: formatted.nextOffset,
+      nextPiece: formatted.nextPiece,
     },
   };
 }

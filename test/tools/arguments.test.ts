@@ -15,7 +15,7 @@ describe("parseArguments", () => {
   test("fills in defaults", () => {
     expect(parseArguments(tool("read_file"), { file_path: "/a" })).toEqual({
       ok: true,
-      args: { file_path: "/a", offset: 0, limit: 2000 },
+      args: { file_path: "/a", offset: 0, limit: 2000, piece: 0 },
     });
     expect(parseArguments(tool("grep"), { pattern: "x" })).toEqual({
       ok: true,
@@ -80,7 +80,7 @@ describe("parametersOf", () => {
       additionalProperties: false,
       properties: { offset: { type: "integer", default: 0 }, limit: { type: "integer", minimum: 1 } },
     });
-    expect(Object.keys(schema["properties"] as object)).toEqual(["file_path", "offset", "limit"]);
+    expect(Object.keys(schema["properties"] as object)).toEqual(["file_path", "offset", "limit", "piece"]);
     expect(JSON.stringify(schema)).not.toContain("9007199254740991");
   });
 });

@@ -151,14 +151,18 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
 
   test("any file, read page by page, gives every line once", async () => {
     const line = fc.string({ unit: fc.constantFrom("a", " ", "é", "😀", "\t", "\r", "$&"), maxLength: 30 });
-    const text = fc.tuple(fc.array(line, { minLength: 1, maxLength: 40 }), fc.constantFrom("\n", "\r\n"));
+    const long = fc.tuple(line, fc.integer({ min: 1, max: 200 })).map(([part, times]) => part.repeat(times));
+    const text = fc.tuple(
+      fc.array(fc.oneof(line, long), { minLength: 1, maxLength: 40 }),
+      fc.constantFrom("\n", "\r\n"),
+    );
     await fc.assert(
       fc.asyncProperty(
         text,
         fc.boolean(),
         fc.integer({ min: 1, max: 12 }),
         fc.integer({ min: 200, max: 500 }),
-        fc.integer({ min: 2, max: 20 }),
+        fc.integer({ min: 2, max: 200 }),
         async ([source, lineEnd], terminated, limit, evictTokens, maxLineChars) => {
           const content = source.join(lineEnd) + (terminated ? lineEnd : "");
           fc.pre(content !== "");
@@ -174,10 +178,14 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
 /** Every line, put together from the pages a model would ask for. */
 async function readAll(tools: ReturnType<typeof harness>, limit: number): Promise<string[]> {
   const found: string[] = [];
-  for (let offset: number | undefined = 0; offset !== undefined;) {
-    const text = await tools.text("read_file", { file_path: "/f.txt", offset, limit });
-    const [, footer] = /\n\n\[lines [^\]]*; continue with offset=(\d+)\]$/.exec(text) ?? [];
-    const body = text.replace(/\n\n\[lines [^\]]*\]$/, "");
+  for (
+    let place: { offset: number; piece: number } | undefined = { offset: 0, piece: 0 };
+    place !== undefined;
+  ) {
+    const text = await tools.text("read_file", { file_path: "/f.txt", ...place, limit });
+    const [footer, offset, next] =
+      /\n\n\[lines? [^\]]*; continue with offset=(\d+)(?: piece=(\d+)[^\]]*)?\]$/.exec(text) ?? [];
+    const body = footer === undefined ? text : text.slice(0, -footer.length);
     for (const row of body.split("\n")) {
       const [, number, piece, rest] = /^ *(\d+)(\.\d+)?\t(.*)$/s.exec(row) ?? [];
       if (number === undefined) throw new Error(`not a numbered line: ${JSON.stringify(row)}`);
@@ -185,9 +193,8 @@ async function readAll(tools: ReturnType<typeof harness>, limit: number): Promis
       expect(index).toBe(piece === undefined ? found.length : found.length - 1);
       found[index] = piece === undefined ? (rest ?? "") : `${found[index]}${rest}`;
     }
-    const next = footer === undefined ? undefined : Number(footer);
-    expect(next === undefined || next === found.length).toBe(true);
-    offset = next;
+    place = offset === undefined ? undefined : { offset: Number(offset), piece: Number(next ?? 0) };
+    expect(place === undefined || place.offset === found.length - (next === undefined ? 0 : 1)).toBe(true);
   }
   return found;
 }
@@ -228,6 +235,20 @@ describe("read_file", () => {
   test("half surrogate pairs of a stored text are replaced", async () => {
     const backend = foreignBackend({ read: () => ({ content: "a\ud83d\n", totalLines: 1 }) });
     expect(await harness(backend).text("read_file", { file_path: "/a" })).toBe("     1\ta\ufffd");
+  });
+
+  test("a very long line is read piece by piece", async () => {
+    const text = Array.from({ length: 300_000 }, (_, index) => index % 10).join("");
+    const tools = harness(stateBackend({ "/a.json": text }));
+    const first = await tools.call("read_file", { file_path: "/a.json" });
+    expect(first).toMatchObject({
+      content: expect.stringMatching(
+        /\[line 1 has 300000 characters in 30 pieces; continue with offset=0 piece=7, or find text in it with grep\]$/,
+      ),
+      artifact: { nextOffset: 0, nextPiece: 7 },
+    });
+    const last = await tools.text("read_file", { file_path: "/a.json", piece: 29 });
+    expect(last).toBe(`  1.29\t${text.slice(290_000)}`);
   });
 
   test("the artifact tells programs where the page lies", async () => {
