@@ -54,7 +54,7 @@ export function chooseDelivery(
 ): DeliveryName {
   const { era, forms, page, tasks, models } = client;
   const serves = lends && models;
-  if (asTask && tasks && era === "modern" && !serves) return "task";
+  if (asTask && tasks && era === "modern") return "task";
   if (era === "modern") return forms || page || serves ? "input_required" : "handle";
   if (forms) return "elicit";
   return page ? "elicit_page" : "handle";

@@ -31,10 +31,22 @@ export function samplingParams(request: SamplingRequest): CreateMessageRequestPa
   return request as CreateMessageRequestParams;
 }
 
+/**
+ * A no in the place of a reply. The protocol has none for requests that are answered in a map; what clients
+ * put there are the forms it has for other requests.
+ */
+const Declined = z.union([
+  z.looseObject({ action: z.enum(["decline", "cancel"]) }).transform(() => "it was declined"),
+  z.looseObject({ error: z.looseObject({ message: z.string() }) }).transform(({ error }) => error.message),
+]);
+
 /** `undefined` for what is no reply to a sampling request. */
 export function samplingReply(result: unknown): SamplingReply | undefined {
   const { data } = Reply.safeParse(result);
-  if (data === undefined) return undefined;
+  if (data === undefined) {
+    const declined = Declined.safeParse(result);
+    return declined.success ? { kind: "declined", message: declined.data } : undefined;
+  }
   const { content, model, stopReason } = data;
   return { kind: "answer", content, model, ...(stopReason === undefined ? {} : { stopReason }) };
 }

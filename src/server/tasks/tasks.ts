@@ -7,11 +7,13 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { Principal, RunView } from "../../runs/run.ts";
+import { asksForClientModel } from "../../config/client-model.ts";
+import { isFinal, type ModelCall, type Principal, type RunView } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { approvalForm } from "../approval-form.ts";
 import { takeAnswer } from "../delivery/answers.ts";
 import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
+import { samplingParams, samplingReply } from "../delivery/sampling.ts";
 import type { ServerDeps } from "../deps.ts";
 import { guarded } from "../resources/guarded.ts";
 import { runResult } from "../results.ts";
@@ -24,6 +26,7 @@ import {
   taskFields,
   TASKS_EXTENSION,
   type ElicitationRequest,
+  type InputRequests,
 } from "./view.ts";
 
 export interface TasksScope {
@@ -72,23 +75,36 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
 async function getTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
   const { view, client } = request;
   // A client that can be asked in no way is asked nothing: someone decides elsewhere.
-  const asked = client.forms
+  const people = client.forms
     ? openQuestions(view, questions)
     : client.page
       ? await pageQuestion(request, deps, pages)
       : {};
+  const asked = { ...people, ...(await modelRequests(request)) };
+  const isToldWhere = view.run.status === "input_required" && pendingApprovals(view).length > 0;
   return {
-    ...taskFields(view, deps.keptAtLeastMs ?? null),
-    ...(client.forms || client.page || view.run.status !== "input_required"
-      ? {}
-      : { statusMessage: decidedElsewhere(view) }),
-    ...taskDetails(
-      view,
-      () => asked,
-      () => finalResult(view, deps, client),
-    ),
+    ...taskFields(view, deps.keptAtLeastMs ?? null, {
+      lends: client.models && asksForClientModel(deps.config),
+    }),
+    ...(client.forms || client.page || !isToldWhere ? {} : { statusMessage: decidedElsewhere(view) }),
+    ...taskDetails(view, asked, () => finalResult(view, deps, client)),
   };
 }
+
+/** What the client's model is asked, by a client that lends it. */
+async function modelRequests({ runs, principal, view, client }: TaskRequest): Promise<InputRequests> {
+  if (!client.models || isFinal(view.run.status)) return {};
+  const calls = await runs.modelCalls(principal, view.run.id);
+  return Object.fromEntries(
+    calls.map((call) => [
+      modelKey(call),
+      { method: "sampling/createMessage", params: samplingParams(call.request) },
+    ]),
+  );
+}
+
+/** A call is named by what is asked, and asked no more when it has its reply. */
+const modelKey = ({ id }: Pick<ModelCall, "id">): string => `model-${id}`;
 
 async function pageQuestion(
   { principal, view }: TaskRequest,
@@ -134,6 +150,7 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
   const { runs, principal, view, context } = request;
   const { clock, logger } = deps;
   const pending = pendingApprovals(view);
+  await takeModelReplies(request, deps);
   for (const key of Object.keys(context.mcpReq.inputResponses ?? {})) {
     const found = questions.find(key, pending);
     const response = inputResponse(context.mcpReq.inputResponses, key);
@@ -147,6 +164,21 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
     if (taken.kind === "again") questions.askAgain(approval, taken.problem);
   }
   return {};
+}
+
+/** Stores what the client's model replied; the first reply to a call counts. */
+async function takeModelReplies(
+  { runs, principal, view, client, context }: TaskRequest,
+  { logger }: ServerDeps,
+): Promise<void> {
+  if (!client.models) return;
+  const runId = view.run.id;
+  for (const call of await runs.modelCalls(principal, runId)) {
+    const reply = samplingReply(context.mcpReq.inputResponses?.[modelKey(call)]);
+    if (reply === undefined) continue;
+    const outcome = await runs.replyToModel(principal, runId, call.id, reply);
+    if (outcome.ok && outcome.repeated) logger.info("model.replied_before", { runId });
+  }
 }
 
 const notDeclared = (): ProtocolError =>

@@ -1,13 +1,15 @@
-import type { CallToolResult } from "@modelcontextprotocol/server";
+import type { CallToolResult, CreateMessageRequestParams } from "@modelcontextprotocol/server";
 import { isoTime } from "../../core/clock.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
 import type { PersonRequest } from "../outcome.ts";
-import type { RunView } from "../../runs/run.ts";
+import { isFinal, type RunView } from "../../runs/run.ts";
 
 /** Extension of 2026-07-28 under which a call may answer with a task; client and server both declare it. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 const POLL_INTERVAL_MS = 2000;
+/** Of clients that lend their model: each call of it waits for the next poll. */
+const LENDING_POLL_INTERVAL_MS = 500;
 const MAX_STATUS_CHARACTERS = 300;
 
 /** Members of every task shape. The task of a run is the run: it has its id. */
@@ -29,11 +31,23 @@ export interface ElicitationRequest {
   params: PersonRequest;
 }
 
+/** The same, for a client that lends its model. */
+export interface SamplingInputRequest {
+  method: "sampling/createMessage";
+  params: CreateMessageRequestParams;
+}
+
+export type InputRequests = Record<string, ElicitationRequest | SamplingInputRequest>;
+
 /**
  * A task as `tools/call` answers with it. A run that failed is a completed task whose result is an error:
  * the protocol keeps `failed` for calls that could not be carried out.
  */
-export function taskFields({ run, activity }: RunView, ttlMs: number | null): TaskFields {
+export function taskFields(
+  { run, activity }: RunView,
+  ttlMs: number | null,
+  { lends = false } = {},
+): TaskFields {
   const end = run.cancelReason ?? run.failure?.message ?? activity;
   return {
     taskId: run.id,
@@ -42,7 +56,7 @@ export function taskFields({ run, activity }: RunView, ttlMs: number | null): Ta
     createdAt: isoTime(run.createdAt),
     lastUpdatedAt: isoTime(run.updatedAt),
     ttlMs,
-    pollIntervalMs: POLL_INTERVAL_MS,
+    pollIntervalMs: lends ? LENDING_POLL_INTERVAL_MS : POLL_INTERVAL_MS,
   };
 }
 
@@ -55,10 +69,12 @@ export function decidedElsewhere({ run, activity }: RunView): string {
 /** What `tasks/get` adds for the status: the open questions, or the result the call would have had. */
 export function taskDetails(
   { run }: RunView,
-  questions: () => Record<string, ElicitationRequest>,
+  questions: InputRequests,
   result: () => CallToolResult,
-): { inputRequests?: Record<string, ElicitationRequest>; result?: CallToolResult } {
-  if (run.status === "input_required") return { inputRequests: questions() };
+): { status?: "input_required"; inputRequests?: InputRequests; result?: CallToolResult } {
+  // A run keeps its place while its client's model is asked; the client has to see that it is.
+  const isAsking = run.status === "input_required" || Object.keys(questions).length > 0;
+  if (!isFinal(run.status)) return isAsking ? { status: "input_required", inputRequests: questions } : {};
   if (run.status === "completed" || run.status === "failed") return { result: result() };
   return {};
 }

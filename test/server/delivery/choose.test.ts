@@ -28,9 +28,9 @@ test.each([
 });
 
 test.each([
-  ["modern", "input_required"],
+  ["modern", "task"],
   ["legacy", "handle"],
-] as const)("a %s client that lends its model is asked in its way, and gets no task", (era, delivery) => {
+] as const)("a %s client that lends its model is asked in its way, by its task too", (era, delivery) => {
   const client = { era, forms: false, page: false, tasks: true, models: true };
   expect(chooseDelivery(client, { asTask: true, lends: true })).toBe(delivery);
 });
