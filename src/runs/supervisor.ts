@@ -3,6 +3,7 @@ import type { Backend } from "../backends/backend.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
+import { ApprovalViews } from "./approval-views.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { decide } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
@@ -49,6 +50,7 @@ class Supervisor implements RunService {
   readonly #store: RunStore;
   readonly #worker: Worker;
   readonly #folds: RunFolds;
+  readonly #approvals: ApprovalViews;
   readonly #pulse: Pulse;
   readonly #closed = new AbortController();
   readonly #housekeeping: NodeJS.Timeout | undefined;
@@ -63,6 +65,7 @@ class Supervisor implements RunService {
     const changed = (runId: string): void => this.#feed.notify(runId);
     this.#store = new RunStore(database, changed);
     this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
+    this.#approvals = new ApprovalViews(this.#store.approvals);
     this.#worker = new Worker({
       store: this.#store,
       work: new WorkStore(this.#store, changed, {
@@ -128,7 +131,7 @@ class Supervisor implements RunService {
     const place = this.#store.leases.placeOf(runId);
     return {
       run,
-      approvals: this.#store.approvals.ofRun(runId),
+      approvals: this.#approvals.of(runId),
       grants: this.#store.grants.ofRun(runId),
       subagents: fold.subagents(),
       filesChanged: fold.filesChanged(),

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent-core.ts";
+import { ApprovalViews } from "../../src/runs/approval-views.ts";
 import { entryOf } from "../../src/runs/journal.ts";
 import { type Lease, LeaseLostError } from "../../src/runs/stores/lease-store.ts";
 import type { RunRow } from "../../src/runs/stores/rows.ts";
@@ -54,12 +55,14 @@ class World {
   readonly database = openDatabase(":memory:");
   readonly store: RunStore;
   readonly work: WorkStore;
+  readonly views: ApprovalViews;
   readonly leases: Lease[] = [];
   now = 1;
 
   constructor() {
     migrate(this.database, "runs", RUN_MIGRATIONS);
     this.store = new RunStore(this.database, () => {});
+    this.views = new ApprovalViews(this.store.approvals);
     this.work = new WorkStore(this.store, () => {}, { deadlineMs: DEADLINE_MS });
     const fresh = { runId: RUN, newThreadId: "thr_1", environment: "e", now: this.now };
     this.store.create(ME, { task: "t" }, fresh);
@@ -149,18 +152,22 @@ function requestOf(calls: number): HitlRequest {
 
 interface Moment {
   row: RunRow;
+  views: Approval[];
   events: RunEvent[];
   approvals: Approval[];
 }
 
 const look = (world: World): Moment => ({
   row: world.row(),
+  views: world.views.of(RUN),
   events: world.store.events.page(RUN, 0, 10_000),
   approvals: world.store.approvals.ofRun(RUN),
 });
 
 function check(before: Moment, after: Moment): void {
-  const { row, events, approvals } = after;
+  const { row, events, approvals, views } = after;
+  // What is not read again is as it is.
+  expect(views).toEqual(approvals);
   const pending = approvals.filter(({ status }) => status === "pending").length;
   // The journal only grows, without gap or duplicate.
   expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));

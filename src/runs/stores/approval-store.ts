@@ -12,7 +12,7 @@ export type Answers = Record<string, HitlResponse>;
 export class ApprovalStore {
   readonly #insert: Statement<Omit<ApprovalRow, "decided_at" | "decided_by" | "decision" | "delivered">>;
   readonly #get: Statement<[string, string], ApprovalRow>;
-  readonly #ofRun: Statement<[string], ApprovalRow>;
+  readonly #after: Statement<[string, number], ApprovalRow & { number: number }>;
   readonly #undelivered: Statement<[string], ApprovalRow>;
   readonly #pending: Statement<[string], { pending: number }>;
   readonly #expired: Statement<[number], ApprovalRow>;
@@ -31,7 +31,9 @@ export class ApprovalStore {
        ON CONFLICT (run_id, id) DO NOTHING`,
     );
     this.#get = database.prepare("SELECT * FROM approvals WHERE run_id = ? AND id = ?");
-    this.#ofRun = database.prepare("SELECT * FROM approvals WHERE run_id = ? ORDER BY number");
+    this.#after = database.prepare(
+      `SELECT * FROM approvals INDEXED BY approvals_of_run WHERE run_id = ? AND number > ? ORDER BY number`,
+    );
     this.#undelivered = database.prepare(
       `SELECT * FROM approvals WHERE run_id = ? AND delivered = 0 AND status <> 'withdrawn'
        ORDER BY interrupt_id, position`,
@@ -85,7 +87,12 @@ export class ApprovalStore {
 
   /** Oldest first. */
   ofRun(runId: string): Approval[] {
-    return this.#ofRun.all(runId).map(toApproval);
+    return this.after(runId, 0).map(toApproval);
+  }
+
+  /** Rows of the run with `number > after`, oldest first. */
+  after(runId: string, after: number): (ApprovalRow & { number: number })[] {
+    return this.#after.all(runId, after);
   }
 
   pendingOf(runId: string): number {

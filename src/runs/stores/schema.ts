@@ -218,6 +218,9 @@ CREATE TABLE model_requests (
 ) STRICT;
 `;
 
+/** Their numbers are in every index. */
+const APPROVALS_OF_RUN = "CREATE INDEX approvals_of_run ON approvals (run_id)";
+
 const migration = (version: number, name: string, sql: string): Migration => ({
   version,
   name,
@@ -237,4 +240,5 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   migration(9, "used answers", ANSWERS),
   migration(10, "model calls that clients answer", MODEL_REQUESTS),
   migration(11, "keys of messages to runs", MESSAGE_KEYS),
+  migration(12, "approvals of a run in their order", APPROVALS_OF_RUN),
 ];
