@@ -193,11 +193,15 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
     case "completed":
       return `Run ${run.id} completed${run.stopReason === undefined ? "" : ` early: ${run.stopReason}`}.`;
     case "failed":
-      return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${run.failure?.message ?? "no details"}`;
+      return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${sentence(run.failure?.message ?? "no details")} ${GOES_ON}`;
     case "cancelled":
-      return `Run ${run.id} was cancelled: ${line(run.cancelReason ?? "no reason given")}`;
+      return `Run ${run.id} was cancelled: ${sentence(line(run.cancelReason ?? "no reason given"))} ${GOES_ON}`;
   }
 }
+
+const GOES_ON = "Its conversation goes on from there with run_deep_agent and its thread_id.";
+
+const sentence = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
 
 /** What nobody decided in time; the newest of it by name. */
 function deniedInTime({ approvals }: RunView): string[] {

@@ -1,4 +1,4 @@
-import { isFinal } from "../../runs/run.ts";
+import { isFinal, type Run } from "../../runs/run.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
 import { showLive, type LiveOptions } from "../terminal/live-run.ts";
 import { complain, LOCAL, unknownRun, withLocalRuns, type LocalRuns } from "../terminal/local-runs.ts";
@@ -22,12 +22,15 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     if (local.config.workspace === undefined && !isFinal(view.run.status)) {
       return complain("This folder is too wide to work in. Choose one with --workspace DIR.");
     }
-    if (resume !== undefined) process.stderr.write(FOLLOWING);
+    if (resume !== undefined) process.stderr.write(isFinal(view.run.status) ? isOver(view.run) : FOLLOWING);
     return showLive(local, runId, { json: flags["json"] === true, approvals: approvalsOf(args) });
   });
 }
 
 const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
+
+const isOver = ({ id, status, threadId }: Run): string =>
+  `Run ${id} is over (${status}). Its conversation goes on with deepagent-mcp run --thread ${threadId} "TASK".\n`;
 
 const toldText = (runId: string): string =>
   `Run ${runId} is at work in this thread: it reads this at its next step.\n`;

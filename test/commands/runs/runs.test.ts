@@ -128,6 +128,10 @@ test("a run that is not over can be told something", async () => {
     stdout: expect.stringContaining("reads it at its next step"),
   });
   expect((await home.bin("runs", "cancel", runId)).code).toBe(0);
+  const ended = await home.bin("run", "--resume", runId);
+  expect(ended.stderr).toMatch(
+    /is over \(cancelled\)\. Its conversation goes on with .* run --thread thr_\S+ "TASK"/,
+  );
   const late = await home.bin("runs", "tell", runId, "One more thing.");
   expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("is over (cancelled)")]);
   const nobody = await home.bin("runs", "tell", "run_none", "Hello.");
