@@ -70,8 +70,10 @@ export async function migrateInTurns(
 ): Promise<void> {
   checkNumbers(component, migrations);
   const bytes = usedBytes(database);
-  const tell = (step: string): void =>
-    notify({ database: databaseName(database.name), component, step, bytes });
+  const isNew = schemaVersion(database, component) === 0;
+  const tell = (step: string): void => {
+    if (!isNew) notify({ database: databaseName(database.name), component, step, bytes });
+  };
   try {
     let backedUp = false;
     while (pendingFrom(database, component, migrations) < migrations.length) {
@@ -80,14 +82,12 @@ export async function migrateInTurns(
         const version = pendingFrom(database, component, migrations);
         const next = migrations[version];
         if (next !== undefined) {
-          if (version > 0) {
-            if (!backedUp) {
-              tell("backup");
-              await backUpInThread(database, component, version);
-            }
-            tell(`${next.version}: ${next.name}`);
+          if (version > 0 && !backedUp) {
+            tell("backup");
+            await backUpInThread(database, component, version);
           }
           backedUp = true;
+          tell(`${next.version}: ${next.name}`);
           for (const _ of pieces(database, component, next)) await ownTurn();
         }
         database.exec("COMMIT");

@@ -151,6 +151,12 @@ describe.each(WAYS)("the backup that %s makes before a step", (_name, migrate) =
 });
 
 describe("migrateInTurns", () => {
+  it("tells nothing of a new file", async () => {
+    const told: unknown[] = [];
+    await migrateInTurns(opened(), "notes", [notes, dates], (notice) => told.push(notice));
+    expect(told).toEqual([]);
+  });
+
   const slow: Migration = {
     version: 2,
     name: "many pieces",
