@@ -153,6 +153,7 @@ function oldDatabase(name, component, migrations, fill) {
   const database = openDatabase(join(folder, name));
   migrate(database, component, migrations);
   fill(database);
+  database.pragma("wal_checkpoint(TRUNCATE)");
   return () =>
     migrateInTurns(
       database,
@@ -219,7 +220,7 @@ await printTurns([
         { ...context, database: runs, checkpoints: checkpointer },
       ),
   ],
-  [`${scaled(20_000)} memories written`, () => fillStore(scaled(20_000))],
+  [`${scaled(20_000)} memories written, 100 at a time`, () => fillStore(scaled(20_000))],
   [
     "searched for a word",
     () => each(50, (i) => store.search(["memories"], { query: i % 2 ? "needle" : "memory hay" })),

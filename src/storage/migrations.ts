@@ -2,11 +2,17 @@ import { closeSync, openSync, renameSync, rmSync } from "node:fs";
 import SqliteDatabase from "better-sqlite3";
 import { oneLine } from "../core/text.ts";
 import { ownTurn } from "../core/turns.ts";
-import { databaseName, integrityProblems, integrityProblemsInThread, usedBytes } from "./database.ts";
+import {
+  databaseName,
+  integrityProblems,
+  integrityProblemsInThread,
+  pragmaNumber,
+  usedBytes,
+} from "./database.ts";
 import type { Database } from "./database.ts";
 import { isLocked, StorageError, storageError } from "./errors.ts";
 import { whenUnlocked, withLongWait } from "./lock-wait.ts";
-import { readInThread } from "./sql-thread.ts";
+import { checkpointInThread, readInThread } from "./sql-thread.ts";
 
 /** How often a start waits for another process in turn: about a minute. */
 const BEGIN_TRIES = 12;
@@ -74,8 +80,11 @@ export async function migrateInTurns(
   const tell = (step: string): void => {
     if (!isNew) notify({ database: databaseName(database.name), component, step, bytes });
   };
+  const pagesOfLog = pragmaNumber(database, "wal_autocheckpoint");
   try {
     let backedUp = false;
+    // A thread does it when all is done.
+    database.pragma("wal_autocheckpoint = 0");
     while (pendingFrom(database, component, migrations) < migrations.length) {
       await begin(database);
       try {
@@ -95,8 +104,11 @@ export async function migrateInTurns(
         if (database.inTransaction) database.exec("ROLLBACK");
       }
     }
+    if (backedUp && !isNew && !database.memory) await checkpointInThread(database.name, "PASSIVE");
   } catch (thrown) {
     throw storageError(thrown, databaseName(database.name));
+  } finally {
+    database.pragma(`wal_autocheckpoint = ${pagesOfLog}`);
   }
 }
 
