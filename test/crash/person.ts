@@ -123,7 +123,7 @@ export class Person {
     const outcome = await this.#ask<DecideOutcome>({ method: "decide", runId, approvalId, decision });
     if (outcome === undefined) return;
     const status = { approve: "approved", edit: "edited", reject: "rejected" }[before ?? "approve"];
-    expect(outcome).toMatchObject({ ok: true, repeated: true, approval: { status } });
+    expect(outcome).toMatchObject({ ok: false, code: "already_decided", approval: { status } });
   }
 
   /** The journal from where it was read to, by another server every time. */
