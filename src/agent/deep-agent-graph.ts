@@ -82,7 +82,14 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
 
   /** The graph for drawing. A gate is the beginning of a tool task, and is shown as a step of its own. */
   override async getGraphAsync(config?: Parameters<Base["getGraphAsync"]>[0]): Promise<Drawing> {
-    const graph = await super.getGraphAsync(config);
+    return this.#withGate(await super.getGraphAsync(config));
+  }
+
+  override getGraph(config?: Parameters<Base["getGraph"]>[0]): ReturnType<Base["getGraph"]> {
+    return this.#withGate(super.getGraph(config));
+  }
+
+  #withGate(graph: Drawing): Drawing {
     const tools = graph.nodes[TOOLS];
     if (!this.traits.isGated || !tools) return graph;
     const gate = graph.addNode(tools.data, "approval");

@@ -14,6 +14,7 @@ describe("an agent", () => {
     for (const part of ["model(", "approval(", "tools(", "approval --> tools", "tools --> model"]) {
       expect(drawing).toContain(part);
     }
+    expect(gated.getGraph().drawMermaid()).toBe(drawing);
     expect(drawing).toMatch(/model -\.->\s*approval|model -\. .*\.-> approval/);
     expect((await createDeepAgent().getGraphAsync()).drawMermaid()).not.toContain("approval");
   });
