@@ -45,7 +45,7 @@ export class HybridSearch {
     const waiting = await this.#index.waiting(COUNTED);
     if (waiting === 0) return { hits };
     const count = waiting === COUNTED ? `${COUNTED} or more` : `${waiting}`;
-    return { hits, note: `${count} memories are searched by words only: they are not yet embedded.` };
+    return { hits, note: `Memories not yet embedded, which are searched by words only: ${count}.` };
   }
 
   /** Why there is none, when the service cannot be asked. */

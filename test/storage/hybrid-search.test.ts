@@ -51,7 +51,7 @@ describe("a search by words and by meaning", () => {
     const { found } = await searchOf({ "/a.md": "ships", "/b.md": "port" }, false);
     expect(await found("ships")).toMatchObject({
       keys: ["/a.md"],
-      note: "2 memories are searched by words only: they are not yet embedded.",
+      note: "Memories not yet embedded, which are searched by words only: 2.",
     });
   });
 

@@ -40,8 +40,8 @@ export async function withLocalRuns(
   process.once("SIGINT", stop);
   process.once("SIGTERM", stop);
   const { openRuns } = await import("../compose.ts");
-  // Housekeeping is for servers: a look at runs changes nothing.
-  const runs = await openRuns({ config, env: host.env, logger, keepsHouse: false });
+  // Housekeeping is for who works: a look at runs changes nothing.
+  const runs = await openRuns({ config, env: host.env, logger, keepsHouse: worksOn });
   // Nothing else keeps the process while it waits for a run that others work on.
   const hold = setInterval(() => undefined, 2 ** 30);
   try {

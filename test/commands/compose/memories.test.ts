@@ -70,7 +70,7 @@ it("a service that does not answer holds up neither a run nor the end of the pro
   expect((await first.call("run_deep_agent", { task: "note ships" })).text).toContain("noted");
   await vi.waitFor(() => expect(service.requests).toHaveLength(1), LONG);
   const { text } = await first.call("search_memories", { query: "dock" });
-  expect(text).toContain("1 memories are searched by words only: they are not yet embedded.");
+  expect(text).toContain("Memories not yet embedded, which are searched by words only: 1.");
   await first.close();
 }, 60_000);
 

@@ -2,7 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { checkTools, checkOtherModels } from "../../../src/commands/doctor/configured-checks.ts";
+import {
+  checkEmbeddings,
+  checkOtherModels,
+  checkTools,
+} from "../../../src/commands/doctor/configured-checks.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
 
@@ -68,4 +72,12 @@ it("looks at the models of fallbacks and subagents", () => {
     { ok: true, text: "offline (fallback)" },
     { ok: false, text: expect.stringContaining("of reviewer: Model 'anthropic:claude-x' needs") },
   ]);
+});
+
+it.each([
+  [{}, []],
+  [{ embeddings: "openai:e" }, [{ ok: true, text: "openai:e (of memories)" }]],
+  [{ embeddings: "anthropic:e" }, [{ ok: false, text: expect.stringContaining("ANTHROPIC_API_KEY") }]],
+])("looks at the embeddings of memories %j", (memories, expected) => {
+  expect(checkEmbeddings(read({ memories }), { OPENAI_API_KEY: "key" })).toMatchObject(expected);
 });

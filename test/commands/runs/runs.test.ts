@@ -156,7 +156,7 @@ test("old runs are forgotten as configured, and none without a limit", async () 
   expect(dry.stdout.split("\n")).toEqual([
     "Would forget 0 runs that ended more than 7 days ago.",
     expect.stringMatching(/^0\.\d MB are stored, memories included, within the limit of 1\.0 MB\.$/),
-    "1 runs are not over and stay, as memories do. Nothing was changed.",
+    "Runs that are not over (1) stay, and so do memories. Nothing was changed.",
     "",
   ]);
   expect((await home.bin("runs", "prune", "--orphans")).stdout).toBe(stdout);
