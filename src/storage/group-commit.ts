@@ -16,8 +16,9 @@ interface Entry {
 /** Most of one transaction: longer ones would hold up the event loop. */
 const JOBS_PER_COMMIT = 128;
 const BYTES_PER_COMMIT = 2_000_000;
-/** How many turns of the event loop a commit waits at most while each turn brings more. */
+/** How many turns of the event loop a commit waits at most, while each brings as much as many agents do. */
 const TURNS = 4;
+const MANY_JOBS = 4;
 
 /**
  * Commits what is asked for in quick succession in one transaction, in the order it came: a commit costs as
@@ -71,12 +72,13 @@ export class GroupCommit {
     this.#isCommitting = false;
   }
 
-  /** Until a turn of the event loop brings nothing more, or there is enough. */
+  /** A single agent's steps are committed as they come: what waits cannot be packed yet. */
   async #gathered(): Promise<void> {
-    let known = -1;
-    for (let turn = 0; turn < TURNS && known < Math.min(this.#waiting.length, JOBS_PER_COMMIT); turn += 1) {
-      known = this.#waiting.length;
+    for (let turn = 1; ; turn += 1) {
+      const before = this.#waiting.length;
       await nextTurn();
+      const { length } = this.#waiting;
+      if (turn === TURNS || length - before < MANY_JOBS || length >= JOBS_PER_COMMIT) return;
     }
   }
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { GroupCommit } from "../../src/storage/group-commit.ts";
 import { opened } from "./support.ts";
@@ -37,4 +38,22 @@ it("commits at once when asked to", async () => {
   commits.flush();
   expect(entries()).toEqual(["a"]);
   await waiting;
+});
+
+it("waits for more while each turn of the event loop brings many jobs, and for few it does not", async () => {
+  const { commits } = prepared();
+  const turnsUntilCommitted = async (jobsPerTurn: number): Promise<number> => {
+    const committed: string[] = [];
+    const jobs = [commits.run(() => void committed.push("first"), 1)];
+    let turns = 0;
+    for (; committed.length === 0; turns += 1) {
+      for (let job = 0; job < jobsPerTurn; job += 1) jobs.push(commits.run(() => undefined, 1));
+      await nextTurn();
+    }
+    await Promise.all(jobs);
+    return turns;
+  };
+  const few = await turnsUntilCommitted(1);
+  expect(await turnsUntilCommitted(8)).toBeGreaterThan(few);
+  expect(await turnsUntilCommitted(0)).toBe(few);
 });
