@@ -113,17 +113,21 @@ export class Person {
     if (outcome === undefined) return;
     if (!outcome.ok) throw new Error(outcome.message);
     this.promised.decisions.set(`${runId} ${approvalId}`, decision.type);
-    if (Math.random() < 0.3) await this.#changeMind(approval);
+    if (Math.random() < 0.3) await this.#sayAgain(approval);
   }
 
-  /** What was decided stays, whoever is asked to forget it. */
-  async #changeMind({ runId, id: approvalId }: Approval): Promise<void> {
-    const before = this.promised.decisions.get(`${runId} ${approvalId}`);
-    const decision = { type: before === "reject" ? ("approve" as const) : ("reject" as const) };
+  /** What was decided stays: said again it changes nothing, and anything else is refused. */
+  async #sayAgain(approval: Approval): Promise<void> {
+    const { runId, id: approvalId } = approval;
+    const before = decisionOn(approval);
+    const status = { approve: "approved", edit: "edited", reject: "rejected" }[before.type];
+    const isSame = Math.random() < 0.5;
+    const other = { type: before.type === "reject" ? ("approve" as const) : ("reject" as const) };
+    const decision = isSame ? before : other;
     const outcome = await this.#ask<DecideOutcome>({ method: "decide", runId, approvalId, decision });
     if (outcome === undefined) return;
-    const status = { approve: "approved", edit: "edited", reject: "rejected" }[before ?? "approve"];
-    expect(outcome).toMatchObject({ ok: false, code: "already_decided", approval: { status } });
+    const told = isSame ? { ok: true, repeated: true } : { ok: false, code: "already_decided" };
+    expect(outcome).toMatchObject({ ...told, approval: { status } });
   }
 
   /** The journal from where it was read to, by another server every time. */
