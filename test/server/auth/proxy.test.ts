@@ -19,7 +19,8 @@ const GUIDE = join(import.meta.dirname, "../../../docs/http.md");
 
 /** What the guide tells to configure, with a token of the test. */
 function configured() {
-  const json = /```json\n([^]*?)```/.exec(readFileSync(GUIDE, "utf8"))?.[1] ?? "";
+  const [, chapter = ""] = readFileSync(GUIDE, "utf8").split("## Behind a reverse proxy");
+  const json = /```json\n([^]*?)```/.exec(chapter)?.[1] ?? "";
   const { http } = ConfigSchema.parse({ dataDir: "/data", ...(JSON.parse(json) as object) });
   return http;
 }
