@@ -14,7 +14,7 @@ interface Entry {
 }
 
 /** Most of one transaction: longer ones would hold up the event loop. */
-const JOBS_PER_COMMIT = 128;
+const JOBS_PER_COMMIT = 48;
 const BYTES_PER_COMMIT = 2_000_000;
 /** How many turns of the event loop a commit waits at most, while each brings as much as many agents do. */
 const TURNS = 4;
