@@ -20,6 +20,7 @@ export function deleteEntry(
       if (stats === undefined) return fileNotFound(shownAs);
       if (stats.isDirectory()) await removeTree(directory, name, options?.signal);
       else unlinkSync(directory.at(name));
+      await directory.flush();
       return { path: shownAs, filesUpdate: null };
     },
   );

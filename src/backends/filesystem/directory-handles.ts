@@ -4,6 +4,7 @@ import {
   type Dirent,
   existsSync,
   fstatSync,
+  fsync,
   lstatSync,
   openSync,
   readdir as readdirWithCallback,
@@ -12,6 +13,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 
 const readdir = promisify(readdirWithCallback);
+const flush = promisify(fsync);
 
 /** A file system refusal of our own, in the shape of Node's: `code` says what it is. */
 export class AccessError extends Error {
@@ -37,6 +39,8 @@ export interface DirectoryHandle {
   openFile(name: string, flags: number, mode?: number): number;
   /** The same for every path to this directory, as long as it exists. */
   identity(): string;
+  /** Makes its entries as they are now outlive a power cut, where the system can do that. */
+  flush(): Promise<void>;
   close(): void;
 }
 
@@ -83,6 +87,10 @@ class DescriptorDirectory implements DirectoryHandle {
 
   identity(): string {
     return identityOf(fstatSync(this.#descriptor, { bigint: true }));
+  }
+
+  flush(): Promise<void> {
+    return flushed(this.#descriptor);
   }
 
   close(): void {
@@ -158,6 +166,17 @@ class NamedDirectory implements DirectoryHandle {
     return this.#identity;
   }
 
+  async flush(): Promise<void> {
+    // Windows opens no directories, and keeps their entries safe by itself.
+    if (process.platform === "win32") return;
+    const descriptor = openSync(this.#path, constants.O_RDONLY | DIRECTORY | NO_FOLLOW);
+    try {
+      await flushed(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
   close(): void {
     // Nothing is held open.
   }
@@ -181,5 +200,16 @@ class NamedDirectory implements DirectoryHandle {
     return `${above} ${stats.ctimeNs}`;
   }
 }
+
+/** Flushes a file or directory; some network and memory file systems cannot do that for a single one. */
+export async function flushed(descriptor: number): Promise<void> {
+  try {
+    await flush(descriptor);
+  } catch (thrown) {
+    if (!UNSUPPORTED.has(String((thrown as NodeJS.ErrnoException).code))) throw thrown; // what Node throws
+  }
+}
+
+const UNSUPPORTED = new Set(["EINVAL", "ENOTSUP", "ENOSYS"]);
 
 const identityOf = (stats: { dev: bigint; ino: bigint }): string => `${stats.dev}:${stats.ino}`;

@@ -5,7 +5,6 @@ import {
   constants,
   fchmodSync,
   fchownSync,
-  fdatasync,
   linkSync,
   lstatSync,
   renameSync,
@@ -13,12 +12,11 @@ import {
   write as writeWithCallback,
 } from "node:fs";
 import { promisify } from "node:util";
-import type { DirectoryHandle } from "./directory-handles.ts";
+import { type DirectoryHandle, flushed } from "./directory-handles.ts";
 import { codeOf } from "./jail.ts";
 import { inProcessLock } from "./process-lock.ts";
 
 const writeAt = promisify(writeWithCallback);
-const flush = promisify(fdatasync);
 
 const TEMPORARY_PREFIX = ".deepagent-";
 const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
@@ -56,9 +54,10 @@ export const entryKey = (directory: DirectoryHandle, name: string): string =>
   `file ${directory.identity()} ${name}`;
 
 /**
- * Puts a file into a directory in one step: readers see nothing, the old content or the new. Gives the
- * version of the new file, or undefined when it was not to proceed. From `mayProceed` to the version no
- * other process of this user replaces the file.
+ * Puts a file into a directory in one step: readers see nothing, the old content or the new, and so do those
+ * after a power cut; once this has resolved, they see the new one. Gives the version of the new file, or
+ * undefined when it was not to proceed. From `mayProceed` to the version no other process of this user
+ * replaces the file.
  */
 export async function putFile(
   directory: DirectoryHandle,
@@ -68,7 +67,7 @@ export async function putFile(
   const temporary = `${TEMPORARY_PREFIX}${randomBytes(12).toString("hex")}.tmp`;
   await writeTemporary(directory, temporary, content);
   try {
-    return await inProcessLock(entryKey(directory, name), () => {
+    const version = await inProcessLock(entryKey(directory, name), () => {
       if (content.mayProceed?.() === false) return undefined;
       if (content.mode === "overwrite") renameSync(directory.at(temporary), directory.at(name));
       else linkExclusively(directory, temporary, name);
@@ -76,6 +75,8 @@ export async function putFile(
       removeIfThere(directory, temporary);
       return statVersion(lstatSync(directory.at(name), { bigint: true }));
     });
+    if (version !== undefined) await directory.flush();
+    return version;
   } finally {
     removeIfThere(directory, temporary);
   }
@@ -93,18 +94,13 @@ async function writeTemporary(
       at += (await writeAt(descriptor, bytes, at, bytes.byteLength - at, at)).bytesWritten;
     }
     if (replaces !== undefined) keepAttributes(descriptor, replaces);
-    await flush(descriptor).catch(ignoreUnsupported);
+    await flushed(descriptor);
   } catch (thrown) {
     removeIfThere(directory, name);
     throw thrown;
   } finally {
     closeSync(descriptor);
   }
-}
-
-/** Some network and memory file systems cannot flush a single file. */
-function ignoreUnsupported(thrown: unknown): void {
-  if (!["EINVAL", "ENOTSUP", "ENOSYS"].includes(codeOf(thrown) ?? "")) throw thrown;
 }
 
 function keepAttributes(descriptor: number, { uid, gid, mode }: BigIntStats): void {

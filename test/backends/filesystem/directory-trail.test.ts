@@ -40,6 +40,7 @@ function noting(directory: DirectoryHandle, path: string, events: string[]): Dir
     },
     openFile: (name, flags, mode) => directory.openFile(name, flags, mode),
     identity: () => directory.identity(),
+    flush: () => directory.flush(),
     close: () => {
       events.push(`close ${path.slice(0, -1)}`);
       directory.close();
