@@ -198,7 +198,10 @@ async function guarded(
   { effects, parts: { log, tools }, config, time }: Guarding,
 ): Promise<Outcome> {
   try {
-    return await run();
+    const outcome = await run();
+    // What a call ended with because work on its run ended is no answer: the run goes on, or tells it itself.
+    if (toolMessagesOf(outcome).some(({ status }) => status === "error")) config.signal?.throwIfAborted();
+    return outcome;
   } catch (error) {
     if (isGraphBubbleUp(error)) await effects.withdraw();
     if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;

@@ -12,6 +12,7 @@ import { WorkStore } from "../../src/runs/stores/work-store.ts";
 import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { createStore } from "../../src/storage/store.ts";
+import { defineTool, toolError, type ToolResult } from "../../src/tools/tool.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 import {
@@ -101,6 +102,33 @@ describe("a call that was at work when the server died", () => {
       expect(next.database.prepare("SELECT count(*) FROM effects").pluck().get()).toBe(0);
     },
   );
+
+  test("is not answered by what it said when the server stopped it", async () => {
+    const file = databaseFile();
+    const model = calling({ name: "counted", args: {} });
+    const atWork = deferred();
+    const stopped = defineTool({
+      name: "counted",
+      description: "Is counted.",
+      schema: z.object({}),
+      kind: "execute",
+      handle: (_args, { signal }) =>
+        new Promise<ToolResult>((resolve) => {
+          atWork.resolve();
+          signal.addEventListener("abort", () => resolve(toolError("It was stopped.")));
+        }),
+    });
+    const first = openServer(file, { model, tools: [stopped] });
+    const run = await startRun(first.service, "go");
+    await atWork.promise;
+    await first.service.close();
+
+    const second = countedTool("execute", () => Promise.resolve("made"));
+    const next = openServer(file, { model, tools: [second.tool] });
+    const { run: ended } = await reach(next.service, run.id, "completed");
+    expect(ended.answer).toMatch(/^Error: The server stopped while counted was at work/);
+    expect(second.calls).toEqual([]);
+  });
 
   test("is made again when it only reads", async () => {
     const file = databaseFile();
