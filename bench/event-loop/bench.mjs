@@ -1,63 +1,34 @@
 // How long storage keeps the event loop from turning.
 // Usage: node bench/event-loop/bench.mjs [part of the sizes, default 1]
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { fileURLToPath, pathToFileURL } from "node:url";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
-import { build } from "esbuild";
+import { loadSources } from "../support/sources.mjs";
 import { printTurns } from "./turns.mjs";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MB = 1_000_000;
 const part = Number(process.argv[2] ?? 1);
 const scaled = (count) => Math.round(count * part);
 
-/** The parts that the library does not export, bundled from the sources. */
-async function loadSources() {
-  const cache = join(ROOT, "node_modules/.cache");
-  mkdirSync(cache, { recursive: true });
-  const outdir = mkdtempSync(join(cache, "event-loop-"));
-  try {
-    await build({
-      absWorkingDir: ROOT,
-      stdin: {
-        resolveDir: ROOT,
-        contents: `
-          export { createDeepAgent } from "./src/agent/create-deep-agent.ts";
-          export { prune } from "./src/runs/prune.ts";
-          export { readStatistics } from "./src/runs/statistics.ts";
-          export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
-          export { RunStore } from "./src/runs/stores/run-store.ts";
-          export { CHECKPOINT_MIGRATIONS } from "./src/storage/checkpoint-sql.ts";
-          export { createCheckpointer } from "./src/storage/checkpointer.ts";
-          export { openDatabase } from "./src/storage/database.ts";
-          export { writeLogInThread } from "./src/storage/log-writer.ts";
-          export { migrate, migrateInTurns } from "./src/storage/migrations.ts";
-          export { createStore } from "./src/storage/store.ts";
-          export { STORE_MIGRATIONS } from "./src/storage/store-schema.ts";
-        `,
-      },
-      outdir,
-      outExtension: { ".js": ".mjs" },
-      bundle: true,
-      splitting: true,
-      format: "esm",
-      platform: "node",
-      target: "node20",
-      packages: "external",
-    });
-    return await import(pathToFileURL(join(outdir, "stdin.mjs")).href);
-  } finally {
-    rmSync(outdir, { recursive: true, force: true });
-  }
-}
-
-const { createDeepAgent, prune, readStatistics, RunStore, RUN_MIGRATIONS, ...storage } = await loadSources();
+const { createDeepAgent, prune, readStatistics, RunStore, RUN_MIGRATIONS, ...storage } = await loadSources(`
+  export { createDeepAgent } from "./src/agent/create-deep-agent.ts";
+  export { prune } from "./src/runs/prune.ts";
+  export { readStatistics } from "./src/runs/statistics.ts";
+  export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
+  export { RunStore } from "./src/runs/stores/run-store.ts";
+  export { CHECKPOINT_MIGRATIONS } from "./src/storage/checkpoint-sql.ts";
+  export { createCheckpointer } from "./src/storage/checkpointer.ts";
+  export { openDatabase } from "./src/storage/database.ts";
+  export { writeLogInThread } from "./src/storage/log-writer.ts";
+  export { migrate, migrateInTurns } from "./src/storage/migrations.ts";
+  export { createStore } from "./src/storage/store.ts";
+  export { STORE_MIGRATIONS } from "./src/storage/store-schema.ts";
+`);
 const { CHECKPOINT_MIGRATIONS, STORE_MIGRATIONS, createCheckpointer, createStore } = storage;
 const { migrate, migrateInTurns, openDatabase, writeLogInThread } = storage;
 

@@ -4,53 +4,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
-import { fileURLToPath } from "node:url";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
-import { build } from "esbuild";
+import { loadSources } from "../support/sources.mjs";
 
 const EVENTS = Number(process.argv[2] ?? 10_000);
 /** Of the run, at its start and at its end, that are compared. */
 const PART = 0.1;
 const APPROVAL_EVERY = 50;
 const LOOK_EVERY = 25;
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-
-/** The parts of the server that the library does not export, bundled from the sources. */
-async function loadSources() {
-  const outdir = mkdtempSync(join(ROOT, "node_modules/.cache/long-run-"));
-  await build({
-    absWorkingDir: ROOT,
-    stdin: {
-      resolveDir: ROOT,
-      contents: `
-        export { buildAgent } from "./src/agent/agent-core.ts";
-        export { StateBackend } from "./src/backends/state.ts";
-        export { snapshotFiles } from "./src/backends/thread-files.ts";
-        export { silentLogger } from "./src/core/logger.ts";
-        export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
-        export { createRunService } from "./src/runs/supervisor.ts";
-        export { createCheckpointer } from "./src/storage/checkpointer.ts";
-        export { openDatabase } from "./src/storage/database.ts";
-        export { migrate } from "./src/storage/migrations.ts";
-        export { runResult } from "./src/server/results.ts";
-        export { runDocument } from "./src/server/resources/run-document.ts";
-        export { transcriptOf } from "./src/server/resources/transcript.ts";
-        export { newestEvents } from "./src/server/page/page-updates.ts";
-        export { renderRun } from "./src/server/page/render-run.ts";`,
-    },
-    outfile: join(outdir, "sources.mjs"),
-    bundle: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    packages: "external",
-    logLevel: "warning",
-  });
-  const sources = await import(join(outdir, "sources.mjs"));
-  rmSync(outdir, { recursive: true, force: true });
-  return sources;
-}
 
 /** One call a reply, without waiting: mostly it lists files, now and then it writes one of ten. */
 class SteppingModel extends BaseChatModel {
@@ -75,7 +37,22 @@ class SteppingModel extends BaseChatModel {
   }
 }
 
-const sources = await loadSources();
+const sources = await loadSources(`
+  export { buildAgent } from "./src/agent/agent-core.ts";
+  export { StateBackend } from "./src/backends/state.ts";
+  export { snapshotFiles } from "./src/backends/thread-files.ts";
+  export { silentLogger } from "./src/core/logger.ts";
+  export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
+  export { createRunService } from "./src/runs/supervisor.ts";
+  export { createCheckpointer } from "./src/storage/checkpointer.ts";
+  export { openDatabase } from "./src/storage/database.ts";
+  export { migrate } from "./src/storage/migrations.ts";
+  export { runResult } from "./src/server/results.ts";
+  export { runDocument } from "./src/server/resources/run-document.ts";
+  export { transcriptOf } from "./src/server/resources/transcript.ts";
+  export { newestEvents } from "./src/server/page/page-updates.ts";
+  export { renderRun } from "./src/server/page/render-run.ts";
+`);
 const folder = mkdtempSync(join(tmpdir(), "deepagent-long-run-"));
 const database = sources.openDatabase(join(folder, "runs.db"));
 sources.migrate(database, "runs", sources.RUN_MIGRATIONS);

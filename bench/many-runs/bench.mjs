@@ -5,54 +5,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Worker } from "node:worker_threads";
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
-import { build } from "esbuild";
+import { loadSources } from "../support/sources.mjs";
 
 const RUNS = Number(process.argv[2] ?? 200);
 const LATENCY_MS = 50;
 const STEPS = 10;
 /** Time between two looks, like 200 clients that check every second. */
 const LOOK_EVERY_MS = 5;
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 setFlagsFromString("--expose-gc");
 const gc = runInNewContext("gc");
-
-/** The parts of the server that the library does not export, bundled from the sources. */
-async function loadSources() {
-  const outdir = mkdtempSync(join(ROOT, "node_modules/.cache/many-runs-"));
-  await build({
-    absWorkingDir: ROOT,
-    stdin: {
-      resolveDir: ROOT,
-      contents: `
-        export { buildAgent } from "./src/agent/agent-core.ts";
-        export { StateBackend } from "./src/backends/state.ts";
-        export { snapshotFiles } from "./src/backends/thread-files.ts";
-        export { silentLogger } from "./src/core/logger.ts";
-        export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
-        export { createRunService } from "./src/runs/supervisor.ts";
-        export { createCheckpointer } from "./src/storage/checkpointer.ts";
-        export { openDatabase } from "./src/storage/database.ts";
-        export { migrate } from "./src/storage/migrations.ts";`,
-    },
-    outfile: join(outdir, "sources.mjs"),
-    bundle: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    packages: "external",
-    logLevel: "warning",
-  });
-  const sources = await import(join(outdir, "sources.mjs"));
-  rmSync(outdir, { recursive: true, force: true });
-  return sources;
-}
 
 /** Waits as a provider would; writes a file in each step, then asks a person if the task says so. */
 class SlowModel extends BaseChatModel {
@@ -75,7 +42,17 @@ class SlowModel extends BaseChatModel {
   }
 }
 
-const sources = await loadSources();
+const sources = await loadSources(`
+  export { buildAgent } from "./src/agent/agent-core.ts";
+  export { StateBackend } from "./src/backends/state.ts";
+  export { snapshotFiles } from "./src/backends/thread-files.ts";
+  export { silentLogger } from "./src/core/logger.ts";
+  export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
+  export { createRunService } from "./src/runs/supervisor.ts";
+  export { createCheckpointer } from "./src/storage/checkpointer.ts";
+  export { openDatabase } from "./src/storage/database.ts";
+  export { migrate } from "./src/storage/migrations.ts";
+`);
 const folder = mkdtempSync(join(tmpdir(), "deepagent-many-runs-"));
 
 function open(name) {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { AsyncBatchedStore } from "@langchain/langgraph-checkpoint";
 import { createStore, openDatabase, StoreBackend } from "../../dist/index.js";
+import { held } from "../support/hold-up.mjs";
 
 const MEMORIES = Number(process.argv[2] ?? 20_000);
 const PER_FOLDER = 20;
@@ -151,26 +152,4 @@ async function hold(name, peer, ours, rounds = ROUNDS) {
     of(own, "longest"),
   ];
   console.log(`| ${name} | ${cells.map((cell) => cell.toFixed(2)).join(" | ")} |`);
-}
-
-async function held(run) {
-  const { hold: longest, stop } = watchTurns();
-  const time = await timed(run);
-  await new Promise(setImmediate);
-  stop();
-  return { time, longest: longest() };
-}
-
-function watchTurns() {
-  let last = performance.now();
-  let longest = 0;
-  let running = true;
-  const look = () => {
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
-    if (running) setImmediate(look);
-  };
-  setImmediate(look);
-  return { hold: () => longest, stop: () => void (running = false) };
 }

@@ -4,9 +4,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
-import { performance } from "node:perf_hooks";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { held } from "../support/hold-up.mjs";
+import { loadSources } from "../support/sources.mjs";
 
 const MEMORIES = Number(process.argv[2] ?? 20_000);
 const DIMS = 1536;
@@ -17,7 +16,13 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
 const root = mkdtempSync(join(tmpdir(), "deepagent-embeddings-"));
 process.on("exit", () => rmSync(root, { recursive: true, force: true }));
-const { createStore, openDatabase, EmbeddingIndex, EmbeddingWorker, HybridSearch } = await loadSources();
+const { createStore, openDatabase, EmbeddingIndex, EmbeddingWorker, HybridSearch } = await loadSources(`
+  export { openDatabase } from "./src/storage/database.ts";
+  export { EmbeddingIndex } from "./src/storage/embedding-index.ts";
+  export { EmbeddingWorker } from "./src/storage/embedding-worker.ts";
+  export { HybridSearch } from "./src/storage/hybrid-search.ts";
+  export { createStore } from "./src/storage/store.ts";
+`);
 const database = openDatabase(join(root, "store.db"));
 const store = createStore(database);
 for (let first = 0; first < MEMORIES; first += 1000) {
@@ -63,47 +68,3 @@ for (const [name, results] of [
 }
 row("embed all, by a service that answers at once", embedding.time, embedding.longest);
 database.close();
-
-/** The parts of the server that the library does not export, bundled from the sources. */
-async function loadSources() {
-  const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-  const outdir = mkdtempSync(join(ROOT, "node_modules/.cache/embeddings-"));
-  process.on("exit", () => rmSync(outdir, { recursive: true, force: true }));
-  const outfile = join(outdir, "sources.mjs");
-  await build({
-    absWorkingDir: ROOT,
-    stdin: {
-      resolveDir: ROOT,
-      contents: `
-        export { openDatabase } from "./src/storage/database.ts";
-        export { EmbeddingIndex } from "./src/storage/embedding-index.ts";
-        export { EmbeddingWorker } from "./src/storage/embedding-worker.ts";
-        export { HybridSearch } from "./src/storage/hybrid-search.ts";
-        export { createStore } from "./src/storage/store.ts";`,
-    },
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    packages: "external",
-    outfile,
-  });
-  return import(outfile);
-}
-
-async function held(run) {
-  let last = performance.now();
-  let longest = 0;
-  let running = true;
-  const look = () => {
-    const now = performance.now();
-    longest = Math.max(longest, now - last);
-    last = now;
-    if (running) setImmediate(look);
-  };
-  const start = performance.now();
-  setImmediate(look);
-  await run();
-  await new Promise(setImmediate);
-  running = false;
-  return { time: performance.now() - start, longest };
-}
