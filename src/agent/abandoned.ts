@@ -87,10 +87,14 @@ async function openStep(
   const sent: unknown = tuple?.checkpoint.channel_values["__pregel_tasks"]; // LangGraph's channel of tasks to start
   const sends = Array.isArray(sent) ? (sent as Send[]) : [];
   if (!tuple || (!parent && sends.length === 0)) return undefined;
-  const { pendingWrites: writes = [], checkpoint, config } = tuple;
+  const { pendingWrites: writes = [], config } = tuple;
   const { values, tasks } = await graph.keptBy(checkpointer).getState({
     // With the id, LangGraph leaves out what tasks wrote after the checkpoint.
-    configurable: { ...address, checkpoint_id: checkpoint.id, [CHECKPOINTER_KEY]: checkpointer },
+    configurable: {
+      ...address,
+      checkpoint_id: config.configurable?.["checkpoint_id"],
+      [CHECKPOINTER_KEY]: checkpointer,
+    },
   });
   const state: Partial<AgentState> = values;
   const base = { ...state.files };

@@ -10,6 +10,7 @@ import type {
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { type BlobOwner, Blobs } from "./blobs.ts";
 import { addressOf, keyOf, missing, threadOf } from "./checkpoint-address.ts";
+import { CheckpointIds } from "./checkpoint-ids.ts";
 import { CHECKPOINT_MIGRATIONS, prepareRead, prepareStatements } from "./checkpoint-sql.ts";
 import type { CheckpointStatements, ReadCheckpoint } from "./checkpoint-sql.ts";
 import { type Database, usedBytes } from "./database.ts";
@@ -35,12 +36,6 @@ export function createCheckpointer(database: Database): SqliteCheckpointer {
   return new SqliteCheckpointer(database);
 }
 
-/** Superseded checkpoints of a thread at work that are packed together, and those of one that rests. */
-const PACKED_AT_WORK = 24;
-const PACKED_AT_REST = 8;
-/** Threads whose superseded checkpoints are counted. */
-const COUNTED_THREADS = 10_000;
-
 /**
  * LangGraph's `SqliteSaver` on the same tables, with every statement prepared once, binary values kept
  * as they are, what comes in quick succession stored in one transaction, superseded checkpoints
@@ -52,20 +47,20 @@ export class SqliteCheckpointer extends SqliteSaver {
   private readonly commits: GroupCommit;
   private isSynced = true;
   private readonly sql: CheckpointStatements;
+  private readonly ids: CheckpointIds;
   private readonly fences: ThreadFences;
   private readonly threadSteps: ThreadSteps;
   private readonly threadCopy: ThreadCopy;
   private readonly packed: PackedCheckpoints;
   private readonly history: DeltaHistory;
   private readonly large: LargeValues;
-  /** Checkpoints stored since a thread was packed. */
-  private readonly added = new Map<string, number>();
   private readonly readOne: ReadCheckpoint;
 
   constructor(database: Database) {
     super(database);
     const sql = prepareStatements(database);
     this.sql = sql;
+    this.ids = new CheckpointIds(database);
     this.fences = new ThreadFences(database);
     this.commits = new GroupCommit(database);
     this.large = new LargeValues(new Blobs(database, this.commits), this.serde);
@@ -80,7 +75,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-    const { threadId, namespace, checkpointId } = addressOf(config);
+    const { threadId, namespace, checkpointId } = this.ids.addressOf(config);
     if (threadId === undefined) return undefined;
     await this.flushed();
     let found = this.readOne(threadId, namespace, checkpointId);
@@ -90,6 +85,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (found === undefined) return undefined;
     const { row, writes } = found;
     const checkpoint: Checkpoint = await this.serde.loadsTyped(row.type ?? "json", row.checkpoint);
+    this.ids.remember(threadId, namespace, checkpoint.id, row.checkpoint_id);
     if (checkpoint.v < 4 && row.parent_checkpoint_id !== null) {
       await this.migratePendingSends(checkpoint, threadId, row.parent_checkpoint_id);
     }
@@ -115,8 +111,9 @@ export class SqliteCheckpointer extends SqliteSaver {
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
   ): Promise<RunnableConfig> {
-    const { threadId, namespace, checkpointId: parent } = addressOf(config);
+    const { threadId, namespace, checkpointId: parent } = this.ids.addressOf(config);
     if (threadId === undefined) throw missing("thread_id");
+    const id = this.ids.place(threadId, namespace, checkpoint.id);
     const assertHeld = this.fences.guard(threadId);
     const [[type, state], [metadataType, facts]] = await Promise.all([
       this.dumped(copyCheckpoint(checkpoint), { thread: threadId, namespace }),
@@ -130,20 +127,12 @@ export class SqliteCheckpointer extends SqliteSaver {
     await this.commits.run(() => {
       assertHeld();
       for (const { failure } of results?.values() ?? []) if (failure !== undefined) throw failure;
-      this.sql.putCheckpoint.run(threadId, namespace, checkpoint.id, parent ?? null, type, state, facts);
+      this.sql.putCheckpoint.run(threadId, namespace, id, parent ?? null, type, state, facts);
     }, state.length);
     this.underWay.delete(before);
     this.isSynced = false;
-    if (namespace === "") this.packSometimes(threadId);
-    return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: checkpoint.id } };
-  }
-
-  /** Keeps a thread at work small. What cannot be packed now stays as it is. */
-  private packSometimes(threadId: string): void {
-    const added = (this.added.get(threadId) ?? 0) + 1;
-    if (this.added.size > COUNTED_THREADS) this.added.clear();
-    this.added.set(threadId, added % PACKED_AT_WORK);
-    if (added === PACKED_AT_WORK) this.packed.pack(threadId, PACKED_AT_WORK).catch(() => undefined);
+    if (namespace === "") this.packed.packSometimes(threadId);
+    return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: id } };
   }
 
   /** LangGraph waits for what it has stored at the end of a step only. */
@@ -152,9 +141,10 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   private async putResults(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
-    const { threadId, namespace, checkpointId } = addressOf(config);
+    const { threadId, namespace, checkpointId: named } = addressOf(config);
     if (threadId === undefined) throw missing("thread_id");
-    if (checkpointId === undefined) throw missing("checkpoint_id");
+    if (named === undefined) throw missing("checkpoint_id");
+    const checkpointId = this.ids.place(threadId, namespace, named);
     const address = [threadId, namespace, checkpointId, taskId] as const;
     const owner = { thread: threadId, namespace };
     const result: Result = { encoded: encodeWrites((value) => this.dumped(value, owner), address, writes) };
@@ -211,6 +201,7 @@ export class SqliteCheckpointer extends SqliteSaver {
    */
   startOver(threadId: string, token: FencingToken): void {
     this.fences.take(threadId, token);
+    this.ids.forget(threadId);
     for (const key of this.underWay.keys()) {
       if (threadOf(key) === threadId) this.underWay.delete(key);
     }
@@ -223,9 +214,9 @@ export class SqliteCheckpointer extends SqliteSaver {
   async tidyThread(threadId: string): Promise<void> {
     await this.flushed();
     this.fences.leave(threadId);
+    this.ids.forget(threadId);
     await deleteInPieces(this.sql.deleteNested, threadId);
-    this.added.delete(threadId);
-    await this.packed.pack(threadId, PACKED_AT_REST);
+    await this.packed.packAll(threadId);
   }
 
   /** The steps that lead to the thread's newest checkpoint and are kept, oldest first. */
@@ -261,7 +252,8 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   override async deleteThread(threadId: string): Promise<void> {
     await this.flushed();
-    this.added.delete(threadId);
+    this.packed.forget(threadId);
+    this.ids.forget(threadId);
     await deleteInPieces(this.sql.deleteThread, threadId);
   }
 
@@ -273,7 +265,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (channels.length === 0) return {};
     // More channels than one query follows: the inherited walk, one checkpoint at a time.
     if (channels.length > CHANNELS_PER_QUERY) return super.getDeltaChannelHistory(options);
-    const { threadId, namespace, checkpointId } = addressOf(options.config);
+    const { threadId, namespace, checkpointId } = this.ids.addressOf(options.config);
     const empty = (): Record<string, DeltaChannelHistory> =>
       Object.fromEntries(channels.map((channel) => [channel, { writes: [] }]));
     if (threadId === undefined) return empty();

@@ -51,6 +51,12 @@ ORDER BY checkpoint_id LIMIT ${CHECKPOINTS_PER_PACK}`;
 
 const BETWEEN = "thread_id = @thread AND checkpoint_ns = '' AND checkpoint_id BETWEEN @first AND @last";
 
+/** Superseded checkpoints of a thread at work that are packed together, and those of one that rests. */
+const PACKED_AT_WORK = 24;
+const PACKED_AT_REST = 8;
+/** Threads whose superseded checkpoints are counted. */
+const COUNTED_THREADS = 10_000;
+
 function prepare(database: Database) {
   return {
     superseded: database.prepare<[{ thread: string }], string>(SUPERSEDED).pluck(),
@@ -95,6 +101,8 @@ VALUES (?, '', ?, ?, ?, ?, ?, ?)`),
 export class PackedCheckpoints {
   readonly #database: Database;
   readonly #sql: ReturnType<typeof prepare>;
+  /** Checkpoints stored since a thread was packed. */
+  readonly #added = new Map<string, number>();
   readonly #replace: Transaction<(place: Place, pack: Buffer, writes: number, steps: number) => void>;
   readonly #restore: Transaction<(thread: string, last: string, steps: readonly PackedCheckpoint[]) => void>;
 
@@ -114,8 +122,27 @@ export class PackedCheckpoints {
     });
   }
 
+  /** Keeps a thread at work small, to which one was added. What cannot be packed now stays as it is. */
+  packSometimes(thread: string): void {
+    const added = (this.#added.get(thread) ?? 0) + 1;
+    if (this.#added.size > COUNTED_THREADS) this.#added.clear();
+    this.#added.set(thread, added % PACKED_AT_WORK);
+    if (added === PACKED_AT_WORK) this.#pack(thread, PACKED_AT_WORK).catch(() => undefined);
+  }
+
+  /** Makes a thread small that rests. */
+  async packAll(thread: string): Promise<void> {
+    this.forget(thread);
+    await this.#pack(thread, PACKED_AT_REST);
+  }
+
+  /** The thread is not at work here any more. */
+  forget(thread: string): void {
+    this.#added.delete(thread);
+  }
+
   /** Packs what is superseded, as long as there are `least` checkpoints to pack. */
-  async pack(thread: string, least: number): Promise<void> {
+  async #pack(thread: string, least: number): Promise<void> {
     for (;;) {
       const ids = this.#sql.superseded.all({ thread });
       if (ids.length < least) return;
