@@ -188,6 +188,13 @@ function check(before: Moment, after: Moment): void {
   for (const [index, approval] of before.approvals.entries()) {
     if (approval.status !== "pending") expect(approvals[index]).toEqual(approval);
   }
+  // The journal tells when each was asked for, and once how it ended.
+  const told = (kind: string) =>
+    events.filter((event) => event.kind === kind).map(({ data }) => data["approvalId"]);
+  const idsOf = (some: Approval[]) => some.map(({ id }) => id);
+  expect(told("approval_requested")).toEqual(idsOf(approvals));
+  const ended = approvals.filter(({ status }) => status !== "pending");
+  expect(told("approval_decided").toSorted()).toEqual(idsOf(ended).toSorted());
   // After its deadline an approval is denied, before it never for that reason.
   for (const { decidedAt = 0, expiresAt = 0, status, decidedBy } of approvals) {
     if (status === "pending" || status === "withdrawn") continue;

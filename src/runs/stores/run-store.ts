@@ -248,13 +248,23 @@ export class RunStore {
     const cancelled = inTransaction(this.database, () => {
       const run = this.get(principal, runId);
       if (run === undefined || isFinal(run.status)) return run && { run, ended: true };
-      this.approvals.withdraw(runId, now);
+      this.withdraw(runId, "end of the run", now);
       this.events.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);
       this.status.end(runId, breakOff(run.status, "cancelled"), { now, cancelReason: reason });
       return { run: this.#known(principal, runId), ended: false };
     });
     if (cancelled?.ended === false) this.changed(runId);
     return cancelled;
+  }
+
+  /**
+   * Withdraws what is pending, but for the interrupts that are still open, with an event for each. Belongs
+   * inside the transaction of what made it needless.
+   */
+  withdraw(runId: string, by: string, now: number, openInterrupts?: readonly string[]): void {
+    for (const approval of this.approvals.withdraw(runId, now, openInterrupts)) {
+      this.events.append(runId, decidedEntry(approval, "withdrawn", by), now);
+    }
   }
 
   /** Lets a run that waits be worked on; belongs inside the transaction of what it waited for. */

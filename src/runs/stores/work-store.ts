@@ -188,7 +188,7 @@ export class WorkStore {
     now: number,
   ): PauseOutcome {
     return this.#write(lease, (row): PauseOutcome => {
-      const { approvals, events, leases, models, status } = this.#store;
+      const { approvals, leases, models, status } = this.#store;
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
       const untaken = new Set(open.filter((asked) => this.#isRepeated(row.id, asked)).map(({ id }) => id));
@@ -199,9 +199,7 @@ export class WorkStore {
       );
       for (const { id, request } of open) this.#addApprovals(row.id, request.agent ?? [], id, request, now);
       const ids = open.map(({ id }) => id);
-      for (const approval of approvals.withdraw(row.id, now, ids)) {
-        events.append(row.id, decidedEntry(approval, "withdrawn", "agent"), now);
-      }
+      this.#store.withdraw(row.id, "agent", now, ids);
       const settled = status.settle(row.id, row.status, now);
       if (Object.keys(approvals.undelivered(row.id)).length > 0) return "answered";
       if (modelAwaited && models.waitingOf(row.id) === 0) return "answered";
@@ -222,9 +220,7 @@ export class WorkStore {
     const { answer, structured, stopReason } = result;
     return this.#write(lease, (row) => {
       if (inbox.hasUnread()) return false;
-      for (const approval of this.#store.approvals.withdraw(row.id, now)) {
-        this.#store.events.append(row.id, decidedEntry(approval, "withdrawn", "agent"), now);
-      }
+      this.#store.withdraw(row.id, "agent", now);
       this.#store.models.forget(row.id);
       this.#store.status.settle(row.id, row.status, now);
       const data = { answer: answerExcerpt(answer), ...(stopReason === undefined ? {} : { stopReason }) };
@@ -238,7 +234,7 @@ export class WorkStore {
 
   fail(lease: Lease, failure: { reason: FailureReason; message: string }, now: number): void {
     this.#write(lease, (row) => {
-      this.#store.approvals.withdraw(row.id, now);
+      this.#store.withdraw(row.id, "end of the run", now);
       this.#store.events.append(row.id, { kind: "run_failed", agent: [], data: failure }, now);
       this.#store.status.end(row.id, breakOff(row.status, "failed"), { now, failure });
       this.#store.leases.release(lease);
