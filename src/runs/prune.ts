@@ -135,13 +135,20 @@ export function planPrune(
 const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): number =>
   usedBytes(database) + (checkpoints?.usedBytes() ?? 0);
 
-/** Forgets all but the end of long journals of runs that are forgotten next. */
+/**
+ * Forgets all but the end of long journals of runs that are forgotten next. Nobody has such a run any more,
+ * so that no reader takes what is left for the whole, also when this is broken off; and it is the first to go.
+ */
 async function shortenJournals(database: Database, endedBefore: number): Promise<void> {
   const long = database.prepare<[number], { id: string; last_seq: number }>(`
 SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner IS NULL
   ORDER BY ended_at LIMIT ${BATCH.runs}) WHERE last_seq > ${BATCH.events}`);
+  const disown = database.prepare<[string]>(
+    "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = ?",
+  );
   const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
   for (const { id, last_seq } of long.all(endedBefore)) {
+    await whenUnlocked(database, () => disown.run(id));
     for (let seq = BATCH.events; seq < last_seq; seq += BATCH.events) {
       await whenUnlocked(database, () => shorten.run(id, seq));
       await nextTurn();

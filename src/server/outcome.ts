@@ -41,5 +41,5 @@ export const refused = (message: string): Outcome => ({ kind: "refused", message
 /** The same for a run that does not exist and for one of another principal. */
 export const unknownRun = (runId: string): Outcome =>
   refused(
-    `No run has the id ${JSON.stringify(runId.slice(0, 80))}. Use a run_id that run_deep_agent returned.`,
+    `No run has the id ${JSON.stringify(runId.slice(0, 80))}. Use a run_id that run_deep_agent returned; what ended long ago may have been forgotten.`,
   );

@@ -1,8 +1,8 @@
 import { statSync } from "node:fs";
 import { expect, test, vi } from "vitest";
-import type { RunEvent } from "../../src/runs/run.ts";
+import type { Run, RunEvent } from "../../src/runs/run.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
+import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
 import { createStore } from "../../src/storage/store.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
@@ -141,6 +141,39 @@ test("who reads a run that is forgotten comes to an end", async () => {
   expect(await service.view(ME, run.id)).toBeUndefined();
   expect(await service.events(ME, run.id)).toBeUndefined();
 });
+
+test("of a long journal nobody reads what is left while it is forgotten, or when that was broken off", async () => {
+  const { service, server, time, ended } = open();
+  const run = await ended("old", { idempotencyKey: "once" });
+  lengthen(server.database, run, 1200);
+  time.now += 10 * DAY;
+  const reader = service.watch(ME, run.id, { signal: new AbortController().signal })[Symbol.asyncIterator]();
+  const seen = [(await reader.next()).value?.seq];
+  // Ends in the middle of the journal, like a process that is killed there.
+  server.database.exec(
+    `CREATE TRIGGER dies BEFORE DELETE ON run_events WHEN OLD.seq > 800 BEGIN SELECT RAISE(ABORT, 'died'); END`,
+  );
+  await expect(service.prune({ maxAgeMs: DAY })).rejects.toThrow("died");
+  for (let next = await reader.next(); next.done !== true; next = await reader.next()) {
+    seen.push(next.value.seq);
+  }
+  expect(seen).toEqual(seen.map((_seq, index) => index + 1));
+  expect(await service.view(ME, run.id)).toBeUndefined();
+  expect(await service.events(ME, run.id, { after: 900 })).toBeUndefined();
+  expect(await service.list(ME, { limit: 10 })).toEqual([]);
+  expect(await service.start(ME, { task: "another", idempotencyKey: "once" })).toMatchObject({ how: "started" });
+  server.database.exec("DROP TRIGGER dies");
+  expect(await service.prune({})).toMatchObject({ runs: 1, threads: 1 });
+  expect(server.database.prepare("SELECT 1 FROM run_events WHERE run_id = ?").get(run.id)).toBeUndefined();
+});
+
+function lengthen(database: Database, { id, lastSeq }: Run, length: number): void {
+  const add = database.prepare(
+    `INSERT INTO run_events (run_id, seq, time, agent, kind, data) VALUES (?, ?, 0, '[]', 'warning', '{"message":"m"}')`,
+  );
+  for (let seq = lastSeq + 1; seq <= length; seq += 1) add.run(id, seq);
+  database.prepare("UPDATE runs SET last_seq = ? WHERE id = ?").run(length, id);
+}
 
 test("housekeeping forgets runs and memories whose time is over, and is left to servers that are told to", async () => {
   const { server, time, ended, rows } = open();
