@@ -26,11 +26,11 @@ interface FoundRun {
 interface RunResource {
   name: string;
   /** Absent for the run itself. */
-  path?: RunViewName;
+  path?: RunViewName | "events{?after}";
   title: string;
   description: string;
   mimeType: string;
-  text: (run: FoundRun, scope: ResourceScope) => string | Promise<string>;
+  text: (run: FoundRun, scope: ResourceScope, request: ReadRequest) => string | Promise<string>;
 }
 
 const RUN: RunResource = {
@@ -65,9 +65,18 @@ const RESOURCES: readonly RunResource[] = [
     title: "Run events",
     description: `Journal of a run, one JSON object a line, oldest first; the newest ${SHOWN_EVENTS}.`,
     mimeType: "application/x-ndjson",
-    text: async (run, scope) => {
-      const events = await newestEvents(run, scope);
-      return events.map((event) => `${JSON.stringify(eventDocument(event))}\n`).join("");
+    text: async (run, scope) => linesOf(await newestEvents(run, scope)),
+  },
+  {
+    name: "run-events-after",
+    path: "events{?after}",
+    title: "Run events after a number",
+    description: `The same from any event on: those with a greater seq, at most ${SHOWN_EVENTS}.`,
+    mimeType: "application/x-ndjson",
+    text: async ({ service, runId }, { principal }, { uri, variables }) => {
+      const after = Number(variables["after"] || Number.NaN);
+      if (!Number.isSafeInteger(after) || after < 0) throw new ResourceNotFoundError(uri);
+      return linesOf((await service.events(principal, runId, { after, limit: SHOWN_EVENTS })) ?? []);
     },
   },
   {
@@ -104,7 +113,7 @@ export function registerRuns(mcp: McpServer, scope: ResourceScope): void {
         const contents = {
           uri: request.uri,
           mimeType: resource.mimeType,
-          text: await text(run, scope),
+          text: await text(run, scope, request),
         };
         return { contents, ttlMs: isFinal(run.view.run.status) ? FINAL_TTL_MS : 0 };
       },
@@ -113,6 +122,9 @@ export function registerRuns(mcp: McpServer, scope: ResourceScope): void {
   registerRunFiles(mcp, scope);
   scope.listing.addRuns(async (options) => listRuns(scope, options));
 }
+
+const linesOf = (events: readonly RunEvent[]): string =>
+  events.map((event) => `${JSON.stringify(eventDocument(event))}\n`).join("");
 
 async function newestEvents(
   { service, runId, view }: FoundRun,

@@ -77,6 +77,7 @@ const BOTH: Record<string, Ask> = {
       read(({ run }) => `deepagent://runs/${run}/${view}`),
     ]),
   ),
+  "read events of a run after one": read(({ run }) => `deepagent://runs/${run}/events?after=0`),
   "read a file of a run": read(({ run }) => `deepagent://runs/${run}/files/draft.md`),
   "read the folder of a run": read(({ run }) => `deepagent://runs/${run}/files/`),
   "complete a run": complete(RUN, "run_id", ({ run }) => run),

@@ -163,6 +163,14 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     expect(parsed.map(({ seq }) => seq)).toEqual(parsed.map((_event, index) => index + 1));
     expect(parsed[0]).toMatchObject({ kind: "run_started", agent: "main agent" });
     expect(parsed.at(-1)).toMatchObject({ kind: "run_completed" });
+    for (const after of [0, 1, parsed.length - 1, parsed.length, 1e6]) {
+      const read = (await text(`/events?after=${after}`)).text;
+      expect(read).toBe(events.slice(after).map((line) => `${line}\n`).join(""));
+    }
+    for (const after of ["", "-1", "x", "1.5", "1&b=2"]) {
+      const uri = `${runUri(id)}/events?after=${after}`;
+      expect(await failure(client.readResource(uri))).toMatchObject({ code: notFound(kind) });
+    }
     if (kind === "v2-modern") {
       expect(waiting.hints).toMatchObject({ ttlMs: 0, cacheScope: "private" });
       expect(ended.hints).toMatchObject({ ttlMs: 86_400_000, cacheScope: "private" });
@@ -172,7 +180,7 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
   test("a run of somebody else looks like one that never was", async () => {
     const { client, service } = await open(kind, "somebody-else");
     const { id } = await startRun(service, "note something");
-    for (const view of ["", "/report", "/events", "/todos", "/files/a.md"]) {
+    for (const view of ["", "/report", "/events", "/events?after=0", "/todos", "/files/a.md"]) {
       const foreign = await failure(client.readResource(`${runUri(id)}${view}`));
       const unknown = await failure(client.readResource(`${runUri("run_none")}${view}`));
       expect(String(foreign).replaceAll(id, "run_none")).toBe(String(unknown));
