@@ -2,7 +2,6 @@ import type { Database } from "./database.ts";
 import type { Migration } from "./migrations.ts";
 import { EMBEDDING_TABLES } from "./embedding-sql.ts";
 import { gramsOf } from "./store-grams.ts";
-import { SEARCHED_LENGTH } from "./store-text.ts";
 
 /**
  * - `namespace` is its encoded path (see `encodeNamespace`), so that everything below a prefix is one range.
@@ -75,9 +74,12 @@ CREATE TABLE store_vectors (
 CREATE TRIGGER store_items_vectors_deleted AFTER DELETE ON store_items
 BEGIN DELETE FROM store_vectors WHERE item = OLD.id; END;`;
 
+/** Characters of an item that are searched, as they were when the step below was made: it never changes. */
+const LENGTH_OF_STEP_3 = 200_000;
+
 /**
  * The index of beginnings makes a word of three letters cheap that begins many others. What is beyond
- * `SEARCHED_LENGTH` is not indexed. `store_grams` has the words of `gramsOf`, by the id of their item; the
+ * `LENGTH_OF_STEP_3` is not indexed. `store_grams` has the words of `gramsOf`, by the id of their item; the
  * program writes them, and the triggers forget them.
  */
 const BOUNDED_SEARCH = `
@@ -87,7 +89,7 @@ DROP TRIGGER store_items_deleted;
 DROP TABLE store_text;
 DROP VIEW store_searched;
 
-CREATE VIEW store_searched AS SELECT id, key, substr(body, 1, ${SEARCHED_LENGTH}) AS body FROM store_items WHERE indexed;
+CREATE VIEW store_searched AS SELECT id, key, substr(body, 1, ${LENGTH_OF_STEP_3}) AS body FROM store_items WHERE indexed;
 CREATE VIRTUAL TABLE store_text USING fts5 (
   key, body, content = 'store_searched', content_rowid = 'id', prefix = '3',
   tokenize = 'unicode61 remove_diacritics 2'
@@ -99,20 +101,20 @@ CREATE VIRTUAL TABLE store_grams USING fts5 (
 
 CREATE TRIGGER store_items_inserted AFTER INSERT ON store_items WHEN NEW.indexed
 BEGIN
-  INSERT INTO store_text (rowid, key, body) VALUES (NEW.id, NEW.key, substr(NEW.body, 1, ${SEARCHED_LENGTH}));
+  INSERT INTO store_text (rowid, key, body) VALUES (NEW.id, NEW.key, substr(NEW.body, 1, ${LENGTH_OF_STEP_3}));
 END;
 CREATE TRIGGER store_items_updated AFTER UPDATE OF key, value, text, indexed ON store_items
 BEGIN
   INSERT INTO store_text (store_text, rowid, key, body)
-  SELECT 'delete', OLD.id, OLD.key, substr(OLD.body, 1, ${SEARCHED_LENGTH}) WHERE OLD.indexed;
+  SELECT 'delete', OLD.id, OLD.key, substr(OLD.body, 1, ${LENGTH_OF_STEP_3}) WHERE OLD.indexed;
   INSERT INTO store_text (rowid, key, body)
-  SELECT NEW.id, NEW.key, substr(NEW.body, 1, ${SEARCHED_LENGTH}) WHERE NEW.indexed;
+  SELECT NEW.id, NEW.key, substr(NEW.body, 1, ${LENGTH_OF_STEP_3}) WHERE NEW.indexed;
   DELETE FROM store_grams WHERE rowid = OLD.id;
 END;
 CREATE TRIGGER store_items_deleted AFTER DELETE ON store_items
 BEGIN
   INSERT INTO store_text (store_text, rowid, key, body)
-  SELECT 'delete', OLD.id, OLD.key, substr(OLD.body, 1, ${SEARCHED_LENGTH}) WHERE OLD.indexed;
+  SELECT 'delete', OLD.id, OLD.key, substr(OLD.body, 1, ${LENGTH_OF_STEP_3}) WHERE OLD.indexed;
   DELETE FROM store_grams WHERE rowid = OLD.id;
 END;`;
 
