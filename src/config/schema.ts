@@ -142,6 +142,14 @@ export const ConfigSchema = z.strictObject({
         .max(1000)
         .default(8)
         .describe("Runs that work at the same time; more wait for their turn."),
+      serverCrashes: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(10)
+        .describe(
+          "A run fails when the server ended so often while it worked on it, without ten minutes of work in between.",
+        ),
       parallelSubagents: z.int().min(1).max(64).default(8).describe("Subagents that work at the same time."),
       parallelTools: z
         .int()

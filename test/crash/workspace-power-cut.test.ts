@@ -55,4 +55,6 @@ sync workspace
 sync workspace
 {"done":"delete"}`);
   },
+  // A traced program is many times slower.
+  300_000,
 );

@@ -161,7 +161,9 @@ test("of a long journal nobody reads what is left while it is forgotten, or when
   expect(await service.view(ME, run.id)).toBeUndefined();
   expect(await service.events(ME, run.id, { after: 900 })).toBeUndefined();
   expect(await service.list(ME, { limit: 10 })).toEqual([]);
-  expect(await service.start(ME, { task: "another", idempotencyKey: "once" })).toMatchObject({ how: "started" });
+  expect(await service.start(ME, { task: "another", idempotencyKey: "once" })).toMatchObject({
+    how: "started",
+  });
   server.database.exec("DROP TRIGGER dies");
   expect(await service.prune({})).toMatchObject({ runs: 1, threads: 1 });
   expect(server.database.prepare("SELECT 1 FROM run_events WHERE run_id = ?").get(run.id)).toBeUndefined();

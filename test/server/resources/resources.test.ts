@@ -164,8 +164,12 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     expect(parsed[0]).toMatchObject({ kind: "run_started", agent: "main agent" });
     expect(parsed.at(-1)).toMatchObject({ kind: "run_completed" });
     for (const after of [0, 1, parsed.length - 1, parsed.length, 1e6]) {
-      const read = (await text(`/events?after=${after}`)).text;
-      expect(read).toBe(events.slice(after).map((line) => `${line}\n`).join(""));
+      expect((await text(`/events?after=${after}`)).text).toBe(
+        events
+          .slice(after)
+          .map((line) => `${line}\n`)
+          .join(""),
+      );
     }
     for (const after of ["", "-1", "x", "1.5", "1&b=2"]) {
       const uri = `${runUri(id)}/events?after=${after}`;
