@@ -278,7 +278,8 @@ export class SqliteCheckpointer extends SqliteSaver {
   override async *list(...args: Parameters<SqliteSaver["list"]>): ReturnType<SqliteSaver["list"]> {
     await this.flushed();
     const { threadId } = addressOf(args[0]);
-    if (threadId !== undefined) await this.packed.unpack(threadId);
+    if (threadId === undefined) await this.packed.unpackAll();
+    else await this.packed.unpack(threadId);
     yield* super.list(...args);
   }
 

@@ -76,6 +76,7 @@ WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? ORDER BY task_i
         "SELECT pack FROM packed_checkpoints WHERE thread_id = ? AND last_id >= ? ORDER BY last_id LIMIT 1",
       )
       .pluck(),
+    threads: database.prepare<[], string>("SELECT DISTINCT thread_id FROM packed_checkpoints").pluck(),
     packs: database.prepare<[string], { last: string; pack: Buffer }>(
       "SELECT last_id AS last, pack FROM packed_checkpoints WHERE thread_id = ? ORDER BY last_id",
     ),
@@ -170,6 +171,11 @@ export class PackedCheckpoints {
       await whenUnlocked(this.#database, () => this.#restore.immediate(thread, last, steps));
     }
     return packs.length > 0;
+  }
+
+  /** The same for every thread. */
+  async unpackAll(): Promise<void> {
+    for (const thread of this.#sql.threads.all()) await this.unpack(thread);
   }
 
   /** Stores it in a thread as rows of their own; what is there already stays. For within a transaction. */

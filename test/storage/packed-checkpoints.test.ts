@@ -30,9 +30,9 @@ const checkpointOf = (step: number, values: Record<string, unknown>): Checkpoint
   channel_values: values,
 });
 
-async function listed(saver: SqliteCheckpointer): Promise<CheckpointTuple[]> {
+async function listed(saver: SqliteCheckpointer, config = THREAD): Promise<CheckpointTuple[]> {
   const tuples: CheckpointTuple[] = [];
-  for await (const tuple of saver.list(THREAD)) tuples.push(tuple);
+  for await (const tuple of saver.list(config)) tuples.push(tuple);
   return tuples;
 }
 
@@ -100,6 +100,18 @@ it("two processes may pack and unpack a thread at once", async () => {
     two.tidyThread("thread").then(() => read(one)),
   ]);
   for (const { messages } of histories) expect(messages?.writes.map(([, , at]) => at)).toEqual(expected);
+});
+
+it("a list of all threads has what is packed", async () => {
+  const saver = createCheckpointer(opened());
+  for (const thread_id of ["one", "two"]) {
+    let config: RunnableConfig = { configurable: { thread_id, checkpoint_ns: "" } };
+    for (let step = 0; step < 20; step += 1) {
+      config = await saver.put(config, checkpointOf(step, {}), { source: "loop", step, parents: {} });
+    }
+    await saver.tidyThread(thread_id);
+  }
+  expect(await listed(saver, { configurable: {} })).toHaveLength(40);
 });
 
 it("a long thread stays small, and is whole for whoever goes on with it", async () => {
