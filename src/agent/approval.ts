@@ -10,7 +10,7 @@ import { checkEdit } from "./check-call.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import { cutMiddle } from "../core/text.ts";
 import type { CallPreview } from "../tools/tool.ts";
-import { MAX_DESCRIPTION, responseProblem } from "./middleware/human-in-the-loop.ts";
+import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "./middleware/human-in-the-loop.ts";
 import type { Gate, ToolCallRequest, ToolGate } from "./middleware/middleware.ts";
 import { isRequest, questionId } from "./pending.ts";
 import { sameCalls } from "./same-calls.ts";
@@ -45,18 +45,20 @@ export class Approval {
   }
 
   /**
-   * Asks when a gate demands it.
+   * Asks when a gate demands it, and waits for whoever was asked before, though no gate may demand it any more.
+   * About a call that was `begun` nobody is asked: it is not made again.
    *
    * The task stops here until there is an answer and starts again from its top then, so nothing with an
    * effect may come before. An answer that does not fit leaves the request open under the same id.
    */
-  async of(request: ToolCallRequest): Promise<Verdict> {
+  async of(request: ToolCallRequest, begun = false): Promise<Verdict> {
     const { toolCall } = request;
-    const gate = await firstGate(this.#gates, request);
-    if (!gate) return { run: true, toolCall, edited: false };
-    const seal = sealOf(toolCall);
+    const gate = (await firstGate(this.#gates, request)) ?? NO_GATE;
     const known = (await (this.#before ??= questionsBefore(this.#scope.config)))[this.#shown.length];
-    if (gate.isWaived && known !== seal) return { run: true, toolCall, edited: false };
+    const isFree = gate.isWaived || begun;
+    if (isFree && known === undefined) return { run: true, toolCall, edited: false };
+    const seal = sealOf(toolCall);
+    if (isFree && known !== seal) return { run: true, toolCall, edited: false };
     if (this.#hasBegun) return { run: false, result: toolError(changedTooLate(toolCall)) };
     // The answer that is there, or comes, is for another call.
     if (known !== undefined && known !== seal)
@@ -74,6 +76,9 @@ export class Approval {
     }
   }
 }
+
+/** Of a call that nobody need be asked about. */
+const NO_GATE: Gate = { allowedDecisions: [...ALL_DECISIONS], isWaived: true };
 
 /** What an approval is bound to. */
 const sealOf = ({ name, args }: ToolCall): string =>

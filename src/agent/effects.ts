@@ -44,11 +44,17 @@ const { serde } = new MemorySaver();
 export class EffectGuard {
   readonly #log: EffectLog | undefined;
   readonly #call: CallIdentity;
+  #known: Promise<{ outcome?: StoredOutcome } | undefined> | undefined;
   #begun = false;
 
   constructor(log: EffectLog | undefined, call: CallIdentity) {
     this.#log = log;
     this.#call = call;
+  }
+
+  /** Whether the call was begun before this task. */
+  async wasBegun(): Promise<boolean> {
+    return (await this.#before()) !== undefined;
   }
 
   /** The answer of a call that was begun before a crash; `undefined`: it may run. */
@@ -57,7 +63,7 @@ export class EffectGuard {
     call: ToolCall,
     files: ThreadFiles,
   ): Promise<Outcome | undefined> {
-    const known = await this.#log?.find(this.#call);
+    const known = await this.#before();
     if (known === undefined) return undefined;
     if (known.outcome === undefined) return toolOutcome(call, toolError(unknownOutcome(tool, call)));
     const outcome = await revive(known.outcome);
@@ -65,6 +71,10 @@ export class EffectGuard {
       isCommand(outcome) && !Array.isArray(outcome.update) ? outcome.update?.["files"] : undefined;
     if (changed) files.apply(changed as FilesUpdate); // the channel's own updates
     return outcome;
+  }
+
+  async #before(): Promise<{ outcome?: StoredOutcome } | undefined> {
+    return (this.#known ??= Promise.resolve(this.#log?.find(this.#call)));
   }
 
   /** To be called before the tool runs, each time a wrapper lets it. */

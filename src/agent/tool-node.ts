@@ -68,14 +68,14 @@ export function createToolNode(
     const request: ToolCallRequest = { toolCall, tool: checked.tool?.offered, state, runtime };
     const approval = new Approval(gates, parts, scope);
     // Of a tool that nobody knows yet nobody is asked before a wrapper brings it.
+    const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
     const verdict: Verdict = checked.tool
-      ? await approval.of(request)
+      ? await approval.of(request, await effects.wasBegun())
       : { run: true, toolCall, edited: false };
     if (!verdict.run) return finish(parts, toolCall, toolOutcome(toolCall, verdict.result), config);
     const approved = verdict.toolCall;
     // A person may have chosen another one.
     const tool = parts.tools.get(approved.name) ?? checked.tool;
-    const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
     const known = await effects.recall(tool, approved, threadFiles(config, callId));
     emitStarted(approved, config, known !== undefined);
     if (known) return finish(parts, approved, known, config);
