@@ -72,7 +72,8 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
     const shape = shapeOf(options, hasSizeLimits);
     this.#executor = new ShellExecutor({
       ...options,
-      guarded: false,
+      // Bubblewrap ends when it is asked to, and the command then without having been asked.
+      patience: 0,
       launch: (command, call) => {
         const started = launch(options.bwrap ?? "bwrap", shape, command, call);
         return "error" in started ? started : this.#counted(started, shape.processes);

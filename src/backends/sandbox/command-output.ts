@@ -18,6 +18,7 @@ export class CommandOutput {
   #kept: Buffer = Buffer.alloc(0);
   #length = 0;
   #truncated = false;
+  #isClosed = false;
 
   constructor(limit: number, onOutput?: (chunk: string) => void) {
     this.limit = limit;
@@ -30,7 +31,7 @@ export class CommandOutput {
   }
 
   add(stream: OutputStream, bytes: Buffer): void {
-    if (this.#truncated) return;
+    if (this.#truncated || this.#isClosed) return;
     const partial = this.#partial[stream];
     const end = bytes.lastIndexOf(NEWLINE) + 1;
     if (end > 0) {
@@ -45,6 +46,12 @@ export class CommandOutput {
   finish(): void {
     this.#flush("stdout");
     this.#flush("stderr");
+  }
+
+  /** As `finish`; what comes all the same, of a command that has been answered, is dropped. */
+  close(): void {
+    this.finish();
+    this.#isClosed = true;
   }
 
   /** What is kept so far, unfinished lines included. */

@@ -30,7 +30,6 @@ export class LocalShellBackend extends FilesystemBackend implements SandboxBacke
     const env = commandEnvironment(options);
     this.#executor = new ShellExecutor({
       ...options,
-      guarded: true,
       launch: (command, { cwd, env: added }) => {
         const directory = workingDirectory(rootDir, cwd, options.virtualMode === true);
         if (typeof directory !== "string") return directory;

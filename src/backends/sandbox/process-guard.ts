@@ -1,22 +1,28 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { END_MARKED } from "./marked-command.ts";
 import { SYSTEM_PATH } from "./shell-environment.ts";
 
+const ENVIRONMENT = { PATH: SYSTEM_PATH };
+const END_TIMEOUT_MS = 10_000;
+
 /**
- * Keeps the process groups it is told on standard input, and kills them when that ends; with them goes what
- * left its group but has the mark of this process. `!` kills what has one command's mark at once.
+ * Keeps the process groups it is told on standard input, and kills them when that ends without a last word;
+ * with them goes what left its group but has the mark of this process.
  */
 const SCRIPT = `
-end_marked() { ${END_MARKED.replace("; exit 0", "")}; }
 groups=" "
 while read -r change id; do
   case $change in
     +) groups="$groups$id " ;;
+    .) exit ;;
     -) groups="\${groups%% $id *} \${groups#* $id }" ;;
-    !) end_marked "$id" ;;
   esac
 done
 for id in $groups; do kill -s KILL -- "-$id"; done
+end_marked() {${END_MARKED}}
+end_marked "$1"
+# Of what was being started when this process ended, some may not have had its mark yet.
+sleep 2
 end_marked "$1"
 `;
 
@@ -33,6 +39,11 @@ export class ProcessGuard {
     this.#mark = mark;
   }
 
+  /** To be called before the first program is started, so that there is no moment without a guard. */
+  open(): void {
+    this.#shell ??= startShell(this.#mark);
+  }
+
   add(group: number): void {
     this.#tell(`+ ${group}\n`);
   }
@@ -41,19 +52,23 @@ export class ProcessGuard {
     this.#tell(`- ${group}\n`);
   }
 
-  /** Kills what a command started and is no longer in its group. */
-  endMarked(mark: string): void {
-    this.#shell?.stdin?.write(`! ${mark}\n`);
+  /** Kills what one command started, or every one, also what is in no group known here. */
+  async endMarked(mark = this.#mark): Promise<void> {
+    if (this.#shell === undefined) return;
+    await new Promise<void>((resolve) => {
+      const options = { env: ENVIRONMENT, cwd: "/", timeout: END_TIMEOUT_MS };
+      execFile("/bin/sh", ["-c", END_MARKED, "sh", mark], options, () => resolve());
+    });
   }
 
+  /** To be called when everything has ended. */
   close(): void {
-    this.#shell?.stdin?.end();
+    this.#shell?.stdin?.end(".\n");
     this.#shell = undefined;
   }
 
   #tell(change: string): void {
-    this.#shell ??= startShell(this.#mark);
-    this.#shell.stdin?.write(change);
+    this.#shell?.stdin?.write(change);
   }
 }
 
@@ -61,7 +76,7 @@ function startShell(mark: string): ChildProcess {
   // A group of its own, so that an interrupt from the terminal does not end it before its work.
   const shell = spawn("/bin/sh", ["-c", SCRIPT, "sh", mark], {
     detached: true,
-    env: { PATH: SYSTEM_PATH },
+    env: ENVIRONMENT,
     cwd: "/",
     stdio: ["pipe", "ignore", "ignore"],
   });

@@ -56,8 +56,7 @@ export class ProcessJobs implements BackgroundJobs {
   async stop(id: string): Promise<JobResult> {
     const job = this.#jobs.get(id);
     if (job === undefined) return unknownJob(id);
-    job.process.terminate();
-    await job.process.ended;
+    await job.process.terminate();
     return stateOf(job);
   }
 }

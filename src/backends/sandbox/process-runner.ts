@@ -32,18 +32,28 @@ export interface RunningProcess {
   readonly output: CommandOutput;
   /** Resolved when the program has ended and what it wrote is in `output`; never rejected. */
   readonly ended: Promise<ProcessEnd>;
-  /** By which its descendants are known, also outside of its group. */
-  readonly mark: string;
-  /** Asks the whole group to end, and kills it when it has not after two seconds. */
-  terminate(): void;
+  /**
+   * Asks the whole group to end, and kills what is left of it, and what has left it, when the patience of its
+   * runner is over. Resolves when the program has ended; without patience, when everything has.
+   */
+  terminate(): Promise<void>;
 }
 
 /** `failure`: why the program could not be started. */
 export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: string };
 
-const KILL_AFTER_MS = 2000;
+export interface RunnerOptions {
+  /** For programs whose descendants may outlive them, or this process. */
+  guarded: boolean;
+  /** Milliseconds that a group may take to end after it was asked; 0: it is killed unasked. Default 2000. */
+  patience?: number;
+}
+
+const PATIENCE_MS = 2000;
 /** How long a group that was asked to end may take to write its last words before the answer is given. */
 const LAST_WORDS_MS = 200;
+/** How long the answer waits for the end of what is killed. */
+const KILL_MS = 2000;
 const SIGNAL_EXIT_BASE = 128;
 
 /**
@@ -55,17 +65,28 @@ export class ProcessRunner {
   readonly #mark = randomBytes(12).toString("hex");
   #started = 0;
   readonly #guard: ProcessGuard | undefined;
+  readonly #patience: number;
   readonly #onExit = (): void => this.#killAll();
 
-  /** `guarded`: for programs that do not die with their parent by themselves. */
-  constructor({ guarded }: { guarded: boolean }) {
+  constructor({ guarded, patience = PATIENCE_MS }: RunnerOptions) {
     this.#guard = guarded ? new ProcessGuard(this.#mark) : undefined;
+    this.#patience = patience;
   }
 
   start(request: ProcessRequest): RunningProcess {
-    const mark = `${this.#mark}.${(this.#started += 1)}.`;
+    this.#guard?.open();
+    const mark = `${this.#mark}-${(this.#started += 1)}-`;
     const env = this.#guard === undefined ? request.env : { ...request.env, [MARK_NAME]: mark };
-    const group = new ProcessGroup({ ...request, env }, mark, (gone) => this.#forget(gone));
+    // The number of a group that is gone may become that of another's.
+    for (const known of this.#groups) known.forgetIfGone();
+    const group = new ProcessGroup(
+      { ...request, env },
+      {
+        patience: this.#patience,
+        forget: (gone) => this.#forget(gone),
+        endMarked: async () => this.#guard?.endMarked(mark),
+      },
+    );
     if (group.id !== undefined) {
       if (this.#groups.size === 0) process.on("exit", this.#onExit);
       this.#groups.add(group);
@@ -79,20 +100,19 @@ export class ProcessRunner {
    * written until then, even when a descendant lives on and holds the output open.
    */
   async run(request: ProcessRequest, { timeout, signal }: ProcessLimits): Promise<ExecuteResponse> {
+    if (signal?.aborted === true) return { output: "", exitCode: null, truncated: false };
     const running = this.start(request);
     const timer = new AbortController();
     const stopped = stopReason(timeout, signal, timer.signal);
     const first = await Promise.race([running.ended, stopped]);
     timer.abort();
     if (typeof first !== "string") return finished(running.output, first);
-    running.terminate();
-    // What has left the group gets the same time to end as what is in it.
-    setTimeout(() => this.#guard?.endMarked(running.mark), KILL_AFTER_MS).unref();
     const rest = new AbortController();
-    const lastWords = delay(LAST_WORDS_MS, undefined, { signal: rest.signal }).catch(() => undefined);
-    await Promise.race([running.ended, lastWords]);
+    const wait = this.#patience === 0 ? KILL_MS : LAST_WORDS_MS;
+    const lastWords = delay(wait, undefined, { signal: rest.signal }).catch(() => undefined);
+    await Promise.race([running.terminate(), lastWords]);
     rest.abort();
-    running.output.finish();
+    running.output.close();
     if (first === "timeout") return timedOutResponse(running.output, timeout);
     const { truncated } = running.output;
     return { output: outputText(running.output), exitCode: null, truncated };
@@ -101,12 +121,12 @@ export class ProcessRunner {
   /** Ends everything that was started and still lives. */
   async close(): Promise<void> {
     const groups = [...this.#groups];
-    for (const group of groups) group.terminate();
     const timer = new AbortController();
     const patience = delay(LAST_WORDS_MS, undefined, { signal: timer.signal }).catch(() => undefined);
-    await Promise.race([Promise.all(groups.map(({ ended }) => ended)), patience]);
+    await Promise.race([Promise.all(groups.map((group) => group.terminate())), patience]);
     timer.abort();
     this.#killAll();
+    await this.#guard?.endMarked();
     this.#guard?.close();
   }
 
@@ -121,21 +141,26 @@ export class ProcessRunner {
   }
 }
 
+interface GroupOwner {
+  patience: number;
+  forget(group: ProcessGroup): void;
+  /** Ends what has left the group. */
+  endMarked(): Promise<void>;
+}
+
 /** One started program with all of its descendants that stay in its group. */
 class ProcessGroup implements RunningProcess {
   readonly output: CommandOutput;
-  readonly mark: string;
   readonly ended: Promise<ProcessEnd>;
   /** Undefined when the program could not be started. */
   readonly id: number | undefined = undefined;
-  readonly #forget: (group: ProcessGroup) => void;
+  readonly #owner: GroupOwner;
   #leaderEnded = false;
-  #killTimer: NodeJS.Timeout | undefined;
+  #everythingEnded: Promise<void> | undefined;
 
-  constructor(request: ProcessRequest, mark: string, forget: (group: ProcessGroup) => void) {
-    this.mark = mark;
+  constructor(request: ProcessRequest, owner: GroupOwner) {
     this.output = new CommandOutput(request.maxOutputBytes, request.onOutput);
-    this.#forget = forget;
+    this.#owner = owner;
     const child = spawnGroup(request);
     if (typeof child === "string") {
       this.ended = Promise.resolve({ exitCode: null, failure: child });
@@ -151,15 +176,28 @@ class ProcessGroup implements RunningProcess {
     });
   }
 
-  terminate(): void {
-    this.#signal("SIGTERM");
-    this.#killTimer ??= setTimeout(() => this.kill(), KILL_AFTER_MS).unref();
+  async terminate(): Promise<void> {
+    this.#everythingEnded ??= this.#end();
+    await Promise.all([this.ended, this.#owner.patience === 0 ? this.#everythingEnded : undefined]);
   }
 
   kill(): void {
     this.#signal("SIGKILL");
-    clearTimeout(this.#killTimer);
-    this.#forget(this);
+    this.#owner.forget(this);
+  }
+
+  forgetIfGone(): void {
+    if (this.#leaderEnded && this.#isGone()) this.#owner.forget(this);
+  }
+
+  async #end(): Promise<void> {
+    const { patience } = this.#owner;
+    if (patience > 0) {
+      this.#signal("SIGTERM");
+      await delay(patience, undefined, { ref: false });
+    }
+    this.kill();
+    await this.#owner.endMarked();
   }
 
   /** The program has ended. Descendants may live on: their output is read and dropped, and they are kept in mind. */
@@ -170,10 +208,7 @@ class ProcessGroup implements RunningProcess {
       // A socket to the child, which must not keep this process alive.
       if (stream !== null && "unref" in stream && typeof stream.unref === "function") stream.unref();
     }
-    if (this.#isGone()) {
-      clearTimeout(this.#killTimer);
-      this.#forget(this);
-    }
+    this.forgetIfGone();
   }
 
   #signal(signal: NodeJS.Signals): void {

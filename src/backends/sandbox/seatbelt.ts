@@ -84,7 +84,6 @@ export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend
     const env = { PATH: SYSTEM_PATH, HOME: rootDir, LANG, TERM: "dumb", ...options.env };
     this.#executor = new ShellExecutor({
       ...options,
-      guarded: true,
       launch: (command, call) => {
         const valid = validatePath(call.cwd ?? "/");
         if (!valid.ok) return { error: valid.error, code: valid.code };

@@ -18,8 +18,8 @@ export type Launch = Pick<ProcessRequest, "file" | "args" | "env" | "cwd">;
 
 export interface ShellExecutorOptions extends ShellLimits {
   launch(command: string, options: Pick<ExecuteOptions, "cwd" | "env">): Launch | BackendFailure;
-  /** See `ProcessRunner`. */
-  guarded: boolean;
+  /** See `RunnerOptions`. */
+  patience?: number;
 }
 
 const DEFAULT_TIMEOUT = 120;
@@ -37,7 +37,7 @@ export class ShellExecutor {
 
   constructor(options: ShellExecutorOptions) {
     this.#options = options;
-    this.#runner = new ProcessRunner({ guarded: options.guarded });
+    this.#runner = new ProcessRunner({ ...options, guarded: true });
     this.jobs = new ProcessJobs((command, call) => {
       const launch = this.#launch(command, call);
       return "error" in launch

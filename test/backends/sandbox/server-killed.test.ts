@@ -6,12 +6,16 @@ import { describe, expect, it } from "vitest";
 import { probeBubblewrap } from "../../../src/backends/sandbox/bubblewrap.ts";
 import type { CreateSandboxOptions } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { containerIds, CONTAINERS, whyNoContainers } from "./containers.ts";
-import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
+import { commandLines, folder, isAsleep, isBeingMade, manyMounts, uniqueSleep, until } from "./support.ts";
 
 const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
 
-/** Kills a process while its command runs in a sandbox; gives the id of that. */
-async function killServer(options: CreateSandboxOptions, seconds: string): Promise<string> {
+/** Kills a process when it has `reached` a point of its command in a sandbox; gives the id of that. */
+async function killServer(
+  options: CreateSandboxOptions,
+  seconds: string,
+  reached = (said: string) => said.includes("begun") && isAsleep(seconds),
+): Promise<string> {
   const program = join(folder(), "program.mjs");
   await build({
     entryPoints: [fileURLToPath(new URL("./shell-process.ts", import.meta.url))],
@@ -30,7 +34,7 @@ async function killServer(options: CreateSandboxOptions, seconds: string): Promi
   const server = spawn(process.execPath, [program, JSON.stringify(options), command]);
   let said = "";
   server.stdout.on("data", (chunk) => (said += String(chunk)));
-  await until(() => said.includes("begun") && isAsleep(seconds));
+  await until(() => reached(said));
   server.kill("SIGKILL");
   return said.split("\n", 1)[0] ?? "";
 }
@@ -47,6 +51,14 @@ describe("a server that is killed", () => {
     const seconds = uniqueSleep();
     await killServer({ provider: "bubblewrap", rootDir: folder() }, seconds);
     await until(() => !isAsleep(seconds));
+  });
+
+  it.skipIf(!probe.ok)(`leaves nothing of a sandbox that was being made${bubblewrap}`, async () => {
+    const seconds = uniqueSleep();
+    const rootDir = folder();
+    const options = { provider: "bubblewrap", rootDir, readOnly: manyMounts(200) } as const;
+    await killServer(options, seconds, (said) => said !== "" && isBeingMade(rootDir));
+    await until(() => !commandLines().some((line) => line.includes(rootDir)) && !isAsleep(seconds));
   });
 
   const containers = whyNoContainers === undefined ? "" : ` (${whyNoContainers})`;

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { onTestFinished } from "vitest";
+import type { SandboxMount } from "../../../src/backends/sandbox/bubblewrap-arguments.ts";
 
 /** A directory that is gone after the test. */
 export function folder(): string {
@@ -14,12 +15,25 @@ export function folder(): string {
 /** A number of seconds by which the processes of one test are told from all others. */
 export const uniqueSleep = (): string => `${90_000 + Math.floor(Math.random() * 900_000)}`;
 
-/** Whether a process of this machine sleeps for that number of seconds. */
-export function isAsleep(seconds: string): boolean {
-  return readdirSync("/proc")
+/** Whether processes of this machine, one or as many as are asked for, sleep for that number of seconds. */
+export const isAsleep = (seconds: string, count = 1): boolean =>
+  commandLines().filter((line) => line === `sleep\0${seconds}\0`).length >= count;
+
+/** Of every process of this machine; its words end with NUL. */
+export const commandLines = (): string[] =>
+  readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
-    .some((pid) => commandLine(pid) === `sleep\0${seconds}\0`);
-}
+    .map((pid) => commandLine(pid));
+
+/** A number of folders, each of which keeps Bubblewrap busy for a moment before the command begins. */
+export const manyMounts = (count: number): SandboxMount[] => {
+  const mounted = folder();
+  return Array.from({ length: count }, (_, index) => ({ folder: mounted, at: `/mounted/${index}` }));
+};
+
+/** Whether the sandbox of that folder is being made, by a process of its own. */
+export const isBeingMade = (rootDir: string): boolean =>
+  commandLines().filter((line) => line.startsWith("bwrap\0") && line.includes(`\0${rootDir}\0`)).length > 1;
 
 /** Waits for as long as it takes for `holds` to become true. */
 export async function until(holds: () => boolean): Promise<void> {
