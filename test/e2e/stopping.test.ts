@@ -1,0 +1,71 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
+import { isAsleep, uniqueSleep, until } from "../backends/sandbox/support.ts";
+import type { TestClient } from "../support/clients.ts";
+import { connect, openHome } from "../support/harness.ts";
+import { play } from "../support/harness-brain.ts";
+import { type HttpProcess, serveHttp } from "../support/harness-http-process.ts";
+import { APPROVE, person, runIdOf, untilStatus } from "./support.ts";
+
+const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
+const whyNot = probe.ok ? "" : ` (${probe.reason})`;
+
+/** Ways in which work on a run ends before its command does; each leaves no process behind. */
+const ENDS: Record<string, (server: HttpProcess, client: TestClient, runId: string) => Promise<unknown>> = {
+  cancelling: (_, client, runId) => client.call("cancel_deep_agent", { run_id: runId }),
+  SIGTERM: async ({ child }) => {
+    child.process.kill("SIGTERM");
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+  },
+  SIGKILL: async ({ child }) => {
+    child.process.kill("SIGKILL");
+    await child.exited;
+  },
+};
+
+const MODES: { name: string; skip: boolean; env: Record<string, string> }[] = [
+  { name: `sandboxed${whyNot}`, skip: !probe.ok, env: {} },
+  // On this search path there is no bwrap.
+  { name: "unsandboxed", skip: false, env: { PATH: "/nowhere" } },
+];
+
+describe.each(MODES)("a command that is $name", ({ skip, env }) => {
+  test.skipIf(skip).each(Object.entries(ENDS))(
+    "%s ends it with every process it started",
+    async (name, end) => {
+      const seconds = uniqueSleep();
+      const sleep = `PATH=/usr/bin:/bin sleep ${seconds}`;
+      const command = `${sleep} & (PATH=/usr/bin:/bin setsid sleep ${seconds} &) ; : > begun; ${sleep}`;
+      const home = await openHome({
+        env: { ...env, DEEPAGENT_DELIVERY_WINDOW_WITHOUT_PROGRESS: "0.2" },
+        think: play({
+          "Run a command": [
+            { toolCalls: [{ name: "execute", args: { command } }] },
+            ({ request }) => ({ text: request.messages.at(-1)?.toolResults[0]?.text ?? "" }),
+          ],
+        }),
+      });
+      const server = await serveHttp(home);
+      const { answer } = person({ sleep: APPROVE });
+      const client = await connect(server.connector, "v1", answer);
+      const runId = runIdOf(await client.call("run_deep_agent", { task: "Run a command" }));
+      // A call that returns before the command is put to a person asks nobody, so there is always a next one.
+      const watched = untilStatus(client, runId, "completed", "cancelled");
+      await Promise.race([
+        until(() => existsSync(join(home.workspace, "begun")) && isAsleep(seconds)),
+        watched.then(({ answer: early }) =>
+          Promise.reject(new Error(`The command ended early: ${String(early)}`)),
+        ),
+      ]);
+      await end(server, client, runId);
+      await until(() => !isAsleep(seconds));
+      if (name === "cancelling") return;
+      const next = await connect((await serveHttp(home)).connector, "v2-modern", answer);
+      const { answer: told } = await untilStatus(next, runId, "completed");
+      expect(told).toMatch(/^Error: The server stopped while execute was at work/);
+    },
+    120_000,
+  );
+});
