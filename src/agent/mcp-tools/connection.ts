@@ -8,6 +8,7 @@ import {
   McpUnavailableError,
   reasonOf,
 } from "./server-config.ts";
+import { serverSchemas } from "./server-schemas.ts";
 import { createTransport, killProcess } from "./transport.ts";
 
 /** How long an agent waits for a server that is starting. */
@@ -151,6 +152,7 @@ export class McpConnection {
         // Asking a process which era it speaks would start it twice; servers of the newer era know both.
         versionNegotiation: { mode: "url" in this.config && !this.config.isOlder ? "auto" : "legacy" },
         inputRequired: { autoFulfill: false },
+        jsonSchemaValidator: await serverSchemas(),
       },
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client has no event listeners

@@ -3,6 +3,7 @@ import type { AgentTool } from "../agent-tool.ts";
 import { type ConnectionOptions, McpConnection } from "./connection.ts";
 import { offeredName } from "./names.ts";
 import type { McpServerConfig } from "./server-config.ts";
+import { serverSchemas } from "./server-schemas.ts";
 import { isReadOnly, mcpAgentTool } from "./tool.ts";
 
 /** Tools of one server beyond which the rest is left out: each costs tokens in every request. */
@@ -106,8 +107,7 @@ function uniqueTools(tools: readonly Tool[]): Tool[] {
 type ArgumentCheck = (args: Record<string, unknown>) => string | undefined;
 
 async function argumentChecks(): Promise<(tool: Tool) => ArgumentCheck> {
-  const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
-  const schemas = new AjvJsonSchemaValidator();
+  const schemas = await serverSchemas();
   return ({ inputSchema }) => {
     let check: ArgumentCheck | undefined;
     return (args) => (check ??= compile(schemas, inputSchema))(args);

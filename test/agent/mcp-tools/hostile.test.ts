@@ -1,0 +1,94 @@
+import { MemorySaver } from "@langchain/langgraph";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { buildAgent } from "../../../src/agent/agent-core.ts";
+import { type McpTools, openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
+import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
+import { createLogger } from "../../../src/core/logger.ts";
+import { collect, toolMessages } from "../../support/run-agent.ts";
+import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
+import { hostileServer, type Mischief } from "./hostile-server.ts";
+
+function open(...servers: Mischief[]) {
+  const lines: string[] = [];
+  const configs = servers.map((mischief, index): [string, McpServerConfig] => [
+    `s${index}`,
+    { ...hostileServer(mischief), env: {}, approve: "writes", timeout: 30 },
+  ]);
+  const log = createLogger("debug", (line) => void lines.push(line));
+  const options = { env: { PATH: process.env["PATH"] }, version: "0.0.0-test", log };
+  const mcp = openMcpTools(Object.fromEntries(configs), options);
+  onTestFinished(() => mcp.close());
+  return { mcp, log: () => lines.join("") };
+}
+
+const namesOf = async (mcp: McpTools) => (await mcp.forAgent(() => true)).tools.map(({ name }) => name);
+
+/** What the calls of one reply come back as. */
+async function resultsOf(mcp: McpTools, toolCalls: ScriptedToolCall[]): Promise<string[]> {
+  const { tools } = await mcp.forAgent(() => true);
+  const agent = buildAgent({
+    model: scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" })),
+    tools,
+    checkpointer: new MemorySaver(),
+  });
+  const events = await collect(agent, { kind: "task", task: "go" });
+  expect(events.at(-1)).toEqual({ kind: "finished", answer: "end" });
+  return (await toolMessages(agent)).map(({ status, text }) => `${status}: ${text}`);
+}
+
+describe("a server that does as it likes", () => {
+  it("is refused what it asks of a person, a model or the machine in the middle of a call", async () => {
+    const { mcp } = open("plain");
+    const names = ["person", "model", "roots"];
+    const results = await resultsOf(
+      mcp,
+      names.map((name) => ({ name: `s0__${name}`, args: {} })),
+    );
+    expect(results).toHaveLength(3);
+    for (const result of results) expect(result).toMatch(/^success: it was told: \{"code":-3\d+,"message":/);
+  });
+
+  it("cannot make the check of arguments and answers take for ever by a pattern", async () => {
+    const { mcp } = open("plain");
+    const results = await resultsOf(mcp, [
+      { name: "s0__slow_check", args: { pattern: `${"a".repeat(60)}!` } },
+      { name: "s0__slow_check", args: { pattern: 5 } },
+      { name: "s0__slow_answer", args: {} },
+    ]);
+    expect(results[0]).toContain("success: slow_check");
+    expect(results[1]).toMatch(/^error: .*Invalid arguments for s0__slow_check/);
+    expect(results[2]).toBe("success: said");
+  });
+
+  it("may change its tools, name them as it likes, and twice; those of two servers never meet", async () => {
+    const { mcp } = open("plain", "plain");
+    const first = await namesOf(mcp);
+    const second = await namesOf(mcp);
+    expect(new Set(first).size).toBe(first.length);
+    expect(first).toEqual(expect.arrayContaining(["s0__constructor", "s1__constructor", "s0____proto__"]));
+    expect(first).toContain("s0__first_time_only");
+    expect(second).not.toContain("s0__first_time_only");
+    expect(second).toContain("s0__later");
+    const results = await resultsOf(mcp, [
+      { name: "s0__first_time_only", args: {} },
+      { name: "s0__constructor", args: {} },
+      { name: "s0____proto__", args: {} },
+    ]);
+    expect(results[0]).toMatch(/^error: Error: s0__first_time_only is not a valid tool/);
+    expect(results.slice(1)).toEqual(["success: constructor {}", "success: __proto__ {}"]);
+  });
+
+  it("with tools without end offers the first of them, or none", { timeout: 60_000 }, async () => {
+    const { mcp, log } = open("many-tools", "endless-pages");
+    const { tools, problems } = await mcp.forAgent(() => true);
+    expect(tools.filter(({ name }) => name.startsWith("s0__"))).toHaveLength(128);
+    expect(problems.map(({ server }) => server)).toEqual(["s1"]);
+    expect(log()).toContain('"mcp_tools_left_out"');
+  });
+
+  it("may say what is no message", async () => {
+    const { mcp } = open("noise");
+    const results = await resultsOf(mcp, [{ name: "s0__constructor", args: { a: 1 } }]);
+    expect(results).toEqual(['success: constructor {"a":1}']);
+  });
+});
