@@ -1,4 +1,10 @@
-import { AIMessage, type BaseMessage, HumanMessage, RemoveMessage } from "@langchain/core/messages";
+import {
+  AIMessage,
+  type BaseMessage,
+  HumanMessage,
+  RemoveMessage,
+  ToolMessage,
+} from "@langchain/core/messages";
 import { messagesDeltaReducer, REMOVE_ALL_MESSAGES } from "@langchain/langgraph";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -32,6 +38,34 @@ test("messages are folded as LangGraph folds them, and what was folded before st
         expect(shown(next)).toEqual(shown(theirs));
         ours = next;
       }
+    }),
+  );
+});
+
+test("results stand in the order of their calls, however they come in", () => {
+  const calls = ["a", "b", "c", "d", "e"];
+  const reply = new AIMessage({
+    id: "reply",
+    content: "",
+    tool_calls: calls.map((call) => ({ id: call, name: "t", args: {} })),
+  });
+  const results = calls.map((call) => new ToolMessage({ id: `r${call}`, content: call, tool_call_id: call }));
+  const question = new HumanMessage({ id: "q", content: "q" });
+  const order = fc.shuffledSubarray(results, { minLength: calls.length, maxLength: calls.length });
+  fc.assert(
+    fc.property(order, fc.array(fc.nat(5), { maxLength: 4 }), fc.boolean(), (ended, cuts, long) => {
+      const earlier = long
+        ? Array.from({ length: 40 }, (_, index) => new HumanMessage({ id: `h${index}`, content: "" }))
+        : [];
+      const bounds = [0, ...cuts.sort((a, b) => a - b), ended.length];
+      const batches = bounds.slice(1).map((bound, index) => ended.slice(bounds[index], bound));
+      let state = foldMessages([], [[...earlier, question, reply]]);
+      for (const batch of batches) state = foldMessages(state, [batch]);
+      const shownResults = state.slice(-calls.length).map(({ text: said }) => said);
+      expect(shownResults).toEqual(calls);
+      expect(foldMessages([], [[...earlier, question], reply, ...ended])).toEqual(state);
+      const more = foldMessages(state, [[new AIMessage("end")], [new HumanMessage("next")]]);
+      expect(more.slice(0, state.length)).toEqual(state);
     }),
   );
 });
