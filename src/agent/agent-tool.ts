@@ -11,6 +11,7 @@ import { z } from "zod";
 import { ConfigurationError, isAbortError } from "../core/errors.ts";
 import { invalidArguments, parametersOf, parseArguments } from "../tools/arguments.ts";
 import type { AgentState } from "./state.ts";
+import { toldCall } from "./told-call.ts";
 import type { CallPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
 
 /** A plain function with the facts a model needs to call it. */
@@ -112,7 +113,8 @@ function fromSpec(spec: ToolSpec): AgentTool {
     kind: spec.kind,
     offered,
     validate: (args) => parseArguments(spec, args),
-    run: async (call, { context }) => toolOutcome(call, await handled(spec, call.args, context)),
+    run: (call, { context, config }) =>
+      toldCall(call, offered, config, async () => toolOutcome(call, await handled(spec, call.args, context))),
     preview: async (args, context) =>
       (await spec.preview?.(args, context)) ?? argumentsPreview(spec.name, args),
     pathOf: (args) => spec.pathOf?.(args),

@@ -3,6 +3,7 @@ import { DynamicStructuredTool } from "@langchain/core/tools";
 import { oneLine, headOf } from "../../core/text.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import { type AgentTool, toolOutcome, type ValidatedArgs } from "../agent-tool.ts";
+import { toldCall } from "../told-call.ts";
 import type { McpConnection } from "./connection.ts";
 import { resultOf } from "./result.ts";
 
@@ -36,7 +37,10 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
     kind: isReadOnly(tool) ? "read" : "execute",
     offered,
     validate: (args) => validate(options, args),
-    run: async (call, { context }) => toolOutcome(call, await run(options, call.args, context.signal)),
+    run: (call, { context, config }) =>
+      toldCall(call, offered, config, async () =>
+        toolOutcome(call, await run(options, call.args, context.signal)),
+      ),
     preview: async (args) => ({
       kind: "arguments",
       summary: oneLine(`${tool.title ?? tool.name}, a tool of the MCP server ${connection.name}`, 160),
