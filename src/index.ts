@@ -2,7 +2,7 @@
  * deepagent-mcp as a library: build a deep agent and choose where its files live.
  */
 export { createDeepAgent } from "./agent/create-deep-agent.ts";
-export type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
+export type { CompiledRunnable, CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
 export type { AgentLimits, ModelPrice, StopReason } from "./agent/limits/limits.ts";
 export type { FilesystemPermission } from "./agent/permissions.ts";
 export type { JsonSchemaFormat, ResponseFormat } from "./agent/structured.ts";

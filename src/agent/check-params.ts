@@ -72,10 +72,14 @@ export function checkAnswerTools(
   format: ResponseFormat | undefined,
   tools: ReadonlyMap<string, unknown>,
 ): void {
-  const taken = format && answerToolNames(format).find((name) => tools.has(name));
-  if (taken === undefined) return;
+  const names = format ? answerToolNames(format) : [];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  const taken = names.find((name) => tools.has(name));
+  if (taken === undefined && twice === undefined) return;
   throw new ConfigurationError(
     "TOOL_NAME_COLLISION",
-    `'${taken}' is a tool and also what the answer of responseFormat is given by; give the schema another title, or rename the tool.`,
+    taken === undefined
+      ? `Two schemas of responseFormat have the title '${twice}', by which the answer is given; titles must differ.`
+      : `'${taken}' is a tool and also what the answer of responseFormat is given by; give the schema another title, or rename the tool.`,
   );
 }

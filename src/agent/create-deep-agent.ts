@@ -1,4 +1,4 @@
-import { SystemMessage } from "@langchain/core/messages";
+import type { SystemMessage } from "@langchain/core/messages";
 import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
 import type { z } from "zod";
 import { StateBackend } from "../backends/state.ts";
@@ -14,14 +14,15 @@ import { LazyModel } from "./lazy-model.ts";
 import { RESULTS_FOLDER } from "./kept-files.ts";
 import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./stack.ts";
 import { ReplyCache } from "./models/reply-cache.ts";
-import { joinSystem, type Middleware } from "./middleware/middleware.ts";
+import { type AgentMiddleware, joinSystem, type Middleware } from "./middleware/middleware.ts";
 import { Permissions } from "./permissions.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
-import { BASE_PROMPT, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
+import { GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
 import { builtInChannels } from "./state.ts";
 import { type ResponseFormat, StructuredResponse } from "./structured.ts";
 import { type BuiltSubagent, SubagentRunner } from "./subagents.ts";
 import { AGENT_NAME } from "./step.ts";
+import { systemMessage } from "./system-message.ts";
 import type { TypedDeepAgent } from "./typed.ts";
 
 const DEFAULT_RECURSION_LIMIT = 1000;
@@ -47,11 +48,12 @@ export function createDeepAgent<
   Schema = unknown,
   Context extends z.ZodObject = z.ZodObject,
   const Name extends string = never,
+  Layers extends readonly AgentMiddleware[] = readonly AgentMiddleware[],
 >(
-  params: DeepAgentParams<Format, Schema, Context, Name> = {},
-): TypedDeepAgent<Format, Schema, Context, Name> {
+  params: DeepAgentParams<Format, Schema, Context, Name, Layers> = {},
+): TypedDeepAgent<Format, Schema, Context, Name, Layers> {
   // The same graph: its channels are made of these parameters at run time, which its own type cannot state.
-  return assembleDeepAgent(params).graph as unknown as TypedDeepAgent<Format, Schema, Context, Name>;
+  return assembleDeepAgent(params).graph as unknown as TypedDeepAgent<Format, Schema, Context, Name, Layers>;
 }
 
 /** `createDeepAgent`, keeping hold of the tools. */
@@ -212,12 +214,6 @@ function collectChannels(
   return Object.assign({}, ...added, ...own, builtInChannels(nested)) as Record<string, BaseChannel>;
 }
 
-function systemMessage(prompt: string | SystemMessage | undefined, nested: boolean): SystemMessage {
-  if (nested) return prompt instanceof SystemMessage ? prompt : new SystemMessage(prompt ?? "");
-  if (prompt === undefined || prompt === "") return new SystemMessage(BASE_PROMPT);
-  return joinSystem(typeof prompt === "string" ? new SystemMessage(prompt) : prompt, BASE_PROMPT);
-}
-
 function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
   const specs = [...(params.subagents ?? [])];
   const names = specs.map(({ name }) => name);
@@ -258,7 +254,7 @@ function buildSubagent(
     ? forkStack(spec, visible, siblings)
     : subagentStack(spec, visible, below?.subagents ?? []);
   const prompt = isFork
-    ? joinSystem(systemMessage(params.systemPrompt, false), spec.systemPrompt)
+    ? joinSystem(systemMessage(params.systemPrompt, false), spec.systemPrompt ?? "")
     : spec.systemPrompt;
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;

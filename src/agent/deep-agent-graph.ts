@@ -50,6 +50,11 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     this.traits = fields.traits;
   }
 
+  /** The graph itself, under the name by which agents of LangChain and deepagents have theirs. */
+  get graph(): this {
+    return this;
+  }
+
   get subagentNames(): readonly string[] {
     return this.traits.subagents?.subagents.map(({ name }) => name) ?? [];
   }

@@ -14,14 +14,14 @@ import type { SummarizationOptions } from "./middleware/summarization.ts";
 import type { AgentMiddleware } from "./middleware/middleware.ts";
 import type { FilesystemPermission } from "./permissions.ts";
 import type { ResponseFormat } from "./structured.ts";
-import type { SubagentRunnable } from "./subagents.ts";
 
 /** A subagent described by data; what is left out comes from the agent it belongs to. */
 export interface SubAgent {
   name: string;
   /** Tells the delegating model when to use it. */
   description: string;
-  systemPrompt: string;
+  /** All of its system prompt but what its layers add; a `SystemMessage` keeps its blocks. Default: nothing. */
+  systemPrompt?: string | SystemMessage;
   /** Default: the agent's own tools. `[]`: the built-in tools only. */
   tools?: readonly ToolInput[];
   /** Default: the agent's model. */
@@ -48,21 +48,28 @@ export interface SubAgent {
   recursionLimit?: number;
 }
 
+/** Whatever a runnable states that it takes: what it is given are the messages and what else its state shares. */
+export interface CompiledRunnable {
+  invoke(input: never, config?: never): Promise<unknown>;
+}
+
 /** A subagent that exists already, used as it is; it inherits nothing. */
 export interface CompiledSubAgent {
   name: string;
   description: string;
-  runnable: SubagentRunnable;
+  /** A graph of LangGraph, an agent of LangChain, or anything else with `invoke` that takes `messages`. */
+  runnable: CompiledRunnable;
   /** `fork`: it is given the agent's conversation before its task. Default `isolated`. */
   mode?: "isolated" | "fork";
 }
 
-/** Parameters of `createDeepAgent`; what it returns is typed by the four that are generic here. */
+/** Parameters of `createDeepAgent`; what it returns is typed by those that are generic here. */
 export interface DeepAgentParams<
   Format extends ResponseFormat | undefined = ResponseFormat | undefined,
   Schema = unknown,
   Context extends z.ZodObject = z.ZodObject,
   Name extends string = string,
+  Layers extends readonly AgentMiddleware[] = readonly AgentMiddleware[],
 > {
   /** `provider:model`, an instance, or how to get one. Default: the first of `DEFAULT_MODELS`. */
   model?: ModelSource;
@@ -81,7 +88,7 @@ export interface DeepAgentParams<
   /** Comes first in the system prompt; the built-in prompt follows. */
   systemPrompt?: string | SystemMessage;
   /** Placed after the default stack. The name of a default one replaces it in its place. */
-  middleware?: readonly AgentMiddleware[];
+  middleware?: readonly [...Layers];
   subagents?: ReadonlyArray<(SubAgent | CompiledSubAgent) & { name: Name }>;
   /** Where files live. Default: the thread's own state. */
   backend?: BackendSource;

@@ -14,10 +14,12 @@ export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unk
   unknown
 >;
 
-/** The form of an agent's final answer: a schema, or how LangChain is to ask for it. */
+type AnswerSchema = InteropZodObject | JsonSchemaFormat;
+
+/** The form of an agent's final answer: a schema, several of which one is to fit, or how LangChain is to ask for it. */
 export type ResponseFormat =
-  | InteropZodObject
-  | JsonSchemaFormat
+  | AnswerSchema
+  | readonly AnswerSchema[]
   | TypedToolStrategy
   | ToolStrategy
   | ProviderStrategy;
@@ -107,47 +109,59 @@ function isThinking(model: BaseChatModel): boolean {
   return thinking.type === "enabled" || thinking.type === "adaptive";
 }
 
-/** Names of the tools that the answer may be given by; none where the provider is to ask for it itself. */
+/**
+ * Names of the tools that the answer may be given by; none where the provider is to ask for it itself.
+ *
+ * @throws ConfigurationError `INVALID_RESPONSE_FORMAT` for a list that means nothing.
+ */
 export function answerToolNames(format: ResponseFormat): string[] {
-  const strategies: readonly unknown[] = Array.isArray(format) ? format : [format];
-  return strategies.flatMap((item) => {
-    // Told apart by their fields: LangChain is not loaded before the first model call.
-    if (hasName(item) && "tool" in item) return [item.name];
-    if (item instanceof z.ZodType) return [titleOf(item.meta())];
-    const isForProvider = typeof item === "object" && item !== null && "strict" in item && "schema" in item;
-    return isForProvider ? [] : [titleOf(item)];
-  });
-}
-
-const hasName = (item: unknown): item is { name: string } =>
-  typeof item === "object" && item !== null && "name" in item && typeof item.name === "string";
-
-const titleOf = (item: unknown): string =>
-  typeof item === "object" && item !== null && "title" in item && typeof item.title === "string"
-    ? item.title
-    : DEFAULT_NAME;
-
-async function chooseStrategy(format: ResponseFormat, model: BaseChatModel): Promise<Strategy> {
-  const { ProviderStrategy: Provider, ToolStrategy: Tool } = await import("langchain");
-  if (format instanceof Provider) return { kind: "provider", strategy: format };
-  const given = Array.isArray(format) ? format : [format];
-  if (given.length > 0 && given.every((item) => item instanceof Tool)) return toolStrategies(given);
-  if (Array.isArray(format) || format instanceof Tool) {
+  const given = listOf(format);
+  const strategies = given.filter(isToolStrategy);
+  if (given.length === 0 || (strategies.length > 0 && strategies.length < given.length)) {
     throw new ConfigurationError(
       "INVALID_RESPONSE_FORMAT",
-      "A list of response formats holds tool strategies only.",
+      "A list of response formats holds schemas, or tool strategies, and at least one.",
     );
   }
-  const schema = await titled(format);
-  return model.profile.structuredOutput === true
+  if (strategies.length > 0) return strategies.map(({ name }) => name);
+  if (given.some(isProviderStrategy)) return [];
+  return given.map((item, index) => titleOf(item instanceof z.ZodType ? item.meta() : item, index));
+}
+
+const listOf = (format: ResponseFormat): readonly unknown[] => (Array.isArray(format) ? format : [format]);
+
+// Strategies are told apart by their fields: LangChain is not loaded before the first model call, and a
+// program may have a copy of its own.
+const isToolStrategy = (item: unknown): item is ToolStrategy =>
+  typeof item === "object" && item !== null && "name" in item && "tool" in item && "parse" in item;
+
+const isProviderStrategy = (item: unknown): item is ProviderStrategy =>
+  typeof item === "object" && item !== null && "strict" in item && "schema" in item && "parse" in item;
+
+const titleOf = (item: unknown, index: number): string =>
+  typeof item === "object" && item !== null && "title" in item && typeof item.title === "string"
+    ? item.title
+    : defaultName(index);
+
+/** What an answer without a title is given by; of several forms each needs a name of its own. */
+const defaultName = (index: number): string => (index === 0 ? DEFAULT_NAME : `${DEFAULT_NAME}_${index + 1}`);
+
+async function chooseStrategy(format: ResponseFormat, model: BaseChatModel): Promise<Strategy> {
+  if (isProviderStrategy(format)) return { kind: "provider", strategy: format };
+  const given = listOf(format);
+  if (given.every(isToolStrategy)) return toolStrategies(given);
+  const { ProviderStrategy: Provider, ToolStrategy: Tool } = await import("langchain");
+  const schemas = await Promise.all(given.map((item, index) => titled(item as AnswerSchema, index))); // all else was ruled out
+  const [schema] = schemas;
+  return schema && !Array.isArray(format) && model.profile.structuredOutput === true
     ? { kind: "provider", strategy: Provider.fromSchema(schema) }
-    : toolStrategies([Tool.fromSchema(schema)]);
+    : toolStrategies(schemas.map((item) => Tool.fromSchema(item)));
 }
 
 /** The JSON schema with a title, which becomes the tool's name: the same in every process. */
-async function titled(format: InteropZodObject | JsonSchemaFormat): Promise<Record<string, unknown>> {
+async function titled(format: AnswerSchema, index: number): Promise<Record<string, unknown>> {
   const { toJsonSchema } = await import("@langchain/core/utils/json_schema");
-  return { title: DEFAULT_NAME, ...toJsonSchema(format) };
+  return { title: defaultName(index), ...toJsonSchema(format) };
 }
 
 const toolStrategies = (strategies: readonly ToolStrategy[]): Strategy => ({

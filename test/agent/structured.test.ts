@@ -1,11 +1,12 @@
-import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { Annotation, MemorySaver } from "@langchain/langgraph";
+import { HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { MemorySaver } from "@langchain/langgraph";
 import { providerStrategy, toolStrategy } from "langchain";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { z } from "zod";
 import { buildAgent } from "../../src/agent/agent-core.ts";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import { RunFailure } from "../../src/core/errors.ts";
+import type { ResponseFormat } from "../../src/agent/structured.ts";
+import { ConfigurationError, RunFailure } from "../../src/core/errors.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
 
@@ -175,65 +176,35 @@ describe("a subagent without its structured response", () => {
   });
 });
 
-describe("the type of an agent", () => {
-  it("states messages, files, todos, the structured response and the caller's own channels", async () => {
-    const model = scriptedModel(answering(answer));
-    const typed = createDeepAgent({
-      model,
-      responseFormat: weather,
-      stateSchema: z.object({ visits: z.number().default(0), _seen: z.number().default(0) }),
-      contextSchema: z.object({ user: z.string() }),
-    });
-    const state = await typed.invoke({ ...input, visits: 2 }, { context: { user: "jane" } });
-    expectTypeOf(state.structuredResponse).toEqualTypeOf<{ city: string; degrees: number } | undefined>();
-    expectTypeOf(state.visits).toEqualTypeOf<number>();
-    expectTypeOf(state.todos[0]?.status).toEqualTypeOf<"pending" | "in_progress" | "completed" | undefined>();
-    // @ts-expect-error a channel that nobody stated, or one that is private
-    expect([state["guests"], state["_seen"]]).toEqual([undefined, undefined]);
-    expect(state.visits).toBe(2);
-    expect(AIMessage.isInstance(state.messages.at(-1))).toBe(true);
+describe("an answer of one of several forms", () => {
+  const city = z.object({ city: z.string() });
+  const river = z.object({ river: z.string() }).meta({ title: "River" });
+
+  it("is given by the call of its own form", async () => {
+    for (const [name, args] of [
+      ["structured_response", { city: "Rome" }],
+      ["River", { river: "Tiber" }],
+    ] as const) {
+      const model = scriptedModel(() => ({ toolCalls: [{ name, args }] }));
+      const { structuredResponse } = await createDeepAgent({ model, responseFormat: [city, river] }).invoke(
+        input,
+      );
+      expectTypeOf(structuredResponse).toEqualTypeOf<{ city: string } | { river: string } | undefined>();
+      expect(structuredResponse).toEqual(args);
+    }
   });
 
-  it("says what the hooks of a middleware take that is written in its place", async () => {
-    const seen: number[] = [];
-    const agent = createDeepAgent({
-      model: scriptedModel(() => ({ text: "end" })),
-      middleware: [
-        {
-          name: "Inline",
-          beforeModel: (state) => void seen.push(state.messages.length),
-          wrapModelCall: (request, next) => next({ ...request, systemPrompt: `${request.tools.length}` }),
-        },
-      ],
-    });
-    await agent.invoke(input);
-    expect(seen).toEqual([1]);
-  });
-
-  it("states channels of an annotation too", async () => {
-    const stateSchema = Annotation.Root({
-      seen: Annotation<string[]>({ reducer: (a, b) => [...a, ...b], default: () => [] }),
-    });
-    const agent = createDeepAgent({ model: scriptedModel(() => ({ text: "end" })), stateSchema });
-    const state = await agent.invoke({ ...input, seen: ["a"] });
-    expectTypeOf(state.seen).toEqualTypeOf<string[]>();
-    expect(state.seen).toEqual(["a"]);
-  });
-
-  it("states the names of its subagents", () => {
-    const model = scriptedModel(() => ({ text: "end" }));
-    const worker = { description: "d", systemPrompt: "p" };
-    const agent = createDeepAgent({
-      model,
-      subagents: [
-        { name: "reader", ...worker },
-        { name: "writer", ...worker },
-      ],
-    });
-    expectTypeOf(agent.subagentNames[0]).toEqualTypeOf<"reader" | "writer" | "general-purpose" | undefined>();
-    expect(agent.subagentNames).toEqual(["general-purpose", "reader", "writer"]);
-    const alone = createDeepAgent({ model, generalPurpose: false });
-    expectTypeOf(alone.subagentNames[0]).toEqualTypeOf<"general-purpose" | undefined>();
-    expect(alone.subagentNames).toEqual([]);
+  it("needs forms that can be told apart, and of one kind", () => {
+    const code = (responseFormat: ResponseFormat) => {
+      try {
+        createDeepAgent({ responseFormat });
+      } catch (error) {
+        return error instanceof ConfigurationError && error.code;
+      }
+    };
+    expect(code([])).toBe("INVALID_RESPONSE_FORMAT");
+    expect(code([city, ...toolStrategy(river)] as never)).toBe("INVALID_RESPONSE_FORMAT");
+    expect(code([river, river])).toBe("TOOL_NAME_COLLISION");
+    expect(code([city, city])).toBeUndefined();
   });
 });

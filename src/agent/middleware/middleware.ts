@@ -142,10 +142,10 @@ export function appendSystemPrompt(request: ModelRequest, text: string): ModelRe
 }
 
 /** What was last joined to a message: the prompts of an agent are the same on every call. */
-const joined = new WeakMap<SystemMessage, { text: string; result: SystemMessage }>();
+const joined = new WeakMap<SystemMessage, { text: string | SystemMessage; result: SystemMessage }>();
 
-/** `message` followed by `text`: as text after a blank line, or as one more block of a block message. */
-export function joinSystem(message: SystemMessage, text: string): SystemMessage {
+/** `message` followed by `text`: after a blank line where both are texts, else as further blocks. */
+export function joinSystem(message: SystemMessage, text: string | SystemMessage): SystemMessage {
   const known = joined.get(message);
   if (known?.text === text) return known.result;
   const result = join(message, text);
@@ -153,12 +153,16 @@ export function joinSystem(message: SystemMessage, text: string): SystemMessage 
   return result;
 }
 
-function join(message: SystemMessage, text: string): SystemMessage {
-  if (typeof message.content === "string") {
-    return new SystemMessage(message.content === "" ? text : `${message.content}\n\n${text}`);
+function join({ content }: SystemMessage, text: string | SystemMessage): SystemMessage {
+  const added = typeof text === "string" ? text : text.content;
+  if (typeof content === "string" && typeof added === "string") {
+    return new SystemMessage(content === "" ? added : `${content}\n\n${added}`);
   }
-  return new SystemMessage({ content: [...message.content, { type: "text", text }] });
+  return new SystemMessage({ content: [...blocksOf(content), ...blocksOf(added)] });
 }
+
+const blocksOf = (content: SystemMessage["content"]) =>
+  typeof content !== "string" ? content : content === "" ? [] : [{ type: "text", text: content }];
 
 /** LangChain keeps the prompt twice, as text and as message; whichever a wrapper changed wins. */
 function withOneSystemPrompt(before: ModelRequest, after: ModelRequest): ModelRequest {
