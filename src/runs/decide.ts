@@ -1,7 +1,7 @@
 import type { Agent, Decision } from "../agent/agent-core.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import type { Clock } from "../core/clock.ts";
-import { whenUnlocked } from "../storage/lock-wait.ts";
+import { durably } from "../storage/durability.ts";
 import {
   alreadyDecided,
   type Approval,
@@ -50,7 +50,7 @@ export async function decide(
   }
   const checked = decision.type === "edit" ? checkedEdit(decision, approval, await agentFor(run)) : decision;
   if (typeof checked === "string") return { ok: false, code: "invalid_arguments", message: checked };
-  const decided = await whenUnlocked(store.database, () => store.decide(approval, checked, by, clock()));
+  const decided = await durably(store.database, () => store.decide(approval, checked, by, clock()));
   if (decided !== undefined && decided.decidedBy !== DEADLINE) {
     return { ok: true, approval: decided, repeated: false };
   }

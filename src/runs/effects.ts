@@ -2,7 +2,7 @@ import type { Statement } from "better-sqlite3";
 import type { CallIdentity, EffectLog, StoredOutcome } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../storage/database.ts";
-import { withoutWaiting } from "../storage/durability.ts";
+import { durably, withoutWaiting } from "../storage/durability.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import { toJson } from "./stores/json.ts";
 import type { Lease, LeaseStore } from "./stores/lease-store.ts";
@@ -65,7 +65,7 @@ export interface EffectContext {
   queue: object;
   store: { readonly database: Database; readonly effects: EffectStore; readonly leases: LeaseStore };
   /** Makes the checkpoint that holds the call durable: without it, another call would be made instead. */
-  syncCheckpoints: () => void;
+  syncCheckpoints: () => Promise<void>;
   clock: Clock;
   /** The effects of this run can no longer be kept track of: all work on it must stop. */
   onFailure(error: unknown): void;
@@ -78,28 +78,31 @@ export interface EffectContext {
 export function effectLog(lease: Lease, context: EffectContext): EffectLog {
   const { queue, syncCheckpoints, clock } = context;
   const { database, effects, leases } = context.store;
-  const attempt = async <T>(work: () => T): Promise<T> => {
+  const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
-      return await whenUnlocked(queue, work);
+      return await work();
     } catch (error) {
       context.onFailure(error);
       throw error;
     }
   };
+  const quickly = (work: () => void): Promise<void> =>
+    attempt(() => whenUnlocked(queue, () => withoutWaiting(database, work)));
+  const beginCall = (call: Call, tool: string): void =>
+    inTransaction(database, () => {
+      leases.held(lease);
+      effects.begin(call, tool, clock());
+    });
   return {
-    find: (call) => attempt(() => effects.find(rowOf(lease, call))),
+    find: (call) => attempt(() => whenUnlocked(queue, () => effects.find(rowOf(lease, call)))),
     begin: (call, tool) =>
-      attempt(() => {
-        syncCheckpoints();
-        inTransaction(database, () => {
-          leases.held(lease);
-          effects.begin(rowOf(lease, call), tool, clock());
-        });
+      attempt(async () => {
+        await syncCheckpoints();
+        await durably(database, () => beginCall(rowOf(lease, call), tool), queue);
       }),
-    // Lost in a power cut, the outcome is unknown, which is safe.
-    finish: (call, outcome) =>
-      attempt(() => withoutWaiting(database, () => effects.finish(rowOf(lease, call), outcome, clock()))),
-    withdraw: (call) => attempt(() => effects.withdraw(rowOf(lease, call))),
+    // Lost in a power cut, the outcome is unknown, which is safe; so is a call that seems to have begun.
+    finish: (call, outcome) => quickly(() => effects.finish(rowOf(lease, call), outcome, clock())),
+    withdraw: (call) => quickly(() => effects.withdraw(rowOf(lease, call))),
   };
 }
 

@@ -103,7 +103,7 @@ async function converse(
   if (trouble !== undefined) {
     const message = `The run waited for its storage. ${trouble.message}`;
     const warning = entryOf({ kind: "warning", agent: [], message });
-    await work.whenUnlocked(() => work.record(lease, warning, clock()));
+    await work.record(lease, warning, clock());
   }
   const agent = await context.agentFor(run);
   /** Interrupts whose answers were offered before. */
@@ -113,7 +113,7 @@ async function converse(
     const input = work.nextInput(lease);
     const end = await stream(agent, input, inbox, execution, context);
     if (end.kind === "finished") {
-      const isComplete = await work.whenUnlocked(() => work.complete(lease, end, inbox, clock()));
+      const isComplete = await work.complete(lease, end, inbox, clock());
       if (isComplete) return context.completed(run);
       continue;
     }
@@ -122,7 +122,7 @@ async function converse(
       again: offered.has(interruptId),
     }));
     for (const { interruptId } of delivered) offered.add(interruptId);
-    const outcome = await work.whenUnlocked(() => work.pause(lease, end, delivered, clock()));
+    const outcome = await work.pause(lease, end, delivered, clock());
     if (outcome === "waiting") return;
     if (outcome === "stuck") throw new Error("The agent paused without an approval that is still open.");
     execution.controller.signal.throwIfAborted();
@@ -173,10 +173,10 @@ async function journalled(
   const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox };
   for await (const event of streamEvents(agent, input, options)) {
     try {
-      if (!handedOver) await context.work.whenUnlocked(() => context.work.markHandedOver(lease));
+      if (!handedOver) await context.work.markHandedOver(lease);
       handedOver = true;
       if (event.kind === "finished" || event.kind === "paused") return event;
-      await context.work.whenUnlocked(() => journal(event, lease, context));
+      await journal(event, lease, context);
     } catch (error) {
       // Leaving the loop does not stop tools at work; nothing may go on that cannot be journalled.
       controller.abort();
@@ -187,12 +187,10 @@ async function journalled(
   throw new Error("The agent's events ended without a result.");
 }
 
-function journal(event: StreamEvent, lease: Lease, { work, clock }: ExecutionContext): void {
-  if (event.kind === "approval_requested") {
-    work.requestApprovals(lease, event.agent, event.interruptId, event.request, clock());
-  } else {
-    work.record(lease, entryOf(event), clock());
-  }
+function journal(event: StreamEvent, lease: Lease, { work, clock }: ExecutionContext): Promise<void> {
+  return event.kind === "approval_requested"
+    ? work.requestApprovals(lease, event.agent, event.interruptId, event.request, clock())
+    : work.record(lease, entryOf(event), clock());
 }
 
 /** Writes down how work on a run ended that did not end by itself. */
@@ -201,10 +199,10 @@ async function settleThrown(thrown: unknown, execution: Execution, context: Exec
   if (thrown instanceof LeaseLostError || thrown instanceof FencedOffError) return;
   if (stop === "cancelled" || stop === "lease_lost") return;
   const { work, clock } = context;
-  if (stop === "parked") return work.whenUnlocked(() => work.park(lease, true, clock()));
+  if (stop === "parked") return work.park(lease, true, clock());
   const failure = failureOf(thrown, run, context);
   context.log.warn("run.failed", { runId: run.id, reason: failure.reason });
-  await work.whenUnlocked(() => work.fail(lease, failure, clock()));
+  await work.fail(lease, failure, clock());
 }
 
 function failureOf(

@@ -1,5 +1,5 @@
 import type { IdSource } from "../core/ids.ts";
-import { whenUnlocked } from "../storage/lock-wait.ts";
+import { durably } from "../storage/durability.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Principal } from "./run.ts";
 import type { RunStore } from "./stores/run-store.ts";
@@ -49,9 +49,9 @@ export async function forkThread(
   const found = (await readPoints(point.threadId, checkpoints)).find(({ number }) => number === point.number);
   if (found === undefined || checkpoints === undefined) return noPoint(name);
   const threadId = newId("thr");
-  await whenUnlocked(store.database, () => store.copies.begin(threadId, now));
+  await durably(store.database, () => store.copies.begin(threadId, now));
   if (!(await checkpoints.copyThread(point.threadId, threadId, found.checkpointId))) return noPoint(name);
-  await whenUnlocked(checkpoints, () => checkpoints.sync());
+  await checkpoints.sync();
   return { ok: true, threadId };
 }
 

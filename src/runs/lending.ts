@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ModelLender, SamplingReply, SamplingRequest } from "../agent/agent-core.ts";
 import type { Clock } from "../core/clock.ts";
-import { whenUnlocked } from "../storage/lock-wait.ts";
+import { durably } from "../storage/durability.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 import { toJson } from "./stores/json.ts";
 import { type Principal, type Run, isFinal } from "./run.ts";
@@ -26,9 +26,9 @@ export function lenderFor(run: Run, context: LendingContext): ModelLender {
     reply: async (request, signal) => {
       const id = createHash("sha256").update(toJson(request)).digest("base64url");
       const { database } = context.store;
-      const known = await whenUnlocked(database, () => ask(run, id, request, context));
+      const known = await durably(database, () => ask(run, id, request, context));
       const reply = known ?? (await replyInTime(run.id, id, context, signal));
-      return reply ?? whenUnlocked(database, () => giveUp(run, id, context));
+      return reply ?? durably(database, () => giveUp(run, id, context));
     },
   };
 }

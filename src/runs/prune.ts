@@ -41,7 +41,7 @@ export type Orphans = "keep" | "count" | "delete";
 /** What runs need of the checkpointer of their agents, beyond LangGraph. */
 export interface Checkpoints {
   /** Makes what was stored outlive a power cut. */
-  sync(): void;
+  sync(): Promise<void>;
   /**
    * For whoever goes on from what is stored: forgets which results of the thread could not be, and keeps those
    * with an earlier token from storing any. Throws `FencedOffError` when there is a later one.

@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
-import { whenUnlocked } from "../storage/lock-wait.ts";
+import { durably } from "../storage/durability.ts";
 import { forkThread, parsePoint } from "./fork.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Principal, Run } from "./run.ts";
@@ -16,6 +16,12 @@ export interface StartContext {
   newId: IdSource;
   clock: Clock;
 }
+
+export const SHUTTING_DOWN: StartOutcome = {
+  ok: false,
+  code: "shutting_down",
+  message: "The server is shutting down. Start the run again in a moment.",
+};
 
 /**
  * Stores a new run, or says why not; what comes into a thread at work is told to its run. A repeated request
@@ -51,7 +57,7 @@ async function create(
       : await forkThread(point, { store, checkpoints, newId, now: clock() });
   if (!thread.ok) return thread;
   const fresh = { runId: newId("run"), newThreadId: thread.threadId, environment };
-  return whenUnlocked(store.database, () => store.create(principal, request, { ...fresh, now: clock() }));
+  return durably(store.database, () => store.create(principal, request, { ...fresh, now: clock() }));
 }
 
 /** `undefined`: the run at work in the thread has ended. */
@@ -62,7 +68,7 @@ async function tellInstead(
   { store, newId, clock }: StartContext,
 ): Promise<StartOutcome | undefined> {
   const message = { text, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
-  const told = await whenUnlocked(store.database, () =>
+  const told = await durably(store.database, () =>
     tell(principal, run.id, message, { store, newId, now: clock() }),
   );
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };

@@ -2,7 +2,7 @@ import type { Agent } from "../agent/agent-core.ts";
 import type { Backend } from "../backends/backend.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
-import { whenUnlocked } from "../storage/lock-wait.ts";
+import { durably, whenOnDisk } from "../storage/durability.ts";
 import { ApprovalViews } from "./approval-views.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { decide } from "./decide.ts";
@@ -28,7 +28,7 @@ import type {
   TellRequest,
 } from "./service.ts";
 import type { RunServiceOptions } from "./service-options.ts";
-import { start } from "./start.ts";
+import { SHUTTING_DOWN, start } from "./start.ts";
 import { readStatistics, type RunStatistics } from "./statistics.ts";
 import { tell } from "./tell.ts";
 import { WorkStore } from "./stores/work-store.ts";
@@ -63,13 +63,17 @@ class Supervisor implements RunService {
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? randomId;
     const changed = (runId: string): void => this.#feed.notify(runId);
-    this.#store = new RunStore(database, changed);
+    this.#store = new RunStore(database, (runId) => {
+      changed(runId);
+      // At once: what this server was given, it begins, and the log keeps the order on the disk.
+      this.#worker.pump();
+    });
     this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
     this.#approvals = new ApprovalViews(this.#store.approvals);
     this.#worker = new Worker({
       store: this.#store,
       work: new WorkStore(this.#store, changed, {
-        syncCheckpoints: () => options.checkpoints?.sync(),
+        syncCheckpoints: async () => options.checkpoints?.sync(),
         deadlineMs: options.approvalDeadlineMs,
       }),
       agentFor: (run) => this.#agentFor(run),
@@ -96,8 +100,8 @@ class Supervisor implements RunService {
         this.#feed.notifyAll();
       },
       onHeartbeat: async () => {
-        await this.#write(() => this.#denyExpired());
         await this.#worker.heartbeat();
+        await this.#denyExpired();
       },
     });
     this.#worker.pump();
@@ -117,8 +121,7 @@ class Supervisor implements RunService {
       newId: this.#newId,
       clock: this.#clock,
     });
-    this.#worker.pump();
-    return outcome;
+    return this.#told(outcome);
   }
 
   async view(principal: Principal, runId: string): Promise<RunView | undefined> {
@@ -129,7 +132,7 @@ class Supervisor implements RunService {
     if (run === undefined) return undefined;
     for (const event of this.#store.events.page(runId, fold.lastSeq, EVENTS_PER_PAGE)) fold.add(event);
     const place = this.#store.leases.placeOf(runId);
-    return {
+    return this.#told({
       run,
       approvals: this.#approvals.of(runId),
       grants: this.#store.grants.ofRun(runId),
@@ -139,16 +142,16 @@ class Supervisor implements RunService {
       ...(place === undefined ? {} : { place }),
       modelCalls: this.#store.models.open(runId),
       models: fold.models(),
-    };
+    });
   }
 
   async list(principal: Principal, { limit, before }: { limit: number; before?: string }): Promise<Run[]> {
-    return this.#store.list(principal, limit, before);
+    return this.#told(this.#store.list(principal, limit, before));
   }
 
   async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {
     if (this.#store.get(principal, runId) === undefined) return undefined;
-    return this.#store.events.page(runId, options.after ?? 0, options.limit ?? EVENTS_PER_PAGE);
+    return this.#told(this.#store.events.page(runId, options.after ?? 0, options.limit ?? EVENTS_PER_PAGE));
   }
 
   watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
@@ -175,8 +178,7 @@ class Supervisor implements RunService {
         clock: this.#clock,
       },
     );
-    this.#worker.pump();
-    return outcome;
+    return this.#told(outcome);
   }
 
   async useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean> {
@@ -187,14 +189,12 @@ class Supervisor implements RunService {
   }
 
   async modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
-    return this.#store.get(principal, runId) === undefined ? [] : this.#store.models.calls(runId);
+    return this.#told(this.#store.get(principal, runId) === undefined ? [] : this.#store.models.calls(runId));
   }
 
   async replyToModel(...[principal, runId, callId, reply]: Parameters<RunService["replyToModel"]>) {
     const given = { principal, runId, callId, reply };
-    const outcome = await this.#write(() => replyToModel(given, this.#store, this.#clock()));
-    this.#worker.pump();
-    return outcome;
+    return this.#write(() => replyToModel(given, this.#store, this.#clock()));
   }
 
   prune(retention: Retention, orphans: Orphans = "keep"): Promise<PruneReport> {
@@ -254,14 +254,21 @@ class Supervisor implements RunService {
   }
 
   /** By the clock of the wall and the stored deadline, so that neither a restart nor a sleep puts it off. */
-  #denyExpired(): void {
-    for (const { runId, id } of this.#store.expire(this.#clock())) {
+  async #denyExpired(): Promise<void> {
+    if (this.#store.approvals.expired(this.#clock()).length === 0) return;
+    for (const { runId, id } of await this.#write(() => this.#store.expire(this.#clock()))) {
       this.#options.log.info("approval.deadline_passed", { runId, approvalId: id });
     }
   }
 
+  /** What was read may not be told before it outlives a power cut. */
+  async #told<T>(answer: T): Promise<T> {
+    await whenOnDisk(this.#store.database);
+    return answer;
+  }
+
   #write<T>(work: () => T): Promise<T> {
-    return whenUnlocked(this.#store.database, work);
+    return durably(this.#store.database, work);
   }
 
   #agentFor(run: Run): Promise<Agent> {
@@ -290,9 +297,3 @@ class Supervisor implements RunService {
     this.#feed.close();
   }
 }
-
-const SHUTTING_DOWN: StartOutcome = {
-  ok: false,
-  code: "shutting_down",
-  message: "The server is shutting down. Start the run again in a moment.",
-};

@@ -130,7 +130,7 @@ export class Worker {
     const { work, clock, log } = this.#options;
     for (const slot of this.#slots.values()) {
       try {
-        work.park(slot.lease, false, clock());
+        await work.park(slot.lease, false, clock());
       } catch (error) {
         if (!(error instanceof LeaseLostError)) log.warn("run.park_failed", { runId: slot.run.id, error });
       }

@@ -17,7 +17,7 @@ import { type Database, usedBytes } from "./database.ts";
 import { returnSpace } from "./free-space.ts";
 import { deleteInPieces } from "./delete-in-pieces.ts";
 import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
-import { syncNow } from "./durability.ts";
+import { flushesItself, flushLog } from "./durability.ts";
 import { bytesOfWrites, encodeWrites, type Result } from "./encode-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { LargeValues } from "./large-values.ts";
@@ -45,7 +45,9 @@ export class SqliteCheckpointer extends SqliteSaver {
   /** Results that are being stored or could not be, by checkpoint and task. */
   private readonly underWay = new Map<string, Map<string, Result>>();
   private readonly commits: GroupCommit;
-  private isSynced = true;
+  /** How often something was stored, and how much of that outlives a power cut. */
+  private changes = 0;
+  private syncedChanges = 0;
   private readonly sql: CheckpointStatements;
   private readonly ids: CheckpointIds;
   private readonly fences: ThreadFences;
@@ -130,7 +132,7 @@ export class SqliteCheckpointer extends SqliteSaver {
       this.sql.putCheckpoint.run(threadId, namespace, id, parent ?? null, type, state, facts);
     }, state.length);
     this.underWay.delete(before);
-    this.isSynced = false;
+    this.changes += 1;
     if (namespace === "") this.packed.packSometimes(threadId);
     return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: id } };
   }
@@ -166,7 +168,7 @@ export class SqliteCheckpointer extends SqliteSaver {
       result.failure = thrown;
       throw thrown;
     }
-    this.isSynced = false;
+    this.changes += 1;
     if (tasks.get(taskId) === result) tasks.delete(taskId);
     if (tasks.size === 0) this.underWay.delete(key);
   }
@@ -184,13 +186,14 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   /**
    * Makes what was stored outlive a power cut, if the connection does not see to it with every commit. To
-   * be called before anything is told that relies on it. Throws while another connection holds the lock.
+   * be waited for before anything is told that relies on it.
    */
-  sync(): void {
-    this.commits.flush();
-    if (this.isSynced) return;
-    syncNow(this.db);
-    this.isSynced = true;
+  async sync(): Promise<void> {
+    await this.flushed();
+    const { changes } = this;
+    if (this.syncedChanges === changes || flushesItself(this.db)) return;
+    await flushLog(this.db);
+    this.syncedChanges = Math.max(this.syncedChanges, changes);
   }
 
   /**
@@ -232,7 +235,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
     await this.flushed();
     const isCopied = await this.threadCopy.make({ thread: source, target }, checkpointId);
-    this.isSynced = false;
+    this.changes += 1;
     return isCopied;
   }
 

@@ -1,13 +1,46 @@
-import type { Database } from "./database.ts";
+import { open } from "node:fs/promises";
+import { type Database, databaseName } from "./database.ts";
+import { StorageError } from "./errors.ts";
+import { whenUnlocked } from "./lock-wait.ts";
+import { checkpointInThread } from "./sql-thread.ts";
 
 const FULL = 2;
 
+/** Of one connection: how far its log is on the disk. */
+interface LogState {
+  /** The log is being flushed; what was committed since this began needs the next one. */
+  underWay?: Promise<void>;
+  next?: Promise<void>;
+  /** A flush failed: what a later one says of the same bytes cannot be relied on. */
+  isDoubtful: boolean;
+  /** Of the newest commit that somebody waits for. */
+  awaited?: Promise<void>;
+  readonly hasLog: boolean;
+  /** Rows that the connection has written. */
+  changes(): number;
+}
+
+const states = new WeakMap<Database, LogState>();
+
+function stateOf(database: Database): LogState {
+  const known = states.get(database);
+  if (known !== undefined) return known;
+  const changes = database.prepare<[], number>("SELECT total_changes()").pluck();
+  const state: LogState = {
+    isDoubtful: false,
+    hasLog: database.pragma("journal_mode", { simple: true }) === "wal",
+    changes: () => changes.get() ?? 0,
+  };
+  states.set(database, state);
+  return state;
+}
+
 /**
- * Does `work`; what it commits outlives the end of the process, and a power cut only once a later commit
- * was made in full: one that reaches the disk takes all before it along.
+ * Does `work`; what it commits outlives the end of the process, and a power cut only once the log is on the
+ * disk: it is written in order, so whatever is flushed takes all before it along.
  */
 export function withoutWaiting<T>(database: Database, work: () => T): T {
-  if (database.inTransaction || levelOf(database) < FULL) return work();
+  if (database.inTransaction || !flushesItself(database)) return work();
   database.pragma("synchronous = NORMAL");
   try {
     return work();
@@ -16,17 +49,89 @@ export function withoutWaiting<T>(database: Database, work: () => T): T {
   }
 }
 
-/** Makes everything that was committed before outlive a power cut, on a connection that does not wait for it. */
-export function syncNow(database: Database): void {
-  if (levelOf(database) >= FULL) return;
-  database.pragma("synchronous = FULL");
+/**
+ * Does `work`, a transaction, by `whenUnlocked`; resolves once what it committed outlives a power cut. A thread
+ * of Node waits for the disk, for all who wait at that moment together, so the event loop goes on. Others see
+ * what was committed a little earlier; who tells somebody of it waits by `whenOnDisk`. When the disk fails,
+ * this throws though the work was done: it may be found there later.
+ */
+export async function durably<T>(database: Database, work: () => T, queue: object = database): Promise<T> {
+  const state = stateOf(database);
+  // A log is what can be flushed beside SQLite; without one it commits in its own way.
+  if (!state.hasLog) return whenUnlocked(queue, work);
+  let flushed: Promise<void> | undefined;
+  const result = await whenUnlocked(queue, () => {
+    const before = state.changes();
+    const done = withoutWaiting(database, work);
+    if (state.changes() === before) return done;
+    flushed = flushLog(database);
+    // Whoever asked is told below.
+    flushed.catch(() => undefined);
+    state.awaited = flushed;
+    return done;
+  });
+  await (flushed ?? whenOnDisk(database));
+  return result;
+}
+
+/** Resolves once all is on the disk that `durably` has committed until now, if it can be. */
+export async function whenOnDisk(database: Database): Promise<void> {
+  const state = states.get(database);
+  if (state?.awaited === undefined) return;
+  const { awaited } = state;
+  await awaited.catch(() => undefined);
+  if (state.awaited === awaited) delete state.awaited;
+}
+
+/** Makes everything that was committed before outlive a power cut, without holding up the event loop. */
+export function flushLog(database: Database): Promise<void> {
+  const state = stateOf(database);
+  if (state.underWay === undefined) return begin(database, state);
+  state.next ??= state.underWay
+    .catch(() => undefined)
+    .then(() => {
+      delete state.next;
+      return begin(database, state);
+    });
+  return state.next;
+}
+
+function begin(database: Database, state: LogState): Promise<void> {
+  const flush = flushOnce(database, state).finally(() => {
+    if (state.underWay === flush) delete state.underWay;
+  });
+  state.underWay = flush;
+  return flush;
+}
+
+async function flushOnce(database: Database, state: LogState): Promise<void> {
+  if (database.memory) return;
   try {
-    // Any commit will do. This number means nothing here and is the cheapest thing to change.
-    const number = Number(database.pragma("user_version", { simple: true }));
-    database.pragma(`user_version = ${(number + 1) % 0x7fffffff}`);
-  } finally {
-    database.pragma("synchronous = NORMAL");
+    // What a disk once failed to take may be gone from the log, and the file gets it from memory.
+    if (!state.isDoubtful) await syncFile(`${database.name}-wal`);
+    else if (!(await checkpointInThread(database.name, "TRUNCATE"))) throw new Error("others use the log");
+    state.isDoubtful = false;
+  } catch (thrown) {
+    // With the last connection SQLite has put all of the log into the file.
+    if (!database.open) return;
+    state.isDoubtful = true;
+    throw new StorageError(
+      "storage_io",
+      `The disk did not take what was written to ${databaseName(database.name)}. Check the disk and try again.`,
+      { cause: thrown },
+    );
   }
 }
 
-const levelOf = (database: Database): number => Number(database.pragma("synchronous", { simple: true }));
+async function syncFile(path: string): Promise<void> {
+  const file = await open(path, "r+");
+  try {
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Whether every commit of the connection waits for the disk. */
+export const flushesItself = (database: Database): boolean =>
+  Number(database.pragma("synchronous", { simple: true })) >= FULL;

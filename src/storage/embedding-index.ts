@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Database } from "./database.ts";
+import { withoutWaiting } from "./durability.ts";
 import type { Embedder } from "./embedder.ts";
 import {
   type EmbeddingStatements,
@@ -182,8 +183,12 @@ export class EmbeddingIndex {
     return this.#sql.version.get(id) === version;
   }
 
+  /** What a power cut undoes here is made anew. */
   #write<T>(work: () => T): Promise<T> {
-    return whenUnlocked(this.#database, () => this.#database.transaction(work).immediate());
+    const database = this.#database;
+    return whenUnlocked(database, () =>
+      withoutWaiting(database, () => database.transaction(work).immediate()),
+    );
   }
 }
 

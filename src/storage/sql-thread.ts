@@ -31,10 +31,14 @@ export const readInThread = (file: string, sql: string, ...values: string[]): Pr
 
 /**
  * Writes what is in the write-ahead log into the file, as far as readers and writers let it; `TRUNCATE` waits
- * for them and then makes the log empty.
+ * for them and then makes the log empty. Gives whether all of it was written.
  */
-export const checkpointInThread = async (file: string, mode: "PASSIVE" | "TRUNCATE"): Promise<void> =>
-  void (await inThread({ file, readonly: false, sql: `PRAGMA wal_checkpoint(${mode})`, values: [] }));
+export async function checkpointInThread(file: string, mode: "PASSIVE" | "TRUNCATE"): Promise<boolean> {
+  const sql = `PRAGMA wal_checkpoint(${mode})`;
+  const [state] = await inThread({ file, readonly: false, sql, values: [] });
+  const { busy, log, checkpointed } = state as { busy: number; log: number; checkpointed: number }; // what it answers
+  return busy === 0 && log === checkpointed;
+}
 
 async function inThread(work: {
   file: string;

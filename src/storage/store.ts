@@ -10,6 +10,7 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { Database } from "./database.ts";
+import { durably, withoutWaiting } from "./durability.ts";
 import type { NearPassage } from "./embedding-index.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
@@ -100,7 +101,7 @@ export class SqliteStore extends BaseStore {
     }
     if (puts.length > 0) {
       const prepared = await this.#prepared(puts);
-      await whenUnlocked(this.#database, () => this.#writer.all(prepared));
+      await durably(this.#database, () => this.#writer.all(prepared));
       this.#sweepSometimes();
     }
     // One result for each operation, by its kind.
@@ -165,7 +166,10 @@ export class SqliteStore extends BaseStore {
     let swept = 0;
     for (;;) {
       const some = { now: this.#clock(), limit: ITEMS_PER_SWEEP };
-      const { changes } = await whenUnlocked(this.#database, () => this.#sql.sweep.run(some));
+      // What a power cut undoes here is as invisible as before.
+      const { changes } = await whenUnlocked(this.#database, () =>
+        withoutWaiting(this.#database, () => this.#sql.sweep.run(some)),
+      );
       swept += changes;
       if (changes === 0 || signal?.aborted === true) return swept;
       await nextTurn();
@@ -185,7 +189,7 @@ export class SqliteStore extends BaseStore {
     checkRoot(namespace);
     checkAddress(namespace, key);
     const [put] = await this.#prepared([{ namespace, key, value }]);
-    return put && whenUnlocked(this.#database, () => this.#writer.putIf(put, expected));
+    return put && durably(this.#database, () => this.#writer.putIf(put, expected));
   }
 
   /** Puts with what only the embedding model, the clock and the store's settings know. */

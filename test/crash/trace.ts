@@ -22,7 +22,8 @@ export const traced = (file: string): string[] =>
 export type TracedEvent =
   | { kind: "write"; file: string; offset: number; data: Buffer }
   | { kind: "truncate"; file: string; length: number }
-  | { kind: "sync"; file: string }
+  /** `began`: how many events there were when it was asked for; what was written later it need not have met. */
+  | { kind: "sync"; file: string; began: number }
   | { kind: "put"; file: string }
   /** A line of JSON, wherever it was written to. */
   | { kind: "said"; text: string };
@@ -43,7 +44,10 @@ const CALLS: readonly [RegExp, (...groups: string[]) => TracedEvent | undefined]
     new RegExp(`^ftruncate\\(${FILE}, (\\d+)`),
     (file = "", length = "") => ({ kind: "truncate", file: nameOf(file), length: Number(length) }),
   ],
-  [new RegExp(`^(?:fsync|fdatasync)\\(${FILE}`), (file = "") => ({ kind: "sync", file: nameOf(file) })],
+  [
+    new RegExp(`^(?:fsync|fdatasync)\\(${FILE}`),
+    (file = "") => ({ kind: "sync", file: nameOf(file), began: 0 }),
+  ],
   [
     new RegExp(`^(?:rename|link)\\(${STRING}, ${STRING}`),
     (_from, to = "") => ({ kind: "put", file: nameOf(to) }),
@@ -63,18 +67,20 @@ const nameOf = (escaped: string): string => basename(bytes(escaped).toString());
 /** Reads a trace. What is synced counts when the call has come back, everything else when it begins. */
 export function readTrace(file: string): TracedEvent[] {
   const events: TracedEvent[] = [];
-  const unfinished = new Map<string, string>();
+  const unfinished = new Map<string, { text: string; began: number }>();
   for (const line of readFileSync(file, "latin1").split("\n")) {
     const [, thread = "", text = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
     const isSync = /^f(?:data)?sync\(/.test(text);
     if (isSync && text.endsWith("<unfinished ...>")) {
-      unfinished.set(thread, text);
+      unfinished.set(thread, { text, began: events.length });
       continue;
     }
-    const call = /^<\.\.\. f(?:data)?sync resumed>/.test(text) ? (unfinished.get(thread) ?? "") : text;
+    const asked = /^<\.\.\. f(?:data)?sync resumed>/.test(text) ? unfinished.get(thread) : undefined;
+    const call = asked?.text ?? text;
     for (const [pattern, read] of CALLS) {
       const match = pattern.exec(call);
       const event = match === null ? undefined : read(...match.slice(1));
+      if (event?.kind === "sync") event.began = asked?.began ?? events.length;
       if (event !== undefined) events.push(event);
     }
   }
@@ -95,16 +101,16 @@ export function afterPowerCut(
   survives: () => boolean,
 ): void {
   for (const file of files) {
-    const own = events.filter((event) => "file" in event && event.file === file);
-    const synced = own.findLastIndex(({ kind }) => kind === "sync");
+    const synced = syncedUntil(events, file);
     let content: Buffer = Buffer.alloc(0);
-    for (const [index, event] of own.entries()) {
+    for (const [index, event] of events.entries()) {
+      if (!("file" in event) || event.file !== file) continue;
       if (event.kind === "truncate" && (index < synced || survives()))
         content = resized(content, event.length);
       if (event.kind !== "write") continue;
       const { offset, data } = event;
       for (let at = 0; at < data.length; at += SECTOR) {
-        if (index > synced && !survives()) continue;
+        if (index >= synced && !survives()) continue;
         const end = Math.min(at + SECTOR, data.length);
         if (content.length < offset + end) content = resized(content, offset + end);
         data.copy(content, offset + at, at, end);
@@ -113,6 +119,13 @@ export function afterPowerCut(
     writeFileSync(join(folder, file), content);
   }
 }
+
+/** What was done to the file before this one of the events is on the disk. */
+export const syncedUntil = (events: readonly TracedEvent[], file: string): number =>
+  Math.max(
+    0,
+    ...events.flatMap((event) => (event.kind === "sync" && event.file === file ? [event.began] : [])),
+  );
 
 function resized(content: Buffer, length: number): Buffer {
   return length <= content.length

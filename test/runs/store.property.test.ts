@@ -77,16 +77,16 @@ class World {
     return this.database.prepare<[], RunRow>("SELECT * FROM runs").get()!;
   }
 
-  apply(operation: Operation): void {
+  async apply(operation: Operation): Promise<void> {
     this.now += 1;
     try {
-      this.#apply(operation);
+      await this.#apply(operation);
     } catch (error) {
       if (!(error instanceof LeaseLostError)) throw error;
     }
   }
 
-  #apply(operation: Operation): void {
+  async #apply(operation: Operation): Promise<void> {
     const { store, work, lease, now } = this;
     switch (operation.do) {
       case "claim": {
@@ -112,12 +112,12 @@ class World {
       }
       case "pause": {
         const open = operation.open.map((id) => ({ id, request: requestOf(1) }));
-        const outcome = work.pause(lease, stoppedWith(open), operation.delivered.map(first), now);
-        if (outcome === "stuck") work.fail(lease, { reason: "internal", message: "stuck" }, now);
+        const outcome = await work.pause(lease, stoppedWith(open), operation.delivered.map(first), now);
+        if (outcome === "stuck") await work.fail(lease, { reason: "internal", message: "stuck" }, now);
         return;
       }
       case "complete":
-        work.complete(lease, { answer: "done" }, work.inbox(lease), now);
+        await work.complete(lease, { answer: "done" }, work.inbox(lease), now);
         return;
       case "fail":
         return work.fail(lease, { reason: "internal", message: "broken" }, now);
@@ -205,14 +205,14 @@ function check(before: Moment, after: Moment): void {
   if (!isFinal(row.status)) expect(row.lease_owner !== null || row.runnable === 1 || pending > 0).toBe(true);
 }
 
-test("whatever happens in whatever order: no event is lost, no end undone, no run forgotten", () => {
-  fc.assert(
-    fc.property(fc.array(operation, { maxLength: 40 }), (operations) => {
+test("whatever happens in whatever order: no event is lost, no end undone, no run forgotten", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(operation, { maxLength: 40 }), async (operations) => {
       const world = new World();
       try {
         let before = look(world);
         for (const operation of operations) {
-          world.apply(operation);
+          await world.apply(operation);
           const after = look(world);
           check(before, after);
           before = after;
@@ -225,33 +225,33 @@ test("whatever happens in whatever order: no event is lost, no end undone, no ru
   );
 });
 
-test("only the newest claim writes", () => {
+test("only the newest claim writes", async () => {
   const world = new World();
   const tell = entryOf({ kind: "warning", agent: [], message: "hello" });
-  world.apply({ do: "claim", owner: "a" });
+  await world.apply({ do: "claim", owner: "a" });
   const [old] = world.leases;
-  world.apply({ do: "park" });
-  world.apply({ do: "claim", owner: "a" });
+  await world.apply({ do: "park" });
+  await world.apply({ do: "claim", owner: "a" });
   expect(world.leases).toHaveLength(2);
-  expect(() => world.work.record(old!, tell, 1)).toThrow(LeaseLostError);
-  world.work.record(world.lease, tell, 1);
+  await expect(world.work.record(old!, tell, 1)).rejects.toThrow(LeaseLostError);
+  await world.work.record(world.lease, tell, 1);
   world.store.cancel(ME, RUN, "enough", 1);
-  expect(() => world.work.record(world.lease, tell, 1)).toThrow(LeaseLostError);
+  await expect(world.work.record(world.lease, tell, 1)).rejects.toThrow(LeaseLostError);
   world.database.close();
 });
 
-test("an interrupt with two calls is answered when both are decided, in the order of the calls", () => {
+test("an interrupt with two calls is answered when both are decided, in the order of the calls", async () => {
   const world = new World();
-  world.apply({ do: "claim", owner: "a" });
-  world.apply({ do: "request", interrupt: "i1", calls: 2 });
-  world.apply({ do: "request", interrupt: "i2", calls: 1 });
-  world.apply({ do: "decide", interrupt: "i1", index: 1, decision: { type: "reject" } });
+  await world.apply({ do: "claim", owner: "a" });
+  await world.apply({ do: "request", interrupt: "i1", calls: 2 });
+  await world.apply({ do: "request", interrupt: "i2", calls: 1 });
+  await world.apply({ do: "decide", interrupt: "i1", index: 1, decision: { type: "reject" } });
   expect(world.work.nextInput(world.lease).kind).toBe("task");
-  world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
   const answers = { i1: { decisions: [{ type: "approve" }, { type: "reject" }] } };
   expect(world.work.nextInput(world.lease)).toEqual({ kind: "resume", answers });
   const open = [{ id: "i2", request: requestOf(1) }];
-  expect(world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("waiting");
+  expect(await world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("waiting");
   expect(world.row()).toMatchObject({
     status: "input_required",
     runnable: 0,
@@ -261,37 +261,37 @@ test("an interrupt with two calls is answered when both are decided, in the orde
   world.database.close();
 });
 
-test("an answer the agent did not take in, because it asks the same again, is offered once more", () => {
+test("an answer the agent did not take in, because it asks the same again, is offered once more", async () => {
   const world = new World();
-  world.apply({ do: "claim", owner: "a" });
-  world.apply({ do: "request", interrupt: "i1", calls: 1 });
-  world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  await world.apply({ do: "claim", owner: "a" });
+  await world.apply({ do: "request", interrupt: "i1", calls: 1 });
+  await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
   const open = [{ id: "i1", request: requestOf(1) }];
-  expect(world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("answered");
+  expect(await world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("answered");
   expect(world.work.nextInput(world.lease).kind).toBe("resume");
-  expect(world.work.pause(world.lease, stoppedWith(open), [{ interruptId: "i1", again: true }], 1)).toBe(
-    "stuck",
-  );
+  expect(
+    await world.work.pause(world.lease, stoppedWith(open), [{ interruptId: "i1", again: true }], 1),
+  ).toBe("stuck");
   world.database.close();
 });
 
-test("an answer is never offered for another question under the same interrupt", () => {
+test("an answer is never offered for another question under the same interrupt", async () => {
   const world = new World();
-  world.apply({ do: "claim", owner: "a" });
-  world.apply({ do: "request", interrupt: "i1", calls: 1 });
-  world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  await world.apply({ do: "claim", owner: "a" });
+  await world.apply({ do: "request", interrupt: "i1", calls: 1 });
+  await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
   const request = requestOf(1);
   const changed = request.actionRequests.map((action) => ({ ...action, args: { other: true } }));
   const open = [{ id: "i1", request: { ...request, actionRequests: changed } }];
-  expect(world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("stuck");
+  expect(await world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("stuck");
   world.database.close();
 });
 
-test("the database itself refuses to rewrite the journal, an end or a decision", () => {
+test("the database itself refuses to rewrite the journal, an end or a decision", async () => {
   const world = new World();
-  world.apply({ do: "claim", owner: "a" });
-  world.apply({ do: "request", interrupt: "i1", calls: 1 });
-  world.apply({ do: "cancel" });
+  await world.apply({ do: "claim", owner: "a" });
+  await world.apply({ do: "request", interrupt: "i1", calls: 1 });
+  await world.apply({ do: "cancel" });
   const run = (sql: string) => () => world.database.prepare(sql).run();
   expect(run("UPDATE run_events SET data = '{}'")).toThrow("append-only");
   expect(run("UPDATE runs SET status = 'working', ended_at = NULL")).toThrow("has ended");

@@ -98,7 +98,7 @@ describe("after a power cut", () => {
             );
           };
           for (let number = 1; number <= before; number += 1) await put(number);
-          checkpointer.sync();
+          await checkpointer.sync();
           const synced = statSync(`${file}-wal`).size;
           for (let number = before + 1; number <= before + after; number += 1) await put(number);
           const copy = afterPowerCut(file, synced, cut);

@@ -8,19 +8,14 @@ import type {
   PendingInterrupt,
 } from "../../agent/agent-core.ts";
 import type { Clock } from "../../core/clock.ts";
+import { durably } from "../../storage/durability.ts";
 import { whenUnlocked } from "../../storage/lock-wait.ts";
 import { effectLog } from "../effects.ts";
-import {
-  type JournalEntry,
-  answerExcerpt,
-  approvalId,
-  approvalsOf,
-  decidedEntry,
-  requestedEntry,
-} from "../journal.ts";
+import { type JournalEntry, answerExcerpt, decidedEntry } from "../journal.ts";
+import { addApprovals, isRepeated } from "./asked-approvals.ts";
 import { type Claim, type ClaimRequest, type Lease, type OpenRunRow, crashFailure } from "./lease-store.ts";
 import { RunInbox } from "./message-store.ts";
-import { type FailureReason, breakOff, sameAs } from "../run.ts";
+import { type FailureReason, breakOff } from "../run.ts";
 import { type Json, toJson } from "./json.ts";
 import type { RunStore } from "./run-store.ts";
 import type { Todo } from "../../tools/tool.ts";
@@ -50,10 +45,15 @@ export interface RunResult {
 
 export interface WorkStoreOptions {
   /** Makes checkpoints durable, before anything that relies on them is. */
-  syncCheckpoints?: () => void;
+  syncCheckpoints?: () => Promise<void>;
   /** Milliseconds after which a new approval is denied. Default: never. */
   deadlineMs?: number | undefined;
 }
+
+type Failure = {
+  reason: FailureReason;
+  message: string;
+};
 
 interface EffectRow {
   id: string;
@@ -71,7 +71,7 @@ interface EffectRow {
 export class WorkStore {
   readonly #store: RunStore;
   readonly #changed: (runId: string) => void;
-  readonly #syncCheckpoints: () => void;
+  readonly #syncCheckpoints: () => Promise<void>;
   readonly #deadlineMs: number | undefined;
   readonly #effect: Statement<EffectRow>;
   readonly #handOver: Statement<[string]>;
@@ -85,7 +85,7 @@ export class WorkStore {
   ) {
     this.#store = store;
     this.#changed = changed;
-    this.#syncCheckpoints = syncCheckpoints ?? (() => undefined);
+    this.#syncCheckpoints = syncCheckpoints ?? (async () => undefined);
     this.#deadlineMs = deadlineMs;
     this.#effect = store.database.prepare(
       `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
@@ -112,14 +112,16 @@ export class WorkStore {
       if (claim === undefined) return undefined;
       if (claim.before.in_flight !== 0) this.#changed(claim.before.id);
       if (claim.crashes < crashLimit) return claim;
-      this.fail(claim.lease, crashFailure(claim.crashes), request.now);
+      const failure = crashFailure(claim.crashes);
+      inTransaction(this.#store.database, () => this.#end(claim.lease, failure, request.now));
+      this.#changed(claim.lease.runId);
     }
     return undefined;
   }
 
   /** Journals one event with its effect on the row; a repeat changes nothing. */
-  record(lease: Lease, entry: JournalEntry, now: number): void {
-    this.#note(lease, () => {
+  record(lease: Lease, entry: JournalEntry, now: number): Promise<void> {
+    return this.#note(lease, () => {
       if (this.#store.events.has(lease.runId, entry)) return;
       this.#store.events.append(lease.runId, entry, now);
       const { effect } = entry;
@@ -142,9 +144,9 @@ export class WorkStore {
     interruptId: string,
     request: HitlRequest,
     now: number,
-  ): void {
-    this.#write(lease, (row) => {
-      this.#addApprovals(lease.runId, agent, interruptId, request, now);
+  ): Promise<void> {
+    return this.#write(lease, (row) => {
+      this.#ask({ id: interruptId, request }, row.id, agent, now);
       this.#store.status.settle(row.id, row.status, now);
     });
   }
@@ -155,7 +157,7 @@ export class WorkStore {
     return effectLog(lease, { queue: this, store: this.#store, syncCheckpoints, clock, onFailure });
   }
 
-  /** Does `work` by methods of this class: now, or when no other process holds a lock on either database. */
+  /** Does `work` now, or when no other process holds a lock on either database. */
   whenUnlocked<T>(work: () => T): Promise<T> {
     return whenUnlocked(this, work);
   }
@@ -176,8 +178,8 @@ export class WorkStore {
   }
 
   /** The agent has the task in its state: from here on it continues. */
-  markHandedOver(lease: Lease): void {
-    this.#note(lease, () => this.#handOver.run(lease.runId));
+  markHandedOver(lease: Lease): Promise<void> {
+    return this.#note(lease, () => this.#handOver.run(lease.runId));
   }
 
   /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
@@ -186,18 +188,20 @@ export class WorkStore {
     { interrupts: open, modelAwaited }: Paused,
     delivered: readonly Delivered[],
     now: number,
-  ): PauseOutcome {
+  ): Promise<PauseOutcome> {
     return this.#write(lease, (row): PauseOutcome => {
       const { approvals, leases, models, status } = this.#store;
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
-      const untaken = new Set(open.filter((asked) => this.#isRepeated(row.id, asked)).map(({ id }) => id));
+      const untaken = new Set(
+        open.filter((asked) => isRepeated(approvals, row.id, asked)).map(({ id }) => id),
+      );
       const taken = delivered.filter(({ interruptId, again }) => again || !untaken.has(interruptId));
       approvals.markDelivered(
         row.id,
         taken.map(({ interruptId }) => interruptId),
       );
-      for (const { id, request } of open) this.#addApprovals(row.id, request.agent ?? [], id, request, now);
+      for (const asked of open) this.#ask(asked, row.id, asked.request.agent ?? [], now);
       const ids = open.map(({ id }) => id);
       this.#store.withdraw(row.id, "agent", now, ids);
       const settled = status.settle(row.id, row.status, now);
@@ -216,7 +220,7 @@ export class WorkStore {
   }
 
   /** False, and nothing is changed, when the run was told something that the agent has not read. */
-  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): boolean {
+  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<boolean> {
     const { answer, structured, stopReason } = result;
     return this.#write(lease, (row) => {
       if (inbox.hasUnread()) return false;
@@ -232,19 +236,14 @@ export class WorkStore {
     });
   }
 
-  fail(lease: Lease, failure: { reason: FailureReason; message: string }, now: number): void {
-    this.#write(lease, (row) => {
-      this.#store.withdraw(row.id, "end of the run", now);
-      this.#store.events.append(row.id, { kind: "run_failed", agent: [], data: failure }, now);
-      this.#store.status.end(row.id, breakOff(row.status, "failed"), { now, failure });
-      this.#store.leases.release(lease);
-    });
+  fail(lease: Lease, failure: Failure, now: number): Promise<void> {
+    return this.#write(lease, () => this.#end(lease, failure, now));
   }
 
   /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
-  park(lease: Lease, stopped: boolean, now: number): void {
-    this.#syncCheckpoints(); // who goes on is to find what the agent stored last
-    this.#note(lease, (row) => {
+  async park(lease: Lease, stopped: boolean, now: number): Promise<void> {
+    await this.#syncCheckpoints(); // who goes on is to find what the agent stored last
+    await this.#note(lease, (row) => {
       this.#parked.run(row.id);
       this.#store.events.append(row.id, { kind: "run_parked", agent: [], data: {} }, now);
       if (stopped) this.#store.leases.release(lease);
@@ -252,44 +251,37 @@ export class WorkStore {
     });
   }
 
-  /** Whether these are the very questions that are stored under this interrupt. */
-  #isRepeated(runId: string, { id, request }: PendingInterrupt): boolean {
-    return request.actionRequests.every(({ name, args }, index) => {
-      const known = this.#store.approvals.get(runId, approvalId(id, index));
-      return known?.tool === name && toJson(known.args) === toJson(args);
-    });
+  /** Belongs inside a transaction. */
+  #end(lease: Lease, failure: Failure, now: number): void {
+    const row = this.#store.leases.held(lease);
+    this.#store.withdraw(row.id, "end of the run", now);
+    this.#store.events.append(row.id, { kind: "run_failed", agent: [], data: failure }, now);
+    this.#store.status.end(row.id, breakOff(row.status, "failed"), { now, failure });
+    this.#store.leases.release(lease);
   }
 
-  #addApprovals(
-    runId: string,
-    agent: AgentPath,
-    interruptId: string,
-    request: HitlRequest,
-    now: number,
-  ): void {
-    const deadlineMs = this.#deadlineMs;
-    for (const approval of approvalsOf(runId, interruptId, agent, request, { now, deadlineMs })) {
-      if (!this.#store.approvals.add(approval)) continue;
-      this.#store.events.append(runId, requestedEntry(approval), now);
-      const grant = this.#store.grants.find(approval);
-      if (grant === undefined) continue;
-      const by = sameAs(grant.approvalId);
-      this.#store.approvals.decide(approval, { type: "approve" }, by, now);
-      this.#store.events.append(runId, decidedEntry(approval, "approve", by), now);
-    }
+  #ask(interrupt: PendingInterrupt, runId: string, agent: AgentPath, now: number): void {
+    addApprovals(this.#store, runId, agent, interrupt, { now, deadlineMs: this.#deadlineMs });
   }
 
   /** For what someone is told or acts on afterwards. */
-  #write<T>(lease: Lease, work: (row: OpenRunRow) => T): T {
-    this.#syncCheckpoints();
-    const result = inTransaction(this.#store.database, () => work(this.#store.leases.held(lease)));
-    this.#changed(lease.runId);
-    return result;
+  async #write<T>(lease: Lease, work: (row: OpenRunRow) => T): Promise<T> {
+    await this.#syncCheckpoints();
+    const { database, leases } = this.#store;
+    const write = (): T => {
+      const result = inTransaction(database, () => work(leases.held(lease)));
+      this.#changed(lease.runId);
+      return result;
+    };
+    return durably(database, write, this);
   }
 
   /** For progress, which a run that goes on after a power cut tells again. */
-  #note(lease: Lease, work: (row: OpenRunRow) => unknown): void {
-    inQuickTransaction(this.#store.database, () => work(this.#store.leases.held(lease)));
-    this.#changed(lease.runId);
+  #note(lease: Lease, work: (row: OpenRunRow) => unknown): Promise<void> {
+    const { database, leases } = this.#store;
+    return whenUnlocked(this, () => {
+      inQuickTransaction(database, () => work(leases.held(lease)));
+      this.#changed(lease.runId);
+    });
   }
 }

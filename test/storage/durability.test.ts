@@ -1,0 +1,97 @@
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { durably, flushLog, whenOnDisk } from "../../src/storage/durability.ts";
+import { StorageError } from "../../src/storage/errors.ts";
+import { watchFlushes } from "../support/disk.ts";
+import { opened, temporaryFolder } from "./support.ts";
+
+function numbers() {
+  const file = join(temporaryFolder(), "agent.db");
+  const database = opened(file);
+  database.exec("CREATE TABLE numbers (n INTEGER) STRICT");
+  const insert = database.prepare("INSERT INTO numbers VALUES (?)");
+  const count = database.prepare<[], number>("SELECT count(*) FROM numbers").pluck();
+  return {
+    file,
+    log: `${file}-wal`,
+    database,
+    add: (n: number) => void insert.run(n),
+    count: () => count.get(),
+  };
+}
+
+it("a commit that is waited for is seen at once, and on the disk when it is acknowledged", async () => {
+  const { log, database, add, count } = numbers();
+  const seen: string[] = [];
+  await watchFlushes({ log }, () => seen.push("flushed"));
+  const acknowledged = durably(database, () => add(1)).then(() => seen.push("acknowledged"));
+  expect(count()).toBe(1);
+  const told = whenOnDisk(database).then(() => seen.push("told"));
+  await Promise.all([acknowledged, told]);
+  expect(seen[0]).toBe("flushed");
+  expect(seen).toHaveLength(3);
+});
+
+it("what comes while the disk is busy shares the next flush, and what changes nothing needs none", async () => {
+  const { log, database, add, count } = numbers();
+  let flushes = 0;
+  await watchFlushes({ log }, () => (flushes += 1));
+  await Promise.all(Array.from({ length: 50 }, (_, n) => durably(database, () => add(n))));
+  expect(count()).toBe(50);
+  expect(flushes).toBe(2);
+  await durably(database, () => count());
+  expect(flushes).toBe(2);
+});
+
+it("what throws is told to who asked for it, and nothing of it is kept", async () => {
+  const { database, add, count } = numbers();
+  const half = database.transaction(() => {
+    add(1);
+    throw new Error("broken");
+  });
+  await expect(durably(database, () => half.immediate())).rejects.toThrow("broken");
+  expect(count()).toBe(0);
+  expect(database.pragma("synchronous", { simple: true })).toBe(2);
+});
+
+it("after the disk has failed, nothing is acknowledged before the file itself has everything", async () => {
+  const { log, database, add } = numbers();
+  let fails = true;
+  await watchFlushes({ log }, () => {
+    if (fails) throw new Error("EIO");
+  });
+  const first = durably(database, () => add(1));
+  await expect(first).rejects.toThrow(StorageError);
+  await expect(first).rejects.toThrow("The disk did not take what was written to agent.db.");
+  fails = false;
+  // A reader keeps the log from being written into the file.
+  const reader = opened(database.name);
+  reader.exec("BEGIN");
+  reader.prepare("SELECT * FROM numbers").all();
+  add(2);
+  await expect(flushLog(database)).rejects.toThrow(StorageError);
+  reader.exec("COMMIT");
+  await durably(database, () => add(3));
+  const [state] = database.pragma("wal_checkpoint(NOOP)") as [{ log: number }]; // what it answers
+  expect(state.log).toBe(0);
+});
+
+it("a database that is in memory, or has another journal, commits as ever", async () => {
+  for (const mode of ["memory", "delete"]) {
+    const database = mode === "memory" ? opened() : opened(join(temporaryFolder(), "agent.db"));
+    database.pragma(`journal_mode = ${mode}`);
+    database.exec("CREATE TABLE numbers (n INTEGER) STRICT");
+    const level = await durably(database, () => {
+      database.exec("INSERT INTO numbers VALUES (1)");
+      return database.pragma("synchronous", { simple: true });
+    });
+    expect(level).toBe(2);
+  }
+});
+
+it("what is closed before the disk has it is in the file", async () => {
+  const { database, add } = numbers();
+  const stored = durably(database, () => add(1));
+  database.close();
+  await stored;
+});
