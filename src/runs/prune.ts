@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
+import { durably, withoutWaiting } from "../storage/durability.ts";
 import { returnSpace } from "../storage/free-space.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { FencingToken } from "../storage/thread-fences.ts";
@@ -74,8 +75,12 @@ export interface PruneContext {
 
 /** Nobody copies a thread for so long. */
 const COPY_MS = 3_600_000;
-/** Most that is forgotten in one transaction: others wait for it. */
-const BATCH = { runs: 10, events: 500 };
+/** Runs looked up at a time. */
+const RUNS_PER_LOOK = 10;
+/** Events that are deleted in one statement. */
+const EVENTS_PER_PIECE = 100;
+/** How long a transaction may go on with one more run, in milliseconds: others wait for it. */
+const TURN_MS = 2;
 
 /**
  * Forgets runs that are over, oldest first: journal, approvals and result, and with the last run of a
@@ -88,21 +93,23 @@ export async function prune(
   const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
   const isTooMuch = (): boolean => maxBytes !== undefined && storedBytes(database, checkpoints) > maxBytes;
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
-  await whenUnlocked(database, () => giveUpCopies(database, now - COPY_MS));
+  await durably(database, () => giveUpCopies(database, now - COPY_MS));
   await forgetThreads(database, checkpoints);
   report.memories = (await sweepMemories?.(signal)) ?? 0;
   if (orphans !== "keep") {
     const found = findOrphans(database, checkpoints);
     report.orphans = found.length;
     if (orphans === "delete") {
-      await whenUnlocked(database, () => noteThreads(database, found));
+      await durably(database, () => noteThreads(database, found));
       await forgetThreads(database, checkpoints);
     }
   }
+  const forget = prepareForgetting(database);
   while (!signal.aborted) {
     const endedBefore = isTooMuch() ? Math.max(before, now - KEPT_FOR_SIZE_MS) : before;
     await shortenJournals(database, endedBefore);
-    const forgotten = await whenUnlocked(database, () => forgetRuns(database, endedBefore));
+    // Checkpoints, in a file of their own, are deleted only when a power cut brings no run back that has them.
+    const forgotten = await durably(database, () => forget(endedBefore));
     if (forgotten === 0) break;
     report.runs += forgotten;
     report.threads += await forgetThreads(database, checkpoints);
@@ -142,51 +149,63 @@ const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): 
 async function shortenJournals(database: Database, endedBefore: number): Promise<void> {
   const long = database.prepare<[number], { id: string; last_seq: number }>(`
 SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner IS NULL
-  ORDER BY ended_at LIMIT ${BATCH.runs}) WHERE last_seq > ${BATCH.events}`);
+  ORDER BY ended_at LIMIT ${RUNS_PER_LOOK}) WHERE last_seq > ${EVENTS_PER_PIECE}`);
   const disown = database.prepare<[string]>(
     "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = ?",
   );
   const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
+  /** The log keeps the order: what a power cut undoes of this is the end of it. */
+  const quickly = (work: () => unknown) => whenUnlocked(database, () => withoutWaiting(database, work));
   for (const { id, last_seq } of long.all(endedBefore)) {
-    await whenUnlocked(database, () => disown.run(id));
-    for (let seq = BATCH.events; seq < last_seq; seq += BATCH.events) {
-      await whenUnlocked(database, () => shorten.run(id, seq));
+    await quickly(() => disown.run(id));
+    for (let seq = EVENTS_PER_PIECE; seq < last_seq; seq += EVENTS_PER_PIECE) {
+      await quickly(() => shorten.run(id, seq));
       await nextTurn();
     }
   }
 }
 
-/** A run that is still being stopped has a lease, and stays. */
-function forgetRuns(database: Database, endedBefore: number): number {
+/** Tables of what belongs to a run. */
+const OF_RUN = [
+  "run_events",
+  "approvals",
+  "effects",
+  "run_messages",
+  "run_grants",
+  "used_answers",
+  "model_requests",
+];
+
+/**
+ * Forgets some of the runs that ended before then, in one transaction; gives their number, which is 0 when there
+ * are none. A run that is still being stopped has a lease, and stays.
+ */
+function prepareForgetting(database: Database): (endedBefore: number) => number {
   const candidates = database.prepare<[number], { id: string; thread_id: string }>(`
-SELECT id, thread_id FROM (
-  SELECT *, sum(last_seq) OVER (ROWS UNBOUNDED PRECEDING) - last_seq AS before FROM (
-    SELECT id, thread_id, last_seq FROM runs WHERE ended_at < ? AND lease_owner IS NULL
-    ORDER BY ended_at LIMIT ${BATCH.runs}
-  )
-) WHERE before < ${BATCH.events}`);
-  return inTransaction(database, () => {
-    const runs = candidates.all(endedBefore);
-    for (const { id, thread_id } of runs) {
-      for (const table of [
-        "run_events",
-        "approvals",
-        "effects",
-        "run_messages",
-        "run_grants",
-        "used_answers",
-        "model_requests",
-      ]) {
-        database.prepare(`DELETE FROM ${table} WHERE run_id = ?`).run(id);
+SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER BY ended_at LIMIT ${RUNS_PER_LOOK}`);
+  const deleteOfRun = OF_RUN.map((table) => database.prepare(`DELETE FROM ${table} WHERE run_id = ?`));
+  const deleteRun = database.prepare("DELETE FROM runs WHERE id = ?");
+  const runOf = database.prepare("SELECT 1 FROM runs WHERE thread_id = ?");
+  const deleteThread = database.prepare("DELETE FROM threads WHERE id = ?");
+  const noteThread = database.prepare("INSERT INTO pruned_threads (id) VALUES (?)");
+  const forget = (id: string, threadId: string): void => {
+    for (const statement of deleteOfRun) statement.run(id);
+    deleteRun.run(id);
+    if (runOf.get(threadId) !== undefined) return;
+    deleteThread.run(threadId);
+    noteThread.run(threadId);
+  };
+  return (endedBefore) =>
+    inTransaction(database, () => {
+      const over = performance.now() + TURN_MS;
+      let forgotten = 0;
+      for (const { id, thread_id } of candidates.all(endedBefore)) {
+        if (forgotten > 0 && performance.now() >= over) break;
+        forget(id, thread_id);
+        forgotten += 1;
       }
-      database.prepare("DELETE FROM runs WHERE id = ?").run(id);
-      const isEmpty = database.prepare("SELECT 1 FROM runs WHERE thread_id = ?").get(thread_id) === undefined;
-      if (!isEmpty) continue;
-      database.prepare("DELETE FROM threads WHERE id = ?").run(thread_id);
-      database.prepare("INSERT INTO pruned_threads (id) VALUES (?)").run(thread_id);
-    }
-    return runs.length;
-  });
+      return forgotten;
+    });
 }
 
 /** Copies of threads that no run took over: whoever made them has ended, or will not have them any more. */
@@ -218,9 +237,11 @@ function noteThreads(database: Database, threads: readonly string[]): void {
 /** Checkpoints are in a file of their own: what is to be deleted there is noted here until it is. */
 async function forgetThreads(database: Database, checkpoints: Checkpoints | undefined): Promise<number> {
   const threads = database.prepare<[], { id: string }>("SELECT id FROM pruned_threads").all();
+  const forgotten = database.prepare("DELETE FROM pruned_threads WHERE id = ?");
   for (const { id } of threads) {
     await checkpoints?.deleteThread(id);
-    await whenUnlocked(database, () => database.prepare("DELETE FROM pruned_threads WHERE id = ?").run(id));
+    // What a power cut brings back is deleted once more.
+    await whenUnlocked(database, () => withoutWaiting(database, () => forgotten.run(id)));
   }
   return threads.length;
 }

@@ -11,7 +11,7 @@ import type { Clock } from "../../core/clock.ts";
 import { durably } from "../../storage/durability.ts";
 import { whenUnlocked } from "../../storage/lock-wait.ts";
 import { effectLog } from "../effects.ts";
-import { type JournalEntry, answerExcerpt, decidedEntry } from "../journal.ts";
+import { type JournalEntry, answerExcerpt } from "../journal.ts";
 import { addApprovals, isRepeated } from "./asked-approvals.ts";
 import { type Claim, type ClaimRequest, type Lease, type OpenRunRow, crashFailure } from "./lease-store.ts";
 import { RunInbox } from "./message-store.ts";
