@@ -1,7 +1,7 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import SqliteDatabase from "better-sqlite3";
-import { directoryError, isBusy, storageError } from "./errors.ts";
+import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
 import { assertInPlace } from "./file-identity.ts";
 import { throwKnownErrors } from "./known-errors.ts";
 import { LONG_WAIT_MS } from "./lock-wait.ts";
@@ -32,7 +32,7 @@ const LOG_BYTES = 8_000_000;
  *
  * A new file gets mode 0600, missing directories 0700. The journal is a write-ahead log, so any number
  * of processes may read while one writes. Throws `StorageError`, and so does the connection later: an
- * existing file that is damaged or no database is never written to.
+ * existing file that is damaged, no database or another program's is never written to.
  */
 export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
   // An absolute path also keeps SQLite from reading the name as a `file:` URI.
@@ -41,7 +41,9 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
   if (path !== MEMORY) prepareFile(path, name);
   let database: Database | undefined;
   try {
+    const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
     database = new SqliteDatabase(path, { timeout: LONG_WAIT_MS });
+    if (path !== MEMORY) assertOwnAndWhole(database, { path, name, hasLog });
     configure(database, options.synchronous ?? "FULL");
     database.pragma(`busy_timeout = ${SHORT_WAIT_MS}`);
     return throwKnownErrors(database, name, path === MEMORY ? () => undefined : assertInPlace(path, name));
@@ -137,6 +139,18 @@ function createPrivate(path: string): void {
 
 function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
+}
+
+/**
+ * SQLite takes any database for ours, and a page that is cut off for one with zeros at its end. While there is a
+ * log, a page may be missing in the file.
+ */
+function assertOwnAndWhole(
+  database: Database,
+  { path, name, hasLog }: { path: string; name: string; hasLog: boolean },
+): void {
+  if (pragmaNumber(database, "application_id") !== 0) throw foreignError(name);
+  if (!hasLog && statSync(path).size % pragmaNumber(database, "page_size") !== 0) throw damagedError(name);
 }
 
 function configure(database: Database, synchronous: "FULL" | "NORMAL"): void {

@@ -23,6 +23,24 @@ export class StorageError extends DeepAgentError {
   }
 }
 
+function damaged(name: string): string {
+  return (
+    `The database ${name} is damaged. It was left untouched: restore a backup copy, or move it away ` +
+    `and save what can be read with "sqlite3 ${name} .recover".`
+  );
+}
+
+/** The error of a file that lost a part SQLite does not miss. */
+export const damagedError = (name: string): StorageError =>
+  new StorageError("storage_corrupt", damaged(name));
+
+/** The error of a database that is not one of ours. */
+export const foreignError = (name: string): StorageError =>
+  new StorageError(
+    "storage_not_a_database",
+    `${name} is a database of another program. It was left untouched: move it away, or choose another data directory.`,
+  );
+
 /** SQLite's primary result codes that have a remedy of their own. */
 const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name: string) => string }> = [
   {
@@ -34,9 +52,7 @@ const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name
   {
     sqlite: "SQLITE_CORRUPT",
     code: "storage_corrupt",
-    text: (name) =>
-      `The database ${name} is damaged. It was left untouched: restore a backup copy, or move it away ` +
-      `and save what can be read with "sqlite3 ${name} .recover".`,
+    text: damaged,
   },
   {
     sqlite: "SQLITE_FULL",

@@ -1,5 +1,6 @@
 import {
   closeSync,
+  copyFileSync,
   openSync,
   writeSync,
   chmodSync,
@@ -10,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import SqliteDatabase from "better-sqlite3";
 import { buildSync } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { DeepAgentError } from "../../src/core/errors.ts";
@@ -93,6 +95,19 @@ describe("openDatabase, when it cannot", () => {
     expect(readFileSync(file, "utf8")).toBe(content);
   });
 
+  it("refuses a database of another program, and leaves it as it is", () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const other = new SqliteDatabase(file);
+    other.exec("PRAGMA application_id = 252006673; CREATE TABLE theirs (x)");
+    other.close();
+    const before = readFileSync(file);
+    expect(thrownBy(() => opened(file))).toMatchObject({
+      code: "storage_not_a_database",
+      message: expect.stringContaining("agent.db is a database of another program"),
+    });
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
   it("refuses a folder in the place of the file", () => {
     const folder = temporaryFolder();
     expect(thrownBy(() => openDatabase(folder))).toMatchObject({ code: "storage_directory" });
@@ -151,6 +166,29 @@ describe("a damaged database", () => {
     });
     expect(thrown).toMatchObject({ code: "storage_corrupt", message: expect.stringMatching(/\S/) });
     expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  it("is reported when a part of its last page is missing, which SQLite reads as zeros", () => {
+    const file = damaged();
+    truncateSync(file, statSync(file).size - 1000);
+    const before = readFileSync(file);
+    expect(thrownBy(() => opened(file))).toMatchObject({
+      code: "storage_corrupt",
+      message: expect.stringContaining("The database agent.db is damaged. It was left untouched"),
+    });
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  it("is read where the missing part is in its log", () => {
+    const file = damaged();
+    const database = openDatabase(file);
+    database.exec("INSERT INTO t SELECT x || x FROM t");
+    const copy = join(temporaryFolder(), "agent.db");
+    for (const end of ["", "-wal"]) copyFileSync(`${file}${end}`, `${copy}${end}`);
+    database.close();
+    // As when a machine goes down while the log is written into the file.
+    writeFileSync(copy, readFileSync(file).subarray(0, statSync(file).size - 1000));
+    expect(integrityProblems(opened(copy))).toEqual([]);
   });
 
   it("is reported when pages hold nonsense", () => {
