@@ -19,7 +19,7 @@ import { createCheckpointer } from "../storage/checkpointer.ts";
 import type { SqliteCheckpointer } from "../storage/checkpointer.ts";
 import { openDatabase } from "../storage/database.ts";
 import type { Database, DatabaseOptions } from "../storage/database.ts";
-import { migrateInTurns, type MigrationNotice } from "../storage/migrations.ts";
+import { migrateInTurns, schemaVersion, type MigrationNotice } from "../storage/migrations.ts";
 import { STORE_MIGRATIONS } from "../storage/store-schema.ts";
 import { writeLogInThread } from "../storage/log-writer.ts";
 import { createStore } from "../storage/store.ts";
@@ -124,7 +124,8 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
     tree: async (principal) => tree.mounts(principal),
     treeWithThread: async (principal) => tree.withThread(principal),
     searchMemories: (...args) => parts.memories.search(...args),
-    preflight: async () => obstacle(settings, choice),
+    preflight: async () => (parts.storage.isOutdated() ? OUTDATED : obstacle(settings, choice)),
+    mayClaim: () => !parts.storage.isOutdated(),
     environment: environmentOf(config, choice),
     // A server that cannot work still answers questions about runs, and leaves them to others.
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
@@ -171,6 +172,8 @@ interface Storage {
   database: Database;
   checkpointer: SqliteCheckpointer;
   store: SqliteStore;
+  /** Whether a newer version has changed the files since: then this one reads and writes nothing new in them. */
+  isOutdated(): boolean;
   close(): Promise<void>;
 }
 
@@ -190,13 +193,18 @@ async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
     const database = open("deepagent.db");
     const checkpoints = open("checkpoints.db", { synchronous: "NORMAL" });
     const notify = (notice: MigrationNotice): void => logger.info("storage.migrating", { ...notice });
-    await migrateInTurns(database, "runs", RUN_MIGRATIONS, notify);
-    await migrateInTurns(database, "store", STORE_MIGRATIONS, notify);
-    await migrateInTurns(checkpoints, "checkpoints", CHECKPOINT_MIGRATIONS, notify);
+    const components = [
+      [database, "runs", RUN_MIGRATIONS],
+      [database, "store", STORE_MIGRATIONS],
+      [checkpoints, "checkpoints", CHECKPOINT_MIGRATIONS],
+    ] as const;
+    for (const [file, name, known] of components) await migrateInTurns(file, name, known, notify);
+    const isOutdated = (): boolean =>
+      components.some(([file, name, known]) => schemaVersion(file, name) > known.length);
     const warn = (error: unknown): void => logger.warn("storage.log_not_written", { error });
     logs.push(...opened.map((one) => writeLogInThread(one, warn)));
     const [store, checkpointer] = [createStore(database), createCheckpointer(checkpoints)];
-    return { database, store, checkpointer, close };
+    return { database, store, checkpointer, isOutdated, close };
   } catch (error) {
     await close();
     throw error;
@@ -241,6 +249,11 @@ function obstacle(
   return message === undefined ? undefined : { code: "model_not_configured", message };
 }
 
+const OUTDATED = {
+  code: "restart_needed",
+  message:
+    "No run was started: a newer version of this program has updated the data directory since this server was started. Restart the server; all runs are kept, and go on in the newer version.",
+} as const;
 const SET_WORKSPACE =
   'Set it in the server\'s configuration: --workspace DIR among its arguments, DEEPAGENT_WORKSPACE in its environment or "workspace" in its config file.';
 const NO_WORKSPACE = `No run was started: the server has no workspace, the folder the agent works in. ${SET_WORKSPACE}`;

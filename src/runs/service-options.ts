@@ -52,6 +52,8 @@ export interface RunServiceOptions {
   environment: string;
   /** Milliseconds after which an approval asked for from now on is denied. Default: it waits. */
   approvalDeadlineMs?: number;
+  /** Whether runs may be taken up now; those at work go on. Default: always. */
+  mayClaim?: () => boolean;
   /** How many runs to work on at once; the others wait. 0: only looks on, and leaves the work to others. */
   concurrentRuns: number;
   /**

@@ -42,6 +42,7 @@ export type StartRefusal =
   | "idempotency_conflict"
   | "model_not_configured"
   | "workspace_missing"
+  | "restart_needed"
   | "shutting_down";
 
 export type DecideOutcome =

@@ -84,6 +84,7 @@ class Supervisor implements RunService {
       concurrentRuns,
       leaseMs,
       crashLimit: options.crashLimit ?? 10,
+      mayClaim: options.mayClaim ?? (() => true),
       startOver: (threadId, token) => options.checkpoints?.startOver(threadId, token),
       completed: async ({ id, threadId }) =>
         options.checkpoints

@@ -16,6 +16,7 @@ export interface WorkerOptions extends ExecutionContext {
   leaseMs: number;
   /** A run whose server ended so many times while it worked on it is not tried again. */
   crashLimit: number;
+  mayClaim: () => boolean;
 }
 
 interface Slot extends Execution {
@@ -56,8 +57,8 @@ export class Worker {
   }
 
   #fill(): void {
-    const { work, clock, environment, concurrentRuns, leaseMs, crashLimit, log } = this.#options;
-    while (!this.#closed && this.#slots.size < concurrentRuns) {
+    const { work, clock, environment, concurrentRuns, leaseMs, crashLimit, mayClaim, log } = this.#options;
+    while (!this.#closed && this.#slots.size < concurrentRuns && mayClaim()) {
       const now = clock();
       const active = this.#activeByPrincipal();
       const request = { owner: this.#owner, environment, active, now, expiresAt: now + leaseMs };

@@ -247,3 +247,16 @@ test("closing parks what works, and nothing starts any more", async () => {
     "run_completed",
   ]);
 });
+
+test("a server that may take up no runs leaves them to others", async () => {
+  const file = databaseFile();
+  const outdated = openServer(
+    file,
+    { model: calling(note("a")), tools: [noteTool([])] },
+    { mayClaim: () => false },
+  );
+  const run = await startRun(outdated.service, "go");
+  expect(outdated.database.prepare("SELECT lease_epoch FROM runs").pluck().get()).toBe(0);
+  openServer(file, { model: calling(note("a")), tools: [noteTool([])] });
+  await reach(outdated.service, run.id, "completed");
+});

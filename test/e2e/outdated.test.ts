@@ -1,0 +1,41 @@
+import { join } from "node:path";
+import SqliteDatabase from "better-sqlite3";
+import { expect, onTestFinished, test } from "vitest";
+import { connect, openHome, openStdio } from "../support/harness.ts";
+import { play } from "../support/harness-brain.ts";
+import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
+
+test.each([
+  ["deepagent.db", "runs"],
+  ["deepagent.db", "store"],
+  ["checkpoints.db", "checkpoints"],
+])("a server begins nothing in %s once a newer version has changed its %s", async (file, component) => {
+  const home = await openHome({
+    think: play({
+      "Write one file": [{ toolCalls: [writeFile("/workspace/one.md", "1\n")] }, { text: "written" }],
+      "Say something": [{ text: "said" }],
+    }),
+  });
+  const client = await connect(await openStdio(home), "v1");
+  const waiting = runIdOf(await client.call("run_deep_agent", { task: "Write one file" }));
+  await untilStatus(client, waiting, "input_required");
+  const database = new SqliteDatabase(join(home.dataDir, file));
+  onTestFinished(() => void database.close());
+  const change = database.prepare("UPDATE schema_versions SET version = version + ? WHERE component = ?");
+  change.run(1, component);
+
+  const { answer } = person({ "one.md": APPROVE });
+  const refused = await client.call("run_deep_agent", { task: "Say something" });
+  expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("Restart the server") });
+  const deciding = await connect(await openStdio({ ...home, env: home.env }), "v1", answer);
+  const newer = await deciding.call("check_deep_agent", { run_id: waiting });
+  expect(newer).toMatchObject({ isError: true, text: expect.stringContaining("newer version") });
+  // What was stored can still be looked at.
+  const { structured } = await client.call("check_deep_agent", { run_id: waiting, wait_seconds: 0 });
+  expect(structured).toMatchObject({ status: "input_required" });
+
+  change.run(-1, component);
+  const again = await connect(await openStdio(home), "v1", answer);
+  expect(await untilStatus(again, waiting, "completed")).toMatchObject({ answer: "written" });
+  expect(inWorkspace(home, "one.md")).toBe("1\n");
+});
