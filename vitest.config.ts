@@ -3,10 +3,16 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    globalSetup: "test/support/suite.ts",
     pool: "forks",
+    // Installed packages are loaded once for each core and not for each file; `setupFiles` keeps files apart.
+    isolate: false,
+    setupFiles: "test/support/fresh-modules.ts",
     // Many tests wait for processes they started: a core left free is time lost.
     maxWorkers: "100%",
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // To be met by a test that hangs, and by none on a machine that is slow or busy.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

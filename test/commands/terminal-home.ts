@@ -28,16 +28,17 @@ const Line = z.looseObject({ run_id: z.string(), status: z.string() });
 /** The rows of `runs list --json`. */
 export async function listed(home: TerminalHome): Promise<z.output<typeof Line>[]> {
   const { stdout } = await home.bin("runs", "list", "--json");
-  return stdout
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => Line.parse(JSON.parse(line)));
+  return linesOf(stdout).map((line) => Line.parse(JSON.parse(line)));
 }
 
 /** Starts a run that stops where it wants to write its report. */
 export async function waitingRun(home: TerminalHome): Promise<string> {
-  await home.bin("run", "list every TODO");
-  const [row] = await listed(home);
-  if (row?.status !== "input_required") throw new Error(`the run is ${row?.status ?? "missing"}`);
-  return row.run_id;
+  const { stdout, stderr } = await home.bin("run", "list every TODO", "--json");
+  const last = linesOf(stdout).at(-1);
+  if (last === undefined) throw new Error(`the run was not started: ${stderr}`);
+  const run = Line.parse(JSON.parse(last));
+  if (run.status !== "input_required") throw new Error(`the run is ${run.status}`);
+  return run.run_id;
 }
+
+const linesOf = (text: string): string[] => text.split("\n").filter((line) => line !== "");

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { checkDatabases, effectsIn, newFolder } from "./checks.ts";
 import { Fleet } from "./fleet.ts";
 import { Person } from "./person.ts";
-import { bundleServer } from "./process.ts";
+import { serverProgram } from "./process.ts";
 
 /** How long servers are disturbed, in seconds: `DEEPAGENT_CRASH_SECONDS=3600 npx vitest run test/crash`. */
 const SECONDS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 10);
@@ -12,8 +12,7 @@ const SERVERS = 3;
 test(
   "nothing acknowledged is lost and nothing is done twice, however often servers are killed, stopped and woken",
   async () => {
-    const { script, remove } = await bundleServer();
-    onTestFinished(remove);
+    const script = await serverProgram();
     const folder = newFolder();
     const fleet = new Fleet(script);
     onTestFinished(() => fleet.close());

@@ -5,7 +5,7 @@ import type { Approval, RunEvent, RunView } from "../../src/runs/run.ts";
 import type { StartOutcome } from "../../src/runs/service.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { checkDatabases, decisionOn, effectsIn, newFolder, type Promised } from "./checks.ts";
-import { bundleServer, ServerProcess } from "./process.ts";
+import { serverProgram, ServerProcess } from "./process.ts";
 
 const RUNS_PER_SERVER = 6;
 const WITHOUT_KILLS = ["run_resumed", "run_parked", "run_failed", "warning"];
@@ -24,8 +24,7 @@ function leaseHolders(folder: string): (runId: string) => number | undefined {
 }
 
 async function openServers(count: number, folder: string): Promise<ServerProcess[]> {
-  const { script, remove } = await bundleServer();
-  onTestFinished(remove);
+  const script = await serverProgram();
   const servers = Array.from({ length: count }, () => new ServerProcess(script));
   onTestFinished(async () => void (await Promise.all(servers.map((server) => server.kill()))));
   // All at once: they also make the tables of the new databases in turns.

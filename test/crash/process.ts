@@ -1,41 +1,12 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, rmSync, mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { bundled } from "../support/bundled.ts";
 import type { Request } from "./server.ts";
 
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
-
-/** The server of this folder as one file, where it finds the installed packages. */
-export async function bundleServer(): Promise<{ script: string; remove: () => void }> {
-  const cache = join(ROOT, "node_modules/.cache/deepagent-crash");
-  if (!existsSync(cache)) mkdirSync(cache, { recursive: true });
-  const outdir = mkdtempSync(join(cache, "server-"));
-  await build({
-    absWorkingDir: ROOT,
-    entryPoints: { server: "test/crash/server.ts" },
-    outdir,
-    outExtension: { ".js": ".mjs" },
-    bundle: true,
-    splitting: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    logLevel: "warning",
-    external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
-    banner: {
-      js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
-    },
-  });
-  return {
-    script: join(outdir, "server.mjs"),
-    remove: () => rmSync(outdir, { recursive: true, force: true }),
-  };
-}
+/** The server of this folder as a program. */
+export const serverProgram = (): Promise<string> => bundled("test/crash/server.ts");
 
 interface Answer {
   id: number;

@@ -1,0 +1,45 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, renameSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
+import { build } from "esbuild";
+import { inject } from "vitest";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/**
+ * The program of `entry`, a path from the package's folder, as a bundle of the sources as they are now that
+ * finds the installed packages. Made once for all test files of a run: a build in `dist` may be older, or be
+ * replaced while a test runs.
+ */
+export async function bundled(entry: string): Promise<string> {
+  const programs = inject("programs");
+  const name = basename(entry, ".ts");
+  const folder = join(programs, entry.replaceAll("/", "-"));
+  const program = join(folder, `${name}.mjs`);
+  if (existsSync(program)) return program;
+  const draft = join(programs, randomUUID());
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: { [name]: entry },
+    outdir: draft,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    logLevel: "warning",
+    banner: {
+      js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
+    },
+    external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
+  });
+  try {
+    renameSync(draft, folder);
+  } catch (error) {
+    // Another test process was first, with the same sources.
+    rmSync(draft, { recursive: true });
+    if (!existsSync(program)) throw error;
+  }
+  return program;
+}
