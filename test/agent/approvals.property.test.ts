@@ -231,5 +231,5 @@ describe("approvals", () => {
     for (let steps = 1; ended > 0; steps += 1) {
       ended = await tellAndCheck(calls, [all], [NEVER, { steps, how: "kill" }]);
     }
-  }, 120_000);
+  });
 });

@@ -9,7 +9,7 @@ import { migrate } from "../../src/storage/migrations.ts";
 import { decisionOn, newFolder } from "./checks.ts";
 import { serverProgram, ServerProcess } from "./process.ts";
 import { idsOf } from "./script.ts";
-import { afterPowerCut, readTrace, traced, whyNoTrace, type TracedEvent } from "./trace.ts";
+import { afterPowerCut, readTrace, syncedUntil, traced, whyNoTrace, type TracedEvent } from "./trace.ts";
 
 if (whyNoTrace !== undefined) console.log(`Skipped: ${whyNoTrace}`);
 
@@ -111,10 +111,12 @@ function expectIntentsFirst(events: readonly TracedEvent[]): number {
     const path = `/workspace/${["a", "c"][number] ?? ""}/leaf-quiet.md`;
     const { act } = idsOf({ name: `write ${path}` });
     const isSynced = (log: string, text: string): void => {
-      const own = events.slice(0, put).filter((event) => "file" in event && event.file === log);
-      const written = own.findIndex((event) => event.kind === "write" && event.data.includes(text));
+      const before = events.slice(0, put);
+      const written = before.findIndex(
+        (event) => event.kind === "write" && event.file === log && event.data.includes(text),
+      );
       expect(written).toBeGreaterThanOrEqual(0);
-      expect(own.slice(written).some(({ kind }) => kind === "sync")).toBe(true);
+      expect(syncedUntil(before, log)).toBeGreaterThan(written);
     };
     isSynced("checkpoints.db-wal", path);
     isSynced("deepagent.db-wal", `${act}0"]write_file`);

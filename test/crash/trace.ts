@@ -22,7 +22,8 @@ export const traced = (file: string): string[] =>
 export type TracedEvent =
   | { kind: "write"; file: string; offset: number; data: Buffer }
   | { kind: "truncate"; file: string; length: number }
-  | { kind: "sync"; file: string }
+  /** `began`: how many events there were when it was asked for; what was written later it need not have met. */
+  | { kind: "sync"; file: string; began: number }
   | { kind: "put"; file: string }
   /** A line of JSON, wherever it was written to. */
   | { kind: "said"; text: string };
@@ -43,7 +44,10 @@ const CALLS: readonly [RegExp, (...groups: string[]) => TracedEvent | undefined]
     new RegExp(`^ftruncate\\(${FILE}, (\\d+)`),
     (file = "", length = "") => ({ kind: "truncate", file: nameOf(file), length: Number(length) }),
   ],
-  [new RegExp(`^(?:fsync|fdatasync)\\(${FILE}`), (file = "") => ({ kind: "sync", file: nameOf(file) })],
+  [
+    new RegExp(`^(?:fsync|fdatasync)\\(${FILE}`),
+    (file = "") => ({ kind: "sync", file: nameOf(file), began: 0 }),
+  ],
   [
     new RegExp(`^(?:rename|link)\\(${STRING}, ${STRING}`),
     (_from, to = "") => ({ kind: "put", file: nameOf(to) }),
@@ -63,18 +67,20 @@ const nameOf = (escaped: string): string => basename(bytes(escaped).toString());
 /** Reads a trace. What is synced counts when the call has come back, everything else when it begins. */
 export function readTrace(file: string): TracedEvent[] {
   const events: TracedEvent[] = [];
-  const unfinished = new Map<string, string>();
+  const unfinished = new Map<string, { text: string; began: number }>();
   for (const line of readFileSync(file, "latin1").split("\n")) {
     const [, thread = "", text = ""] = /^(\d+) +(.*)$/.exec(line) ?? [];
     const isSync = /^f(?:data)?sync\(/.test(text);
     if (isSync && text.endsWith("<unfinished ...>")) {
-      unfinished.set(thread, text);
+      unfinished.set(thread, { text, began: events.length });
       continue;
     }
-    const call = /^<\.\.\. f(?:data)?sync resumed>/.test(text) ? (unfinished.get(thread) ?? "") : text;
+    const asked = /^<\.\.\. f(?:data)?sync resumed>/.test(text) ? unfinished.get(thread) : undefined;
+    const call = asked?.text ?? text;
     for (const [pattern, read] of CALLS) {
       const match = pattern.exec(call);
       const event = match === null ? undefined : read(...match.slice(1));
+      if (event?.kind === "sync") event.began = asked?.began ?? events.length;
       if (event !== undefined) events.push(event);
     }
   }
@@ -95,12 +101,12 @@ export function afterPowerCut(
   survives: () => boolean,
 ): void {
   for (const file of files) {
-    const own = events.filter((event) => "file" in event && event.file === file);
-    const synced = own.findLastIndex(({ kind }) => kind === "sync");
+    const synced = syncedUntil(events, file);
     // Of its full size from the start: one that grew with each sector would be copied thousands of times.
-    const content = Buffer.alloc(Math.max(0, ...own.map(endOf)));
+    const content = Buffer.alloc(Math.max(0, ...events.map((event) => endIn(file, event))));
     let length = 0;
-    for (const [index, event] of own.entries()) {
+    for (const [index, event] of events.entries()) {
+      if (!("file" in event) || event.file !== file) continue;
       if (event.kind === "truncate" && (index < synced || survives())) {
         content.fill(0, event.length);
         length = event.length;
@@ -108,7 +114,7 @@ export function afterPowerCut(
       if (event.kind !== "write") continue;
       const { offset, data } = event;
       for (let at = 0; at < data.length; at += SECTOR) {
-        if (index > synced && !survives()) continue;
+        if (index >= synced && !survives()) continue;
         const end = Math.min(at + SECTOR, data.length);
         data.copy(content, offset + at, at, end);
         length = Math.max(length, offset + end);
@@ -118,8 +124,16 @@ export function afterPowerCut(
   }
 }
 
-/** How long the file has to be for what is done to it. */
-function endOf(event: TracedEvent): number {
+/** What was done to the file before this one of the events is on the disk. */
+export const syncedUntil = (events: readonly TracedEvent[], file: string): number =>
+  Math.max(
+    0,
+    ...events.flatMap((event) => (event.kind === "sync" && event.file === file ? [event.began] : [])),
+  );
+
+/** How long the file has to be for what the event does to it. */
+function endIn(file: string, event: TracedEvent): number {
+  if (!("file" in event) || event.file !== file) return 0;
   if (event.kind === "write") return event.offset + event.data.length;
   return event.kind === "truncate" ? event.length : 0;
 }

@@ -68,23 +68,19 @@ test.each<[string, WireReply, string]>([
     "model_rate_limited",
   ],
   ["fails", { status: 500, message: "internal", headers: { "retry-after": "0" } }, "model_unavailable"],
-])(
-  "a run whose model %s fails with a stable reason, and the server lives",
-  async (_name, fault, reason) => {
-    let broken = true;
-    const world = await openWorld("memory", {
-      think: (thought) => (broken ? fault : answering(thought)),
-    });
-    const client = await world.connect("v2-modern");
-    const failed = await client.call("run_deep_agent", { task: "Say hello" });
-    expect(failed).toMatchObject({ isError: true, structured: { status: "failed", failure_reason: reason } });
-    expect(failed.text).not.toMatch(/\n\s+at |wire-test-key/);
-    broken = false;
-    const next = await client.call("run_deep_agent", { task: "Say hello" });
-    expect(next).toMatchObject({ isError: false, structured: { status: "completed", answer: "hello" } });
-  },
-  60_000,
-);
+])("a run whose model %s fails with a stable reason, and the server lives", async (_name, fault, reason) => {
+  let broken = true;
+  const world = await openWorld("memory", {
+    think: (thought) => (broken ? fault : answering(thought)),
+  });
+  const client = await world.connect("v2-modern");
+  const failed = await client.call("run_deep_agent", { task: "Say hello" });
+  expect(failed).toMatchObject({ isError: true, structured: { status: "failed", failure_reason: reason } });
+  expect(failed.text).not.toMatch(/\n\s+at |wire-test-key/);
+  broken = false;
+  const next = await client.call("run_deep_agent", { task: "Say hello" });
+  expect(next).toMatchObject({ isError: false, structured: { status: "completed", answer: "hello" } });
+});
 
 test("a file whose name needs encoding is read through the tool and as a resource", async () => {
   const world = await openWorld("memory", { think: noModel });

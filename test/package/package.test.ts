@@ -82,7 +82,7 @@ it("has everything a run needs", () => {
   );
 });
 
-it("runs the demo", { timeout: 60_000 }, () => {
+it("runs the demo", () => {
   expect(node([bin(), "demo"])).toMatch(/✔ completed in/);
 });
 

@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import type { Run, RunEvent } from "../../src/runs/run.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
@@ -190,7 +190,7 @@ test("housekeeping forgets runs and memories whose time is over, and is left to 
   await openServer(server.database.name, agent, options).service.close();
   expect([rows("runs"), rows("store_items")]).toEqual([1, 2]);
   const told = openServer(server.database.name, agent, { ...options, retention: { maxAgeMs: DAY } });
-  await vi.waitFor(() => expect([rows("runs"), rows("store_items")]).toEqual([0, 1]));
+  await expect.poll(() => [rows("runs"), rows("store_items")]).toEqual([0, 1]);
   await told.service.close();
 });
 

@@ -123,7 +123,7 @@ export interface Connector {
 }
 
 const INFO = { name: "test-client", version: "1.0.0" };
-const TIMEOUT = 25_000;
+const TIMEOUT = 100_000;
 
 /** Connects a client, and makes sure that it speaks the era it is meant to speak. */
 export async function connectClient(to: Connector, options: ClientOptions): Promise<TestClient> {

@@ -16,7 +16,7 @@ export async function serveHttp({ env }: Pick<Home, "env">): Promise<HttpProcess
   const child = await startProgram(["serve", "--http", "--port", "0"], env);
   const find = (): string => /Serving MCP at (\S+)/.exec(child.errors())?.[1] ?? "";
   const gone = child.exited.then(() => Promise.reject(new Error(`the program has ended: ${child.errors()}`)));
-  await Promise.race([expect.poll(find, { timeout: 20_000 }).not.toBe(""), gone]);
+  await Promise.race([expect.poll(find).not.toBe(""), gone]);
   const url = find();
   return {
     child,

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { MemorySaver } from "@langchain/langgraph";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
-import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { buildAgent, resumeAgentInput } from "../../../src/agent/agent-core.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
@@ -143,7 +143,7 @@ describe("tools of an MCP server", () => {
     const { agent } = await agentCalling(mcp, [{ name: "toy__hang", args: {} }]);
     const controller = new AbortController();
     const run = collect(agent, TASK, { signal: controller.signal });
-    await vi.waitUntil(() => toy.effects().length > 0, { timeout: 20_000 });
+    await expect.poll(toy.effects).not.toEqual([]);
     controller.abort();
     await expect(run).rejects.toThrow();
   });
@@ -173,7 +173,7 @@ describe("a server's process", () => {
     await mcp.forAgent(always);
     expect(processesWith(mark)).toHaveLength(1);
     await mcp.close();
-    await vi.waitUntil(() => processesWith(mark).length === 0, { timeout: 20_000 });
+    await expect.poll(() => processesWith(mark)).toEqual([]);
   });
 });
 
@@ -191,7 +191,7 @@ describe("a server that cannot be used", () => {
     );
     // On a busy machine the good one may be late at first, too.
     const missing = async () => (await mcp.forAgent(always)).problems.length;
-    await vi.waitUntil(async () => (await missing()) === 3, { timeout: 20_000 });
+    await expect.poll(missing).toBe(3);
     const { agent, model } = await agentCalling(mcp, [{ name: "ls", args: {} }]);
     const events = await collect(agent, TASK);
     const warnings = events.flatMap((event) => (event.kind === "warning" ? [event.message] : []));

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { connect, openHome, openStdio, openWorld } from "../../support/harness.ts";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { processesWith } from "../../support/harness-process.ts";
@@ -86,7 +86,7 @@ it("serves an agent that uses another server's tools, asks before it writes ther
 
   expect(processesWith(`TOY_MARK=${id}`)).toHaveLength(1);
   await client.close();
-  await vi.waitUntil(() => processesWith(`TOY_MARK=${id}`).length === 0, { timeout: 20_000 });
+  await expect.poll(() => processesWith(`TOY_MARK=${id}`)).toEqual([]);
 });
 
 it("starts no server to read a run that has ended", async () => {
@@ -99,7 +99,7 @@ it("starts no server to read a run that has ended", async () => {
   const { structured } = await first.call("run_deep_agent", { task: "go" });
   expect(structured["status"]).toBe("completed");
   await first.close();
-  await vi.waitUntil(() => processesWith(`TOY_MARK=${id}`).length === 0, { timeout: 20_000 });
+  await expect.poll(() => processesWith(`TOY_MARK=${id}`)).toEqual([]);
   const second = await connect(await openStdio(home), "v2-legacy");
   const files = await second.readResource(`deepagent://runs/${String(structured["run_id"])}/todos`);
   expect(files.contents).toHaveLength(1);

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { play } from "../../support/harness-brain.ts";
 import { openWorld } from "../../support/harness.ts";
 
@@ -63,7 +63,7 @@ it("hears of runs by name, thread and tag when its variables are set", async () 
     LANGSMITH_ENDPOINT: tracing.url,
   });
   const named = (name: string) => tracing.traced.filter((trace) => trace.name === name);
-  await vi.waitUntil(() => named("ChatAnthropic").length === 4, { timeout: 20_000 });
+  await expect.poll(() => named("ChatAnthropic")).toHaveLength(4);
   const [agent] = named("deepagent");
   const [subagent] = named("general-purpose");
   const thread = agent?.extra?.metadata?.["thread_id"];

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { RunFailure } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/logger.ts";
@@ -274,7 +274,7 @@ describe.each(PROVIDERS)("$protocol", ({ protocol, provider, model: spec }) => {
       { retries: 2 },
     );
     await expect(model.invoke("hello", { signal: controller.signal })).rejects.toThrow(/abort/i);
-    await vi.waitFor(() => expect(server.abandoned).toBe(1));
+    await expect.poll(() => server.abandoned).toBe(1);
     expect(server.requests).toHaveLength(1);
   });
 

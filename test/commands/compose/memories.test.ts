@@ -1,10 +1,8 @@
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { connect, openHome, openStdio } from "../../support/harness.ts";
 import { meaningOf } from "../../support/wire-server-embeddings.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
-
-const LONG = { timeout: 20_000, interval: 100 };
 
 /** A product whose agent notes what it is told, with an embedding service that does what `reply` says. */
 async function openNotes(
@@ -48,19 +46,19 @@ it("memories are found by meaning, also those written while the service was down
   expect(byWords.text).toMatch(/^\/memories\/ships\.md\nShips lie at the dock\.\n\nSearched by words only/);
   expect(byWords.text).toContain("HTTP 500");
   // It was asked to embed, failed, and its process ends.
-  await vi.waitFor(() => expect(service.requests.length).toBeGreaterThan(1), LONG);
+  await expect.poll(() => service.requests.length).toBeGreaterThan(1);
   await first.close();
   mode.isDown = false;
   const [second, third] = [await client(), await client()];
   await third.call("run_deep_agent", { task: "note drinks" });
   const found = async (query: string) => (await second.call("search_memories", { query })).text;
-  await vi.waitFor(async () => expect(await found("harbour")).toMatch(/^\/memories\/ships\.md/), LONG);
-  await vi.waitFor(async () => expect(await found("coffee")).toMatch(/^\/memories\/drinks\.md/), LONG);
-  await vi.waitFor(async () => expect(await found("beverage")).not.toContain("by words only"), LONG);
+  await expect.poll(() => found("harbour")).toMatch(/^\/memories\/ships\.md/);
+  await expect.poll(() => found("coffee")).toMatch(/^\/memories\/drinks\.md/);
+  await expect.poll(() => found("beverage")).not.toContain("by words only");
   const { text: agents } = await second.call("run_deep_agent", { task: "find" });
   expect(agents).toContain("/memories/drinks.md\nThe user likes tea.");
   expect((await third.call("search_memories", { query: "port" })).text).toMatch(/^\/memories\/ships\.md/);
-}, 60_000);
+});
 
 it("a service that does not answer holds up neither a run nor the end of the process", async () => {
   const { service, client } = await openNotes(({ messages, ...request }) =>
@@ -68,11 +66,11 @@ it("a service that does not answer holds up neither a run nor the end of the pro
   );
   const first = await client();
   expect((await first.call("run_deep_agent", { task: "note ships" })).text).toContain("noted");
-  await vi.waitFor(() => expect(service.requests).toHaveLength(1), LONG);
+  await expect.poll(() => service.requests).toHaveLength(1);
   const { text } = await first.call("search_memories", { query: "dock" });
   expect(text).toContain("Memories not yet embedded, which are searched by words only: 1.");
   await first.close();
-}, 60_000);
+});
 
 it("a setting that cannot work is said with the hits, and the rest works", async () => {
   const { client } = await openNotes(vectors, "anthropic:claude-test");
@@ -81,4 +79,4 @@ it("a setting that cannot work is said with the hits, and the rest works", async
   const { text, structured } = await first.call("search_memories", { query: "dock" });
   expect(text).toContain("/memories/ships.md");
   expect(structured["note"]).toContain("Embeddings are made by openai:… models only");
-}, 60_000);
+});

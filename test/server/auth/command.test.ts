@@ -27,7 +27,7 @@ test("a token made as the guide says opens a server that listens beyond this mac
 
   const child = await startProgram(["serve", "--http", "--config", config], home.env);
   const find = (): string => /Serving MCP at (\S+)/.exec(child.errors())?.[1] ?? "";
-  await expect.poll(find, { timeout: 10_000 }).not.toBe("");
+  await expect.poll(find).not.toBe("");
   const { port } = new URL(find());
   const url = `http://127.0.0.1:${port}/mcp`;
   const headers = { authorization: `Bearer ${token}` };

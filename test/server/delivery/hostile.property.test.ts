@@ -250,18 +250,15 @@ async function check(world: World): Promise<void> {
 async function bringToTheEnd(world: World): Promise<void> {
   for (const { id } of await world.service.list(ME, { limit: 10 })) {
     await expect
-      .poll(
-        async () => {
-          const view = await world.service.view(ME, id);
-          for (const approval of view?.approvals ?? []) {
-            if (approval.status !== "pending") continue;
-            world.approved.add(String(approval.args["text"]));
-            await world.service.decide(ME, id, approval.id, { type: "approve" }, "person");
-          }
-          return view !== undefined && isFinal(view.run.status);
-        },
-        { timeout: 15_000 },
-      )
+      .poll(async () => {
+        const view = await world.service.view(ME, id);
+        for (const approval of view?.approvals ?? []) {
+          if (approval.status !== "pending") continue;
+          world.approved.add(String(approval.args["text"]));
+          await world.service.decide(ME, id, approval.id, { type: "approve" }, "person");
+        }
+        return view !== undefined && isFinal(view.run.status);
+      })
       .toBe(true);
   }
 }

@@ -10,7 +10,7 @@ import { plainRuns } from "../support.ts";
 import { linkTo, openPages, waitingRun } from "./support.ts";
 
 /** Patience is for slow machines: what is waited for comes at once. */
-const eventually = <Value>(read: () => Value) => expect.poll(read, { timeout: 15_000 });
+const eventually = <Value>(read: () => Value) => expect.poll(read);
 
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
   existsSync,

@@ -27,7 +27,7 @@ test("over stdio a task outlives its server and is cancelled through the next on
   const { taskId } = CreateTaskResultV2Schema.parse(await first.rpc("tools/call", call));
   const task = async (server: typeof first) =>
     GetTaskResultV2Schema.parse(await server.rpc("tasks/get", { taskId }));
-  await expect.poll(() => task(first), { timeout: 20_000 }).toMatchObject({ status: "input_required" });
+  await expect.poll(() => task(first)).toMatchObject({ status: "input_required" });
   first.child.process.stdin.end();
   await first.child.exited;
   const second = await open();

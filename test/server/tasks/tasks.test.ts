@@ -68,7 +68,7 @@ describe.each(["memory", "http"] as const)("over %s", (transport) => {
     const rpc = await open(transport, service);
     const taskId = await create(rpc);
     await reach(service, taskId, "input_required");
-    await expect.poll(() => questions(rpc, taskId), { timeout: 15_000 }).toHaveLength(2);
+    await expect.poll(() => questions(rpc, taskId)).toHaveLength(2);
     const first = await questions(rpc, taskId);
     expect(await questions(rpc, taskId)).toEqual(first);
     const [a = ["", ""], b = ["", ""]] = first;
