@@ -5,10 +5,11 @@ import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/lang
 import type { FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { FILES_NOT_KNOWN, statefulRunnable, stateReached } from "./foreign-graph.ts";
+import { describeLimit, type Reached } from "./limits/limits.ts";
 import { describeConflict, fileNotesOf, type MergedFiles, mergeFiles } from "./merge-files.ts";
-import { finishedTasks, isRequest } from "./pending.ts";
+import { finishedTasks, isRequest, openInterrupts } from "./pending.ts";
 import { type AgentState, FILE_NOTES, filesReducer, TOOLS } from "./state.ts";
-import { callOf, CHECKPOINTER_KEY } from "./step.ts";
+import { callOf, CHECKPOINTER_KEY, filesAbove } from "./step.ts";
 import { keptFiles, lastAnswer } from "./subagents.ts";
 import { StepFiles } from "./thread-files.ts";
 
@@ -31,15 +32,63 @@ export async function settleAbandoned(
 ): Promise<void> {
   const { checkpointer } = graph;
   if (typeof checkpointer !== "object") return;
-  const at = { thread_id: configurable["thread_id"], checkpoint_ns: "" };
-  const step = await openStep(graph, checkpointer, at);
+  const address = { thread_id: configurable["thread_id"], checkpoint_ns: "" };
+  const ending = { why: WHY[end ?? "replaced"], isFailure: end === "failed" };
+  await settle(graph, { checkpointer, address }, ending);
+}
+
+/**
+ * The same for calls that wait for a person when a limit keeps the agent from going on. The graph may go on
+ * then, and comes to its end. False when none waits.
+ */
+export async function settleAtLimit(
+  graph: DeepAgentGraph,
+  configurable: Readonly<Record<string, unknown>>,
+  limit: Reached,
+): Promise<boolean> {
+  // A graph inside another one keeps its thread with the outer graph's checkpointer.
+  const checkpointer =
+    (configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined) ?? graph.checkpointer;
+  if (typeof checkpointer !== "object") return false;
+  if ((await openInterrupts(checkpointer, configurable)).length === 0) return false;
+  const { thread_id, checkpoint_ns = "" } = configurable;
+  const address = { thread_id, checkpoint_ns: checkpoint_ns as string }; // LangGraph's
+  const parent = filesAbove({ configurable });
+  const ending = { why: `${describeLimit(limit)} was reached`, next: graph.loopStart };
+  await settle(graph, { checkpointer, address, ...(parent ? { parent } : {}) }, ending);
+  return true;
+}
+
+interface Thread {
+  checkpointer: BaseCheckpointSaver;
+  address: Address;
+  /** Files of the agent that delegated. */
+  parent?: ThreadFiles;
+}
+
+/** Why calls are given up. */
+interface Ending {
+  why: string;
+  isFailure?: boolean;
+  /** The node that follows. */
+  next?: string;
+}
+
+async function settle(graph: DeepAgentGraph, thread: Thread, ending: Ending): Promise<void> {
+  const { checkpointer, address, parent } = thread;
+  const step = await openStep(graph, checkpointer, address, parent);
+  // Of a step that was broken off it is not known which of the calls below it had been answered and begun.
+  const waitingIn = async (at: Address) =>
+    ending.next === undefined ? [] : toolsAskedAbout(checkpointer, at);
   for (const { task, call, files, reached } of step?.left ?? []) {
     const tool = graph.traits.tools.get(call.name);
     const text = resultOf(call, {
-      end,
+      ...ending,
       isWaiting: isWaiting(step?.writes ?? [], task),
       hasEffect: tool?.kind !== "read" && tool?.kind !== "plan",
-      ...(tool?.kind === "delegate" ? { subagent: { files, reached } } : {}),
+      ...(tool?.kind === "delegate"
+        ? { subagent: { files, reached, waiting: await waitingIn(below(address, task)) } }
+        : {}),
     });
     const { id = "", name } = call;
     const message = new ToolMessage({ content: text, name, tool_call_id: id, status: "error" });
@@ -48,6 +97,7 @@ export async function settleAbandoned(
       ["messages", [message]],
       ...(Object.keys(files.update).length > 0 ? [["files", files.update] satisfies [string, unknown]] : []),
       ...(Object.keys(notes).length > 0 ? [[FILE_NOTES, notes] satisfies [string, unknown]] : []),
+      ...(ending.next === undefined ? [] : [[`branch:to:${ending.next}`, null] satisfies [string, unknown]]),
     ];
     await checkpointer.putWrites(step?.config ?? {}, writes, task);
   }
@@ -59,7 +109,7 @@ interface LeftCall {
   /** What the agent that it started had changed, merged with what its siblings had. */
   files: MergedFiles;
   /** How far that agent had come. */
-  reached: Reached;
+  reached: Progress;
 }
 
 interface OpenStep {
@@ -122,7 +172,7 @@ async function openStep(
 }
 
 /** What the agent that a call started had come to. */
-interface Reached {
+interface Progress {
   state: Partial<AgentState>;
   changed: FilesUpdate;
   /** It tells nothing before its end. */
@@ -135,7 +185,7 @@ async function subagentStep(
   checkpointer: BaseCheckpointSaver,
   address: Address,
   { call, started }: { call: ToolCall; started: ThreadFiles },
-): Promise<Reached | undefined> {
+): Promise<Progress | undefined> {
   if (traits.tools.get(call.name)?.kind !== "delegate") return undefined;
   const name = String(call.args["subagent_type"]);
   const graph = traits.subagents?.graphOf(name);
@@ -169,35 +219,46 @@ function isWaiting(writes: Writes, task: string): boolean {
   return isAsked && !own.some(([, channel]) => channel === "__resume__");
 }
 
-interface Fate {
-  end: EarlierEnd | undefined;
+interface Fate extends Ending {
   isWaiting: boolean;
   hasEffect: boolean;
-  subagent?: { files: MergedFiles; reached: Reached };
+  subagent?: { files: MergedFiles; reached: Progress; waiting: string[] };
 }
 
-const WHEN = {
+const WHY = {
   cancelled: "the run was cancelled",
   failed: "the run failed",
   replaced: "the conversation went on with a new message",
 } as const;
 
-function resultOf({ name, args }: ToolCall, { end, isWaiting, hasEffect, subagent }: Fate): string {
-  const when = WHEN[end ?? "replaced"];
-  const began = end === "failed" ? "Tool call did not complete" : "Tool call was cancelled";
+function resultOf({ name, args }: ToolCall, fate: Fate): string {
+  const { why, isFailure = false, isWaiting, hasEffect, subagent } = fate;
+  const began = isFailure ? "Tool call did not complete" : "Tool call was cancelled";
   if (subagent) {
-    const { files, reached } = subagent;
+    const { files, reached, waiting } = subagent;
     const said = lastAnswer(reached.state.messages ?? []);
     return [
-      `${began}: ${when} before the subagent '${String(args["subagent_type"])}' had finished.`,
+      `${began}: ${why} before the subagent '${String(args["subagent_type"])}' had finished.`,
       ...(reached.isUnknown && !isWaiting ? [FILES_NOT_KNOWN] : keptFiles(files.update)),
       ...files.conflicts.map(describeConflict),
+      ...notRun(waiting),
       ...(said === "" ? [] : [`What it said before:\n${said}`]),
     ].join("\n\n");
   }
-  if (isWaiting) return `${began}: ${when} while ${name} waited for a person's approval. It was not run.`;
+  if (isWaiting) return `${began}: ${why} while ${name} waited for a person's approval. It was not run.`;
   const doubt = hasEffect
     ? " Whether, or how far, it took effect is unknown; check what it would have left behind."
     : "";
-  return `${began}: ${when} before ${name} had finished.${doubt}`;
+  return `${began}: ${why} before ${name} had finished.${doubt}`;
 }
+
+/** The tools that a subagent, or one below it, asks a person about. */
+async function toolsAskedAbout(checkpointer: BaseCheckpointSaver, address: Address): Promise<string[]> {
+  const open = await openInterrupts(checkpointer, address);
+  return open.flatMap(({ value }) => (isRequest(value) ? value.actionRequests.map(({ name }) => name) : []));
+}
+
+const notRun = (tools: readonly string[]): string[] =>
+  tools.length > 0
+    ? [`Calls that waited there for a person's approval were not run: ${tools.join(", ")}.`]
+    : [];

@@ -14,9 +14,17 @@ import type { InboxMessage } from "./told.ts";
 import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
 import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
-import { awaitsModel, finishedEvent, interruptsIn, snapshotOf, type ThreadState } from "./snapshot.ts";
+import { type OpenInterrupt, openInterrupts } from "./pending.ts";
+import {
+  awaitsModel,
+  finishedEvent,
+  interruptsIn,
+  MODEL_AWAITED,
+  snapshotOf,
+  type ThreadState,
+} from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
-import { eventOf, withEffectLog, withRunId } from "./step.ts";
+import { eventOf, withAnswers, withEffectLog, withRunId } from "./step.ts";
 
 export { pointsOf } from "./points.ts";
 export type { EarlierEnd } from "./abandoned.ts";
@@ -77,6 +85,8 @@ export interface StreamOptions {
   effects?: EffectLog;
   /** What the agent is told while it works. It does not finish before it has read all of it. */
   inbox?: Inbox;
+  /** Whether answers wait that the agent was not resumed with: then a limit does not close the other requests yet. */
+  hasAnswers?: () => boolean;
 }
 
 /** The model that `options` and the environment choose. */
@@ -114,14 +124,26 @@ export async function* streamEvents(
   for (;;) {
     const modelAwaited = yield* streamGraph(agent, next, open, options);
     signal.throwIfAborted();
-    if (open.size > 0 || modelAwaited) {
-      return yield { kind: "paused", interrupts: [...open.values()], modelAwaited };
+    const waiting = open.size > 0 || modelAwaited ? await waitingIn(agent, threadId) : [];
+    if (waiting.length > 0) {
+      const ids = new Set(waiting.map(({ id }) => id));
+      const interrupts = [...open.values()].filter(({ id }) => ids.has(id));
+      const isModelAwaited = waiting.some(({ value }) => value === MODEL_AWAITED);
+      return yield { kind: "paused", interrupts, modelAwaited: isModelAwaited };
     }
+    // A limit has closed what was asked.
     const thread = await readThread(agent, threadId);
+    open.clear();
     const messages = await newMessages(options.inbox, thread.values["messages"] ?? []);
     if (messages.length === 0) return yield finishedEvent(thread);
     next = { messages };
   }
+}
+
+/** What waits yet: a limit closes what was asked before. */
+async function waitingIn({ graph: { checkpointer } }: Agent, threadId: string): Promise<OpenInterrupt[]> {
+  if (typeof checkpointer !== "object") throw new Error("an agent without a checkpointer cannot wait");
+  return openInterrupts(checkpointer, { thread_id: threadId });
 }
 
 /** Lets the graph work until it stops; adds the requests it stopped with to `open`. True: a model is awaited. */
@@ -129,7 +151,7 @@ async function* streamGraph(
   agent: Agent,
   input: GraphInput,
   open: Map<string, PendingInterrupt>,
-  { threadId, runId, signal, effects, inbox }: StreamOptions,
+  { threadId, runId, signal, effects, inbox, hasAnswers }: StreamOptions,
 ): AsyncGenerator<AgentEvent, boolean> {
   let modelAwaited = false;
   try {
@@ -139,6 +161,7 @@ async function* streamGraph(
         ...withRunId(runId),
         ...withEffectLog(effects),
         ...withInbox(inbox),
+        ...withAnswers(hasAnswers),
       },
       // What traces are found by; checkpoints keep it too, so it is short.
       tags: ["deepagent-mcp"],

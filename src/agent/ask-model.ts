@@ -2,7 +2,7 @@ import { type AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } fr
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ownTurn } from "../core/turns.ts";
 import type { ToolBinder } from "./bind-tools.ts";
-import { countCalls } from "./limits/meter.ts";
+import { countCalls, type Meter } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import { appendSystemPrompt, type ModelRequest } from "./middleware/middleware.ts";
 import type { ReplyCache } from "./models/reply-cache.ts";
@@ -22,8 +22,8 @@ export interface Asking {
   cache: ReplyCache | undefined;
   /** What is changed last of the request. */
   finish: (request: ModelRequest) => ModelRequest;
-  /** Model calls that the limits leave, this one included. */
-  callsLeft: number;
+  /** What the agent has used before, and its limits. */
+  meter: Meter;
   config: RunnableConfig;
 }
 
@@ -33,7 +33,7 @@ export interface Asking {
  */
 export async function askModel(
   given: ModelRequest,
-  { strategy, binder, finish, cache, callsLeft, config }: Asking,
+  { strategy, binder, finish, cache, meter, config }: Asking,
 ): Promise<AIMessage> {
   const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
   const request = finish(notice ? appendSystemPrompt(given, notice) : given);
@@ -58,8 +58,9 @@ export async function askModel(
   let reply = await ask(input);
   if (!strategy) return reply;
   const asked = [...input];
-  for (let calls = 1; calls < Math.min(1 + MAX_REMINDERS, callsLeft); calls += 1) {
+  for (let calls = 1; calls <= MAX_REMINDERS; calls += 1) {
     if (hasCalls(reply) || answerInText(reply, strategy) !== undefined) break;
+    if (meter.wouldReach(given.state.messages, reply, calls)) break;
     // No provider takes an empty message.
     asked.push(...(reply.text.trim() === "" ? [] : [reply]), new HumanMessage(reminderFor(strategy)));
     const before = reply;

@@ -1,8 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/core/messages";
-import { type BaseCheckpointSaver, Command, CompiledStateGraph, isCommand } from "@langchain/langgraph";
+import {
+  type BaseCheckpointSaver,
+  Command,
+  CompiledStateGraph,
+  isCommand,
+  isGraphInterrupt,
+  isInterrupted,
+} from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { settleAbandoned } from "./abandoned.ts";
+import { settleAbandoned, settleAtLimit } from "./abandoned.ts";
 import type { AgentTool, ValidatedArgs } from "./agent-tool.ts";
 import { checkEdit } from "./check-call.ts";
 import type { AgentPath } from "./events.ts";
@@ -12,7 +19,7 @@ import type { AgentLimits } from "./limits/limits.ts";
 import type { Permissions } from "./permissions.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
-import { agentRuntime, traceOf, withMeter, withTrace } from "./step.ts";
+import { agentRuntime, hasAnswers, meterOf, RESUMING_KEY, traceOf, withMeter, withTrace } from "./step.ts";
 import { startTrace } from "./tracing.ts";
 import { graphFailure } from "./graph-failure.ts";
 import type { SubagentRunner } from "./subagents.ts";
@@ -22,6 +29,12 @@ type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
 type Options = Parameters<Base["_streamIterator"]>[1];
 type Drawing = Awaited<ReturnType<Base["getGraphAsync"]>>;
 type Chunks = ReturnType<Base["_streamIterator"]>;
+
+/** What a task of LangGraph keeps for graphs inside it: how many it has started tells their threads apart. */
+const SCRATCHPAD_KEY = "__pregel_scratchpad";
+interface Scratchpad {
+  subgraphCounter?: number;
+}
 
 /** Everything LangGraph makes a compiled graph of; `withConfig` copies a graph by its own fields. */
 type Fields = ConstructorParameters<
@@ -117,20 +130,64 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   /** Told to the process's tracer, as far as there is one; a graph below another one is part of its trace. */
   async *#traced(input: Parameters<Base["_streamIterator"]>[0], options: NonNullable<Options>): Chunks {
     const configurable = { ...this.config?.configurable, ...options.configurable };
-    if (traceOf({ configurable })) return yield* super._streamIterator(input, options);
+    if (traceOf({ configurable })) return yield* this.#endingAtLimits(input, options);
     const { threadId, runId } = agentRuntime({ configurable });
     const trace = await startTrace({ agent: this.getName(), threadId, runId });
     const own = trace
       ? { ...options, configurable: { ...options.configurable, ...withTrace(trace) } }
       : options;
     try {
-      yield* super._streamIterator(input, own);
+      yield* this.#endingAtLimits(input, own);
     } catch (error) {
       trace?.fail(graphFailure(error));
       throw error;
     } finally {
       trace?.end();
     }
+  }
+
+  /**
+   * Calls that wait for a person when a limit has kept the agent, or one it started, from going on wait for
+   * nothing: they are given up, and the graph ends in order.
+   */
+  async *#endingAtLimits(
+    input: Parameters<Base["_streamIterator"]>[0],
+    options: NonNullable<Options>,
+  ): Chunks {
+    const { configurable } = options;
+    const meter = meterOf({ configurable }, this.traits.limits);
+    const place = { ...(configurable?.[SCRATCHPAD_KEY] as Scratchpad | undefined) }; // LangGraph changes it
+    const isRepeated = (place.subgraphCounter ?? 0) > 0; // its thread is elsewhere
+    if (!meter.hasTotals || isRepeated) return yield* super._streamIterator(input, options);
+    const questions: Array<Awaited<ReturnType<Chunks["next"]>>["value"]> = [];
+    let pause: unknown;
+    try {
+      for await (const chunk of super._streamIterator(input, options)) {
+        // What `invoke` gives says whether the graph waits.
+        if (options.streamMode === "values" && isInterrupted(chunk)) questions.push(chunk);
+        else yield chunk;
+      }
+    } catch (error) {
+      if (!isGraphInterrupt(error)) throw error;
+      pause = error; // of a graph inside another one
+    }
+    const limit = hasAnswers({ configurable }) ? undefined : meter.stop;
+    if (limit && (await settleAtLimit(this, { ...this.config?.configurable, ...configurable }, limit))) {
+      const resuming = {
+        ...configurable,
+        [RESUMING_KEY]: true,
+        ...("subgraphCounter" in place ? { [SCRATCHPAD_KEY]: place } : {}),
+      };
+      return yield* super._streamIterator(null, { ...options, configurable: resuming });
+    }
+    yield* questions;
+    if (pause !== undefined) throw pause;
+  }
+
+  /** Where a turn of the agent begins. */
+  get loopStart(): string {
+    const edges: Iterable<readonly [string, string]> = this.builder.edges;
+    return [...edges].find(([from]) => from === TOOLS)?.[1] ?? "";
   }
 
   /**

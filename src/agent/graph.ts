@@ -17,7 +17,7 @@ import type { AgentParts } from "./agent-parts.ts";
 import { endingDirectly } from "./direct-answers.ts";
 import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
 import { readingInbox } from "./inbox.ts";
-import { stepsBefore } from "./limits/steps.ts";
+import { noticeStep, type TurnSteps } from "./limits/steps.ts";
 import { type GraphNode, type NodeFunction, runDirectly } from "./direct-tasks.ts";
 import { type AfterReply, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
 import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
@@ -51,14 +51,15 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
   const has = (hook: HookName): boolean => parts.middleware.some((layer) => layer[hook]);
   const loopStart = has("beforeModel") ? BEFORE_MODEL : MODEL;
   const end = has("afterAgent") ? AFTER_AGENT : END;
+  const steps = {
+    turn: 2 + Number(has("beforeModel")) + Number(has("afterModel")),
+    end: Number(has("afterAgent")),
+  };
   const after: AfterReply = {
     tools: TOOLS,
     end,
     again: loopStart,
-    steps: {
-      turn: 2 + Number(has("beforeModel")) + Number(has("afterModel")),
-      end: Number(has("afterAgent")),
-    },
+    steps,
     ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}),
   };
   const hookNode = (hook: HookName, next: (state: AgentState) => Send[] | string) =>
@@ -84,27 +85,32 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
     nodes[AFTER_MODEL] = { work: hookNode("afterModel", ({ messages }) => nextTasks(messages, after)), ends };
   }
   if (has("afterAgent")) nodes[AFTER_AGENT] = { work: hookNode("afterAgent", () => END), ends: [END] };
-  return compile(nodes, has("beforeAgent") ? BEFORE_AGENT : loopStart, parts, options);
+  return compile({ nodes, start: has("beforeAgent") ? BEFORE_AGENT : loopStart, steps }, parts, options);
 }
 
 type GraphNodes = Record<string, { work: NodeFunction; ends?: string[]; edge?: string }>;
 
 /** All nodes tell where the run began, whichever is the first. */
 const noticing =
-  (work: NodeFunction): NodeFunction =>
+  (work: NodeFunction, steps: TurnSteps): NodeFunction =>
   (input, config) => {
-    stepsBefore(config);
+    noticeStep(config, steps);
     return work(input, config);
   };
 
+interface Loop {
+  nodes: GraphNodes;
+  start: string;
+  steps: TurnSteps;
+}
+
 function compile(
-  given: GraphNodes,
-  start: string,
+  { nodes: given, start, steps }: Loop,
   parts: AgentParts,
   { channels, output, contextSchema, checkpointer, store }: CompileOptions,
 ): CompiledAgentGraph {
   const nodes = Object.fromEntries(
-    Object.entries(given).map(([name, node]) => [name, { ...node, work: noticing(node.work) }]),
+    Object.entries(given).map(([name, node]) => [name, { ...node, work: noticing(node.work, steps) }]),
   );
   // LangGraph tracks node names in the type of the builder, which a graph of optional nodes cannot state.
   const graph = new StateGraph(Annotation.Root(channels), contextSchema) as unknown as GraphBuilder;

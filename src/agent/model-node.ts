@@ -9,9 +9,10 @@ import { ownTurn } from "../core/turns.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { askModel } from "./ask-model.ts";
 import { ToolBinder } from "./bind-tools.ts";
-import { stopMessage, type StopReason } from "./limits/limits.ts";
-import { isOutOfSteps } from "./limits/steps.ts";
-import { type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
+import { type Reached, stopMessage } from "./limits/limits.ts";
+import { isOutOfSteps, type TurnSteps } from "./limits/steps.ts";
+import { type Deadline, withDeadline } from "./limits/deadline.ts";
+import { SPENT } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import {
   composeModelCall,
@@ -26,7 +27,7 @@ import { emitModelCalled, withoutRequest } from "./models/reply.ts";
 import { MODEL_AWAITED } from "./snapshot.ts";
 import { safeReply } from "./models/safe-reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
-import { agentRuntime, meterOf } from "./step.ts";
+import { agentPath, agentRuntime, meterOf } from "./step.ts";
 import type { Strategy } from "./structured.ts";
 import { missingAnswer } from "./structured-text.ts";
 
@@ -38,8 +39,7 @@ export interface AfterReply {
   end: string;
   /** Where the next turn begins. */
   again: string;
-  /** Graph steps of one turn, and of the end of a run. */
-  steps: { turn: number; end: number };
+  steps: TurnSteps;
 }
 
 /** Calls the model once and decides where to go. */
@@ -56,12 +56,13 @@ export function createModelNode(
     const state = { ...before, messages };
     const meter = meterOf(config, parts.limits);
     meter.load(state);
-    const stopFor = (reason: StopReason): Command =>
+    const stopFor = (reached: Reached): Command =>
       new Command({
-        update: { messages: [stopMessage(reason, parts.limits, randomUUID())] },
+        update: { messages: [stopMessage(reached, randomUUID(), agentPath(config).length > 0)] },
         goto: after.end,
       });
-    const reached = meter.reached(messages) ?? (isOutOfSteps(config, after.steps) ? "max_steps" : undefined);
+    const reached =
+      meter.reached(messages) ?? (isOutOfSteps(config, after.steps) ? meter.outOfSteps() : undefined);
     if (reached) return stopFor(reached);
     const time = withDeadline(config.signal, meter.remainingMs);
     const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
@@ -69,16 +70,15 @@ export function createModelNode(
     const call = composeModelCall(parts.middleware, async (request) => {
       strategy = await parts.structured?.strategyFor(request.model);
       const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
-      const callsLeft = meter.callsLeft(messages);
       const { cache } = parts;
-      return askModel(request, { strategy, binder, finish, cache, callsLeft, config: timed });
+      return askModel(request, { strategy, binder, finish, cache, meter, config: timed });
     });
     const updates: StateUpdate[] = [];
     const answer = await answered(async () => {
       const request = firstRequest(parts, await parts.model(), state, timed);
       return call({ ...request, updateState: (update) => void updates.push(update) });
     }, time);
-    if (answer === undefined) return stopFor("max_wall_time");
+    if (answer === undefined) return stopFor(meter.timeOver());
     const { reply, refused } = safeReply(withoutRequest(answer), state.messages);
     emitModelCalled(reply, config, { prices: meter.limits.prices });
     meter.count(reply);
@@ -90,8 +90,8 @@ export function createModelNode(
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
     if (strategy && settling === "missing" && !jumpTo) {
-      // Where no call is left to ask again with, the limit ends the run, with what was said.
-      if (meter.callsLeft([...messages, reply]) > 0) throw missingAnswer(reply, strategy);
+      // Where a limit keeps the model from being asked again, it ends the run, with what was said.
+      if (!meter.reached([...messages, reply])) throw missingAnswer(reply, strategy);
       return new Command({ update: { ...update, messages: [...annotated, ...added] }, goto: after.again });
     }
     const next = jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after));

@@ -8,7 +8,7 @@ import type { EffectLog } from "./effects.ts";
 import type { AgentEvent, AgentPath } from "./events.ts";
 import type { AgentRuntime } from "./middleware/middleware.ts";
 import type { AgentLimits } from "./limits/limits.ts";
-import { Meter } from "./limits/meter.ts";
+import { type Carried, Meter, SPENT } from "./limits/meter.ts";
 import type { AgentState, FilesState } from "./state.ts";
 import { StepFiles } from "./thread-files.ts";
 
@@ -19,10 +19,11 @@ const EFFECTS_KEY = "__deepagent_effects";
 const RUN_KEY = "__deepagent_run";
 const METER_KEY = "__deepagent_meter";
 const TRACE_KEY = "__deepagent_trace";
+const ANSWERS_KEY = "__deepagent_answers";
 /** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
 const SIGNALS_KEY = "__pregel_abort_signals";
 /** LangGraph's mark of a run that goes on from a checkpoint, its checkpointer, and the id of no task. */
-const RESUMING_KEY = "__pregel_resuming";
+export const RESUMING_KEY = "__pregel_resuming";
 export const CHECKPOINTER_KEY = "__pregel_checkpointer";
 const NO_TASK = "00000000-0000-0000-0000-000000000000";
 /** LangGraph's reader of channel values for the running task. */
@@ -48,6 +49,16 @@ export const withEffectLog = (log: EffectLog | undefined): Record<string, unknow
 /** The id of the run that a graph works for; subagents inherit it. */
 export const withRunId = (runId: string): Record<string, unknown> => ({ [RUN_KEY]: runId });
 
+/** What goes into `configurable` for calls to be given up only when no answer has come for any of them. */
+export const withAnswers = (areThere: (() => boolean) | undefined): Record<string, unknown> =>
+  areThere === undefined ? {} : { [ANSWERS_KEY]: areThere };
+
+/** Whether people have answered what the graph cannot know before it is resumed. */
+export function hasAnswers(config: Pick<RunnableConfig, "configurable">): boolean {
+  const areThere = config.configurable?.[ANSWERS_KEY] as (() => boolean) | undefined; // set by `withAnswers` only
+  return areThere?.() ?? false;
+}
+
 export function effectLog(config: Scope): EffectLog | undefined {
   return config.configurable?.[EFFECTS_KEY] as EffectLog | undefined; // set by `withEffectLog` only
 }
@@ -62,8 +73,12 @@ export function readState(config: Scope, channels: string[]): AgentState {
 /** The files as the running task sees them; `callId`: the call that changes them. */
 export function threadFiles(config: Scope, callId?: string): StepFiles {
   const base: FilesState = readState(config, ["files"]).files ?? {};
-  return StepFiles.of(base, config.configurable?.[FILES_KEY] as ThreadFiles | undefined, callId);
+  return StepFiles.of(base, filesAbove(config), callId);
 }
+
+/** Files of the agent that delegated to this one. */
+export const filesAbove = ({ configurable }: Pick<RunnableConfig, "configurable">): ThreadFiles | undefined =>
+  configurable?.[FILES_KEY] as ThreadFiles | undefined; // set by `subagentConfig` only
 
 /**
  * Makes known what finished calls of this step changed before the process ended or the run paused: the
@@ -71,7 +86,7 @@ export function threadFiles(config: Scope, callId?: string): StepFiles {
  */
 export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
   const { files: base } = readState(config, ["files"]);
-  if (config.configurable?.[RESUMING_KEY] !== true || StepFiles.knows(base)) return;
+  if (!isResuming(config) || StepFiles.knows(base)) return;
   const writes = await stepWrites(config);
   if (StepFiles.knows(base)) return; // another call of the step was faster
   for (const [task, channel, update] of writes) {
@@ -81,6 +96,26 @@ export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
 }
 
 type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
+
+/** Whether the graph of this task goes on from a checkpoint. */
+export const isResuming = (config: RunnableConfig): boolean => config.configurable?.[RESUMING_KEY] === true;
+
+/**
+ * The meter of the calls of a step, knowing all that the run used before. After a pause it is calls that come
+ * first, and what those of the same step used that have finished is not in the state yet.
+ */
+export async function loadedMeter(
+  config: RunnableConfig,
+  state: AgentState,
+  limits: AgentLimits,
+): Promise<Meter> {
+  const meter = meterOf(config, limits);
+  if (meter.isLoaded) return meter;
+  const writes = isResuming(config) ? await stepWrites(config) : [];
+  const unsaved = writes.flatMap(([, channel, value]) => (channel === SPENT ? [value] : []));
+  meter.load(state, unsaved as ReadonlyArray<Partial<Carried>>); // our channel's own updates
+  return meter;
+}
 
 /** What finished tasks of the running step wrote. */
 async function stepWrites({ configurable = {} }: RunnableConfig): Promise<Writes> {
@@ -94,8 +129,8 @@ async function stepWrites({ configurable = {} }: RunnableConfig): Promise<Writes
 
 /** What the running task asked last before the process ended or the run paused. */
 export async function lastQuestion(config: RunnableConfig): Promise<unknown> {
-  if (config.configurable?.[RESUMING_KEY] !== true) return undefined;
-  const namespace: unknown = config.configurable["checkpoint_ns"];
+  if (!isResuming(config)) return undefined;
+  const namespace: unknown = config.configurable?.["checkpoint_ns"];
   const task = typeof namespace === "string" ? namespace.slice(namespace.lastIndexOf(":") + 1) : "";
   const asked = (await stepWrites(config)).findLast(
     ([writer, channel]) => writer === task && channel === "__interrupt__",

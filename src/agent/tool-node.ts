@@ -8,13 +8,14 @@ import { ownTurn } from "../core/turns.ts";
 import { mayPass } from "../storage/errors.ts";
 import { type ToolContext, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { type AgentTool, type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
+import { type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
 import { Approval, type Verdict } from "./approval.ts";
 import { broughtTool, checkCall, unknownTool } from "./check-call.ts";
 import { EffectGuard } from "./effects.ts";
 import { withKeptFiles } from "./kept-files.ts";
-import { isBeyondLimit } from "./limits/limits.ts";
-import { type Carried, type Deadline, SPENT, withDeadline } from "./limits/meter.ts";
+import { type CallTime, callTime, type Deadline } from "./limits/deadline.ts";
+import { describeLimit, isBeyondLimit } from "./limits/limits.ts";
+import { type Carried, SPENT } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
 import { keepingPauses } from "./pauses.ts";
@@ -24,6 +25,7 @@ import {
   backendRuntime,
   effectLog,
   emit,
+  loadedMeter,
   meterOf,
   readState,
   restoreStepFiles,
@@ -55,6 +57,7 @@ export function createToolNode(
     config.signal?.throwIfAborted();
     await restoreStepFiles(config);
     const state = readState(config, parts.channels);
+    const meter = await loadedMeter(config, state, parts.limits);
     const { made, messageId } = findCall(state.messages, callId);
     const checked = checkCall(parts, made);
     if ("invalid" in checked) return finish(parts, made, toolOutcome(made, checked.invalid), config);
@@ -77,9 +80,15 @@ export function createToolNode(
     // A person may have chosen another one.
     const tool = parts.tools.get(approved.name) ?? checked.tool;
     const known = await effects.recall(tool, approved, threadFiles(config, callId));
+    if (!known && tool?.kind !== "delegate" && meter.remainingMs === 0) {
+      const refusal = toolError(
+        `${approved.name} was not run: ${describeLimit(meter.timeOver())} is reached.`,
+      );
+      return finish(parts, approved, toolOutcome(approved, refusal), config);
+    }
     emitStarted(approved, config, known !== undefined);
     if (known) return finish(parts, approved, known, config);
-    const time = withDeadline(config.signal, timeFor(tool, parts, config));
+    const time = callTime(config.signal, tool?.kind === "delegate" ? undefined : meter, parts.limits);
     const runs = new Map(tool ? [[signature(approved), approved]] : []);
     const { handler, settled } = keepingPauses((inner) =>
       runApproved(inner, { runs, scope: timed(scope, time), parts, approval, effects }),
@@ -168,17 +177,6 @@ async function runApproved(
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
 
-/** Time for one call, in milliseconds; a subagent watches its time itself. */
-function timeFor(
-  tool: AgentTool | undefined,
-  { limits }: AgentParts,
-  config: RunnableConfig,
-): number | undefined {
-  if (tool?.kind === "delegate") return undefined;
-  const least = Math.min(limits.toolTimeoutMs ?? Infinity, meterOf(config, limits).remainingMs ?? Infinity);
-  return least === Infinity ? undefined : least;
-}
-
 function timed({ context, config, state }: CallScope, { signal }: Deadline): CallScope {
   if (!signal) return { context, config, state };
   return { context: { ...context, signal }, config: { ...config, signal }, state };
@@ -188,7 +186,7 @@ interface Guarding {
   effects: EffectGuard;
   parts: AgentParts;
   config: RunnableConfig;
-  time: Deadline;
+  time: CallTime;
 }
 
 /** Turns whatever a tool or wrapper throws into its tool message; interrupts and aborts pass. */
@@ -212,8 +210,8 @@ async function guarded(
   }
 }
 
-function failureText({ name }: ToolCall, error: unknown, time: Deadline): string {
-  if (time.isOver()) return `${name} did not finish in the time for one call and was stopped.`;
+function failureText({ name }: ToolCall, error: unknown, time: CallTime): string {
+  if (time.isOver()) return `${name} ${time.why()}.`;
   return isAbortError(error) ? `${name} was cancelled.` : errorMessage(error);
 }
 
@@ -269,8 +267,9 @@ function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config:
 /** The outcome as a command that also keeps the time at work, where a limit needs it. */
 function withTime(outcome: Outcome, { channels, limits }: AgentParts, config: RunnableConfig): Command {
   const command = isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } });
-  if (limits.wallTimeMs === undefined || Array.isArray(command.update)) return command;
-  const carried = meterOf(config, limits).carried(readState(config, channels).messages);
+  const meter = meterOf(config, limits);
+  if (meter.remainingMs === undefined || Array.isArray(command.update)) return command;
+  const carried = meter.carried(readState(config, channels).messages);
   command.update = { ...command.update, [SPENT]: { ...carried, ...spentIn(command.update) } };
   return command;
 }

@@ -170,7 +170,8 @@ async function journalled(
   // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
   const { streamEvents } = await import("../agent/agent-core.ts");
   let handedOver = input.kind !== "task";
-  const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox };
+  const hasAnswers = (): boolean => context.work.hasAnswers(run.id);
+  const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox, hasAnswers };
   for await (const event of streamEvents(agent, input, options)) {
     try {
       if (!handedOver) await context.work.markHandedOver(lease);

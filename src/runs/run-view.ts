@@ -2,7 +2,7 @@ import type { AgentPath } from "../agent/agent-core.ts";
 import { oneLine } from "../core/text.ts";
 import { UsageFold } from "./model-usage.ts";
 import type { Place } from "./queue.ts";
-import { DEADLINE, sameAs, type ModelUsage, type RunEvent, type SubagentView } from "./run.ts";
+import { DEADLINE, isWithin, sameAs, type ModelUsage, type RunEvent, type SubagentView } from "./run.ts";
 
 const LINE = 200;
 
@@ -24,7 +24,7 @@ export class RunFold {
     if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "subagent_started") this.#startSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
-    else if (event.kind === "run_failed" || event.kind === "run_cancelled") this.#breakOff();
+    else if (ENDS.has(event.kind)) this.#breakOff([]);
     else this.#step(event);
     this.activity = activityOf(event) ?? this.activity;
   }
@@ -57,14 +57,15 @@ export class RunFold {
   #finishSubagent(event: RunEvent): void {
     const view = this.#subagents.get(keyOf(event.agent));
     if (view === undefined) return;
+    this.#breakOff(event.agent);
     view.status = event.data["status"] === "success" ? "completed" : "failed";
     view.step = oneLine(text(event.data["report"]), LINE);
   }
 
-  /** Nobody works on a run that has ended. */
-  #breakOff(): void {
+  /** Nobody works any more for an agent that has ended. */
+  #breakOff(agent: AgentPath): void {
     for (const view of this.#subagents.values()) {
-      if (view.status === "working") view.status = "failed";
+      if (isWithin(agent, view.agent) && view.status === "working") view.status = "failed";
     }
   }
 
@@ -75,6 +76,8 @@ export class RunFold {
     view.step = stepOf(event) ?? view.step;
   }
 }
+
+const ENDS: ReadonlySet<string> = new Set(["run_completed", "run_failed", "run_cancelled"]);
 
 const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));
 

@@ -122,6 +122,10 @@ export function offeredDecisions({ allowedDecisions, same }: Approval): PersonDe
   );
 }
 
+/** Whether the agent at `path` is `agent`, or works for it. */
+export const isWithin = (agent: AgentPath, path: AgentPath): boolean =>
+  agent.every(({ callId }, depth) => path[depth]?.callId === callId);
+
 /** Who decided an approval that nobody decided in time. */
 export const DEADLINE = "deadline";
 

@@ -134,7 +134,7 @@ describe("limits and subagents", () => {
     expect(last).toEqual({ kind: "finished", answer: "end" });
     expect(results[0]?.status).toBe("error");
     expect(results[0]?.text).toBe(
-      "Error: subagent 'general-purpose' failed: Stopped: the limit of 2 model calls for one run is reached. Send a follow-up message to go on.\n\nWhat it said before:\nso far",
+      "Error: subagent 'general-purpose' failed: Stopped: the limit of 2 model calls for one subagent is reached.\n\nWhat it said before:\nso far",
     );
   });
 
@@ -142,7 +142,7 @@ describe("limits and subagents", () => {
     const worker = { name: "general-purpose", description: "d", systemPrompt: "p" };
     const own = await stopOf(delegating, { subagents: [{ ...worker, limits: { maxIterations: 1 } }] });
     expect(own.last).toEqual({ kind: "finished", answer: "end" });
-    expect(own.results[0]?.text).toContain("the limit of 1 model calls for one run is reached");
+    expect(own.results[0]?.text).toContain("the limit of 1 model calls for one subagent is reached");
     const steps = await stopOf(delegating, { subagents: [{ ...worker, recursionLimit: 4 }] });
     expect(steps.last).toEqual({ kind: "finished", answer: "end" });
     expect(steps.results[0]?.text).toContain("failed: Stopped: the limit of graph steps");
@@ -227,7 +227,7 @@ describe("the meter", () => {
     expect(second.reached([])).toBeUndefined();
     expect(second.remainingMs).toBe(40);
     now += 40;
-    expect(second.reached([])).toBe("max_wall_time");
+    expect(second.reached([])).toMatchObject({ reason: "max_wall_time" });
   });
 });
 
@@ -244,5 +244,5 @@ test("what an agent is told at work belongs to its task: nothing is counted anew
   const { id, messages } = currentRun(thread);
   expect(id).toBe("run_1");
   expect(messages.map(({ text }) => text)).toEqual(["1", "more", "2"]);
-  expect(new Meter({ maxIterations: 2 }).reached(thread)).toBe("max_iterations");
+  expect(new Meter({ maxIterations: 2 }).reached(thread)).toMatchObject({ reason: "max_iterations" });
 });

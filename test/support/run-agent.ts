@@ -1,15 +1,22 @@
 import { ToolMessage } from "@langchain/core/messages";
-import { type Agent, type AgentEvent, type AgentInput, streamEvents } from "../../src/agent/agent-core.ts";
+import {
+  type Agent,
+  type AgentEvent,
+  type AgentInput,
+  type StreamOptions,
+  streamEvents,
+} from "../../src/agent/agent-core.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 
 /** Works on a thread until it pauses or ends, and gives everything it told. */
 export async function collect(
   agent: Agent,
   input: AgentInput,
-  { threadId = "t1", runId = "run_1", signal = new AbortController().signal } = {},
+  options: Partial<StreamOptions> = {},
 ): Promise<AgentEvent[]> {
   const events: AgentEvent[] = [];
-  for await (const event of streamEvents(agent, input, { threadId, runId, signal })) events.push(event);
+  const all = { threadId: "t1", runId: "run_1", signal: new AbortController().signal, ...options };
+  for await (const event of streamEvents(agent, input, all)) events.push(event);
   return events;
 }
 

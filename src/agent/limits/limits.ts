@@ -49,6 +49,15 @@ export const STOP_REASONS = [
 ] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
 
+/** A limit that is reached. */
+export interface Reached {
+  reason: StopReason;
+  /** Those it is one of. */
+  limits: AgentLimits;
+  /** Who may not go on: everybody who works on the run, or a subagent and those it started. */
+  whose: "run" | "subagent";
+}
+
 /** What was used so far. */
 export interface Spent {
   tokens: number;
@@ -109,30 +118,28 @@ export function isBeyondLimit(
   return made.lastIndexOf(callId) >= toolCalls;
 }
 
-/** The last message of a run that a limit ended. */
-export function stopMessage(reason: StopReason, limits: AgentLimits, id: string): AIMessage {
+/** The last message of an agent that a limit ended; nobody can write to one that `isNested`. */
+export function stopMessage(reached: Reached, id: string, isNested: boolean): AIMessage {
+  const advice = isNested ? "" : " Send a follow-up message to go on.";
   return new AIMessage({
     id,
-    content: `Stopped: ${describe(reason, limits)} is reached. Send a follow-up message to go on.`,
-    response_metadata: { stop_reason: reason },
+    content: `Stopped: ${describeLimit(reached)} is reached.${advice}`,
+    response_metadata: { stop_reason: reached.reason },
   });
 }
 
-function describe(reason: StopReason, limits: AgentLimits): string {
-  switch (reason) {
-    case "max_iterations":
-      return `the limit of ${limits.maxIterations} model calls for one run`;
-    case "max_tool_calls":
-      return `the limit of ${limits.toolCalls} tool calls for one run`;
-    case "max_tokens":
-      return `the limit of ${limits.tokens} tokens for one run`;
-    case "max_cost":
-      return `the limit of ${limits.costUsd} US dollars for one run`;
-    case "max_wall_time":
-      return `the limit of ${limits.wallTimeMs} ms at work for one run`;
-    case "max_steps":
-      return "the limit of graph steps (recursionLimit)";
-  }
+/** `the limit of 40 tokens for one run`. */
+export function describeLimit({ reason, limits, whose }: Reached): string {
+  const amounts: Readonly<Record<Exclude<StopReason, "max_steps">, string>> = {
+    max_iterations: `${limits.maxIterations} model calls`,
+    max_tool_calls: `${limits.toolCalls} tool calls`,
+    max_tokens: `${limits.tokens} tokens`,
+    max_cost: `${limits.costUsd} US dollars`,
+    max_wall_time: `${limits.wallTimeMs} ms at work`,
+  };
+  return reason === "max_steps"
+    ? "the limit of graph steps (recursionLimit)"
+    : `the limit of ${amounts[reason]} for one ${whose}`;
 }
 
 /** Why the run that ended with this message ended early, if it did. */

@@ -1,7 +1,14 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { isReply } from "../message-kind.ts";
 import type { AgentState } from "../state.ts";
-import { type AgentLimits, currentRun, type Spent, spentBy, type StopReason } from "./limits.ts";
+import {
+  type AgentLimits,
+  currentRun,
+  type Reached,
+  type Spent,
+  spentBy,
+  type StopReason,
+} from "./limits.ts";
 
 /** What earlier parts of a run used besides its own replies, as the state keeps it. */
 export interface Carried extends Spent {
@@ -9,6 +16,8 @@ export interface Carried extends Spent {
   run: string;
   /** Time at work until now. */
   workedMs: number;
+  /** The same of those who delegated, the nearest first. */
+  aboveMs: readonly number[];
 }
 
 /** How many calls of the model a reply took, where it was more than one: a number in `response_metadata`. */
@@ -43,6 +52,7 @@ export function addSpent(
       tokens: (known.tokens ?? 0) + (write.tokens ?? 0),
       costUsd: (known.costUsd ?? 0) + (write.costUsd ?? 0),
       workedMs: Math.max(known.workedMs ?? 0, write.workedMs ?? 0),
+      aboveMs: write.aboveMs ?? known.aboveMs ?? [],
     };
   }
   return sum;
@@ -61,6 +71,7 @@ export class Meter {
   #workedBefore = 0;
   #isLoaded = false;
   #firstStep: number | undefined;
+  #stop: Reached | undefined;
 
   constructor(limits: AgentLimits, parent?: Meter, clock: () => number = Date.now) {
     this.limits = limits;
@@ -69,17 +80,38 @@ export class Meter {
     this.#startedAt = clock();
   }
 
-  /** Takes over what `state` knows of the current run; only the first call does. */
-  load(state: Pick<AgentState, "messages"> & { readonly [SPENT]?: unknown }): void {
+  get isLoaded(): boolean {
+    return this.#isLoaded;
+  }
+
+  /**
+   * Takes over what `state` knows of the current run, and what finished calls of its last step wrote that the
+   * state does not have yet; only the first call does.
+   */
+  load(
+    state: Pick<AgentState, "messages"> & { readonly [SPENT]?: unknown },
+    unsaved: ReadonlyArray<Partial<Carried>> = [],
+  ): void {
     if (this.#isLoaded) return;
     this.#isLoaded = true;
     const run = currentRun(state.messages);
-    const carried = (state[SPENT] as Partial<Carried> | undefined) ?? {}; // our channel
+    const carried = addSpent((state[SPENT] as Partial<Carried> | undefined) ?? {}, unsaved); // our channel
     if (carried.run === run.id) {
       this.add({ tokens: carried.tokens ?? 0, costUsd: carried.costUsd ?? 0 });
-      this.#workedBefore = carried.workedMs ?? 0;
+      this.#hasWorked(carried.workedMs ?? 0);
+      this.#above.forEach((meter, index) => meter.#hasWorked(carried.aboveMs?.[index] ?? 0));
     }
     for (const message of run.messages) this.count(message);
+  }
+
+  /** Those who delegated, the nearest first. */
+  get #above(): Meter[] {
+    return this.#parent ? [this.#parent, ...this.#parent.#above] : [];
+  }
+
+  /** It is known to have been at work for so long. */
+  #hasWorked(ms: number): void {
+    this.#workedBefore += Math.max(0, ms - this.workedMs);
   }
 
   /** Counts a reply, here and for those who delegated. */
@@ -107,6 +139,11 @@ export class Meter {
     return tokens !== undefined || costUsd !== undefined;
   }
 
+  /** Whether a limit includes subagents, and so may be reached while calls wait for a person. */
+  get hasTotals(): boolean {
+    return this.countsSubagents || this.limits.wallTimeMs !== undefined;
+  }
+
   get spent(): Spent {
     return this.#spent;
   }
@@ -121,65 +158,98 @@ export class Meter {
     return maxIterations === undefined ? Infinity : maxIterations - modelCalls(currentRun(messages).messages);
   }
 
-  /** Takes notice of a graph step; how many were made since the first one. */
+  /** Whether it knows the graph step with which the run began. */
+  get hasBegun(): boolean {
+    return this.#firstStep !== undefined;
+  }
+
+  begin(firstStep: number): void {
+    this.#firstStep ??= firstStep;
+  }
+
+  /** Graph steps of the run before this one. */
   stepsBefore(step: number): number {
-    this.#firstStep ??= step;
-    return step - this.#firstStep;
+    return step - (this.#firstStep ?? step);
   }
 
-  /** The first limit that is reached, of this agent or of those who delegated to it. */
-  reached(messages: readonly BaseMessage[]): StopReason | undefined {
+  /** The first limit that is reached, of this agent or of those who delegated to it; who asks may not go on. */
+  reached(messages: readonly BaseMessage[]): Reached | undefined {
     const { toolCalls } = this.limits;
-    if (this.callsLeft(messages) <= 0) return "max_iterations";
-    if (toolCalls !== undefined && toolCallsOf(messages) > toolCalls) return "max_tool_calls";
-    return this.reachedTotals();
+    if (this.callsLeft(messages) <= 0) return this.#reached("max_iterations");
+    if (toolCalls !== undefined && toolCallsOf(messages) > toolCalls) return this.#reached("max_tool_calls");
+    return this.#reachedTotals();
   }
 
-  /** The first limit that is reached of those that include subagents. */
-  reachedTotals(): StopReason | undefined {
-    const { tokens = Infinity, costUsd = Infinity, wallTimeMs = Infinity } = this.limits;
-    if (this.#spent.tokens >= tokens) return "max_tokens";
-    if (this.#spent.costUsd >= costUsd) return "max_cost";
-    if (this.workedMs >= wallTimeMs) return "max_wall_time";
-    return this.#parent?.reachedTotals();
+  /** The first limit that is reached of those that include subagents, the run's before all others. */
+  #reachedTotals(): Reached | undefined {
+    const { tokens = Infinity, costUsd = Infinity } = this.limits;
+    const above = this.#parent && this.#parent.#reachedTotals();
+    if (above) return above;
+    if (this.#spent.tokens >= tokens) return (this.#stop = this.#reached("max_tokens"));
+    if (this.#spent.costUsd >= costUsd) return (this.#stop = this.#reached("max_cost"));
+    return this.#ownMs <= 0 ? this.#timeOver() : undefined;
+  }
+
+  /** Whether a limit is reached with a reply that is not counted yet, and took so many calls of the model. */
+  wouldReach(messages: readonly BaseMessage[], reply: BaseMessage, calls: number): boolean {
+    return this.callsLeft(messages) <= calls || this.#wouldReach(spentBy(reply, this.limits));
+  }
+
+  #wouldReach(more: Spent): boolean {
+    const { tokens = Infinity, costUsd = Infinity } = this.limits;
+    if (this.#spent.tokens + more.tokens >= tokens || this.#spent.costUsd + more.costUsd >= costUsd)
+      return true;
+    return this.#ownMs <= 0 || (this.#parent ? this.#parent.#wouldReach(more) : false);
+  }
+
+  /** Says that the time is over, of whoever has the least left: of this agent or of one that delegated. */
+  timeOver(): Reached {
+    const least = this.#above.reduce<Meter>(
+      (found, meter) => (meter.#ownMs <= found.#ownMs ? meter : found),
+      this,
+    );
+    return least.#timeOver();
+  }
+
+  outOfSteps(): Reached {
+    return this.#reached("max_steps");
+  }
+
+  #timeOver(): Reached {
+    return (this.#stop = this.#reached("max_wall_time"));
+  }
+
+  #reached(reason: StopReason): Reached {
+    return { reason, limits: this.limits, whose: this.#parent ? "subagent" : "run" };
+  }
+
+  /** The limit of this agent that has kept it, or one it started, from going on; not one of who delegated. */
+  get stop(): Reached | undefined {
+    return this.#stop ?? (this.#ownMs <= 0 ? this.#timeOver() : undefined);
+  }
+
+  /** Time left by its own limit. */
+  get #ownMs(): number {
+    const { wallTimeMs } = this.limits;
+    return wallTimeMs === undefined ? Infinity : wallTimeMs - this.workedMs;
   }
 
   /** Time left for this agent and those who delegated to it; none when nothing limits it. */
   get remainingMs(): number | undefined {
-    const { wallTimeMs } = this.limits;
-    const own = wallTimeMs === undefined ? Infinity : Math.max(1, wallTimeMs - this.workedMs);
-    const least = Math.min(own, this.#parent?.remainingMs ?? Infinity);
-    return least === Infinity ? undefined : least;
+    const least = Math.min(...[this, ...this.#above].map((meter) => meter.#ownMs));
+    return least === Infinity ? undefined : Math.max(0, least);
   }
 
   /** What the state is to keep after a reply, where a limit needs it. */
   carried(messages: readonly BaseMessage[]): Partial<Carried> | undefined {
-    if (this.limits.wallTimeMs === undefined) return undefined;
-    return { run: currentRun(messages).id, workedMs: this.workedMs };
+    if (this.remainingMs === undefined) return undefined;
+    const aboveMs = this.#above.map(({ workedMs }) => workedMs);
+    return {
+      run: currentRun(messages).id,
+      workedMs: this.workedMs,
+      ...(aboveMs.length > 0 ? { aboveMs } : {}),
+    };
   }
-}
-
-/** A signal that also ends with the time. */
-export interface Deadline {
-  readonly signal: AbortSignal | undefined;
-  isOver(): boolean;
-  /** Waits for work that may not listen to the signal, and not longer than the time. */
-  race<T>(work: Promise<T>): Promise<T>;
-}
-
-/** `signal`, ended by the time that is left; `isOver` tells the end of the time from other aborts. */
-export function withDeadline(signal: AbortSignal | undefined, ms: number | undefined): Deadline {
-  if (ms === undefined) return { signal, isOver: () => false, race: (work) => work };
-  const deadline = AbortSignal.timeout(Math.ceil(ms));
-  const over = new Promise<never>((_resolve, reject) => {
-    deadline.addEventListener("abort", () => reject(deadline.reason as Error), { once: true }); // a DOMException
-  });
-  over.catch(() => undefined); // nobody waits any more when the work was faster
-  return {
-    signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
-    isOver: () => deadline.aborted && signal?.aborted !== true,
-    race: (work) => Promise.race([work, over]),
-  };
 }
 
 function toolCallsOf(messages: readonly BaseMessage[]): number {

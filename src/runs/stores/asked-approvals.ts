@@ -1,6 +1,6 @@
 import type { AgentPath, PendingInterrupt } from "../../agent/agent-core.ts";
 import { approvalId, approvalsOf, decidedEntry, requestedEntry } from "../journal.ts";
-import { sameAs } from "../run.ts";
+import { isWithin, sameAs } from "../run.ts";
 import type { ApprovalStore } from "./approval-store.ts";
 import { toJson } from "./json.ts";
 import type { RunStore } from "./run-store.ts";
@@ -37,4 +37,18 @@ export function addApprovals(
     approvals.decide(approval, { type: "approve" }, by, now);
     events.append(runId, decidedEntry(approval, "approve", by), now);
   }
+}
+
+/**
+ * Withdraws what a subagent that has ended, and those that it started, have asked; false: there was nothing.
+ * Belongs inside a transaction.
+ */
+export function withdrawOf(store: RunStore, runId: string, agent: AgentPath, now: number): boolean {
+  if (store.approvals.pendingOf(runId) === 0) return false;
+  const all = store.approvals.ofRun(runId);
+  const others = all.filter((approval) => !isWithin(agent, approval.agent));
+  if (others.length === all.length) return false;
+  const open = others.map(({ interruptId }) => interruptId);
+  store.withdraw(runId, "agent", now, open);
+  return true;
 }

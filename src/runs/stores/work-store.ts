@@ -12,7 +12,7 @@ import { durably } from "../../storage/durability.ts";
 import { whenUnlocked } from "../../storage/lock-wait.ts";
 import { effectLog } from "../effects.ts";
 import { type JournalEntry, answerExcerpt } from "../journal.ts";
-import { addApprovals, isRepeated } from "./asked-approvals.ts";
+import { addApprovals, isRepeated, withdrawOf } from "./asked-approvals.ts";
 import { type Claim, type ClaimRequest, type Lease, type OpenRunRow, crashFailure } from "./lease-store.ts";
 import { RunInbox } from "./message-store.ts";
 import { type FailureReason, breakOff } from "../run.ts";
@@ -121,9 +121,12 @@ export class WorkStore {
 
   /** Journals one event with its effect on the row; a repeat changes nothing. */
   record(lease: Lease, entry: JournalEntry, now: number): Promise<void> {
-    return this.#note(lease, () => {
+    return this.#note(lease, (row) => {
       if (this.#store.events.has(lease.runId, entry)) return;
       this.#store.events.append(lease.runId, entry, now);
+      if (entry.kind === "subagent_finished" && withdrawOf(this.#store, row.id, entry.agent, now)) {
+        this.#store.status.settle(row.id, row.status, now);
+      }
       const { effect } = entry;
       if (effect === undefined) return;
       this.#effect.run({
@@ -175,6 +178,11 @@ export class WorkStore {
       after: status.endBefore(row.id),
       told: messages.beforeRun(row.id),
     };
+  }
+
+  /** Whether people have answered what the agent was not resumed with. */
+  hasAnswers(runId: string): boolean {
+    return Object.keys(this.#store.approvals.undelivered(runId)).length > 0;
   }
 
   /** The agent has the task in its state: from here on it continues. */

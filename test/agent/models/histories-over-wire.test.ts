@@ -51,6 +51,24 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
     await goOn();
   });
 
+  test("after a limit was reached while calls waited for a person, here and in a subagent", async () => {
+    const task = (id: string) => call(id, "task", { description: id, subagent_type: "general-purpose" });
+    const calls = { toolCalls: [write("a"), task("waits"), task("eager"), call("b", "ls")] };
+    const step = (request: WireRequest): WireReply => {
+      const begins = (name: string) => request.messages.some(({ text }) => text === name);
+      if (begins("waits")) return { toolCalls: [write("c"), call("d", "ls")] };
+      return begins("eager") ? { toolCalls: [call(`e${request.number}`, "ls")] } : calls;
+    };
+    const { go, goOn, server } = await thread(
+      Array.from({ length: 30 }, (_, n) => (n < 25 ? step : { text: "end" })),
+      { interruptOn: { write_file: true }, limits: { tokens: 150 } },
+    );
+    const last = (await go()).at(-1);
+    expect(last).toMatchObject({ kind: "finished", stopReason: "max_tokens" });
+    expect(server.refusals).toEqual([]);
+    await goOn();
+  });
+
   test.each(["model", "tool"])("after a stop in the middle of a %s call", async (where) => {
     const controller = new AbortController();
     const stop = () => controller.abort(new Error("stop"));
