@@ -1,9 +1,11 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
-import { MemorySaver } from "@langchain/langgraph";
+import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../src/agent/agent-core.ts";
+import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import { cutIndex, defaultLimits, isOver } from "../../src/agent/summarization/plan.ts";
 import { tokensOf } from "../../src/agent/summarization/tokens.ts";
+import { StoreBackend } from "../../src/backends/store/store.ts";
 import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
@@ -37,6 +39,46 @@ describe("what the model sees of a long conversation", () => {
     expect(model.requests.at(-1)?.messages[1]?.text).toMatch(
       /SUMMARY\n\nTodo list at this point:\n- \[in_progress\] measure twice$/,
     );
+  });
+
+  it("is saved once, also when the process ends between saving and the summary", async () => {
+    const store = new InMemoryStore();
+    const checkpointer = new MemorySaver();
+    const summarization = { trigger: { messages: 5 }, keep: { messages: 2 } };
+    const dying = new AbortController();
+    const agentOf = (summarized: () => { text: string }) =>
+      createDeepAgent({
+        model: scriptedModel(({ messages }) => {
+          if (isSummarizer(messages)) return summarized();
+          return messages.length < 8
+            ? { text: "working", toolCalls: [{ name: "ls", args: {} }] }
+            : { text: "end" };
+        }),
+        checkpointer,
+        summarization,
+        backend: new StoreBackend({ store, namespace: ["kept"] }),
+      });
+    const thread = { configurable: { thread_id: "t1" } };
+    const first = agentOf(() => {
+      dying.abort();
+      return { text: "never taken" };
+    });
+    const input = { messages: [new HumanMessage("the one task")] };
+    await expect(first.invoke(input, { ...thread, signal: dying.signal })).rejects.toThrow();
+    const saved = async () => {
+      const [item, ...others] = await store.search(["kept"]);
+      expect(others).toEqual([]);
+      return String(item?.value["content"]);
+    };
+    const before = await saved();
+    expect(before).toContain("the one task");
+    let asked = 0;
+    const second = agentOf(() => ({ text: `SUMMARY ${(asked += 1)}` }));
+    const steps = { ...thread, recursionLimit: 4 };
+    await second.invoke(null, steps);
+    expect(asked).toBe(1);
+    expect(await saved()).toBe(before);
+    expect(before.split("the one task")).toHaveLength(2);
   });
 
   it("shortens old arguments first, and does not summarize when that is enough", async () => {
