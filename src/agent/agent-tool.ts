@@ -64,6 +64,12 @@ export function toAgentTool(input: ToolInput): AgentTool {
   if ("offered" in input) return input;
   if ("handle" in input) return fromSpec(input);
   if ("lc_namespace" in input) return fromStructuredTool(input, "execute");
+  if ("type" in input && !("invoke" in input)) {
+    throw new ConfigurationError(
+      "INVALID_TOOL",
+      `${JSON.stringify(input)} is a tool of a provider, which runs there; offer it by middleware that adds it to \`tools\` of the request in wrapModelCall.`,
+    );
+  }
   if (typeof input.invoke !== "function" || !input.name) {
     throw new ConfigurationError(
       "INVALID_TOOL",

@@ -45,6 +45,30 @@ function toolsOf(spec: Spec): string[] {
   return given.flatMap((tool) => ("name" in tool && typeof tool.name === "string" ? [tool.name] : []));
 }
 
+/** @throws ConfigurationError `INVALID_SUBAGENT` for what callers without types pass. */
+export function checkSubagents(specs: readonly unknown[]): void {
+  const invalid = specs.findIndex(
+    (spec) => !isText(fieldOf(spec, "name")) || !isText(fieldOf(spec, "description")),
+  );
+  if (invalid >= 0) {
+    throw new ConfigurationError(
+      "INVALID_SUBAGENT",
+      `subagents[${invalid}] needs a name, by which it is called, and a description of what it is for.`,
+    );
+  }
+  const remote = specs.find((spec) => fieldOf(spec, "graphId") !== undefined);
+  if (remote === undefined) return;
+  throw new ConfigurationError(
+    "INVALID_SUBAGENT",
+    `The subagent '${String(fieldOf(remote, "name"))}' is an assistant of a LangGraph server (graphId), which is not called from here; give something with \`invoke\` that calls it as \`runnable\`.`,
+  );
+}
+
+const isText = (value: unknown): boolean => typeof value === "string" && value.trim() !== "";
+
+const fieldOf = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+
 /** @throws ConfigurationError `UNKNOWN_TOOL` when options of the file tools name one that there is not. */
 export function checkFileTools({ tools = [], toolDescriptions = {} }: FilesystemOptions = {}): void {
   const named: readonly string[] = [...tools, ...Object.keys(toolDescriptions)];

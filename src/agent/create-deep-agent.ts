@@ -6,7 +6,13 @@ import { ConfigurationError } from "../core/errors.ts";
 import { silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
-import { checkAnswerTools, checkFileTools, checkGates, checkOwnGates } from "./check-params.ts";
+import {
+  checkAnswerTools,
+  checkFileTools,
+  checkGates,
+  checkOwnGates,
+  checkSubagents,
+} from "./check-params.ts";
 import { channelsOf } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
@@ -216,6 +222,7 @@ function collectChannels(
 
 function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
   const specs = [...(params.subagents ?? [])];
+  checkSubagents(specs);
   const names = specs.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) {

@@ -27,6 +27,9 @@ const tracing = (name: string, trace: string[]): Middleware => ({
   afterAgent: () => void trace.push(`${name} afterAgent`),
 });
 
+/** What callers without types pass. */
+const untyped = (value: unknown): never => value as never;
+
 const agentWith = (middleware: AgentMiddleware[], params: DeepAgentParams = {}) =>
   buildAgent({
     checkpointer: new MemorySaver(),
@@ -246,6 +249,19 @@ describe("middleware", () => {
       { responseFormat: providerStrategy(format.meta({ title: "ls" })) },
       undefined,
     ],
+    [
+      "a subagent without a name",
+      { subagents: [untyped({ description: "d" })] },
+      "subagents[0] needs a name",
+    ],
+    ["what is no subagent", { subagents: [untyped("helper")] }, "subagents[0] needs a name"],
+    [
+      "a subagent on a server",
+      { subagents: [untyped({ name: "far", description: "d", graphId: "g" })] },
+      "an assistant of a LangGraph server",
+    ],
+    ["a provider's own tool", { tools: [untyped({ type: "web_search" })] }, "is a tool of a provider"],
+    ["a prompt of parts", { systemPrompt: untyped({ prefix: "p" }) }, "is a text or a SystemMessage"],
   ])("are checked when the agent is made: %s", (_what, params, problem) => {
     const made = () => agentWith([], params);
     if (problem === undefined) made();
