@@ -37,6 +37,8 @@ const CONFINEMENT =
 const DEFAULT_TIMEOUT = 120;
 const DEFAULT_OUTPUT_BYTES = 100_000;
 const START_TIMEOUT = 300;
+/** A container that does not answer must not hold up the answer about a command that is over its time. */
+const END_TIMEOUT = 10;
 /** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
 const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK = 4 * 1024 * 1024;
@@ -70,6 +72,8 @@ export class DockerSandbox extends BaseSandbox {
   readonly #container: Container;
   readonly #options: DockerOptions;
   readonly #runner: ProcessRunner;
+  /** Marks of the commands that have not been answered. */
+  readonly #atWork = new Set<string>();
 
   constructor(container: Container, options: DockerOptions, runner: ProcessRunner) {
     super({ root: options.workdir ?? "/workspace", readChunk: READ_CHUNK }, "container");
@@ -92,10 +96,14 @@ export class DockerSandbox extends BaseSandbox {
     return this.#exec(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
   }
 
-  /** Ends what runs; removes the container if it was made for this sandbox. */
+  /** Ends the commands that run; removes the container if it was made for this sandbox. */
   async close(): Promise<void> {
+    const marks = [...this.#atWork];
     await this.#runner.close();
-    if (this.#container.own === undefined) return;
+    if (this.#container.own === undefined) {
+      await Promise.all(marks.map((mark) => this.#endMarked(mark)));
+      return;
+    }
     const runner = new ProcessRunner({ guarded: false });
     await removeContainer(runner, this.#options, this.id);
     await runner.close();
@@ -115,9 +123,9 @@ export class DockerSandbox extends BaseSandbox {
     const mark = randomBytes(12).toString("hex");
     const env = { ...this.#options.env, ...options.env, [MARK_NAME]: mark };
     const variables = Object.entries(env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
-    const user = this.#user();
-    const args = ["exec", ...user, ...variables, this.id];
+    const args = ["exec", ...this.#user(), ...variables, this.id];
     const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT, signal } = options;
+    this.#atWork.add(mark);
     const response = await this.#runner.run(
       {
         ...programLaunch(this.#options, [...args, "sh", "-c", START, "sh", options.cwd ?? "/", command]),
@@ -127,20 +135,15 @@ export class DockerSandbox extends BaseSandbox {
       { timeout, ...(signal === undefined ? {} : { signal }) },
     );
     const wasBrokenOff = response.timedOut === true || response.exitCode === null;
-    // Only the program here has ended then; what it started goes on in the container.
-    if (wasBrokenOff) {
-      await runProgram(this.#runner, this.#options, [
-        "exec",
-        ...user,
-        this.id,
-        "sh",
-        "-c",
-        END_MARKED,
-        "sh",
-        mark,
-      ]);
-    }
+    if (wasBrokenOff) await this.#endMarked(mark);
+    this.#atWork.delete(mark);
     return response;
+  }
+
+  /** Where only the program here has ended: what it started goes on in the container. */
+  async #endMarked(mark: string): Promise<void> {
+    const args = ["exec", ...this.#user(), this.id, "sh", "-c", END_MARKED, "sh", mark];
+    await runProgram(this.#runner, this.#options, args, END_TIMEOUT);
   }
 }
 
@@ -206,9 +209,10 @@ function runProgram(
   runner: ProcessRunner,
   options: DockerOptions,
   args: readonly string[],
+  timeout = START_TIMEOUT,
 ): Promise<ExecuteResponse> {
   const request = { ...programLaunch(options, args), maxOutputBytes: DEFAULT_OUTPUT_BYTES };
-  return runner.run(request, { timeout: START_TIMEOUT });
+  return runner.run(request, { timeout });
 }
 
 /** The program gets what it needs to find its service and its settings, and no keys. */

@@ -8,6 +8,7 @@ import { deleteSuite } from "../contract/delete.ts";
 import { lsSuite } from "../contract/ls.ts";
 import { uploadFilesSuite } from "../contract/upload-files.ts";
 import { containerIds, CONTAINERS as OPTIONS, whyNoContainers as whyNot } from "./containers.ts";
+import { isAsleep, uniqueSleep, until } from "./support.ts";
 
 describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" : ` (${whyNot})`}`, () => {
   it("runs commands as a plain user in the working directory, beside the file tools", async () => {
@@ -62,6 +63,18 @@ describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" 
     expect(result).toMatchObject({ exitCode: 124, timedOut: true });
     expect(result.output).toMatch(/^begun\nError: Command timed out after 1 seconds\.$/);
     expect((await sandbox.execute("ps | grep -c '[s]leep 5000'")).output).toBe("0\n");
+  });
+
+  it("ends what is at work when it is closed, also in a container that is left running", async () => {
+    const first = await open();
+    const again = await openDocker({ ...OPTIONS, sandboxId: first.id });
+    const seconds = uniqueSleep();
+    const answer = again.execute(`setsid sleep ${seconds} & sleep ${seconds}`);
+    await until(() => isAsleep(seconds, 2));
+    await again.close();
+    await answer;
+    expect(isAsleep(seconds)).toBe(false);
+    expect((await first.execute("echo fine")).output).toBe("fine\n");
   });
 
   it("is used again by its id, and then left running", async () => {
