@@ -1,7 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
 import type { Attributes, Context, Span, SpanOptions, Tracer } from "@opentelemetry/api";
-import { type Clock, systemClock } from "../core/clock.ts";
+import { type Clock, steadyClock } from "../core/clock.ts";
 import { isAbortError } from "../core/errors.ts";
 import type { AgentEvent, AgentPath } from "./events.ts";
 import { reportedModel } from "./limits/limits.ts";
@@ -24,7 +24,10 @@ let known: Promise<OpenTelemetry | undefined> | undefined;
  * calls, tool calls and subagents, named by the conventions for generative AI. Spans tell names, tokens and
  * how things ended; no arguments, results or texts. `undefined` when nobody listens.
  */
-export async function startTrace(run: TracedRun, clock: Clock = systemClock): Promise<RunSpans | undefined> {
+export async function startTrace(
+  run: TracedRun,
+  clock: Clock = steadyClock(),
+): Promise<RunSpans | undefined> {
   const api = await (known ??= import("@opentelemetry/api").catch(() => undefined));
   if (api === undefined) return undefined;
   const tracer = api.trace.getTracer("deepagent-mcp");

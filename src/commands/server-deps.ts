@@ -1,5 +1,5 @@
 import type { Config } from "../config/schema.ts";
-import { systemClock } from "../core/clock.ts";
+import { monotonicClock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { keptAtLeastMs } from "../runs/retention.ts";
 import { principalOf } from "../server/auth/auth.ts";
@@ -36,7 +36,7 @@ export function serverParts({ config, env, version, logger, page = false }: Serv
     (await import("../server/state-key.ts")).loadStateKey(config.dataDir);
   const links = createPageLinks(async () => {
     const { openPageServer } = await import("../server/page/page-server.ts");
-    return openPageServer({ runs, stateKey: await stateKey(), clock: systemClock, logger });
+    return openPageServer({ runs, stateKey: await stateKey(), clock: monotonicClock, logger });
   });
   const kept = keptAtLeastMs(retentionOf(config));
   const deps: ServerDeps = {
@@ -44,6 +44,7 @@ export function serverParts({ config, env, version, logger, page = false }: Serv
     config,
     logger,
     clock: systemClock,
+    monotonic: monotonicClock,
     runs,
     stateKey,
     previousStateKey: async () =>

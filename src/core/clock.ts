@@ -1,7 +1,24 @@
+import { uptime } from "node:os";
+
 /** Milliseconds since the epoch; injected, so that tests are deterministic. */
 export type Clock = () => number;
 
 export const systemClock: Clock = () => Date.now();
+
+/** Milliseconds since some moment, which no setting of the system's clock changes: for durations within this process. */
+export const monotonicClock: Clock = () => performance.now();
+
+/** Milliseconds since the machine was started, the time it slept included where the system counts it. */
+export const machineClock: Clock = () => uptime() * 1000;
+
+/** The system's time now, and from then on by the monotonic clock: for times whose differences count. */
+export function steadyClock(): Clock {
+  const begun = systemClock() - monotonicClock();
+  return () => begun + monotonicClock();
+}
+
+/** Longest delay of a timer, in milliseconds: a longer one ends at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** ISO 8601 with milliseconds, UTC. */
 export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();

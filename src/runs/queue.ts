@@ -1,27 +1,27 @@
-/** The longest-waiting run of one principal. */
+/** A run that waits for its turn. */
 export interface Waiting {
   id: string;
   principal: string;
-  /** Since when it waits, in milliseconds since the epoch. */
-  since: number;
+  /** Place among all that wait, the first first: by the order they were started in, whatever clocks say. */
+  rank: number;
 }
 
 /**
- * Whose turn it is: the principal with the fewest active runs, and of those the one who waits longest.
- * So one principal's long queue never holds up another's first run.
+ * Whose turn it is: the principal with the fewest active runs; of those the one whose last turn was longest ago,
+ * and of those the one with the first run. So one principal's long queue never holds up another's first run, also
+ * where one run works at a time. `waiting`: the next run of each principal. `turns`: numbers of their last turns.
  */
 export function fairest(
   waiting: readonly Waiting[],
   active: ReadonlyMap<string, number>,
+  turns: ReadonlyMap<string, number> = new Map(),
 ): Waiting | undefined {
-  const load = (candidate: Waiting): number => active.get(candidate.principal) ?? 0;
-  let best: Waiting | undefined;
-  for (const candidate of waiting) {
-    if (best === undefined) best = candidate;
-    else if (load(candidate) < load(best)) best = candidate;
-    else if (load(candidate) === load(best) && candidate.since < best.since) best = candidate;
-  }
-  return best;
+  const order = ({ principal, rank }: Waiting) =>
+    [active.get(principal) ?? 0, turns.get(principal) ?? 0, rank] as const;
+  return waiting.toSorted((one, other) => {
+    const [a, b] = [order(one), order(other)];
+    return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+  })[0];
 }
 
 /** Where a run stands among those that wait for a server of its workspace. */
@@ -46,11 +46,11 @@ export function turnOf(
   const turns = waiting.map((run) => {
     const load = loads.get(run.principal) ?? 0;
     loads.set(run.principal, load + 1);
-    return { id: run.id, load, since: run.since };
+    return { id: run.id, load, rank: run.rank };
   });
   const own = turns.find((turn) => turn.id === id);
   if (own === undefined) return undefined;
-  const isAhead = ({ load, since }: { load: number; since: number }): boolean =>
-    load < own.load || (load === own.load && since < own.since);
+  const isAhead = ({ load, rank }: { load: number; rank: number }): boolean =>
+    load < own.load || (load === own.load && rank < own.rank);
   return 1 + turns.filter(isAhead).length;
 }

@@ -1,13 +1,16 @@
 import type { Agent } from "../agent/agent-core.ts";
 import type { Backend } from "../backends/backend.ts";
-import { type Clock, systemClock } from "../core/clock.ts";
+import { type Clock, machineClock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
+import { patientClock } from "../core/patient-clock.ts";
 import { durably, whenOnDisk } from "../storage/durability.ts";
 import { ApprovalViews } from "./approval-views.ts";
 import { ChangeFeed } from "./change-feed.ts";
+import { enforceDeadlines } from "./deadlines.ts";
 import { decide } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
 import { follow, followStarts } from "./follow.ts";
+import { keepHouse } from "./housekeeping.ts";
 import { type LendingContext, lenderFor, replyToModel } from "./lending.ts";
 import { type Orphans, planPrune, prune, type PrunePlan, type PruneReport } from "./prune.ts";
 import { assertWritable } from "./readiness.ts";
@@ -39,12 +42,13 @@ export function createRunService(options: RunServiceOptions): RunService {
   return new Supervisor(options);
 }
 
-const HOUR_MS = 3_600_000;
 const EVENTS_PER_PAGE = 1000;
 
 class Supervisor implements RunService {
   readonly #options: RunServiceOptions;
   readonly #clock: Clock;
+  /** For deadlines. */
+  readonly #patient: Clock;
   readonly #newId: IdSource;
   readonly #feed = new ChangeFeed();
   readonly #store: RunStore;
@@ -53,7 +57,7 @@ class Supervisor implements RunService {
   readonly #approvals: ApprovalViews;
   readonly #pulse: Pulse;
   readonly #closed = new AbortController();
-  readonly #housekeeping: NodeJS.Timeout | undefined;
+  readonly #housekeeping: { stop(): void } | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: RunServiceOptions) {
@@ -61,6 +65,7 @@ class Supervisor implements RunService {
     const { pollMs = 100, heartbeatMs = 2000, leaseMs = 10_000 } = timing ?? {};
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
+    this.#patient = patientClock(this.#clock, options.machine ?? options.clock ?? machineClock);
     this.#newId = options.newId ?? randomId;
     const changed = (runId: string): void => this.#feed.notify(runId);
     this.#store = new RunStore(database, (runId) => {
@@ -102,14 +107,13 @@ class Supervisor implements RunService {
       },
       onHeartbeat: async () => {
         await this.#worker.heartbeat();
-        await this.#denyExpired();
+        // By the clock of the wall and the stored deadline: neither a restart nor a sleep puts it off.
+        await enforceDeadlines(this.#store, this.#patient(), log);
       },
     });
-    this.#worker.pump();
-    if (options.retention !== undefined) {
-      this.#keepHouse(options.retention);
-      this.#housekeeping = setInterval(() => this.#keepHouse(options.retention), HOUR_MS).unref();
-    }
+    this.#worker.start();
+    const { retention } = options;
+    this.#housekeeping = retention && keepHouse((now) => this.#prune(retention, "keep", now), options);
   }
 
   async start(principal: Principal, request: StartRequest): Promise<StartOutcome> {
@@ -176,7 +180,7 @@ class Supervisor implements RunService {
       {
         store: this.#store,
         agentFor: (run) => this.#agentFor(run),
-        clock: this.#clock,
+        clock: this.#patient,
       },
     );
     return this.#told(outcome);
@@ -199,9 +203,7 @@ class Supervisor implements RunService {
   }
 
   prune(retention: Retention, orphans: Orphans = "keep"): Promise<PruneReport> {
-    const { database, checkpoints, sweepMemories } = this.#options;
-    const signal = this.#closed.signal;
-    return prune(retention, { orphans, database, checkpoints, sweepMemories, now: this.#clock(), signal });
+    return this.#prune(retention, orphans, this.#clock());
   }
 
   async planPrune(retention: Retention): Promise<PrunePlan> {
@@ -254,14 +256,6 @@ class Supervisor implements RunService {
     return this.#closing;
   }
 
-  /** By the clock of the wall and the stored deadline, so that neither a restart nor a sleep puts it off. */
-  async #denyExpired(): Promise<void> {
-    if (this.#store.approvals.expired(this.#clock()).length === 0) return;
-    for (const { runId, id } of await this.#write(() => this.#store.expire(this.#clock()))) {
-      this.#options.log.info("approval.deadline_passed", { runId, approvalId: id });
-    }
-  }
-
   /** What was read may not be told before it outlives a power cut. */
   async #told<T>(answer: T): Promise<T> {
     await whenOnDisk(this.#store.database);
@@ -283,16 +277,15 @@ class Supervisor implements RunService {
     return this.#options.agentFor(run, lenderFor(run, lending));
   }
 
-  #keepHouse(retention: Retention = {}): void {
-    this.prune(retention).then(
-      (report) => this.#options.log.info("runs.pruned", { ...report }),
-      (error: unknown) => this.#options.log.warn("runs.prune_failed", { error }),
-    );
+  #prune(retention: Retention, orphans: Orphans, now: number): Promise<PruneReport> {
+    const { database, checkpoints, sweepMemories } = this.#options;
+    const signal = this.#closed.signal;
+    return prune(retention, { orphans, database, checkpoints, sweepMemories, now, signal });
   }
 
   async #close(): Promise<void> {
     this.#pulse.stop();
-    clearInterval(this.#housekeeping);
+    this.#housekeeping?.stop();
     this.#closed.abort();
     await this.#worker.close();
     this.#feed.close();

@@ -4,6 +4,7 @@ import { type ExpiredLease, LeaseLostError } from "./stores/lease-store.ts";
 import { isGone, processMark } from "./process-mark.ts";
 import { toRun } from "./stores/rows.ts";
 import type { Principal } from "./run.ts";
+import { monotonicClock } from "../core/clock.ts";
 import type { RunStore } from "./stores/run-store.ts";
 import { isLocked } from "../storage/errors.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
@@ -23,6 +24,8 @@ interface Slot extends Execution {
   settled: Promise<void>;
 }
 
+/** Principals whose last turns are remembered; the others count as not served yet. */
+const KNOWN_PRINCIPALS = 1000;
 /** How long shutdown and cancel wait for work to stop. */
 const STOP_MS = 700;
 
@@ -34,15 +37,28 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #owner: string;
   readonly #slots = new Map<string, Slot>();
-  /** Leases found expired at the last heartbeat. */
-  #suspects = new Map<string, ExpiredLease>();
+  /** Leases found expired at the last heartbeat, and since when, by the monotonic clock. */
+  #suspects = new Map<string, ExpiredLease & { since: number }>();
   /** Whether a claim waits for another server's lock. */
   #isClaiming = false;
+  /** Number of the last turn each principal had. */
+  readonly #turns = new Map<Principal, number>();
   #closed = false;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
     this.#owner = options.newId("srv") + processMark();
+  }
+
+  /** Takes up what servers of this machine left that have ended, in its order, and what waits. */
+  start(): void {
+    try {
+      this.#revokeOrphans();
+    } catch (error) {
+      // The next heartbeat does it.
+      this.#options.log[isLocked(error) ? "debug" : "warn"]("run.orphans_not_revoked", { error });
+    }
+    this.pump();
   }
 
   /** Fills free slots with waiting runs. */
@@ -61,9 +77,11 @@ export class Worker {
     while (!this.#closed && this.#slots.size < concurrentRuns && mayClaim()) {
       const now = clock();
       const active = this.#activeByPrincipal();
-      const request = { owner: this.#owner, environment, active, now, expiresAt: now + leaseMs };
+      const turns = this.#turns;
+      const request = { owner: this.#owner, environment, active, turns, now, expiresAt: now + leaseMs };
       const claim = work.claimNext(request, crashLimit);
       if (claim === undefined) return;
+      this.#noteTurn(claim.before.principal);
       log.debug("run.claimed", { runId: claim.lease.runId, recovered: claim.before.in_flight !== 0 });
       this.#begin({
         run: toRun(claim.before),
@@ -139,16 +157,23 @@ export class Worker {
   }
 
   /**
-   * Takes away leases found expired at two heartbeats on end. Once is not enough: after the machine slept,
-   * or its clock was set, leases of servers that are well look expired until their next heartbeat.
+   * Takes away expired leases that nobody renewed while this server looked on for half their time. Once is not
+   * enough: after the machine slept, or its clock was set, leases of servers that are well look expired until
+   * their next heartbeat, and those of a server with another clock always do.
    */
   #revokeStale(now: number): void {
-    const { leases } = this.#options.store;
-    const before = this.#suspects;
-    this.#suspects = new Map(leases.expired(now, this.#options.leaseMs).map((lease) => [lease.id, lease]));
-    for (const lease of this.#suspects.values()) {
-      const seen = before.get(lease.id);
-      if (seen?.lease_epoch !== lease.lease_epoch || seen.heartbeat_at !== lease.heartbeat_at) continue;
+    const { store, leaseMs } = this.#options;
+    const { leases } = store;
+    const at = monotonicClock();
+    const sinceWhen = (lease: ExpiredLease): number => {
+      const seen = this.#suspects.get(lease.id);
+      const isSame = seen?.lease_epoch === lease.lease_epoch && seen.heartbeat_at === lease.heartbeat_at;
+      return isSame ? seen.since : at;
+    };
+    const expired = leases.expired(now, leaseMs).map((lease) => ({ ...lease, since: sinceWhen(lease) }));
+    this.#suspects = new Map(expired.map((lease) => [lease.id, lease]));
+    for (const { since, ...lease } of expired) {
+      if (at - since < leaseMs / 2) continue;
       leases.revoke(lease);
       this.#options.log.info("run.lease_revoked", { runId: lease.id });
     }
@@ -181,6 +206,14 @@ export class Worker {
       this.#options.log.warn("run.release_failed", { runId: slot.run.id, error });
     }
     this.pump();
+  }
+
+  #noteTurn(principal: Principal): void {
+    const number = Math.max(0, ...this.#turns.values()) + 1;
+    this.#turns.delete(principal);
+    this.#turns.set(principal, number);
+    const [oldest] = this.#turns.keys();
+    if (this.#turns.size > KNOWN_PRINCIPALS && oldest !== undefined) this.#turns.delete(oldest);
   }
 
   #activeByPrincipal(): Map<Principal, number> {

@@ -32,7 +32,7 @@ const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
  */
 export function createServerFactory(deps: ServerDeps): (context: McpRequestContext) => McpServer {
   const codec = createStateCodec(deps);
-  const questions = new TaskQuestions(deps.clock);
+  const questions = new TaskQuestions(deps);
   const pages = new TaskPages(deps.clock);
   return ({ era, authInfo }) => {
     const own: ServerDeps = { ...deps, runs: async () => scopedRuns(await deps.runs(), authInfo) };

@@ -17,6 +17,8 @@ export interface ServerDeps {
   config: Pick<Config, "approvals" | "delivery" | "model" | "fallbackModels" | "subagents">;
   logger: Logger;
   clock: Clock;
+  /** For durations: it does not jump when the system's clock is set. */
+  monotonic: Clock;
   /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */
   runs: () => Promise<RunService>;
   /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */

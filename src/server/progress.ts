@@ -20,6 +20,8 @@ export interface ProgressOptions {
   notify: ServerContext["mcpReq"]["notify"];
   /** Milliseconds. */
   heartbeat: number;
+  /** The run as it is now: asked before each heartbeat while it waits for its turn, which is no event of it. */
+  view: () => Promise<RunView | undefined>;
   logger: Logger;
 }
 
@@ -28,42 +30,55 @@ export const noProgress: Progress = { started: () => {}, event: () => {}, stop: 
 
 /**
  * Progress is the journal's sequence number, so that it keeps growing over several calls for one run. A
- * heartbeat repeats the last line between event n and n + 1 as n + 1/2, n + 2/3, n + 3/4, …
+ * heartbeat repeats the last line, or tells the place in line that the run has by now, between event n and n + 1
+ * as n + 1/2, n + 2/3, n + 3/4, …
  */
-export function createProgress({ token, notify, heartbeat, logger }: ProgressOptions): Progress {
+export function createProgress({ token, notify, heartbeat, view, logger }: ProgressOptions): Progress {
   let seq = -1;
   let beats = 0;
   let line = "";
+  let isInLine = false;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
   const send = (): void => {
     if (stopped) return;
     clearTimeout(timer);
-    timer = setTimeout(beat, heartbeat);
+    timer = setTimeout(() => (isInLine ? void beatInLine() : beat()), heartbeat);
     const progress = seq + beats / (beats + 1);
     notify({
       method: "notifications/progress",
       params: { progressToken: token, progress, message: line },
     }).catch((error: unknown) => logger.debug("progress.not_sent", { error }));
   };
+  const show = (message: string): void => {
+    line = oneLine(stripControl(message), MAX_CHARACTERS);
+  };
   const beat = (): void => {
     beats += 1;
     send();
+  };
+  const beatInLine = async (): Promise<void> => {
+    const now = await view().catch(() => undefined);
+    if (!isInLine) return; // an event was told meanwhile
+    if (now?.place !== undefined) show(lineOf(now));
+    beat();
   };
   const step = (next: number, message: string): void => {
     if (next <= seq) return;
     seq = next;
     beats = 0;
-    line = oneLine(stripControl(message), MAX_CHARACTERS);
+    show(message);
     send();
   };
   return {
-    started: ({ run, activity, place }) => {
-      const isNew = run.lastSeq <= 1 && place === undefined;
-      step(run.lastSeq, isNew ? `run ${run.id} started` : `run ${run.id}: ${activity}`);
+    started: (first) => {
+      const { run, place } = first;
+      isInLine = place !== undefined;
+      step(run.lastSeq, run.lastSeq <= 1 && !isInLine ? `run ${run.id} started` : lineOf(first));
     },
     event: (event) => {
+      isInLine = false;
       const activity = activityOf(event);
       if (activity !== undefined && event.kind !== "run_started") step(event.seq, activity);
     },
@@ -73,3 +88,5 @@ export function createProgress({ token, notify, heartbeat, logger }: ProgressOpt
     },
   };
 }
+
+const lineOf = ({ run, activity }: RunView): string => `run ${run.id}: ${activity}`;

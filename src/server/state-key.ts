@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { chmod, link, mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
+import { chmod, link, mkdir, open, readFile, rename, stat, unlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock, type Clock } from "../core/clock.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -21,7 +21,10 @@ const ROTATION_MS = 60_000;
  */
 export async function loadStateKey(dataDir: string, clock: Clock = systemClock): Promise<Uint8Array> {
   const path = join(dataDir, FILE);
-  if (clock() - (await madeAt(path, clock)) >= LIFETIME_MS) await rotate(dataDir, clock);
+  const age = clock() - (await madeAt(path, clock));
+  if (age >= LIFETIME_MS) await rotate(dataDir, clock);
+  // Made while the clock was ahead, it would be as good as for ever: its time counts from now on.
+  if (age < -HOUR_MS) await utimes(path, clock() / 1000, clock() / 1000).catch(() => undefined);
   const existing = await readKey(path);
   if (existing !== undefined) return existing;
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -48,7 +51,7 @@ async function rotate(dataDir: string, clock: Clock): Promise<void> {
     await (await open(lock, "wx", 0o600)).close();
   } catch (error) {
     if (!isCode(error, "EEXIST")) throw error;
-    if (clock() - (await madeAt(lock, clock)) >= ROTATION_MS) await removeFile(lock);
+    if (Math.abs(clock() - (await madeAt(lock, clock))) >= ROTATION_MS) await removeFile(lock);
     return;
   }
   try {

@@ -17,6 +17,7 @@ import { migrate } from "./migrations.ts";
 import { checkAddress, checkRoot } from "./store-match.ts";
 import { ItemReader, type TextHit, type VersionedItem } from "./store-reads.ts";
 import { STORE_MIGRATIONS } from "./store-schema.ts";
+import { settledTime } from "./settled-time.ts";
 import { prepareStatements } from "./store-sql.ts";
 import type { StoreStatements } from "./store-sql.ts";
 import { type FieldVector, VectorIndex, type VectorIndexConfig } from "./store-vectors.ts";
@@ -160,12 +161,15 @@ export class SqliteStore extends BaseStore {
     return this.#reader.text(namespacePrefix, query, limit, near);
   }
 
-  /** Deletes the items whose time is over, some in each turn of the event loop; gives their number. */
+  /**
+   * Deletes the items whose time is over, some in each turn of the event loop; gives their number. Not while the
+   * clock is doubted, see `settledTime`.
+   */
   async sweepExpiredItems(signal?: AbortSignal): Promise<number> {
     this.#sweptAt = this.#clock();
+    const some = { now: await settledTime(this.#database, this.#sweptAt), limit: ITEMS_PER_SWEEP };
     let swept = 0;
     for (;;) {
-      const some = { now: this.#clock(), limit: ITEMS_PER_SWEEP };
       // What a power cut undoes here is as invisible as before.
       const { changes } = await whenUnlocked(this.#database, () =>
         withoutWaiting(this.#database, () => this.#sql.sweep.run(some)),

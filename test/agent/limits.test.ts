@@ -2,11 +2,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
-import { describe, expect, it, test } from "vitest";
+import { describe, expect, it, test, vi } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams, resumeAgentInput } from "../../src/agent/agent-core.ts";
 import { currentRun } from "../../src/agent/limits/limits.ts";
 import { toldMessage } from "../../src/agent/told.ts";
+import { withDeadline } from "../../src/agent/limits/deadline.ts";
 import { addSpent, Meter } from "../../src/agent/limits/meter.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
@@ -212,6 +213,21 @@ it("the time of tool calls counts beyond a pause, the time of waiting does not",
 });
 
 describe("the meter", () => {
+  it("counts no setting of the system's clock", () => {
+    const meter = new Meter({ wallTimeMs: 1e9 });
+    vi.spyOn(Date, "now").mockReturnValue(0);
+    const { workedMs } = meter;
+    vi.restoreAllMocks();
+    expect(workedMs).toBeGreaterThanOrEqual(0);
+    expect(workedMs).toBeLessThan(1e9);
+  });
+
+  it("gives no more time than a timer can wait", () => {
+    for (const ms of [undefined, 2 ** 31, 1e15]) expect(withDeadline(undefined, ms).signal).toBeUndefined();
+    const { signal, isOver } = withDeadline(undefined, 2 ** 31 - 1);
+    expect([signal?.aborted, isOver()]).toEqual([false, false]);
+  });
+
   it("leaves out the time between two processes", () => {
     let now = 1000;
     const limits = { wallTimeMs: 100 };

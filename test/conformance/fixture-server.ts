@@ -1,6 +1,6 @@
 import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server";
 import { ConfigSchema } from "../../src/config/schema.ts";
-import { systemClock } from "../../src/core/clock.ts";
+import { monotonicClock, systemClock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { ServerDeps } from "../../src/server/deps.ts";
 import { serveHttp } from "../../src/server/http/http.ts";
@@ -57,6 +57,7 @@ const deps: ServerDeps = {
   config: ConfigSchema.parse({ dataDir: "/nowhere" }),
   logger: silentLogger,
   clock: systemClock,
+  monotonic: monotonicClock,
   runs: () => Promise.resolve(service),
   stateKey: () => Promise.resolve(new Uint8Array(32).fill(7)),
   principalOf: () => "local",
@@ -64,7 +65,7 @@ const deps: ServerDeps = {
 };
 const TRIGGER = { description: "Announces a change" };
 const codec = createStateCodec(deps);
-const questions = new TaskQuestions(deps.clock);
+const questions = new TaskQuestions(deps);
 const pages = new TaskPages(deps.clock);
 
 function factory({ era }: McpRequestContext): McpServer {

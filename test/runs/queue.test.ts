@@ -6,21 +6,24 @@ test("nobody waits: nobody's turn", () => {
   expect(fairest([], new Map())).toBeUndefined();
 });
 
-test("the turn goes to the least served principal, then to whoever waits longest", () => {
+test("the turn goes to the principal with the least at work, then to whose last turn was longest ago, then in order", () => {
   const waiting = fc.array(
-    fc.record({ id: fc.uuid(), principal: fc.constantFrom("a", "b", "c"), since: fc.nat(5) }),
+    fc.record({ id: fc.uuid(), principal: fc.constantFrom("a", "b", "c"), rank: fc.nat(5) }),
     {
       minLength: 1,
     },
   );
   const active = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.nat(3));
   fc.assert(
-    fc.property(waiting, active, (candidates, busy) => {
+    fc.property(waiting, active, active, (candidates, busy, turns) => {
       const load = new Map(Object.entries(busy));
-      const chosen = fairest(candidates, load);
+      const served = new Map(Object.entries(turns));
+      const chosen = fairest(candidates, load, served);
       if (chosen === undefined) throw new Error("someone waits");
-      const rank = (candidate: { principal: string; since: number }) =>
-        (load.get(candidate.principal) ?? 0) * 10 + candidate.since;
+      const rank = (candidate: { principal: string; rank: number }) =>
+        (load.get(candidate.principal) ?? 0) * 100 +
+        (served.get(candidate.principal) ?? 0) * 10 +
+        candidate.rank;
       expect(rank(chosen)).toBe(Math.min(...candidates.map(rank)));
     }),
   );
@@ -28,13 +31,13 @@ test("the turn goes to the least served principal, then to whoever waits longest
 
 test("the number in line is that of the turn in which a run is taken", () => {
   const waiting = fc.uniqueArray(
-    fc.record({ id: fc.uuid(), principal: fc.constantFrom("a", "b", "c"), since: fc.nat(1000) }),
-    { minLength: 1, selector: ({ since }) => since },
+    fc.record({ id: fc.uuid(), principal: fc.constantFrom("a", "b", "c"), rank: fc.nat(1000) }),
+    { minLength: 1, selector: ({ rank }) => rank },
   );
   const active = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.nat(3));
   fc.assert(
     fc.property(waiting, active, (runs, busy) => {
-      const line = runs.toSorted((one, other) => one.since - other.since);
+      const line = runs.toSorted((one, other) => one.rank - other.rank);
       const load = new Map(Object.entries(busy));
       const left = [...line];
       for (let turn = 1; left.length > 0; turn += 1) {

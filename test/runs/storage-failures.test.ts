@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { closeSync, openSync, statSync, writeSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createLogger } from "../../src/core/logger.ts";
@@ -12,6 +13,7 @@ import {
   cleanUpWith,
   connect,
   databaseFile,
+  FAST,
   follow,
   kinds,
   ME,
@@ -173,12 +175,16 @@ describe("a clock that is set", () => {
   const HOUR = 3_600_000;
 
   test.each([
-    ["forwards", 24 * HOUR],
-    ["backwards", -24 * HOUR],
-  ])("%s takes no run from a server that is well", async (_, jump) => {
+    ["forwards", 24 * HOUR, "both servers"],
+    ["backwards", -24 * HOUR, "both servers"],
+    ["forwards", 24 * HOUR, "the other server"],
+    ["backwards", -24 * HOUR, "the other server"],
+  ])("%s by %d ms, of %s, takes no run from a server that is well", async (_, jump, whose) => {
     const file = databaseFile();
     const time = { now: 100 * HOUR };
     const clock = () => time.now;
+    const behind = Date.now() - 100 * HOUR;
+    const own = whose === "both servers" ? clock : () => Date.now() - behind;
     const notes: string[] = [];
     const atWork = deferred();
     const go = deferred();
@@ -189,11 +195,13 @@ describe("a clock that is set", () => {
       }),
     ];
     const agent = { model: calling(note("a")), tools };
-    const owner = openServer(file, agent, { clock });
+    const owner = openServer(file, agent, { clock: own });
     const run = await startRun(owner.service, "work");
     await atWork.promise;
     const other = openServer(file, agent, { clock });
     time.now += jump;
+    // Longer than any lease, while the owner is at work.
+    await delay(3 * FAST.leaseMs);
     const later = await startRun(other.service, "also");
     go.resolve();
     await Promise.all([

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
-import type { RunEvent } from "../../src/runs/run.ts";
+import type { RunEvent, RunView } from "../../src/runs/run.ts";
 import { createProgress } from "../../src/server/progress.ts";
 import { aView } from "./support.ts";
 
@@ -13,11 +13,15 @@ interface Sent {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function record(token: string | number = "p") {
+function record(
+  token: string | number = "p",
+  view: () => Promise<RunView | undefined> = () => Promise.resolve(undefined),
+) {
   const sent: Sent[] = [];
   const progress = createProgress({
     token,
     heartbeat: 15_000,
+    view,
     logger: silentLogger,
     notify: async ({ params }) => void sent.push(params as unknown as Sent), // what this file sends
   });
@@ -56,6 +60,30 @@ test("lines name the subagent and the step, with the journal's number as progres
     [3, "run run_1: coder: ls /"],
     [4, "researcher: ls /"],
     [6, "coder started: Fix it."],
+  ]);
+});
+
+test("heartbeats tell the place in line as it is by then, until the first event", async () => {
+  const inLine = (number: number) =>
+    aView({
+      run: { lastSeq: 1 },
+      activity: `number ${number} in line`,
+      place: { number, waiting: 9, atWork: 1 },
+    });
+  let number = 3;
+  const { sent, progress } = record("p", async () => inLine((number -= 1)));
+  progress.started(inLine(number));
+  await vi.advanceTimersByTimeAsync(15_000);
+  await vi.advanceTimersByTimeAsync(15_000);
+  progress.event(event(2));
+  await vi.advanceTimersByTimeAsync(15_000);
+  progress.stop();
+  expect(sent.map(({ message }) => message)).toEqual([
+    "run run_1: number 3 in line",
+    "run run_1: number 2 in line",
+    "run run_1: number 1 in line",
+    "ls /",
+    "ls /",
   ]);
 });
 
@@ -99,6 +127,7 @@ test("a client that has gone does not disturb", async () => {
   const progress = createProgress({
     token: "p",
     heartbeat: 1000,
+    view: () => Promise.resolve(undefined),
     logger: silentLogger,
     notify: () => Promise.reject(new Error("closed")),
   });

@@ -46,7 +46,7 @@ test("a damaged key is refused with a remedy and without a host path", async () 
 
 describe("after 30 days", () => {
   const DAY = 86_400_000;
-  const made = Date.UTC(2026, 0, 1);
+  const made = Date.now() - 30 * DAY;
   /** A key that was made at `made`. */
   async function oldKey(): Promise<Uint8Array> {
     const key = await loadStateKey(folder, () => made);
@@ -73,6 +73,15 @@ describe("after 30 days", () => {
     const { mtimeMs } = await stat(join(folder, "state.key"));
     expect(await loadPreviousStateKey(folder, () => mtimeMs + DAY)).toEqual(old);
     expect(await loadPreviousStateKey(folder, () => mtimeMs + DAY + DAY / 24)).toBeUndefined();
+  });
+
+  test("of the time when the key was made, not of a clock that was ahead then", async () => {
+    const ahead = made + 365 * DAY;
+    const path = join(folder, "state.key");
+    const old = await loadStateKey(folder, () => ahead);
+    await utimes(path, new Date(ahead), new Date(ahead));
+    expect(await loadStateKey(folder, () => made)).toEqual(old);
+    expect(await loadStateKey(folder, () => made + 30 * DAY)).not.toEqual(old);
   });
 
   test("a rotation that died leaves the old key in use, and the next one does it", async () => {

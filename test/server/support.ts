@@ -1,7 +1,7 @@
 import { InMemoryTransport, type AuthInfo } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
-import { systemClock, type Clock } from "../../src/core/clock.ts";
+import { monotonicClock, systemClock, type Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { Approval, Run, RunView } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
@@ -44,6 +44,7 @@ export function depsFor(runs: () => Promise<RunService>, options: DepsOptions = 
     config: ConfigSchema.parse({ dataDir: "/nowhere", ...options.config }),
     logger: silentLogger,
     clock,
+    monotonic: options.clock ?? monotonicClock,
     runs,
     stateKey: () => Promise.resolve(STATE_KEY),
     principalOf: options.principalOf ?? (() => ME),

@@ -12,8 +12,11 @@ export interface HttpProcess {
 }
 
 /** `serve --http` as a process of its own, on a free port. */
-export async function serveHttp({ env }: Pick<Home, "env">): Promise<HttpProcess> {
-  const child = await startProgram(["serve", "--http", "--port", "0"], env);
+export async function serveHttp(
+  { env }: Pick<Home, "env">,
+  args: readonly string[] = [],
+): Promise<HttpProcess> {
+  const child = await startProgram(["serve", "--http", "--port", "0", ...args], env);
   const find = (): string => /Serving MCP at (\S+)/.exec(child.errors())?.[1] ?? "";
   const gone = child.exited.then(() => Promise.reject(new Error(`the program has ended: ${child.errors()}`)));
   await Promise.race([expect.poll(find).not.toBe(""), gone]);
@@ -21,6 +24,15 @@ export async function serveHttp({ env }: Pick<Home, "env">): Promise<HttpProcess
   return {
     child,
     url,
-    connector: { first: () => new FirstHttp(new URL(url)), modern: () => new ModernHttp(new URL(url)) },
+    connector: httpConnector(url),
+  };
+}
+
+/** Reaches a server at `url`, with a token where it wants one. */
+export function httpConnector(url: string, token?: string): Connector {
+  const init = token === undefined ? {} : { requestInit: { headers: { authorization: `Bearer ${token}` } } };
+  return {
+    first: () => new FirstHttp(new URL(url), init),
+    modern: () => new ModernHttp(new URL(url), init),
   };
 }

@@ -1,3 +1,4 @@
+import { LONGEST_TIMER_MS } from "../../core/clock.ts";
 import { type AgentLimits, describeLimit } from "./limits.ts";
 import type { Meter } from "./meter.ts";
 
@@ -9,9 +10,12 @@ export interface Deadline {
   race<T>(work: Promise<T>): Promise<T>;
 }
 
-/** `signal`, ended by the time that is left; `isOver` tells the end of the time from other aborts. */
+/**
+ * `signal`, ended by the time that is left; `isOver` tells the end of the time from other aborts. No timer waits for
+ * weeks: longer times are no deadline.
+ */
 export function withDeadline(signal: AbortSignal | undefined, ms: number | undefined): Deadline {
-  if (ms === undefined) return { signal, isOver: () => false, race: (work) => work };
+  if (ms === undefined || ms > LONGEST_TIMER_MS) return { signal, isOver: () => false, race: (work) => work };
   const deadline = AbortSignal.timeout(Math.max(1, Math.ceil(ms)));
   const over = new Promise<never>((_resolve, reject) => {
     deadline.addEventListener("abort", () => reject(deadline.reason as Error), { once: true }); // a DOMException

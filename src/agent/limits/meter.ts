@@ -1,3 +1,4 @@
+import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { isReply } from "../message-kind.ts";
 import type { AgentState } from "../state.ts";
@@ -66,14 +67,14 @@ export class Meter {
   readonly limits: AgentLimits;
   readonly #parent: Meter | undefined;
   readonly #startedAt: number;
-  readonly #clock: () => number;
+  readonly #clock: Clock;
   #spent: Spent = { tokens: 0, costUsd: 0 };
   #workedBefore = 0;
   #isLoaded = false;
   #firstStep: number | undefined;
   #stop: Reached | undefined;
 
-  constructor(limits: AgentLimits, parent?: Meter, clock: () => number = Date.now) {
+  constructor(limits: AgentLimits, parent?: Meter, clock: Clock = monotonicClock) {
     this.limits = limits;
     this.#parent = parent;
     this.#clock = clock;

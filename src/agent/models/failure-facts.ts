@@ -201,16 +201,21 @@ function firstString(chain: readonly object[], field: string, pattern: RegExp): 
   return undefined;
 }
 
-/** The `retry-after` of the answer: seconds, or a date. */
+/** The `retry-after` of the answer: seconds, or a date by the clock of whoever answered. */
 function retryAfter(chain: readonly object[]): { retryAfterMs?: number } {
   for (const link of chain) {
     const headers = nested(link, "headers");
-    const value = headers instanceof Headers ? headers.get("retry-after") : nested(headers, "retry-after");
+    const header = (name: string): unknown =>
+      headers instanceof Headers ? headers.get(name) : nested(headers, name);
+    const value = header("retry-after");
     if (typeof value !== "string") continue;
     const seconds = Number(value);
     if (Number.isFinite(seconds)) return { retryAfterMs: Math.max(seconds, 0) * 1000 };
     const date = Date.parse(value);
-    if (Number.isFinite(date)) return { retryAfterMs: Math.max(date - Date.now(), 0) };
+    const now = Date.parse(String(header("date")));
+    if (Number.isFinite(date)) {
+      return { retryAfterMs: Math.max(date - (Number.isFinite(now) ? now : Date.now()), 0) };
+    }
   }
   return {};
 }

@@ -1,6 +1,6 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
-import { type Clock, systemClock } from "../../core/clock.ts";
+import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { LazyModel, type ModelSource } from "../lazy-model.ts";
@@ -18,6 +18,8 @@ export interface FallbackOptions {
 
 /** How long a model that failed is passed over, so that not every call waits for its attempts again. */
 const REST_MS = 60_000;
+/** And at most, whatever its provider asks for. */
+const LONGEST_REST_MS = 3_600_000;
 /** Failures another model may not have, by what they do to the one that failed. */
 const REASONS: ReadonlySet<string> = new Set([
   "model_unavailable",
@@ -31,7 +33,11 @@ const REASONS: ReadonlySet<string> = new Set([
  * provider, or broke off in the middle of its answer. Other failures would meet every model, or are the
  * person's to mend, and pass.
  */
-export function modelFallbackMiddleware({ models, log, clock = systemClock }: FallbackOptions): Middleware {
+export function modelFallbackMiddleware({
+  models,
+  log,
+  clock = monotonicClock,
+}: FallbackOptions): Middleware {
   const chain = new FallbackChain(models, log, clock);
   return {
     name: "ModelFallbackMiddleware",
@@ -88,7 +94,7 @@ class FallbackChain {
 
   #rest(model: BaseChatModel, error: unknown): void {
     const { retryAfterMs = 0 } = failureFacts(error);
-    this.#resting.set(model, this.#clock() + Math.max(REST_MS, retryAfterMs));
+    this.#resting.set(model, this.#clock() + Math.min(Math.max(REST_MS, retryAfterMs), LONGEST_REST_MS));
   }
 
   #rests(model: BaseChatModel): boolean {

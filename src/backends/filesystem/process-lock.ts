@@ -71,7 +71,8 @@ async function acquire(path: string): Promise<number> {
 
 function isStale(path: string): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
-  return stats !== undefined && Date.now() - stats.mtimeMs > STALE_AFTER_MS;
+  // By a clock that was set back since, a lock that was left behind is of the future.
+  return stats !== undefined && Math.abs(Date.now() - stats.mtimeMs) > STALE_AFTER_MS;
 }
 
 /** Takes a stale lock away. One that turns out to be fresh, because another process was faster, is put back. */

@@ -9,6 +9,7 @@ import type { Database } from "../../storage/database.ts";
 import { EmbeddingIndex, forgetUnusedModels } from "../../storage/embedding-index.ts";
 import { EmbeddingWorker } from "../../storage/embedding-worker.ts";
 import { HybridSearch } from "../../storage/hybrid-search.ts";
+import { settledTime } from "../../storage/settled-time.ts";
 import type { SqliteStore } from "../../storage/store.ts";
 import { searchMemoriesTool } from "../../tools/search-memories.ts";
 import type { ToolSpec } from "../../tools/tool.ts";
@@ -52,7 +53,8 @@ export function openMemories(
     toolsOf: (principal) =>
       index === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
     async sweep(signal) {
-      await forgetUnusedModels(database, { usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
+      const now = await settledTime(database, systemClock());
+      await forgetUnusedModels(database, { usedBefore: now - KEPT_VECTORS_MS, signal });
       return store.sweepExpiredItems(signal);
     },
     async close() {

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import type { FlagValues } from "../../config/load.ts";
-import { systemClock } from "../../core/clock.ts";
+import { monotonicClock } from "../../core/clock.ts";
 import { openPageServer } from "../../server/page/page-server.ts";
 import { loadStateKey } from "../../server/state-key.ts";
 import type { ExitCode } from "../command.ts";
@@ -16,7 +16,7 @@ export async function openRun(local: LocalRuns, runId: string, flags: FlagValues
   const server = await openPageServer({
     runs: async () => runs,
     stateKey: await loadStateKey(config.dataDir),
-    clock: systemClock,
+    clock: monotonicClock,
     logger,
   });
   try {

@@ -29,6 +29,8 @@ export interface ClaimRequest {
   environment: string;
   /** Number of runs this process works on, by principal. */
   active: ReadonlyMap<string, number>;
+  /** Number of the last turn each principal had in this process. Default: none had any. */
+  turns?: ReadonlyMap<string, number>;
   now: number;
   expiresAt: number;
 }
@@ -69,6 +71,12 @@ interface LeaseRow {
 }
 
 /**
+ * In line, runs that were at work before come first: they have what people gave them, and make room. Those and all
+ * others in the order they were started in.
+ */
+const RANK = "number + iif(lease_epoch = 0, 1 << 52, 0)";
+
+/**
  * Leases and the queue of runs that wait for a server. A run whose thread still has another run under a
  * live lease (cancelled, but not yet stopped) waits for that one.
  */
@@ -92,7 +100,7 @@ export class LeaseStore {
   constructor(database: Database) {
     this.#database = database;
     this.#waiting = database.prepare(
-      `SELECT id, principal, min(runnable_since) AS since FROM runs
+      `SELECT id, principal, min(${RANK}) AS rank FROM runs
        WHERE environment = ? AND runnable = 1
          AND lease_owner IS NULL AND NOT EXISTS (SELECT 1 FROM runs other
            WHERE other.thread_id = runs.thread_id AND other.lease_owner IS NOT NULL)
@@ -105,8 +113,8 @@ export class LeaseStore {
       )
       .pluck();
     this.#inLine = database.prepare(
-      `SELECT id, principal, runnable_since AS since FROM runs
-       WHERE environment = ? AND runnable = 1 AND lease_owner IS NULL ORDER BY principal, runnable_since`,
+      `SELECT id, principal, ${RANK} AS rank FROM runs
+       WHERE environment = ? AND runnable = 1 AND lease_owner IS NULL ORDER BY principal, rank`,
     );
     this.#atWork = database
       .prepare<[string], string>(
@@ -147,7 +155,7 @@ export class LeaseStore {
   /** Takes the run whose turn it is; `undefined` when none waits. Belongs inside a transaction. */
   claimNext(request: ClaimRequest): Claim | undefined {
     const waiting = this.#waiting.all(request.environment);
-    const next = fairest(waiting, request.active);
+    const next = fairest(waiting, request.active, request.turns);
     const before = next === undefined ? undefined : this.#get.get(next.id);
     if (before === undefined) return undefined;
     const { owner, expiresAt: expires, now } = request;

@@ -4,7 +4,8 @@ import type { Migration } from "../../storage/migrations.ts";
  * Tables of runs.
  *
  * - `runs.runnable` without a `lease_owner` is the work queue: a row in it waits for a server that has the
- *   same `environment`. It is 0 while a run waits for people, and when it is over.
+ *   same `environment`. It is 0 while a run waits for people, and when it is over. `runs.runnable_since` tells
+ *   since when; the order in line does not follow it, as clocks are set.
  * - `runs.in_flight` is 1 from claiming a run until it pauses or ends: found at a claim, the run was
  *   broken off there by a crash or a shutdown.
  * - `runs.lease_epoch` counts claims: with `lease_owner` it fences off whoever lost the run.

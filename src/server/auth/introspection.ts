@@ -30,6 +30,7 @@ const MAX_ANSWER = 65_536;
 interface Kept {
   auth: AuthInfo;
   /** Milliseconds since the epoch. */
+  since: number;
   until: number;
 }
 
@@ -43,8 +44,9 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
   const asked = new Map<string, Promise<AuthInfo>>();
 
   const keep = (key: string, auth: AuthInfo): void => {
-    const until = Math.min(clock() + KEPT_MS, (auth.expiresAt ?? Infinity) * 1000);
-    kept.set(key, { auth, until });
+    const since = clock();
+    const until = Math.min(since + KEPT_MS, (auth.expiresAt ?? Infinity) * 1000);
+    kept.set(key, { auth, since, until });
     for (const oldest of kept.keys()) {
       if (kept.size <= KEPT_TOKENS) break;
       kept.delete(oldest);
@@ -60,7 +62,9 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
     const key = createHash("sha256").update(token).digest("base64");
     const known = kept.get(key);
     kept.delete(key);
-    if (known !== undefined && clock() < known.until) {
+    const now = clock();
+    // By a clock that was set back since, it would hold for longer.
+    if (known !== undefined && known.since <= now && now < known.until) {
       kept.set(key, known);
       return known.auth;
     }

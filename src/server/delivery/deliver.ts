@@ -24,8 +24,8 @@ export interface DeliverOptions {
 /** Lets a call wait for a run in the way that suits its client. */
 export async function deliver(call: ToolCall, view: RunView, options: DeliverOptions): Promise<Outcome> {
   const { runs, principal, context, codec, deps } = call;
-  const { clock, logger, config } = deps;
-  const progress = progressOf(call);
+  const { clock: now, monotonic: clock, logger, config } = deps;
+  const progress = progressOf(call, view.run.id);
   const hasToken = progress !== noProgress;
   const windows = windowsFor(call.client.name, config.delivery);
   const window = hasToken ? windows.windowWithProgress : windows.windowWithoutProgress;
@@ -42,6 +42,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       codec,
       pageLink: () => pageLink(call, view.run.id),
       progress,
+      now,
       clock,
       logger,
       deadline: clock() + seconds * 1000,
@@ -87,13 +88,14 @@ async function pageLink({ principal, deps }: ToolCall, runId: string): Promise<s
   });
 }
 
-function progressOf({ context, deps }: ToolCall): Progress {
+function progressOf({ runs, principal, context, deps }: ToolCall, runId: string): Progress {
   const token = context.mcpReq._meta?.progressToken;
   if (token === undefined) return noProgress;
   return createProgress({
     token,
     notify: context.mcpReq.notify,
     heartbeat: deps.config.delivery.heartbeat * 1000,
+    view: () => runs.view(principal, runId),
     logger: deps.logger,
   });
 }

@@ -79,11 +79,11 @@ async function takeAnswers(
   state: ApprovalState,
   left: Set<string>,
 ): Promise<Map<string, string>> {
-  const { runs, principal, runId, context, clock } = session;
+  const { runs, principal, runId, context, now } = session;
   const problems = new Map<string, string>();
   if (state.page !== undefined) return problems;
   const view = await runs.view(principal, runId);
-  const elapsed = clock() - state.at;
+  const elapsed = now() - state.at;
   for (const { key, approval: id, digest } of state.asked) {
     const approval = view?.approvals.find((candidate) => candidate.id === id);
     if (approval === undefined || digestOf(approval) !== digest) continue;
@@ -153,8 +153,8 @@ async function ask(
   calls: readonly ModelCall[],
   question: Question,
 ): Promise<Outcome | undefined> {
-  const { runId, digest, codec, context, clock, client } = session;
-  const at = clock();
+  const { runId, digest, codec, context, now, client } = session;
+  const at = now();
   const open = client.page
     ? await openPage(session, approvals, at)
     : formsFor(session, approvals, question, at);

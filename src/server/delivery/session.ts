@@ -27,10 +27,13 @@ export interface DeliverySession {
   /** An address for the client alone, never for its model; it works once. `undefined`: no page can be served. */
   readonly pageLink: () => Promise<string | undefined>;
   readonly progress: Progress;
+  /** The time that others know too. */
+  readonly now: Clock;
+  /** For durations: it does not jump. */
   readonly clock: Clock;
   readonly logger: Logger;
   readonly client: ClientFacts;
-  /** When the window of this call closes, in milliseconds since the epoch. */
+  /** When the window of this call closes, by `clock`. */
   readonly deadline: number;
   /** Whether the call is over at the first change instead of at the end of the run. */
   readonly untilChange: boolean;
@@ -48,7 +51,7 @@ export interface Delivery {
 }
 
 export interface WaitOptions {
-  /** Ends the wait before the window closes. */
+  /** Ends the wait before the window closes; by `clock`. */
   until?: number;
   signal?: AbortSignal;
 }
@@ -88,7 +91,8 @@ export async function gathered(
   [first]: readonly Approval[],
 ): Promise<RunView> {
   if (first === undefined) return view;
-  const until = Math.min(first.requestedAt + GATHER_MS, session.deadline);
+  const age = Math.max(0, session.now() - first.requestedAt);
+  const until = Math.min(session.clock() + Math.max(0, GATHER_MS - age), session.deadline);
   return follow(session, () => false, { until });
 }
 

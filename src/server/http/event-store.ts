@@ -6,6 +6,7 @@ import { ownTurn } from "../../core/turns.ts";
 import { openDatabase, type Database } from "../../storage/database.ts";
 import { whenUnlocked } from "../../storage/lock-wait.ts";
 import { migrate, type Migration } from "../../storage/migrations.ts";
+import { settledTime } from "../../storage/settled-time.ts";
 
 export interface EventStoreOptions {
   /** `:memory:` keeps the events until the process ends. */
@@ -144,7 +145,7 @@ export class SessionEvents {
   /** Drops what is too old, and the oldest of all sessions until the rest is within the limit. */
   async expire(): Promise<void> {
     const { clock, keepMs, totalCharacters } = this.#options;
-    await this.#deleteEvents("WHERE time <= ?", clock() - keepMs);
+    await this.#deleteEvents("WHERE time <= ?", (await settledTime(this.#database, clock())) - keepMs);
     const total = this.#database.prepare<[], number>("SELECT total(size) FROM stream_events").pluck();
     const excess = (total.get() ?? 0) - totalCharacters;
     if (excess > 0) await this.#deleteEvents("ORDER BY id", undefined, excess);

@@ -1,6 +1,6 @@
 import { createServer, type Server, type ServerOptions } from "node:http";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
-import { systemClock, type Clock } from "../../core/clock.ts";
+import { monotonicClock, systemClock, type Clock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/statistics.ts";
@@ -33,6 +33,7 @@ export interface HttpOptions {
   factory: McpServerFactory;
   changes: ResourceChanges;
   logger: Logger;
+  /** Default: the system's for times, the monotonic one for durations. */
   clock?: Clock;
   /** Numbers for `/metrics`. Absent: there are none. */
   statistics?: () => Promise<RunStatistics>;
@@ -163,6 +164,7 @@ function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void }
 /** All that stands behind the socket. */
 function createEndpoint(options: HttpOptions) {
   const { factory, logger, clock = systemClock, changes, authenticator } = options;
+  const elapsed = options.clock ?? monotonicClock;
   const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
   const modern = new ModernHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
   const events = new SessionEvents({ file: options.eventFile ?? ":memory:", clock, logger });
@@ -170,7 +172,7 @@ function createEndpoint(options: HttpOptions) {
     factory,
     events,
     logger,
-    clock,
+    clock: elapsed,
     limit: options.maxSessions ?? 200,
     limitPerOwner: options.maxSessionsPerPrincipal ?? 50,
     idleMs: options.sessionIdleMs ?? 30 * 60_000,
@@ -180,7 +182,7 @@ function createEndpoint(options: HttpOptions) {
   const refusals = refusalCounter();
   const counts = { requests, refusals, sessions: () => sessions.size };
   const { statistics, assertReady } = options;
-  const operations = new Operations({ statistics, assertReady, clock, logger, ...counts });
+  const operations = new Operations({ statistics, assertReady, clock: elapsed, logger, ...counts });
   const open = authenticator && new OpenResponses({ authenticator, clock, logger });
   const route = createRoute({
     open,
@@ -189,8 +191,8 @@ function createEndpoint(options: HttpOptions) {
     authenticator,
     documents: options.documents ?? new Map(),
     operations,
-    rateLimit: new RateLimit({ perMinute: options.requestsPerMinute ?? 1200, clock }),
-    refusalLimit: new RateLimit({ perMinute: options.refusalsPerMinute ?? 60, clock }),
+    rateLimit: new RateLimit({ perMinute: options.requestsPerMinute ?? 1200, clock: elapsed }),
+    refusalLimit: new RateLimit({ perMinute: options.refusalsPerMinute ?? 60, clock: elapsed }),
     refusals,
     addressOf: clientAddress(options.trustedProxies ?? []),
   });

@@ -19,7 +19,7 @@ const Claims = z.object({
   /** The page server it was made for: single use is a fact of that server's memory. */
   server: z.string(),
   nonce: z.string(),
-  /** Milliseconds since the epoch. */
+  /** Milliseconds, by the clock of that server. */
   expires: z.number(),
 });
 

@@ -1,5 +1,5 @@
-import type { Clock } from "../../core/clock.ts";
 import type { Approval } from "../../runs/run.ts";
+import type { ServerDeps } from "../deps.ts";
 
 /** Approvals remembered at one time; one that is forgotten is asked again under a new key. */
 const CAPACITY = 10_000;
@@ -8,7 +8,7 @@ const CAPACITY = 10_000;
 export interface Question {
   /** Stays the same until an answer could not be carried out; then there is a new one, never an old one. */
   readonly key: string;
-  /** When a client first got to see this key, in milliseconds; `undefined`: not yet. */
+  /** When a client first got to see this key, by the monotonic clock; `undefined`: not yet. */
   readonly shownAt: number | undefined;
   /** Why the answer to the previous key could not be carried out. */
   readonly problem?: string;
@@ -20,19 +20,19 @@ export interface Question {
  * have used up any other.
  */
 export class TaskQuestions {
-  readonly #clock: Clock;
+  readonly #clocks: Pick<ServerDeps, "clock" | "monotonic">;
   readonly #started: number;
   readonly #questions = new Map<string, Question & { since: number }>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#started = clock();
+  constructor(clocks: Pick<ServerDeps, "clock" | "monotonic">) {
+    this.#clocks = clocks;
+    this.#started = clocks.clock();
   }
 
   /** The question as it is asked now; from here on it counts as shown. */
   show(approval: Approval): Question {
     const question = this.#current(approval);
-    return this.#remember(approval, { ...question, shownAt: question.shownAt ?? this.#clock() });
+    return this.#remember(approval, { ...question, shownAt: question.shownAt ?? this.#clocks.monotonic() });
   }
 
   /** The approval that `key` asks for; keys of earlier processes count, used-up ones do not. */
@@ -47,7 +47,7 @@ export class TaskQuestions {
 
   /** Asks anew, and says why. */
   askAgain(approval: Approval, problem: string): void {
-    const since = Math.max(this.#clock(), this.#current(approval).since + 1);
+    const since = Math.max(this.#clocks.clock(), this.#current(approval).since + 1);
     this.#remember(approval, { key: keyOf(approval, since), since, shownAt: undefined, problem });
   }
 

@@ -148,7 +148,7 @@ function finalResult(view: RunView, { config }: ServerDeps, client: ClientFacts)
 /** Any part of the questions may be answered, in any order; answers to unknown or old keys are ignored. */
 async function updateTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
   const { runs, principal, view, context } = request;
-  const { clock, logger } = deps;
+  const { monotonic, logger } = deps;
   const pending = pendingApprovals(view);
   await takeModelReplies(request, deps);
   for (const key of Object.keys(context.mcpReq.inputResponses ?? {})) {
@@ -158,7 +158,7 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
     if (found === undefined || response.kind !== "elicit") continue;
     const { approval, question } = found;
     // A question this process has not shown was shown by an earlier one, long enough ago.
-    const elapsed = question.shownAt === undefined ? Infinity : clock() - question.shownAt;
+    const elapsed = question.shownAt === undefined ? Infinity : monotonic() - question.shownAt;
     const session = { runs, principal, runId: view.run.id, logger };
     const taken = await takeAnswer(session, approval, response, { elapsed, by: "tasks/update" });
     if (taken.kind === "again") questions.askAgain(approval, taken.problem);

@@ -71,6 +71,10 @@ describe("another attempt", () => {
     status(408),
     status(429),
     status(429, headers("3")),
+    // By the clock of the provider, which is years ahead of this one.
+    status(429, {
+      headers: { date: "Mon, 01 Jan 2035 00:00:00 GMT", "retry-after": "Mon, 01 Jan 2035 00:00:03 GMT" },
+    }),
     status(500),
     status(529),
     named("TimeoutError", "Request timed out."),

@@ -47,6 +47,15 @@ test("an answer holds for a short time: one question for many requests, also at 
   expect(state.asked).toEqual([token, token]);
 });
 
+test("an answer holds for no longer by a clock that was set back", async () => {
+  const { opaque, status, revoke, pass } = await open();
+  const token = opaque();
+  expect(await status(token)).toBe(200);
+  revoke(token);
+  pass(-3_600_000);
+  expect(await status(token)).toBe(401);
+});
+
 test("an answer never holds past the expiry of the token", async () => {
   const { opaque, state, status, pass } = await open();
   const token = opaque({ exp: now() + 10 });
