@@ -20,6 +20,7 @@ import {
   matchesNamespace,
   rangeBelow,
 } from "./store-match.ts";
+import type { ValueParts } from "./store-parts.ts";
 import { fuse, itemsOf, rankItems } from "./store-search.ts";
 import type { ItemRow, StoreStatements } from "./store-sql.ts";
 import { excerpt, parseQuery, snippetOf } from "./store-text.ts";
@@ -49,6 +50,7 @@ interface Refresh {
 export interface ReadContext {
   database: Database;
   sql: StoreStatements;
+  parts: ValueParts;
   clock: Clock;
   vectors: VectorIndex | undefined;
   refreshOnRead: boolean;
@@ -64,21 +66,44 @@ export class ItemReader {
     this.#sql = context.sql;
   }
 
-  get({ namespace, key, refreshTtl }: GetOperation & Refresh): Item | null {
+  async get({ namespace, key, refreshTtl }: GetOperation & Refresh): Promise<Item | null> {
+    const read = await this.#get(namespace, key, refreshTtl);
+    return read === undefined ? null : toItem(read);
+  }
+
+  async versioned(namespace: string[], key: string): Promise<VersionedItem | null> {
+    const read = await this.#get(namespace, key, undefined);
+    return read === undefined ? null : { ...toItem(read), version: versionOf(read.row) };
+  }
+
+  async #get(
+    namespace: string[],
+    key: string,
+    refreshTtl: boolean | undefined,
+  ): Promise<ReadRow | undefined> {
     const row = this.#sql.get.get({ namespace: encodeNamespace(namespace), key, now: this.#context.clock() });
-    if (row === undefined) return null;
+    if (row === undefined) return undefined;
     this.#refresh([row], refreshTtl);
-    return toItem(row);
+    return this.#read(row);
   }
 
-  versioned(namespace: string[], key: string): VersionedItem | null {
-    const row = this.#sql.get.get({ namespace: encodeNamespace(namespace), key, now: this.#context.clock() });
-    if (row === undefined) return null;
-    this.#refresh([row], undefined);
-    return { ...toItem(row), version: versionOf(row) };
+  /** The row with its value; the item as it is by then, when it is written anew meanwhile. */
+  async #read(row: ItemRow): Promise<ReadRow | undefined> {
+    const { parts } = this.#context;
+    for (let current: ItemRow | undefined = row; ;) {
+      const value = await parts.valueOf(current);
+      if (value !== undefined) return { row: current, value };
+      const next = this.#sql.getById.get(current.id);
+      if (next === undefined) return undefined;
+      if (next.parts === current.parts) throw parts.lost();
+      current = next;
+    }
   }
 
-  between(namespace: string[], { from, to, limit }: { from: string; to: string; limit: number }): Item[] {
+  async between(
+    namespace: string[],
+    { from, to, limit }: { from: string; to: string; limit: number },
+  ): Promise<Item[]> {
     const range = {
       namespace: encodeNamespace(namespace),
       from,
@@ -88,7 +113,12 @@ export class ItemReader {
     };
     const rows = this.#sql.itemsBetween.all(range);
     this.#refresh(rows, undefined);
-    return rows.map(toItem);
+    const items: Item[] = [];
+    for (const row of rows) {
+      const read = await this.#read(row);
+      if (read !== undefined) items.push(toItem(read));
+    }
+    return items;
   }
 
   async text(
@@ -121,19 +151,27 @@ export class ItemReader {
     const { filter, refreshTtl } = operation;
     const limit = count(operation.limit ?? 10);
     const offset = count(operation.offset ?? 0);
-    const found: { row: ItemRow; score?: number }[] = [];
+    const found: (ReadRow & { score?: number })[] = [];
     let skipped = 0;
     for await (const item of this.#candidates(operation, limit + offset)) {
       if (found.length >= limit) break;
-      if (filter !== undefined && !matchesFilter(valueOf(item.row), filter)) continue;
+      if (filter === undefined && skipped < offset) {
+        skipped += 1;
+        continue;
+      }
+      const read = await this.#read(item.row);
+      if (read === undefined || (filter !== undefined && !matchesFilter(read.value, filter))) continue;
       if (skipped < offset) skipped += 1;
-      else found.push(item);
+      else found.push({ ...item, ...read });
     }
     this.#refresh(
       found.map(({ row }) => row),
       refreshTtl,
     );
-    return found.map(({ row, score }) => ({ ...toItem(row), ...(score === undefined ? {} : { score }) }));
+    return found.map(({ score, ...read }) => ({
+      ...toItem(read),
+      ...(score === undefined ? {} : { score }),
+    }));
   }
 
   /** What a search looks at, in its order; `wanted` items are enough when there is no filter. */
@@ -198,15 +236,18 @@ function passageStart(key: string, body: string, number: number): string {
   return snippetOf((passagesOf(key, body)[number] ?? key).slice(key.length));
 }
 
-function toItem(row: ItemRow): Item {
+/** A row, and its value whole. */
+interface ReadRow {
+  row: ItemRow;
+  value: Record<string, unknown>;
+}
+
+function toItem({ row, value }: ReadRow): Item {
   return {
     namespace: decodeNamespace(row.namespace),
     key: row.key,
-    value: valueOf(row),
+    value,
     createdAt: new Date(row.created_at),
     updatedAt: new Date(row.updated_at),
   };
 }
-
-// Written by the store, from a value of this type.
-const valueOf = ({ value }: ItemRow): Record<string, unknown> => JSON.parse(value) as Record<string, unknown>;

@@ -2,6 +2,7 @@ import type { Database } from "./database.ts";
 import type { Migration } from "./migrations.ts";
 import { EMBEDDING_TABLES } from "./embedding-sql.ts";
 import { gramsOf } from "./store-grams.ts";
+import { PART_TABLES } from "./store-parts.ts";
 
 /**
  * - `namespace` is its encoded path (see `encodeNamespace`), so that everything below a prefix is one range.
@@ -169,6 +170,13 @@ export const STORE_MIGRATIONS: readonly Migration[] = [
     name: "vectors of passages, and the queue of what has none",
     up(database: Database): void {
       database.exec(EMBEDDING_TABLES);
+    },
+  },
+  {
+    version: 5,
+    name: "long texts of items in pieces",
+    up(database: Database): void {
+      database.exec(PART_TABLES);
     },
   },
 ];

@@ -10,6 +10,8 @@ export interface ItemRow {
   created_at: number;
   updated_at: number;
   ttl: number | null;
+  /** Of its long texts, if it has any; see `store-parts.ts`. */
+  parts: number | null;
 }
 
 /** What is written; the times are milliseconds since the epoch. */
@@ -17,6 +19,7 @@ export interface ItemWrite {
   namespace: string;
   key: string;
   value: string;
+  parts: number | null;
   text: string | null;
   indexed: 0 | 1;
   now: number;
@@ -79,7 +82,7 @@ export interface StoreStatements {
   putGrams: Statement<[number, string]>;
 }
 
-const ITEM = "SELECT id, namespace, key, value, version, created_at, updated_at, ttl FROM store_items";
+const ITEM = "SELECT id, namespace, key, value, version, created_at, updated_at, ttl, parts FROM store_items";
 
 const LIVE = "(expires_at IS NULL OR expires_at > @now)";
 
@@ -120,10 +123,11 @@ export function prepareStatements(database: Database): StoreStatements {
       .prepare<[number], string>("SELECT substr(coalesce(body, ''), 1, 100000) FROM store_items WHERE id = ?")
       .pluck(),
     put: database.prepare(`
-INSERT INTO store_items (namespace, key, value, text, indexed, version, created_at, updated_at, ttl, expires_at)
-VALUES (@namespace, @key, @value, @text, @indexed, 1, @now, @now, @ttl, @now + @ttl)
+INSERT INTO store_items
+  (namespace, key, value, parts, text, indexed, version, created_at, updated_at, ttl, expires_at)
+VALUES (@namespace, @key, @value, @parts, @text, @indexed, 1, @now, @now, @ttl, @now + @ttl)
 ON CONFLICT (namespace, key) DO UPDATE SET
-  value = excluded.value, text = excluded.text, indexed = excluded.indexed,
+  value = excluded.value, parts = excluded.parts, text = excluded.text, indexed = excluded.indexed,
   version = version + 1, updated_at = excluded.updated_at, ttl = excluded.ttl, expires_at = excluded.expires_at
 RETURNING id, version`),
     delete: database.prepare("DELETE FROM store_items WHERE namespace = ? AND key = ?"),

@@ -3,6 +3,7 @@ import type { PutOperation } from "@langchain/langgraph-checkpoint";
 import type { Database } from "./database.ts";
 import { gramsOf } from "./store-grams.ts";
 import { encodeNamespace } from "./store-match.ts";
+import type { ValueParts } from "./store-parts.ts";
 import type { ItemRow, StoreStatements } from "./store-sql.ts";
 import { searchedText, textToIndex } from "./store-text.ts";
 import type { FieldVector } from "./store-vectors.ts";
@@ -11,6 +12,9 @@ import type { FieldVector } from "./store-vectors.ts";
 export interface PreparedPut extends PutOperation {
   /** Milliseconds; `null` for ever. */
   ttl: number | null;
+  /** The value as it is stored, and the id of its long texts if it has any. */
+  json: string;
+  parts: number | null;
   vectors: readonly FieldVector[];
   now: number;
 }
@@ -18,11 +22,13 @@ export interface PreparedPut extends PutOperation {
 /** The writes of a store, each list of them in one transaction. */
 export class ItemWriter {
   readonly #sql: StoreStatements;
+  readonly #parts: ValueParts;
   readonly #writeAll: Transaction<(puts: readonly PreparedPut[]) => void>;
   readonly #writeIf: Transaction<(put: PreparedPut, expected: string | null) => string | undefined>;
 
-  constructor(database: Database, sql: StoreStatements) {
+  constructor(database: Database, sql: StoreStatements, parts: ValueParts) {
     this.#sql = sql;
+    this.#parts = parts;
     this.#writeAll = database.transaction((puts) => {
       for (const put of puts) this.#write(put);
     });
@@ -42,23 +48,27 @@ export class ItemWriter {
     return this.#writeIf.immediate(put, expected);
   }
 
-  #write({ namespace, key, value, index, ttl, vectors, now }: PreparedPut): string | undefined {
+  #write({ namespace, key, value, json, parts, index, ttl, vectors, now }: PreparedPut): string | undefined {
     const place = { namespace: encodeNamespace(namespace), key, now };
     if (value === null) {
       this.#sql.delete.run(place.namespace, key);
       return undefined;
     }
+    const fields = index === false ? undefined : index;
     // An item that has expired is not there: what is put in its place is new.
     this.#sql.deleteExpired.run(place);
     const row = this.#sql.put.get({
       ...place,
-      value: JSON.stringify(value),
-      text: textToIndex(value, index === false ? undefined : index),
+      value: json,
+      parts,
+      // The index reads short texts itself from where they are.
+      text: parts === null ? textToIndex(value, fields) : searchedText(value, fields),
       indexed: index === false ? 0 : 1,
       ttl,
     });
     if (row === undefined) return undefined;
-    const grams = index === false ? "" : gramsOf(`${key}\n${searchedText(value, index)}`);
+    if (parts !== null) this.#parts.take(parts);
+    const grams = index === false ? "" : gramsOf(`${key}\n${searchedText(value, fields)}`);
     if (grams !== "") this.#sql.putGrams.run(row.id, grams);
     this.#sql.deleteVectors.run(row.id);
     for (const vector of vectors) this.#sql.putVector.run({ item: row.id, ...vector });

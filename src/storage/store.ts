@@ -15,6 +15,7 @@ import type { NearPassage } from "./embedding-index.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
 import { checkAddress, checkRoot } from "./store-match.ts";
+import { divided, ValueParts } from "./store-parts.ts";
 import { ItemReader, type TextHit, type VersionedItem } from "./store-reads.ts";
 import { STORE_MIGRATIONS } from "./store-schema.ts";
 import { settledTime } from "./settled-time.ts";
@@ -70,6 +71,7 @@ export class SqliteStore extends BaseStore {
   readonly #clock: Clock;
   readonly #ttl: TtlConfig;
   readonly #vectors: VectorIndex | undefined;
+  readonly #parts: ValueParts;
   readonly #writer: ItemWriter;
   readonly #reader: ItemReader;
   #sweptAt = 0;
@@ -81,9 +83,11 @@ export class SqliteStore extends BaseStore {
     this.#clock = clock;
     this.#ttl = ttl;
     this.#vectors = index && new VectorIndex(database, index);
-    this.#writer = new ItemWriter(database, this.#sql);
+    this.#parts = new ValueParts(database);
+    this.#writer = new ItemWriter(database, this.#sql, this.#parts);
     const refreshOnRead = ttl.refreshOnRead ?? true;
-    this.#reader = new ItemReader({ database, sql: this.#sql, clock, vectors: this.#vectors, refreshOnRead });
+    const [parts, vectors] = [this.#parts, this.#vectors];
+    this.#reader = new ItemReader({ database, sql: this.#sql, parts, clock, vectors, refreshOnRead });
   }
 
   override async batch<Operations extends Operation[]>(
@@ -97,12 +101,13 @@ export class SqliteStore extends BaseStore {
         if (operation.value !== null) checkAddress(operation.namespace, operation.key);
         puts.push(operation);
         results.push(undefined);
-      } else if ("key" in operation) results.push(this.#reader.get(operation));
+      } else if ("key" in operation) results.push(await this.#reader.get(operation));
       else results.push(this.#reader.namespaces(operation));
     }
     if (puts.length > 0) {
       const prepared = await this.#prepared(puts);
       await durably(this.#database, () => this.#writer.all(prepared));
+      await this.#deleteUnused();
       this.#sweepSometimes();
     }
     // One result for each operation, by its kind.
@@ -193,7 +198,11 @@ export class SqliteStore extends BaseStore {
     checkRoot(namespace);
     checkAddress(namespace, key);
     const [put] = await this.#prepared([{ namespace, key, value }]);
-    return put && durably(this.#database, () => this.#writer.putIf(put, expected));
+    if (put === undefined) return undefined;
+    const version = await durably(this.#database, () => this.#writer.putIf(put, expected));
+    if (version === undefined && put.parts !== null) await this.#parts.giveUp(put.parts);
+    await this.#deleteUnused();
+    return version;
   }
 
   /** Puts with what only the embedding model, the clock and the store's settings know. */
@@ -203,13 +212,24 @@ export class SqliteStore extends BaseStore {
       index: value === null ? false : index,
     }));
     const vectors: FieldVector[][] = (await this.#vectors?.vectorsOf(values)) ?? [];
-    const now = this.#clock();
-    return puts.map(({ ttl = this.#ttl.defaultTtl ?? null, ...put }, index) => ({
-      ...put,
-      ttl: ttl === null ? null : Math.max(0, Math.round(ttl * MINUTE_MS)),
-      vectors: vectors[index] ?? [],
-      now,
-    }));
+    const prepared: PreparedPut[] = [];
+    for (const [index, { ttl = this.#ttl.defaultTtl ?? null, ...put }] of puts.entries()) {
+      const { json, pieces } = divided(put.value ?? {});
+      prepared.push({
+        ...put,
+        ttl: ttl === null ? null : Math.max(0, Math.round(ttl * MINUTE_MS)),
+        json,
+        parts: pieces.length === 0 ? null : await this.#parts.store(pieces, Date.now()),
+        vectors: vectors[index] ?? [],
+        now: this.#clock(),
+      });
+    }
+    return prepared;
+  }
+
+  /** What fails here is done by the next write. */
+  async #deleteUnused(): Promise<void> {
+    await this.#parts.deleteUnused(Date.now()).catch(() => undefined);
   }
 
   #sweepSometimes(): void {

@@ -54,6 +54,7 @@ it("no step that a database may have been made by changes", () => {
         "2 15203a37eff4",
         "3 baef7206b6b2",
         "4 30742d555d0b",
+        "5 89f6da53cf25",
       ],
     }
   `);
