@@ -29,7 +29,12 @@ export async function whenUnlocked<T>(queue: object, work: () => T): Promise<T> 
     }
   }
   const giveUpAt = performance.now() + PATIENCE_MS;
-  const turn = Promise.resolve(before).then(() => retry(work, giveUpAt));
+  return inTurn(queue, () => retry(work, giveUpAt));
+}
+
+/** Does `work` when it is its turn; who comes later to `queue`, by `whenUnlocked` or this, waits until it is done. */
+export async function inTurn<T>(queue: object, work: () => Promise<T>): Promise<T> {
+  const turn = Promise.resolve(queues.get(queue)).then(work);
   const settled = turn.then(
     () => undefined,
     () => undefined,

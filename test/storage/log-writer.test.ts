@@ -1,7 +1,9 @@
 import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
 import type { Database } from "../../src/storage/database.ts";
+import { whenUnlocked } from "../../src/storage/lock-wait.ts";
 import { writeLogInThread } from "../../src/storage/log-writer.ts";
 import { opened, temporaryFolder } from "./support.ts";
 
@@ -24,6 +26,26 @@ it("a long log is written into the file by a thread, and a short one is left", a
   await end();
   expect(errors).toEqual([]);
   expect(database.prepare("SELECT count(*) FROM pages").pluck().get()).toBe(1500);
+});
+
+it("who writes without end waits for the thread, and the log begins anew", async () => {
+  const database = opened(join(temporaryFolder(), "agent.db"), { synchronous: "NORMAL" });
+  const errors: unknown[] = [];
+  const end = writeLogInThread(database, (error) => errors.push(error));
+  fill(database, 9000);
+  const insert = database.prepare("INSERT INTO pages VALUES (randomblob(4096))");
+  const pages = (): number => (stateOf(database) as [{ log: number }])[0].log; // what it answers
+  let longest = 0;
+  // A write in every turn of the event loop: the thread alone would never find all of the log in the file.
+  while (pages() > 1000) {
+    longest = Math.max(longest, pages());
+    await whenUnlocked(database, () => insert.run());
+    await nextTurn();
+  }
+  expect(longest).toBeGreaterThan(8000);
+  expect(longest).toBeLessThan(64_000);
+  await end();
+  expect(errors).toEqual([]);
 });
 
 it("without the thread, commits do it again", async () => {
