@@ -80,10 +80,10 @@ it("the event loop turns while a long memory is written and read, and others see
   const content = long("x", 40 * LONG);
   let turns = 0;
   const during = async (work: Promise<unknown>) => {
-    let isOver = false;
-    const over = work.finally(() => (isOver = true));
-    for (turns = 0; !isOver; turns += 1) await nextTurn();
-    await over;
+    const over = new AbortController();
+    const done = work.finally(() => over.abort());
+    for (turns = 0; !over.signal.aborted; turns += 1) await nextTurn();
+    await done;
   };
   const put = store.put(HERE, "a", { content });
   await nextTurn();
