@@ -22,7 +22,7 @@ export interface ExecutionContext {
   /** Takes the thread: from what is stored, and so that nobody with an earlier token stores anything in it. */
   startOver(threadId: string, token: FencingToken): void;
   /** What follows when a run has completed. */
-  completed(run: Run): Promise<void>;
+  completed(run: Run, token: FencingToken): Promise<void>;
 }
 
 /** Why work on a run is broken off. `cancelled` and `lease_lost`: the run is no longer ours to write to. */
@@ -99,7 +99,8 @@ async function converse(
   const { work, clock } = context;
   await ownTurn();
   execution.controller.signal.throwIfAborted();
-  await work.whenUnlocked(() => context.startOver(run.threadId, { run: lease.run, claim: lease.epoch }));
+  const token = { run: lease.run, claim: lease.epoch };
+  await work.whenUnlocked(() => context.startOver(run.threadId, token));
   if (trouble !== undefined) {
     const message = `The run waited for its storage. ${trouble.message}`;
     const warning = entryOf({ kind: "warning", agent: [], message });
@@ -114,7 +115,7 @@ async function converse(
     const end = await stream(agent, input, inbox, execution, context);
     if (end.kind === "finished") {
       const isComplete = await work.complete(lease, end, inbox, clock());
-      if (isComplete) return context.completed(run);
+      if (isComplete) return context.completed(run, token);
       continue;
     }
     const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({

@@ -49,8 +49,11 @@ export interface Checkpoints {
    */
   startOver(threadId: string, token: FencingToken): void;
   deleteThread(threadId: string): Promise<void>;
-  /** Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. */
-  tidyThread(threadId: string): Promise<void>;
+  /**
+   * Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. Leaves it as it is
+   * when it was taken with a later token.
+   */
+  tidyThread(threadId: string, token: FencingToken): Promise<void>;
   usedBytes(): number;
   /** Gives free space back to the file system; gives its bytes. */
   returnSpace(signal: AbortSignal): Promise<number>;

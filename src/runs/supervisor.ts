@@ -91,9 +91,9 @@ class Supervisor implements RunService {
       crashLimit: options.crashLimit ?? 10,
       mayClaim: options.mayClaim ?? (() => true),
       startOver: (threadId, token) => options.checkpoints?.startOver(threadId, token),
-      completed: async ({ id, threadId }) =>
+      completed: async ({ id, threadId }, token) =>
         options.checkpoints
-          ?.tidyThread(threadId)
+          ?.tidyThread(threadId, token)
           .catch((error: unknown) => log.warn("run.not_tidied", { runId: id, error })),
     });
     this.#pulse = new Pulse({

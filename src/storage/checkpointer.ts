@@ -25,7 +25,7 @@ import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
 import { ObservedPromise } from "./observed-promise.ts";
 import { PackedCheckpoints } from "./packed-checkpoints.ts";
-import { type FencingToken, ThreadFences } from "./thread-fences.ts";
+import { FencedOffError, type FencingToken, ThreadFences } from "./thread-fences.ts";
 import { ThreadChain } from "./thread-chain.ts";
 import { ThreadCopy } from "./thread-copy.ts";
 import { type ThreadStep, ThreadSteps } from "./thread-steps.ts";
@@ -212,13 +212,20 @@ export class SqliteCheckpointer extends SqliteSaver {
 
   /**
    * Makes a thread small whose graph has ended: deletes the checkpoints of graphs inside it, but for those
-   * of a step at work, and packs what is superseded.
+   * of a step at work, and packs what is superseded. Leaves that to the next time once the thread was taken with
+   * a later token than `token`: what is about to be referred to looks like what is left behind.
    */
-  async tidyThread(threadId: string): Promise<void> {
+  async tidyThread(threadId: string, token?: FencingToken): Promise<void> {
     await this.flushed();
-    this.fences.leave(threadId);
+    const assertHeld = this.fences.guard(threadId, token);
+    this.fences.leave(threadId, token);
+    try {
+      await deleteInPieces(this.sql.deleteNested, threadId, assertHeld);
+    } catch (error) {
+      if (error instanceof FencedOffError) return;
+      throw error;
+    }
     this.ids.forget(threadId);
-    await deleteInPieces(this.sql.deleteNested, threadId);
     await this.packed.packAll(threadId);
   }
 

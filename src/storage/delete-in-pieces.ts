@@ -21,9 +21,20 @@ DELETE FROM ${table} WHERE rowid IN (
 )`);
 }
 
-/** Deletes all, a piece in each turn of the event loop: what a crash leaves is deleted when it is repeated. */
-export async function deleteInPieces(pieces: readonly DeletePiece[], thread: string): Promise<void> {
+/**
+ * Deletes all, a piece in each turn of the event loop: what a crash leaves is deleted when it is repeated.
+ * `assertMay` is called in the transaction of each piece.
+ */
+export async function deleteInPieces(
+  pieces: readonly DeletePiece[],
+  thread: string,
+  assertMay: () => void = () => undefined,
+): Promise<void> {
   for (const piece of pieces) {
-    while ((await whenUnlocked(piece.database, () => piece.run({ thread }))).changes > 0) await nextTurn();
+    const some = piece.database.transaction(() => {
+      assertMay();
+      return piece.run({ thread }).changes;
+    });
+    while ((await whenUnlocked(piece.database, () => some.immediate())) > 0) await nextTurn();
   }
 }

@@ -50,17 +50,17 @@ export class ThreadFences {
     this.#held.set(threadId, token);
   }
 
-  /** This process is done with the thread for now: nothing more is checked. */
-  leave(threadId: string): void {
-    this.#held.delete(threadId);
+  /** This process is done with the thread for now, unless it took it again since: nothing more is checked. */
+  leave(threadId: string, token = this.#held.get(threadId)): void {
+    const { run, claim } = this.#held.get(threadId) ?? {};
+    if (token?.run === run && token?.claim === claim) this.#held.delete(threadId);
   }
 
   /**
    * What is to be called inside the transaction that stores something: it throws when the thread was taken
    * meanwhile. Threads that were never taken here, of agents without runs, are anybody's.
    */
-  guard(threadId: string): () => void {
-    const token = this.#held.get(threadId);
+  guard(threadId: string, token = this.#held.get(threadId)): () => void {
     if (token === undefined) return () => undefined;
     return () => {
       if (this.#holds.get({ thread: threadId, ...token }) === undefined) throw new FencedOffError(threadId);

@@ -190,6 +190,29 @@ describe("a large text", () => {
     ]);
   });
 
+  it("that somebody is about to refer to stays while an earlier run of the thread is tidied", async () => {
+    const { saver, database } = saverOn();
+    const other = createCheckpointer(database);
+    await saver.put(at("t"), checkpointOf(1, { notes: one }), METADATA);
+    for (const [who, run] of [
+      [saver, 1],
+      [other, 2],
+      [saver, 3],
+    ] as const) {
+      who.startOver("t", { run, claim: 1 });
+    }
+    // As a write does before it is stored itself.
+    database.exec(`INSERT INTO checkpoint_blobs (hash, text) VALUES (x'00', '"two"');
+      INSERT INTO checkpoint_blob_uses SELECT 't', 'tools:1', number FROM checkpoint_blobs WHERE hash = x'00'`);
+    for (const run of [1, 2]) await saver.tidyThread("t", { run, claim: 1 });
+    expect(count(database)).toBe(2);
+    // Nor is the one at work taken for one that has left.
+    other.startOver("t", { run: 4, claim: 1 });
+    await expect(saver.put(at("t"), checkpointOf(2, {}), METADATA)).rejects.toThrow("works on thread t now");
+    await other.tidyThread("t", { run: 4, claim: 1 });
+    expect(count(database)).toBe(1);
+  });
+
   it("that is missing is told as damage", async () => {
     const { saver, database } = saverOn();
     const config = await saver.put(at("t"), checkpointOf(1, { notes: one }), METADATA);
