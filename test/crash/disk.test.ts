@@ -191,18 +191,32 @@ const OBSTACLES: Record<string, { text: RegExp; begin: (disk: Disk) => () => voi
     },
   },
   "a disk of too many files": { text: /no space left/, begin: ({ path }) => takeInodes(path) },
+  "a lock that another program does not give up": {
+    text: /deepagent\.db stayed locked by another process/,
+    begin: ({ path }) => {
+      const other = openDatabase(join(path, "data", "deepagent.db"));
+      other.pragma("locking_mode = EXCLUSIVE");
+      other.exec("BEGIN EXCLUSIVE");
+      return () => void other.close();
+    },
+  },
 };
 
-test.skipIf(whyNoMount !== undefined).each(Object.entries(OBSTACLES))(
-  "%s, when the server starts: calls say so, and work when that is over",
-  async (_, { text, begin }) => {
+const OPENERS = { stdio: openStdio, http: async (home: Home) => (await serveHttp(home)).connector };
+const AT_START = Object.entries(OBSTACLES).flatMap(([name, obstacle]) =>
+  Object.entries(OPENERS).map(([transport, open]) => ({ name, transport, open, ...obstacle })),
+);
+
+test.skipIf(whyNoMount !== undefined).each(AT_START)(
+  "$name, when the server starts over $transport: calls say so, and work when that is over",
+  async ({ text, begin, open }) => {
     const disk = mountDisk("size=8m,nr_inodes=50");
     const end = begin(disk);
     const home = await openWith(
       { DEEPAGENT_DATA_DIR: join(disk.path, "data") },
       play({ "Say hello": [{ text: "hello" }] }),
     );
-    const client = await connect(await openStdio(home), "v2-modern");
+    const client = await connect(await open(home), "v2-legacy");
     const refused = await client.call("run_deep_agent", { task: "Say hello" });
     expect([refused.isError, refused.text]).toEqual([true, expect.stringMatching(text)]);
     expect(refused.text).not.toContain(disk.path);

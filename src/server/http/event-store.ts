@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, monotonicClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { ownTurn } from "../../core/turns.ts";
 import { openDatabase, type Database } from "../../storage/database.ts";
@@ -30,6 +30,8 @@ export interface SentEvent {
 }
 
 const DAY_MS = 86_400_000;
+/** Between two tries to open the file, in milliseconds. */
+const RETRY_MS = 5000;
 /** Each may be as long as a result. */
 const DELETED_PER_TURN = 20;
 
@@ -67,7 +69,9 @@ const MIGRATIONS: readonly Migration[] = [
  */
 export class SessionEvents {
   readonly #options: Required<EventStoreOptions>;
-  readonly #database: Database;
+  /** Absent: it cannot be opened now. */
+  #database: Database | undefined;
+  #triedAt = -Infinity;
   #lost = 0;
 
   constructor(options: EventStoreOptions) {
@@ -78,22 +82,25 @@ export class SessionEvents {
       keepMs: DAY_MS,
       ...options,
     };
-    this.#database = openDatabase(options.file, { synchronous: "NORMAL" });
-    migrate(this.#database, "streams", MIGRATIONS);
+    this.#open();
   }
 
-  /** For the transport of one session. An event that cannot be stored is sent all the same. */
+  /**
+   * For the transport of one session. An event that cannot be stored is sent all the same; so are all of a session
+   * that began while the file could not be opened.
+   */
   of(session: string, owner: () => string): EventStore {
-    const store = this.#storeFor(session, owner);
+    const database = this.#open();
+    const store = database && this.#storeFor(database, session, owner);
     return {
       storeEvent: async (stream, message) => {
         try {
-          return await store(stream, JSON.stringify(message));
+          if (store !== undefined) return await store(stream, JSON.stringify(message));
         } catch (error) {
           this.#options.logger.warn("http.event_not_stored", { error });
-          this.#lost += 1;
-          return `lost-${this.#lost}`;
         }
+        this.#lost += 1;
+        return `lost-${this.#lost}`;
       },
       getStreamIdForEventId: async (id) => this.#streamOf(session, id),
       replayEventsAfter: async (id, { send }) => {
@@ -114,7 +121,7 @@ export class SessionEvents {
    */
   after(session: string, maySee: (owner: string) => boolean, id: string): SentEvent[] {
     const stream = this.#streamOf(session, id);
-    if (stream === undefined) return [];
+    if (this.#database === undefined || stream === undefined) return [];
     const rows = this.#database
       .prepare<[string, string, number], { id: number; owner: string; message: string }>(
         "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? ORDER BY id",
@@ -135,8 +142,9 @@ export class SessionEvents {
    * now goes when it is too old.
    */
   async forget(session: string): Promise<void> {
+    if (this.#database === undefined) return;
     try {
-      await this.#deleteEvents("WHERE session = ?", session);
+      await this.#deleteEvents(this.#database, "WHERE session = ?", session);
     } catch (error) {
       this.#options.logger.warn("http.events_not_forgotten", { error });
     }
@@ -145,28 +153,50 @@ export class SessionEvents {
   /** Drops what is too old, and the oldest of all sessions until the rest is within the limit. */
   async expire(): Promise<void> {
     const { clock, keepMs, totalCharacters } = this.#options;
-    await this.#deleteEvents("WHERE time <= ?", (await settledTime(this.#database, clock())) - keepMs);
-    const total = this.#database.prepare<[], number>("SELECT total(size) FROM stream_events").pluck();
+    const database = this.#open();
+    if (database === undefined) return;
+    await this.#deleteEvents(database, "WHERE time <= ?", (await settledTime(database, clock())) - keepMs);
+    const total = database.prepare<[], number>("SELECT total(size) FROM stream_events").pluck();
     const excess = (total.get() ?? 0) - totalCharacters;
-    if (excess > 0) await this.#deleteEvents("ORDER BY id", undefined, excess);
+    if (excess > 0) await this.#deleteEvents(database, "ORDER BY id", undefined, excess);
   }
 
   close(): void {
-    this.#database.close();
+    this.#database?.close();
+  }
+
+  /** A full disk or a lock must not keep a server from answering: then it is tried again some time later. */
+  #open(): Database | undefined {
+    if (this.#database !== undefined || monotonicClock() - this.#triedAt < RETRY_MS) return this.#database;
+    this.#triedAt = monotonicClock();
+    let database: Database | undefined;
+    try {
+      database = openDatabase(this.#options.file, { synchronous: "NORMAL" });
+      migrate(database, "streams", MIGRATIONS);
+      this.#database = database;
+    } catch (error) {
+      database?.close();
+      this.#options.logger.warn("http.streams_not_opened", { error });
+    }
+    return this.#database;
   }
 
   /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */
-  #storeFor(session: string, owner: () => string): (stream: string, message: string) => Promise<string> {
+  #storeFor(
+    database: Database,
+    session: string,
+    owner: () => string,
+  ): (stream: string, message: string) => Promise<string> {
     const { clock, events, characters } = this.#options;
-    const insert = this.#database.prepare(
+    const insert = database.prepare(
       "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
     );
-    const drop = this.#database.prepare("DELETE FROM stream_events WHERE session = ? AND id <= ?");
+    const drop = database.prepare("DELETE FROM stream_events WHERE session = ? AND id <= ?");
     // A session is continued by the process that opened it only, so what it has stored is known here.
     const kept: { id: number; size: number }[] = [];
     let size = 0;
     return async (stream, message) => {
-      const inserted = await whenUnlocked(this.#database, () =>
+      const inserted = await whenUnlocked(database, () =>
         insert.run(session, owner(), stream, message, message.length, clock()),
       );
       const id = Number(inserted.lastInsertRowid);
@@ -178,19 +208,24 @@ export class SessionEvents {
         size -= dropped?.size ?? 0;
       }
       const last = dropped?.id;
-      if (last !== undefined) await whenUnlocked(this.#database, () => drop.run(session, last));
+      if (last !== undefined) await whenUnlocked(database, () => drop.run(session, last));
       return String(id);
     };
   }
 
   /** A few in each turn of the event loop, until `characters` are gone. */
-  async #deleteEvents(which: string, value?: string | number, characters = Infinity): Promise<void> {
-    const some = this.#database.prepare<unknown[], { id: number; size: number }>(
+  async #deleteEvents(
+    database: Database,
+    which: string,
+    value?: string | number,
+    characters = Infinity,
+  ): Promise<void> {
+    const some = database.prepare<unknown[], { id: number; size: number }>(
       `SELECT id, size FROM stream_events ${which} LIMIT ${DELETED_PER_TURN}`,
     );
-    const drop = this.#database.prepare("DELETE FROM stream_events WHERE id = ?");
+    const drop = database.prepare("DELETE FROM stream_events WHERE id = ?");
     let left = characters;
-    const dropSome = this.#database.transaction((): boolean => {
+    const dropSome = database.transaction((): boolean => {
       const rows = some.all(...(value === undefined ? [] : [value]));
       for (const { id, size } of rows) {
         if (left <= 0) break;
@@ -199,11 +234,11 @@ export class SessionEvents {
       }
       return rows.length > 0 && left > 0;
     });
-    while (await whenUnlocked(this.#database, () => dropSome.immediate())) await nextTurn();
+    while (await whenUnlocked(database, () => dropSome.immediate())) await nextTurn();
   }
 
   #streamOf(session: string, id: string): string | undefined {
-    if (!/^\d{1,15}$/.test(id)) return undefined;
+    if (this.#database === undefined || !/^\d{1,15}$/.test(id)) return undefined;
     const stream = this.#database.prepare<[number, string], string>(
       "SELECT stream FROM stream_events WHERE id = ? AND session = ?",
     );

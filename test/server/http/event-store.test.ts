@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -180,6 +180,18 @@ test("the next process has the events, for the owner of the session only", async
   ]);
   expect(after.after("s", (owner) => owner === "you", first)).toEqual([]);
   expect(after.after("t", () => true, first)).toEqual([]);
+});
+
+test("a file that cannot be opened keeps nobody from sending: what is sent then is not kept", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "no folder"), "");
+  const blocked = open({ file: join(folder, "no folder", "streams.db") });
+  const id = await blocked.of("s", () => "me").storeEvent("a", message(1));
+  expect(id).toMatch(/^lost-/);
+  expect(blocked.after("s", () => true, id)).toEqual([]);
+  await blocked.expire();
+  await blocked.forget("s");
 });
 
 test("an event that cannot be stored has an id all the same, from which nothing is replayed", async () => {
