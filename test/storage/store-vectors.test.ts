@@ -133,13 +133,18 @@ const step = fc.oneof(
     namespace: fc.array(part, { maxLength: 2 }),
     filter,
     query: fc.option(fc.constantFrom("a", "bd", "cab"), { nil: undefined }),
+    limit: fc.integer({ min: 1, max: 4 }),
   }),
   fc.record({
     kind: fc.constant("namespaces" as const),
     prefix: fc.option(fc.array(fc.oneof(part, fc.constant("*")), { minLength: 1, maxLength: 2 }), {
       nil: undefined,
     }),
+    suffix: fc.option(fc.array(fc.oneof(part, fc.constant("*")), { minLength: 1, maxLength: 2 }), {
+      nil: undefined,
+    }),
     maxDepth: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined }),
+    limit: fc.integer({ min: 1, max: 4 }),
   }),
 );
 
@@ -151,6 +156,18 @@ const plain = (
     .toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
 const given = (options: object) =>
   Object.fromEntries(Object.entries(options).filter(([, one]) => one !== undefined));
+
+async function paged<T>(
+  limit: number,
+  read: (page: { limit: number; offset: number }) => Promise<T[]>,
+): Promise<T[]> {
+  const all: T[] = [];
+  for (;;) {
+    const page = await read({ limit, offset: all.length });
+    all.push(...page);
+    if (page.length < limit) return all;
+  }
+}
 
 describe("the same operations", () => {
   it("have the same answers as in LangGraph's store in memory", async () => {
@@ -174,6 +191,10 @@ describe("the same operations", () => {
             const options = given({ filter: one.filter, query: one.query, limit: 1000 });
             const found = await store.search(one.namespace, options);
             expect(plain(found)).toEqual(plain(await memory.search(one.namespace, options)));
+            const pages = await paged(one.limit, (page) =>
+              store.search(one.namespace, { ...options, ...page }),
+            );
+            expect(pages).toEqual(found);
             const scores = found.map(({ score }) => score ?? -1);
             expect(scores).toEqual(scores.toSorted((a, b) => b - a));
           } else {
@@ -181,10 +202,12 @@ describe("the same operations", () => {
             const live = new Set(
               (await memory.search([], { limit: 1000 })).map((item) => item.namespace.join("/")),
             );
-            const listed = await memory.listNamespaces(given({ prefix: one.prefix }));
+            const ends = given({ prefix: one.prefix, suffix: one.suffix });
+            const listed = await memory.listNamespaces(ends);
             const expected = listed.map((path) => path.join("/")).filter((path) => live.has(path));
             const cut = expected.map((path) => path.split("/").slice(0, one.maxDepth).join("/"));
-            const own = await store.listNamespaces(given({ prefix: one.prefix, maxDepth: one.maxDepth }));
+            const options = { ...ends, ...given({ maxDepth: one.maxDepth }) };
+            const own = await paged(one.limit, (page) => store.listNamespaces({ ...options, ...page }));
             expect(own.map((path) => path.join("/")).toSorted()).toEqual([...new Set(cut)].toSorted());
           }
         }
