@@ -9,6 +9,9 @@ export const ENTRIES_PER_PIECE = 32;
 const PREFIX = "deepagent-blobs:";
 const REFERENCE = /^deepagent-blobs:(text|bytes|list|record):([\w-]{43}(?:\.[\w-]{43})*)$/;
 
+/** Whether a text is stored by itself. */
+export const isLargeText = (text: string): boolean => text.length >= LARGE || text.startsWith(PREFIX);
+
 /** What a reference stands for. */
 export type LargePart =
   | { kind: "text"; value: string }
@@ -42,9 +45,7 @@ export function lighten(value: unknown, held: Held[], above = new Set<object>())
     held.push(one);
     return one;
   };
-  if (typeof value === "string") {
-    return value.length >= LARGE || value.startsWith(PREFIX) ? hold({ kind: "text", value }) : value;
-  }
+  if (typeof value === "string") return isLargeText(value) ? hold({ kind: "text", value }) : value;
   if (value instanceof Uint8Array) return value.length >= LARGE ? hold({ kind: "bytes", value }) : value;
   if (typeof value !== "object" || value === null || isOpaque(value) || above.has(value)) return value;
   if (isDeltaSnapshot(value)) {

@@ -10,6 +10,7 @@ import {
   type Reference,
   referencesIn,
 } from "./large-parts.ts";
+import { plainJson } from "./plain-json.ts";
 
 /** Of one blob: what is serialised or parsed in one go holds up the event loop. */
 const CHARACTERS_PER_PIECE = 128 * 1024;
@@ -27,6 +28,8 @@ const CHARACTERS_UNDER_WAY = 512 * 1024;
 export class LargeValues implements SerializerProtocol {
   readonly #blobs: Blobs;
   readonly #serde: SerializerProtocol;
+  /** What was looked through last: it is serialised next, and was on the way. */
+  #seen: { value: unknown; json: string } | undefined;
 
   constructor(blobs: Blobs, serde: SerializerProtocol) {
     this.#blobs = blobs;
@@ -34,8 +37,10 @@ export class LargeValues implements SerializerProtocol {
   }
 
   /** As it is, without storing anything. */
-  dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
-    return this.#serde.dumpsTyped(value);
+  async dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
+    const json = this.#seen && this.#seen.value === value ? this.#seen.json : plainJson(value);
+    this.#seen = undefined;
+    return json === undefined ? this.#serde.dumpsTyped(value) : ["json", Buffer.from(json)];
   }
 
   async loadsTyped(type: string, data: Uint8Array | string): Promise<unknown> {
@@ -48,6 +53,9 @@ export class LargeValues implements SerializerProtocol {
 
   /** Takes the large parts out of `value`, if it has any; `stored` resolves once they are committed. */
   taken(value: unknown, owner: BlobOwner): { light: unknown; stored?: Promise<void> } {
+    const json = plainJson(value);
+    this.#seen = json === undefined ? undefined : { value, json };
+    if (json !== undefined) return { light: value };
     const held: Held[] = [];
     const light = lighten(value, held);
     return held.length === 0 ? { light } : { light, stored: this.#storeAll(held, owner) };
