@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Statement } from "better-sqlite3";
+import { graphKey } from "./checkpoint-address.ts";
 import { databaseName, type Database } from "./database.ts";
 import { type DeletePiece, preparePiece } from "./delete-in-pieces.ts";
 import { StorageError } from "./errors.ts";
@@ -71,10 +72,11 @@ SELECT @thread, @namespace, number FROM checkpoint_blobs WHERE hash = @hash`);
   /** Gives the name of the text, and when it is committed. */
   put(owner: BlobOwner, text: string): { name: string; stored: Promise<void> } {
     const hash = createHash("sha256").update(text).digest();
-    const stored = this.#commits.run(() => {
+    const source = graphKey(owner.thread, owner.namespace);
+    const stored = this.#commits.run({ bytes: text.length, source }, () => {
       this.#put.run({ hash, text });
       this.#use.run({ ...owner, hash });
-    }, text.length);
+    });
     return { name: hash.toString("base64url"), stored };
   }
 

@@ -24,6 +24,9 @@ export const keyOf = (
   ...address: [thread: string, namespace: string, checkpoint: string | undefined]
 ): string => JSON.stringify(address);
 
+/** A graph at work on a thread as one text. */
+export const graphKey = (thread: string, namespace: string): string => keyOf(thread, namespace, undefined);
+
 /** The thread of a checkpoint named by `keyOf`. */
 export const threadOf = (key: string): unknown => (JSON.parse(key) as unknown[])[0]; // as made above
 

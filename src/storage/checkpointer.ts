@@ -9,7 +9,7 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { type BlobOwner, Blobs } from "./blobs.ts";
-import { addressOf, keyOf, missing, threadOf } from "./checkpoint-address.ts";
+import { addressOf, graphKey, keyOf, missing, threadOf } from "./checkpoint-address.ts";
 import { CheckpointIds } from "./checkpoint-ids.ts";
 import { CHECKPOINT_MIGRATIONS, prepareRead, prepareStatements } from "./checkpoint-sql.ts";
 import type { CheckpointStatements, ReadCheckpoint } from "./checkpoint-sql.ts";
@@ -126,11 +126,11 @@ export class SqliteCheckpointer extends SqliteSaver {
     const before = keyOf(threadId, namespace, parent);
     const results = this.underWay.get(before);
     if (results) await Promise.all([...results.values()].map(({ encoded }) => encoded));
-    await this.commits.run(() => {
+    await this.commits.run({ bytes: state.length, source: graphKey(threadId, namespace) }, () => {
       assertHeld();
       for (const { failure } of results?.values() ?? []) if (failure !== undefined) throw failure;
       this.sql.putCheckpoint.run(threadId, namespace, id, parent ?? null, type, state, facts);
-    }, state.length);
+    });
     this.underWay.delete(before);
     this.changes += 1;
     if (namespace === "") this.packed.packSometimes(threadId);
@@ -159,10 +159,10 @@ export class SqliteCheckpointer extends SqliteSaver {
     const put = replaces ? this.sql.replaceWrite : this.sql.addWrite;
     try {
       const rows = await result.encoded;
-      await this.commits.run(() => {
+      await this.commits.run({ bytes: bytesOfWrites(rows), source: graphKey(threadId, namespace) }, () => {
         assertHeld();
         for (const row of rows) put.run(...row);
-      }, bytesOfWrites(rows));
+      });
     } catch (thrown) {
       // It stays, until it is tried again: no checkpoint may follow that lacks it.
       result.failure = thrown;

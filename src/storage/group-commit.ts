@@ -6,9 +6,16 @@ import { whenUnlocked } from "./lock-wait.ts";
 /** Statements that belong together. What they throw undoes them and is told to who asked for them. */
 type Job = () => void;
 
-interface Entry {
-  job: Job;
+/** What is known of a job before it runs. */
+interface Facts {
+  /** Roughly what it writes. */
   bytes: number;
+  /** Whose it is: the steps of one agent have one source. */
+  source: string;
+}
+
+interface Entry extends Facts {
+  job: Job;
   resolve(): void;
   reject(thrown: unknown): void;
 }
@@ -16,9 +23,8 @@ interface Entry {
 /** Most of one transaction: longer ones would hold up the event loop. */
 const JOBS_PER_COMMIT = 48;
 const BYTES_PER_COMMIT = 2_000_000;
-/** How many turns of the event loop a commit waits at most, while each brings as much as many agents do. */
-const TURNS = 4;
-const MANY_JOBS = 4;
+/** How many turns of the event loop a commit waits at most, while each brings something of another agent. */
+const TURNS = 16;
 
 /**
  * Commits what is asked for in quick succession in one transaction, in the order it came: a commit costs as
@@ -40,10 +46,10 @@ export class GroupCommit {
     this.#runAll = (entries) => runAll.immediate(entries);
   }
 
-  /** Resolves once the job is committed. `bytes`: roughly what it writes. */
-  run(job: Job, bytes: number): Promise<void> {
+  /** Resolves once the job is committed. */
+  run(facts: Facts, job: Job): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ job, bytes, resolve, reject });
+      this.#waiting.push({ job, ...facts, resolve, reject });
       if (!this.#isCommitting) void this.#commitAll();
     });
   }
@@ -72,13 +78,18 @@ export class GroupCommit {
     this.#isCommitting = false;
   }
 
-  /** A single agent's steps are committed as they come: what waits cannot be packed yet. */
+  /**
+   * Waits for the agents at work, however slow they are. A single agent's steps are committed as they come: what
+   * waits cannot be packed yet.
+   */
   async #gathered(): Promise<void> {
-    for (let turn = 1; ; turn += 1) {
-      const before = this.#waiting.length;
+    const sources = new Set<string>();
+    let known = 1;
+    for (let turn = 0; turn < TURNS; turn += 1) {
       await nextTurn();
-      const { length } = this.#waiting;
-      if (turn === TURNS || length - before < MANY_JOBS || length >= JOBS_PER_COMMIT) return;
+      for (const { source } of this.#waiting) sources.add(source);
+      if (sources.size <= known || this.#waiting.length >= JOBS_PER_COMMIT) return;
+      known = sources.size;
     }
   }
 

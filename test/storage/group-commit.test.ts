@@ -3,6 +3,8 @@ import { expect, it } from "vitest";
 import { GroupCommit } from "../../src/storage/group-commit.ts";
 import { opened } from "./support.ts";
 
+const small = { bytes: 1, source: "agent" };
+
 function prepared() {
   const database = opened();
   database.exec("CREATE TABLE log (entry TEXT NOT NULL) STRICT");
@@ -10,7 +12,7 @@ function prepared() {
   const commits = new GroupCommit(database);
   const all = database.prepare<[], string>("SELECT entry FROM log ORDER BY rowid").pluck();
   const add = (entry: string | null, bytes = 1): Promise<void> =>
-    commits.run(() => void insert.run(entry), bytes);
+    commits.run({ bytes, source: "agent" }, () => void insert.run(entry));
   return { commits, add, insert: (entry: string) => insert.run(entry), entries: () => all.all() };
 }
 
@@ -23,10 +25,10 @@ it("commits in the order it was asked, whatever the sizes", async () => {
 
 it("keeps nothing of a job that fails and everything of those beside it", async () => {
   const { add, commits, insert, entries } = prepared();
-  const half = commits.run(() => {
+  const half = commits.run(small, () => {
     insert("half");
     throw new Error("stopped halfway");
-  }, 1);
+  });
   const results = await Promise.allSettled([add("a"), half, add(null), add("b")]);
   expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
   expect(entries()).toEqual(["a", "b"]);
@@ -40,20 +42,22 @@ it("commits at once when asked to", async () => {
   await waiting;
 });
 
-it("waits for more while each turn of the event loop brings many jobs, and for few it does not", async () => {
+it("waits for more while each turn of the event loop brings jobs of other agents, and for one agent it does not", async () => {
   const { commits } = prepared();
-  const turnsUntilCommitted = async (jobsPerTurn: number): Promise<number> => {
+  const turnsUntilCommitted = async (sourceOf: (turn: number) => string | undefined): Promise<number> => {
     const committed: string[] = [];
-    const jobs = [commits.run(() => void committed.push("first"), 1)];
+    const jobs = [commits.run({ bytes: 1, source: "first" }, () => void committed.push("first"))];
     let turns = 0;
     for (; committed.length === 0; turns += 1) {
-      for (let job = 0; job < jobsPerTurn; job += 1) jobs.push(commits.run(() => undefined, 1));
+      const source = sourceOf(turns);
+      if (source !== undefined) jobs.push(commits.run({ bytes: 1, source }, () => undefined));
       await nextTurn();
     }
     await Promise.all(jobs);
     return turns;
   };
-  const few = await turnsUntilCommitted(1);
-  expect(await turnsUntilCommitted(8)).toBeGreaterThan(few);
-  expect(await turnsUntilCommitted(0)).toBe(few);
+  const alone = await turnsUntilCommitted(() => undefined);
+  expect(await turnsUntilCommitted(() => "first")).toBe(alone);
+  expect(await turnsUntilCommitted((turn) => (turn < 3 ? `agent ${turn}` : undefined))).toBe(alone + 3);
+  expect(await turnsUntilCommitted((turn) => `agent ${turn}`)).toBeGreaterThan(alone + 3);
 });

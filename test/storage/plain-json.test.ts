@@ -13,11 +13,17 @@ it.each([
   ["messages", [new HumanMessage("hello \ud800 ✓"), new ToolMessage({ content: "done", tool_call_id: "c" })]],
   [
     "a call",
-    new AIMessage({ content: "", tool_calls: [{ id: "c", name: "ls", args: { path: "/", all: undefined } }] }),
+    new AIMessage({
+      content: "",
+      tool_calls: [{ id: "c", name: "ls", args: { path: "/", all: undefined } }],
+    }),
   ],
   ["a chunk", new AIMessageChunk({ content: [{ type: "text", text: "hi" }] })],
   ["a task", new Send("tools", { callId: "c" })],
-  ["a checkpoint", { ...emptyCheckpoint(), channel_values: { none: undefined, tasks: [new Send("n", null)] } }],
+  [
+    "a checkpoint",
+    { ...emptyCheckpoint(), channel_values: { none: undefined, tasks: [new Send("n", null)] } },
+  ],
   ["a replaced value", new Overwrite({ "/a": null })],
   ["dates and numbers", [new Date(0), 1.5, Number.NaN, null, true]],
   ["nothing", undefined],
@@ -45,9 +51,12 @@ it.each([
 
 it("whatever is written is what LangGraph's serialiser writes", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.anything({ withDate: true, withMap: true, withNullPrototype: true }), async (value) => {
-      const json = plainJson(value);
-      if (json !== undefined) expect(json).toBe(await stockJson(value));
-    }),
+    fc.asyncProperty(
+      fc.anything({ withDate: true, withMap: true, withNullPrototype: true }),
+      async (value) => {
+        const json = plainJson(value);
+        if (json !== undefined) expect(json).toBe(await stockJson(value));
+      },
+    ),
   );
 });
