@@ -14,6 +14,7 @@ import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "./middleware/hu
 import type { Gate, ToolCallRequest, ToolGate } from "./middleware/middleware.ts";
 import { isRequest, questionId } from "./pending.ts";
 import { sameCalls } from "./same-calls.ts";
+import { refuseSharedAnswer } from "./shared-answers.ts";
 import { agentPath, emit, lastQuestion } from "./step.ts";
 
 /** A call that may run, exactly as it stands here, or the answer in its place. */
@@ -68,6 +69,7 @@ export class Approval {
     const review = await reviewRequest(toolCall, gate, this.#parts, this.#scope);
     const question = { ...review, ...number, shown: [...this.#shown] };
     for (;;) {
+      await refuseSharedAnswer(this.#scope.config);
       const answer: unknown = ask(question, this.#scope.config);
       if (responseProblem(question, answer)) continue;
       const [decision] = (answer as HitlResponse).decisions; // checked by responseProblem

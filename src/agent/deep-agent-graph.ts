@@ -14,6 +14,7 @@ import type { AgentTool, ValidatedArgs } from "./agent-tool.ts";
 import { checkEdit } from "./check-call.ts";
 import type { AgentPath } from "./events.ts";
 import { outsideOfTask } from "./direct-tasks.ts";
+import { belowItsTask } from "./shared-answers.ts";
 import { finishedCalls } from "./finished-calls.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import type { Permissions } from "./permissions.ts";
@@ -116,7 +117,8 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     return graph;
   }
 
-  override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], options?: Options): Chunks {
+  override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], given?: Options): Chunks {
+    const options = given && { ...given, configurable: belowItsTask(given.configurable) };
     const checked =
       isCommand(input) && input.resume !== undefined
         ? await this.#checked(input, options)
