@@ -24,12 +24,13 @@ import {
   type ThreadState,
 } from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
-import { eventOf, withAnswers, withEffectLog, withRunId } from "./step.ts";
+import { eventOf, type TracePlace, withAnswers, withEffectLog, withRunId, withTracePlace } from "./step.ts";
 
 export { pointsOf } from "./points.ts";
 export type { EarlierEnd } from "./abandoned.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./effects.ts";
 export type { Inbox } from "./inbox.ts";
+export type { TracePlace } from "./step.ts";
 export type { InboxMessage } from "./told.ts";
 export type { ModelLender } from "./models/client-model.ts";
 export type { SamplingReply, SamplingRequest } from "./models/sampling.ts";
@@ -87,6 +88,8 @@ export interface StreamOptions {
   inbox?: Inbox;
   /** Whether answers wait that the agent was not resumed with: then a limit does not close the other requests yet. */
   hasAnswers?: () => boolean;
+  /** Where its spans belong, if a tracer listens. */
+  trace?: TracePlace;
 }
 
 /** The model that `options` and the environment choose. */
@@ -151,7 +154,7 @@ async function* streamGraph(
   agent: Agent,
   input: GraphInput,
   open: Map<string, PendingInterrupt>,
-  { threadId, runId, signal, effects, inbox, hasAnswers }: StreamOptions,
+  { threadId, runId, signal, effects, inbox, hasAnswers, trace }: StreamOptions,
 ): AsyncGenerator<AgentEvent, boolean> {
   let modelAwaited = false;
   try {
@@ -162,6 +165,7 @@ async function* streamGraph(
         ...withEffectLog(effects),
         ...withInbox(inbox),
         ...withAnswers(hasAnswers),
+        ...withTracePlace(trace),
       },
       // What traces are found by; checkpoints keep it too, so it is short.
       tags: ["deepagent-mcp"],

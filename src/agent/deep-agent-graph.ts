@@ -20,8 +20,17 @@ import type { AgentLimits } from "./limits/limits.ts";
 import type { Permissions } from "./permissions.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
-import { agentRuntime, hasAnswers, meterOf, RESUMING_KEY, traceOf, withMeter, withTrace } from "./step.ts";
-import { startTrace } from "./tracing.ts";
+import {
+  agentRuntime,
+  hasAnswers,
+  meterOf,
+  RESUMING_KEY,
+  traceOf,
+  tracePlaceOf,
+  withMeter,
+  withTrace,
+} from "./step.ts";
+import { isTracing, startTrace } from "./tracing.ts";
 import { graphFailure } from "./graph-failure.ts";
 import type { SubagentRunner } from "./subagents.ts";
 import { answerProblem, answersById, denialOfEdit, type EditCheck, openInterrupts } from "./pending.ts";
@@ -134,16 +143,25 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     const configurable = { ...this.config?.configurable, ...options.configurable };
     if (traceOf({ configurable })) return yield* this.#endingAtLimits(input, options);
     const { threadId, runId } = agentRuntime({ configurable });
-    const trace = await startTrace({ agent: this.getName(), threadId, runId });
+    const place = tracePlaceOf({ configurable });
+    const begunIn = isTracing() ? place?.before : undefined;
+    const { trace, traceparent } = await startTrace({ agent: this.getName(), threadId, runId, begunIn });
+    if (traceparent !== undefined && begunIn === undefined) place?.began(traceparent);
     const own = trace
       ? { ...options, configurable: { ...options.configurable, ...withTrace(trace) } }
       : options;
+    const { signal } = options;
+    // Nobody asks a stream that was aborted for more: what follows would not be reached.
+    const stop = (): void => trace?.end(signal?.reason, signal);
+    signal?.addEventListener("abort", stop);
     try {
       yield* this.#endingAtLimits(input, own);
+      trace?.end();
     } catch (error) {
-      trace?.fail(graphFailure(error));
+      trace?.end(graphFailure(error), signal);
       throw error;
     } finally {
+      signal?.removeEventListener("abort", stop);
       trace?.end();
     }
   }

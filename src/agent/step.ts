@@ -19,6 +19,7 @@ const EFFECTS_KEY = "__deepagent_effects";
 const RUN_KEY = "__deepagent_run";
 const METER_KEY = "__deepagent_meter";
 const TRACE_KEY = "__deepagent_trace";
+const TRACE_PLACE_KEY = "__deepagent_trace_place";
 const ANSWERS_KEY = "__deepagent_answers";
 /** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
 const SIGNALS_KEY = "__pregel_abort_signals";
@@ -202,6 +203,21 @@ export interface ModelTrace {
 export interface RunTrace {
   tell(event: AgentEvent): void;
   modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
+}
+
+/** Where a run is traced, beyond the end of a process. */
+export interface TracePlace {
+  /** The first span of the run, as `traceparent` of the W3C names it. */
+  readonly before: string | undefined;
+  /** Told of the first span, when there was none before. */
+  began(traceparent: string): void;
+}
+
+export const withTracePlace = (place: TracePlace | undefined): Record<string, unknown> =>
+  place === undefined ? {} : { [TRACE_PLACE_KEY]: place };
+
+export function tracePlaceOf(config: Pick<RunnableConfig, "configurable">): TracePlace | undefined {
+  return config.configurable?.[TRACE_PLACE_KEY] as TracePlace | undefined; // set by `withTracePlace` only
 }
 
 /** What goes into `configurable` for `trace` to be told of this graph and those below it. */

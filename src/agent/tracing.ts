@@ -2,10 +2,11 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import type { AIMessage } from "@langchain/core/messages";
 import type { Attributes, Context, Span, SpanOptions, Tracer } from "@opentelemetry/api";
 import { type Clock, steadyClock } from "../core/clock.ts";
-import { isAbortError } from "../core/errors.ts";
+import { isAbortError, isParked } from "../core/errors.ts";
 import type { AgentEvent, AgentPath } from "./events.ts";
 import { reportedModel } from "./limits/limits.ts";
 import { modelFailure } from "./models/failure.ts";
+import { spanOf, traceparentOf } from "./traceparent.ts";
 import { modelName } from "./models/reply.ts";
 import type { ModelTrace, RunTrace } from "./step.ts";
 
@@ -15,6 +16,15 @@ export interface TracedRun {
   agent: string;
   threadId?: string | undefined;
   runId?: string | undefined;
+  /** Where the run began, when it goes on here: its first span, as `traceparent` of the W3C names it. */
+  begunIn?: string | undefined;
+}
+
+export interface StartedTrace {
+  /** Absent when nobody listens. */
+  trace?: RunSpans;
+  /** What a later part of the run, in whichever process, is to be begun with. */
+  traceparent?: string;
 }
 
 let known: Promise<OpenTelemetry | undefined> | undefined;
@@ -22,26 +32,47 @@ let known: Promise<OpenTelemetry | undefined> | undefined;
 /**
  * OpenTelemetry spans of one graph at work, when the process has registered a tracer: the run, its model
  * calls, tool calls and subagents, named by the conventions for generative AI. Spans tell names, tokens and
- * how things ended; no arguments, results or texts. `undefined` when nobody listens.
+ * how things ended; no arguments, results or texts.
+ *
+ * A run that goes on after a pause or in another process stays in its trace, below its first span. Whoever
+ * resumes it within a span of their own has it there, with a link to that first span.
  */
-export async function startTrace(
-  run: TracedRun,
-  clock: Clock = steadyClock(),
-): Promise<RunSpans | undefined> {
+export async function startTrace(run: TracedRun, clock: Clock = steadyClock()): Promise<StartedTrace> {
+  if (!isTracing()) return {};
   const api = await (known ??= import("@opentelemetry/api").catch(() => undefined));
-  if (api === undefined) return undefined;
+  if (api === undefined) return {};
   const tracer = api.trace.getTracer("deepagent-mcp");
-  const root = tracer.startSpan(`invoke_agent ${run.agent}`, {
-    startTime: clock(),
-    attributes: {
-      ...operation("invoke_agent"),
-      "gen_ai.agent.name": run.agent,
-      ...(run.threadId === undefined ? {} : { "gen_ai.conversation.id": run.threadId }),
-      ...(run.runId === undefined ? {} : { "deepagent.run.id": run.runId }),
+  const before = spanOf(run.begunIn);
+  const active = api.context.active();
+  const isOwn = before === undefined || api.trace.getSpan(active) !== undefined;
+  const root = tracer.startSpan(
+    `invoke_agent ${run.agent}`,
+    {
+      startTime: clock(),
+      attributes: {
+        ...operation("invoke_agent"),
+        "gen_ai.agent.name": run.agent,
+        ...conversation(run),
+        ...(run.runId === undefined ? {} : { "deepagent.run.id": run.runId }),
+        ...(before === undefined ? {} : { "deepagent.run.resumed": true }),
+      },
+      ...(before !== undefined && isOwn ? { links: [{ context: before }] } : {}),
     },
-  });
-  return root.isRecording() ? new RunSpans(api, tracer, root, clock) : undefined;
+    isOwn ? active : api.trace.setSpanContext(active, before),
+  );
+  const own = root.spanContext();
+  const traceparent = run.begunIn ?? (api.isSpanContextValid(own) ? traceparentOf(own) : undefined);
+  return {
+    ...(root.isRecording() ? { trace: new RunSpans(api, tracer, root, { run, clock }) } : {}),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
 }
+
+/** Whether the process may have a tracer; without loading anything. */
+export const isTracing = (): boolean => Symbol.for("opentelemetry.js.api.1") in globalThis;
+
+const conversation = ({ threadId }: TracedRun): Attributes =>
+  threadId === undefined ? {} : { "gen_ai.conversation.id": threadId };
 
 interface AgentSpan {
   span: Span;
@@ -57,16 +88,24 @@ class RunSpans implements RunTrace {
   /** By agent and call id. */
   readonly #tools = new Map<string, Span>();
   readonly #models = new Set<Span>();
+  readonly #conversation: Attributes;
 
-  constructor(api: OpenTelemetry, tracer: Tracer, root: Span, clock: Clock) {
+  constructor(
+    api: OpenTelemetry,
+    tracer: Tracer,
+    root: Span,
+    { run, clock }: { run: TracedRun; clock: Clock },
+  ) {
     this.#api = api;
     this.#tracer = tracer;
     this.#root = root;
     this.#clock = clock;
+    this.#conversation = conversation(run);
     this.#agents.set(keyOf([]), this.#agentSpan(root));
   }
 
   tell(event: AgentEvent): void {
+    if (!this.#agents.has(keyOf([]))) return;
     switch (event.kind) {
       case "tool_started":
         return this.#toolStarted(event);
@@ -91,11 +130,13 @@ class RunSpans implements RunTrace {
 
   /** A model is called now. */
   modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace {
+    if (!this.#agents.has(keyOf([]))) return { answered: () => undefined, failed: () => undefined };
     const name = modelName(model);
     const span = this.#child(this.#agent(agent).context, `chat ${name}`, {
       kind: this.#api.SpanKind.CLIENT,
       attributes: {
         ...operation("chat"),
+        ...this.#conversation,
         "gen_ai.provider.name": providerOf(model),
         "gen_ai.request.model": name,
       },
@@ -106,10 +147,12 @@ class RunSpans implements RunTrace {
     };
     return {
       answered: (reply) => {
+        if (!this.#models.has(span)) return;
         span.setAttributes(answerAttributes(reply));
         close();
       },
       failed: (error) => {
+        if (!this.#models.has(span)) return;
         if (isAbortError(error)) this.#mark(span, "cancelled");
         else if (error instanceof Error && error.name !== "ModelAwaited")
           this.#mark(span, modelFailure(error).code);
@@ -118,23 +161,26 @@ class RunSpans implements RunTrace {
     };
   }
 
-  fail(error: unknown): void {
-    const code: unknown = error instanceof Error ? Reflect.get(error, "code") : undefined;
-    const isStopped = isAbortError(error);
-    this.#mark(this.#root, typeof code === "string" ? code : isStopped ? "cancelled" : "error");
-  }
-
-  /** Ends what is still open: the work it stands for has stopped. */
-  end(): void {
+  /**
+   * Ends what is open, once: the work it stands for has stopped, or failed with `error`. `signal`: of a run
+   * that may have been told to stop; one that is parked goes on elsewhere.
+   */
+  end(error?: unknown, signal?: AbortSignal): void {
+    if (!this.#agents.has(keyOf([]))) return;
+    const isCancelled = (signal?.aborted ?? isAbortError(error)) && !isParked(signal);
+    if (isParked(signal)) this.#root.setAttribute("deepagent.run.parked", true);
+    else if (error !== undefined) this.#mark(this.#root, isCancelled ? "cancelled" : codeOf(error));
     const now = this.#clock();
-    for (const span of [...this.#models, ...this.#tools.values()]) span.end(now);
-    for (const { span } of [...this.#agents.values()].toReversed()) span.end(now);
+    const [root, ...below] = [...this.#agents.values()].map(({ span }) => span);
+    const open = [...this.#models, ...this.#tools.values(), ...below.toReversed()];
+    if (isCancelled) for (const span of open) this.#mark(span, "cancelled");
+    for (const span of [...open, root]) span?.end(now);
     this.#models.clear();
     this.#tools.clear();
     this.#agents.clear();
   }
 
-  #toolStarted({ agent, callId, tool }: Extract<AgentEvent, { kind: "tool_started" }>): void {
+  #toolStarted({ agent, callId, tool, recalled }: Extract<AgentEvent, { kind: "tool_started" }>): void {
     const key = callKey(agent, callId);
     if (this.#tools.has(key)) return;
     const attributes = {
@@ -142,6 +188,7 @@ class RunSpans implements RunTrace {
       "gen_ai.tool.name": tool,
       "gen_ai.tool.call.id": callId,
       "gen_ai.tool.type": "function",
+      ...(recalled === true ? { "deepagent.tool.recalled": true } : {}),
     };
     this.#tools.set(key, this.#child(this.#agent(agent).context, `execute_tool ${tool}`, { attributes }));
   }
@@ -165,7 +212,7 @@ class RunSpans implements RunTrace {
     const { callId = "", name = "" } = path.at(-1) ?? {};
     const call = this.#tools.get(callKey(above, callId));
     const parent = call === undefined ? this.#agent(above).context : this.#contextOf(call);
-    const attributes = { ...operation("invoke_agent"), "gen_ai.agent.name": name };
+    const attributes = { ...operation("invoke_agent"), ...this.#conversation, "gen_ai.agent.name": name };
     const made = this.#agentSpan(this.#child(parent, `invoke_agent ${name}`, { attributes }));
     this.#agents.set(keyOf(path), made);
     return made;
@@ -198,8 +245,11 @@ function answerAttributes(reply: AIMessage): Attributes {
   const { usage_metadata: usage, response_metadata: told } = reply;
   const reason: unknown = told["stop_reason"] ?? told["finish_reason"];
   const { cache_read, cache_creation } = usage?.input_token_details ?? {};
+  const model = reportedModel(reply);
+  const id: unknown = told["id"];
   return {
-    "gen_ai.response.model": reportedModel(reply),
+    ...(model === "" ? {} : { "gen_ai.response.model": model }),
+    ...(typeof id === "string" ? { "gen_ai.response.id": id } : {}),
     ...(typeof reason === "string" ? { "gen_ai.response.finish_reasons": [reason] } : {}),
     ...(usage
       ? {
@@ -225,6 +275,12 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 function providerOf(model: BaseChatModel): string {
   const { ls_provider: named = model._llmType() } = model.getLsParams({});
   return PROVIDERS[named] ?? named;
+}
+
+/** A stable word for what a run failed with. */
+function codeOf(error: unknown): string {
+  const code: unknown = error instanceof Error ? Reflect.get(error, "code") : undefined;
+  return typeof code === "string" ? code : "_OTHER";
 }
 
 const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name });

@@ -32,3 +32,14 @@ export function errorMessage(thrown: unknown): string {
 export function isAbortError(thrown: unknown): boolean {
   return thrown instanceof Error && (thrown.name === "AbortError" || thrown.name === "TimeoutError");
 }
+
+/** Why work is broken off that others go on with. */
+export class Parked extends Error {
+  override readonly name = "AbortError";
+
+  constructor() {
+    super("the server ends; the run goes on when there is one again");
+  }
+}
+
+export const isParked = (signal: AbortSignal | undefined): boolean => signal?.reason instanceof Parked;

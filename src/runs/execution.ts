@@ -172,7 +172,8 @@ async function journalled(
   const { streamEvents } = await import("../agent/agent-core.ts");
   let handedOver = input.kind !== "task";
   const hasAnswers = (): boolean => context.work.hasAnswers(run.id);
-  const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox, hasAnswers };
+  const trace = context.work.tracePlace(run.id);
+  const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox, hasAnswers, trace };
   for await (const event of streamEvents(agent, input, options)) {
     try {
       if (!handedOver) await context.work.markHandedOver(lease);

@@ -6,6 +6,7 @@ import { toRun } from "./stores/rows.ts";
 import type { Principal } from "./run.ts";
 import { monotonicClock } from "../core/clock.ts";
 import type { RunStore } from "./stores/run-store.ts";
+import { Parked } from "../core/errors.ts";
 import { isLocked } from "../storage/errors.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 
@@ -226,7 +227,7 @@ export class Worker {
 
 function stopSlot(slot: Slot, reason: StopReason): void {
   slot.stop ??= reason;
-  slot.controller.abort();
+  slot.controller.abort(reason === "parked" ? new Parked() : undefined);
 }
 
 /** Waits for all of `slots`, but no longer than `milliseconds`. */

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { openWorld } from "../support/harness.ts";
 
 /** What a person preloads to have spans: here a tracer that writes their names to a file. */
@@ -12,9 +12,10 @@ import { createRequire } from "node:module";
 const { trace } = createRequire(import.meta.url)(${JSON.stringify(api)});
 const span = (name) => {
   appendFileSync(${JSON.stringify(file)}, name + "\\n");
-  return new Proxy({ isRecording: () => true }, { get: (known, key) => known[key] ?? (() => {}) });
+  return new Proxy({ isRecording: () => true, spanContext: () => ({ traceId: "", spanId: "", traceFlags: 0 }) }, { get: (known, key) => known[key] ?? (() => {}) });
 };
-trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan: span }) });
+const forceFlush = async () => appendFileSync(${JSON.stringify(file)}, "flushed\\n");
+trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan: span }), forceFlush });
 `;
 
 it("the served program makes spans for a tracer that was preloaded", async () => {
@@ -32,4 +33,6 @@ it("the served program makes spans for a tracer that was preloaded", async () =>
     "invoke_agent deepagent",
     "chat claude-test",
   ]);
+  await client.close();
+  await vi.waitUntil(() => readFileSync(spans, "utf8").endsWith("flushed\n"), { timeout: 30_000 });
 });

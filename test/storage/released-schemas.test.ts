@@ -48,6 +48,7 @@ it("no step that a database may have been made by changes", () => {
         "10 baf55d3104a7",
         "11 6db097128e49",
         "12 be7e448d23c3",
+        "13 0bbca6502455",
       ],
       "store": [
         "1 80458e6ccbe1",

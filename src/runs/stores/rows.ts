@@ -46,6 +46,7 @@ export interface RunRow {
   crashes: number;
   claimed_at: number | null;
   forked_from: string | null;
+  traceparent: string | null;
 }
 
 /** A row of `run_events`. */

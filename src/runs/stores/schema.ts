@@ -222,6 +222,9 @@ CREATE TABLE model_requests (
 /** Their numbers are in every index. */
 const APPROVALS_OF_RUN = "CREATE INDEX approvals_of_run ON approvals (run_id)";
 
+/** The first span of a run, where one was made: `traceparent` of the W3C. */
+const TRACES = "ALTER TABLE runs ADD COLUMN traceparent TEXT";
+
 const migration = (version: number, name: string, sql: string): Migration => ({
   version,
   name,
@@ -242,4 +245,5 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   migration(10, "model calls that clients answer", MODEL_REQUESTS),
   migration(11, "keys of messages to runs", MESSAGE_KEYS),
   migration(12, "approvals of a run in their order", APPROVALS_OF_RUN),
+  migration(13, "traces of runs", TRACES),
 ];

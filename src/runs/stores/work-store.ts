@@ -5,6 +5,7 @@ import type {
   AgentPath,
   EffectLog,
   HitlRequest,
+  TracePlace,
   PendingInterrupt,
 } from "../../agent/agent-core.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -19,6 +20,7 @@ import { type FailureReason, breakOff } from "../run.ts";
 import { type Json, toJson } from "./json.ts";
 import type { RunStore } from "./run-store.ts";
 import type { Todo } from "../../tools/tool.ts";
+import { tracePlace } from "./trace-store.ts";
 import { inQuickTransaction, inTransaction } from "./transaction.ts";
 
 /**
@@ -179,6 +181,8 @@ export class WorkStore {
       told: messages.beforeRun(row.id),
     };
   }
+
+  readonly tracePlace = (runId: string): TracePlace => tracePlace(this.#store.database, runId);
 
   /** Whether people have answered what the agent was not resumed with. */
   hasAnswers(runId: string): boolean {
