@@ -193,7 +193,7 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
     if (tools.has(tool.name)) {
       throw new ConfigurationError(
         "TOOL_NAME_COLLISION",
-        `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out.`,
+        `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out${tool.name === "write_todos" ? " with `todos: false`" : ""}.`,
       );
     }
     if (!TOOL_NAME.test(tool.name)) {

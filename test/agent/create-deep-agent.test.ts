@@ -1,7 +1,9 @@
+import { todoListMiddleware } from "langchain";
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { type AgentEvent, buildAgent, getAgentState, resumeAgentInput } from "../../src/agent/agent-core.ts";
+import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
@@ -121,4 +123,10 @@ describe("a deep agent", () => {
     const events = await collect(agent, { kind: "task", task: "once" });
     expect(events).toEqual([{ kind: "finished", answer: "ok" }]);
   });
+});
+
+it("LangChain's planning in the place of the built-in one needs `todos: false`, and the error says so", () => {
+  const middleware = [todoListMiddleware()];
+  expect(() => createDeepAgent({ middleware })).toThrow("leave the built-in one out with `todos: false`");
+  expect(() => createDeepAgent({ middleware, todos: false })).not.toThrow();
 });
