@@ -13,7 +13,7 @@ import {
 import { join } from "node:path";
 import SqliteDatabase from "better-sqlite3";
 import { buildSync } from "esbuild";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { DeepAgentError } from "../../src/core/errors.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
 import { StorageError, storageError } from "../../src/storage/errors.ts";
@@ -21,6 +21,7 @@ import { opened, temporaryFolder, thrownBy } from "./support.ts";
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 const isRoot = process.getuid?.() === 0;
+const NOBODY = 65_534;
 
 describe("openDatabase", () => {
   it("makes a private file in private folders, with a private log", () => {
@@ -131,9 +132,16 @@ describe("openDatabase, when it cannot", () => {
     expect(thrown).not.toMatchObject({ message: expect.stringContaining("/proc") });
   });
 
-  it.skipIf(isRoot)("says that the directory is read-only (root may write everywhere)", () => {
-    const folder = join(temporaryFolder(), "locked");
-    mkdirSync(folder, { mode: 0o500 });
+  it("says that the directory is read-only", () => {
+    const outside = temporaryFolder();
+    const folder = join(outside, "locked");
+    mkdirSync(folder, { mode: 0o555 });
+    chmodSync(outside, 0o755);
+    // Root may write everywhere: then it is somebody else who tries.
+    if (isRoot) {
+      process.seteuid?.(NOBODY);
+      onTestFinished(() => process.seteuid?.(0));
+    }
     expect(thrownBy(() => openDatabase(join(folder, "agent.db")))).toMatchObject({
       code: "storage_directory",
       message: expect.stringContaining("permission was denied"),
