@@ -100,14 +100,19 @@ test("configured to stop runs on cancellation: a client that timed out or is gon
 });
 
 test.each(CLIENT_KINDS)("%s: progress grows and names the steps", async (kind) => {
-  const { service } = openServer(databaseFile(), { model: calling(note("a")), tools: [noteTool([])] });
+  // A run that has made a step before its call is looked at begins with that one.
+  const looked = deferred();
+  const { service } = openServer(databaseFile(), async () => {
+    await looked.promise;
+    return { model: calling(note("a")), tools: [noteTool([])] };
+  });
   const client = await connectTo(service, kind);
   const lines: [string, number][] = [];
-  await client.call(
-    "run_deep_agent",
-    { task: "x" },
-    { onProgress: (line, progress) => lines.push([line, progress]) },
-  );
+  const onProgress = (line: string, progress: number): void => {
+    lines.push([line, progress]);
+    looked.resolve();
+  };
+  await client.call("run_deep_agent", { task: "x" }, { onProgress });
   const own = lines.filter(([line]) => !line.startsWith("Fulfilling"));
   expect(own[0]?.[0]).toMatch(/^run run_\S+ started$/);
   expect(own.map(([line]) => line)).toContain("note");
