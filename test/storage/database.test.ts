@@ -20,7 +20,6 @@ import { StorageError, storageError } from "../../src/storage/errors.ts";
 import { opened, temporaryFolder, thrownBy } from "./support.ts";
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
-const isRoot = process.getuid?.() === 0;
 const NOBODY = 65_534;
 
 describe("openDatabase", () => {
@@ -138,7 +137,7 @@ describe("openDatabase, when it cannot", () => {
     mkdirSync(folder, { mode: 0o555 });
     chmodSync(outside, 0o755);
     // Root may write everywhere: then it is somebody else who tries.
-    if (isRoot) {
+    if (process.getuid?.() === 0) {
       process.seteuid?.(NOBODY);
       onTestFinished(() => process.seteuid?.(0));
     }
