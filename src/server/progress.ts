@@ -1,10 +1,14 @@
 import type { ProgressToken, ServerContext } from "@modelcontextprotocol/server";
+import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine, stripControl } from "../core/text.ts";
 import { activityOf } from "../runs/run-view.ts";
 import type { RunEvent, RunView } from "../runs/run.ts";
+import { createPace } from "./pace.ts";
 
 const MAX_CHARACTERS = 200;
+/** Nobody reads faster, and a client that does not read at all costs the memory of every line. */
+const LINES = { burst: 40, everyMs: 50 };
 
 /** Tells a client that waits what its run does. */
 export interface Progress {
@@ -20,6 +24,8 @@ export interface ProgressOptions {
   notify: ServerContext["mcpReq"]["notify"];
   /** Milliseconds. */
   heartbeat: number;
+  /** For durations: it does not jump. */
+  clock: Clock;
   /** The run as it is now: asked before each heartbeat while it waits for its turn, which is no event of it. */
   view: () => Promise<RunView | undefined>;
   logger: Logger;
@@ -32,17 +38,17 @@ export const noProgress: Progress = { started: () => {}, event: () => {}, stop: 
  * Progress is the journal's sequence number, so that it keeps growing over several calls for one run. A
  * heartbeat repeats the last line, or tells the place in line that the run has by now, between event n and n + 1
  * as n + 1/2, n + 2/3, n + 3/4, …
+ *
+ * Of lines that come faster than anybody reads, the newest is told when its turn has come.
  */
-export function createProgress({ token, notify, heartbeat, view, logger }: ProgressOptions): Progress {
+export function createProgress({ token, notify, heartbeat, clock, view, logger }: ProgressOptions): Progress {
   let seq = -1;
   let beats = 0;
   let line = "";
   let isInLine = false;
   let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
 
   const send = (): void => {
-    if (stopped) return;
     clearTimeout(timer);
     timer = setTimeout(() => (isInLine ? void beatInLine() : beat()), heartbeat);
     const progress = seq + beats / (beats + 1);
@@ -51,12 +57,13 @@ export function createProgress({ token, notify, heartbeat, view, logger }: Progr
       params: { progressToken: token, progress, message: line },
     }).catch((error: unknown) => logger.debug("progress.not_sent", { error }));
   };
+  const pace = createPace(send, { ...LINES, clock });
   const show = (message: string): void => {
     line = oneLine(stripControl(message), MAX_CHARACTERS);
   };
   const beat = (): void => {
     beats += 1;
-    send();
+    pace.ask();
   };
   const beatInLine = async (): Promise<void> => {
     const now = await view().catch(() => undefined);
@@ -69,7 +76,7 @@ export function createProgress({ token, notify, heartbeat, view, logger }: Progr
     seq = next;
     beats = 0;
     show(message);
-    send();
+    pace.ask();
   };
   return {
     started: (first) => {
@@ -83,7 +90,7 @@ export function createProgress({ token, notify, heartbeat, view, logger }: Progr
       if (activity !== undefined && event.kind !== "run_started") step(event.seq, activity);
     },
     stop: () => {
-      stopped = true;
+      pace.stop();
       clearTimeout(timer);
     },
   };

@@ -21,6 +21,7 @@ function record(
   const progress = createProgress({
     token,
     heartbeat: 15_000,
+    clock: () => performance.now(),
     view,
     logger: silentLogger,
     notify: async ({ params }) => void sent.push(params as unknown as Sent), // what this file sends
@@ -114,6 +115,24 @@ test("repeated events, long texts and control characters", () => {
   expect(sent[1]?.message).toHaveLength(200);
 });
 
+test("of a storm of events the newest is told when its turn has come, and the last one always", () => {
+  const { sent, progress } = record();
+  progress.started(aView({ run: { lastSeq: 0 } }));
+  for (let seq = 1; seq <= 5000; seq += 1) {
+    progress.event(event(seq, { data: { summary: `step ${seq}` } }));
+    if (seq % 5 === 0) vi.advanceTimersByTime(10);
+  }
+  const during = sent.length;
+  vi.advanceTimersByTime(50);
+  expect(sent.at(-1)).toMatchObject({ progress: 5000, message: "step 5000" });
+  // 40 at once, then one for each of the 200 turns of these ten seconds.
+  expect(during).toBeLessThanOrEqual(240);
+  expect(during).toBeGreaterThan(200);
+  vi.advanceTimersByTime(15_000);
+  expect(sent.at(-1)).toMatchObject({ progress: 5000.5, message: "step 5000" });
+  progress.stop();
+});
+
 test("nothing is sent after the end", () => {
   const { sent, progress } = record();
   progress.started(aView());
@@ -127,6 +146,7 @@ test("a client that has gone does not disturb", async () => {
   const progress = createProgress({
     token: "p",
     heartbeat: 1000,
+    clock: () => performance.now(),
     view: () => Promise.resolve(undefined),
     logger: silentLogger,
     notify: () => Promise.reject(new Error("closed")),

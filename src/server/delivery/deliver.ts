@@ -95,6 +95,7 @@ function progressOf({ runs, principal, context, deps }: ToolCall, runId: string)
     token,
     notify: context.mcpReq.notify,
     heartbeat: deps.config.delivery.heartbeat * 1000,
+    clock: deps.monotonic,
     view: () => runs.view(principal, runId),
     logger: deps.logger,
   });
