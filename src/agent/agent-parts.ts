@@ -3,6 +3,7 @@ import type { SystemMessage } from "@langchain/core/messages";
 import type { BackendSource } from "../backends/backend.ts";
 import type { Logger } from "../core/logger.ts";
 import type { AgentTool } from "./agent-tool.ts";
+import type { ArgumentsCheck } from "./arguments-check.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import type { Middleware } from "./middleware/middleware.ts";
 import type { ReplyCache } from "./models/reply-cache.ts";
@@ -28,6 +29,8 @@ export interface AgentParts {
   readonly cache: ReplyCache | undefined;
   /** Rules for paths, where there are any. */
   readonly permissions: Permissions | undefined;
+  /** The forms that edits of calls have to have, by tool. */
+  readonly editForms: ReadonlyMap<string, ArgumentsCheck>;
   readonly limits: AgentLimits;
   readonly log: Logger;
   /** Names of all state channels. */

@@ -7,9 +7,10 @@ import {
   tool as langChainTool,
 } from "@langchain/core/tools";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
-import { z } from "zod";
+import type { z } from "zod";
 import { ConfigurationError, isAbortError } from "../core/errors.ts";
 import { invalidArguments, parametersOf, parseArguments } from "../tools/arguments.ts";
+import { type ArgumentsCheck, argumentsCheck } from "./arguments-check.ts";
 import type { AgentState } from "./state.ts";
 import { toldCall } from "./told-call.ts";
 import type { CallPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
@@ -143,11 +144,12 @@ async function handled(
 }
 
 function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): AgentTool {
+  const check = argumentsCheck(offered.schema);
   return {
     name: offered.name,
     kind,
     offered,
-    validate: (args) => validateAgainst(offered, args),
+    validate: (args) => validateBy(check, offered.name, args),
     run: async (call, { config, state }) => {
       // LangChain's tools are told of the run through their configuration.
       const runtime = { ...config, config, state, toolCallId: call.id };
@@ -162,15 +164,11 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
   };
 }
 
-function validateAgainst(offered: StructuredToolInterface, args: unknown): ValidatedArgs {
-  if (offered.schema instanceof z.ZodType) {
-    const parsed = offered.schema.safeParse(args);
-    if (!parsed.success) {
-      return { ok: false, message: invalidArguments(offered.name, parsed.error) };
-    }
-  }
+function validateBy(check: ArgumentsCheck, name: string, args: unknown): ValidatedArgs {
+  const issues = check(args);
+  if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
   if (typeof args !== "object" || args === null || Array.isArray(args)) {
-    return { ok: false, message: `Invalid arguments for ${offered.name}: expected an object` };
+    return { ok: false, message: `Invalid arguments for ${name}: expected an object` };
   }
   return { ok: true, args: { ...args } };
 }

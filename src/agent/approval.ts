@@ -6,7 +6,7 @@ import { type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentTool, CallScope } from "./agent-tool.ts";
 import type { Decision, HitlRequest, HitlResponse } from "./events.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { checkEdit } from "./check-call.ts";
+import { checkEdit, type EditRules } from "./check-call.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import { cutMiddle } from "../core/text.ts";
 import type { CallPreview } from "../tools/tool.ts";
@@ -21,7 +21,7 @@ import { agentPath, emit, lastQuestion } from "./step.ts";
 export type Verdict = { run: true; toolCall: ToolCall; edited: boolean } | { run: false; result: ToolResult };
 
 /** What asking needs to know of the agent. */
-type Parts = Pick<AgentParts, "tools" | "permissions" | "log">;
+type Parts = EditRules & Pick<AgentParts, "log">;
 
 /** Asks people about one call: as the model made it and, when middleware changes it, once more. */
 export class Approval {

@@ -1,4 +1,5 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
+import { invalidArguments } from "../tools/arguments.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool, type ValidatedArgs } from "./agent-tool.ts";
@@ -32,15 +33,25 @@ export function broughtTool({ tool }: ToolCallRequest, { tools }: AgentParts): A
   return toAgentTool(tool);
 }
 
-/** What a person made of a call: its arguments, if the agent has the tool, it takes them, and no rule forbids it. */
+/** What an edit is checked by. */
+export type EditRules = Pick<AgentParts, "tools" | "permissions" | "editForms">;
+
+/**
+ * What a person made of a call: its arguments, if the agent has the tool, it takes them, they are of the form
+ * that edits of it have, and no rule forbids it.
+ */
 export function checkEdit(
-  { tools, permissions }: Pick<AgentParts, "tools" | "permissions">,
+  { tools, permissions, editForms }: EditRules,
   name: string,
   args: unknown,
 ): ValidatedArgs {
   const tool = tools.get(name);
   if (!tool) return { ok: false, message: `${name} is not a tool of this agent` };
   const checked = tool.validate(args);
-  const denial = checked.ok ? permissions?.denial(tool, checked.args) : undefined;
+  if (!checked.ok) return checked;
+  // As they will run: what is stored of an edit is checked once more before it does.
+  const issues = editForms.get(name)?.(checked.args) ?? [];
+  if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
+  const denial = permissions?.denial(tool, checked.args);
   return denial === undefined ? checked : { ok: false, message: denial };
 }

@@ -16,6 +16,7 @@ import {
 import { channelsOf } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
+import { editForms } from "./middleware/human-in-the-loop.ts";
 import { LazyModel } from "./lazy-model.ts";
 import { RESULTS_FOLDER } from "./kept-files.ts";
 import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./stack.ts";
@@ -124,6 +125,7 @@ function assemble(
     structured: params.responseFormat && new StructuredResponse(params.responseFormat),
     cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
     permissions: role.permissions,
+    editForms: editForms(params.interruptOn ?? {}),
     limits: params.limits ?? {},
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
@@ -146,6 +148,7 @@ function assemble(
     graph: DeepAgentGraph.from(configured, {
       tools,
       permissions: role.permissions,
+      editForms: parts.editForms,
       subagents,
       limits: parts.limits,
       isGated: isGated(params),

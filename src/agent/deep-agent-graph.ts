@@ -10,14 +10,13 @@ import {
 } from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { settleAbandoned, settleAtLimit } from "./abandoned.ts";
-import type { AgentTool, ValidatedArgs } from "./agent-tool.ts";
-import { checkEdit } from "./check-call.ts";
+import type { ValidatedArgs } from "./agent-tool.ts";
+import { checkEdit, type EditRules } from "./check-call.ts";
 import type { AgentPath } from "./events.ts";
 import { outsideOfTask } from "./direct-tasks.ts";
 import { belowItsTask } from "./shared-answers.ts";
 import { finishedCalls } from "./finished-calls.ts";
 import type { AgentLimits } from "./limits/limits.ts";
-import type { Permissions } from "./permissions.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
 import {
@@ -54,10 +53,7 @@ type Fields = ConstructorParameters<
 };
 
 /** What the graph of an agent knows besides LangGraph's. */
-export interface AgentTraits {
-  tools: ReadonlyMap<string, AgentTool>;
-  /** Rules for paths, where there are any. */
-  permissions: Permissions | undefined;
+export interface AgentTraits extends EditRules {
   subagents: SubagentRunner | undefined;
   limits: AgentLimits;
   /** Some calls wait for a person before they run. */

@@ -14,12 +14,19 @@ export function parseArguments<Schema extends z.ZodObject>(
 ): ParsedArguments<z.output<Schema>> {
   const parsed = spec.schema.safeParse(renameAliases(raw, spec.aliases ?? {}));
   if (parsed.success) return { ok: true, args: parsed.data };
-  return { ok: false, message: invalidArguments(spec.name, parsed.error) };
+  return { ok: false, message: invalidArguments(spec.name, parsed.error.issues) };
+}
+
+/** What is wrong with one argument. */
+export interface ArgumentIssue {
+  readonly message: string;
+  /** Where, from the arguments down; empty: they themselves. */
+  readonly path: readonly PropertyKey[];
 }
 
 /** Names each bad field of a call, in bounds. */
-export function invalidArguments(tool: string, error: z.ZodError): string {
-  const problems = error.issues.slice(0, MAX_ISSUES).map(issueText).join("; ");
+export function invalidArguments(tool: string, issues: readonly ArgumentIssue[]): string {
+  const problems = issues.slice(0, MAX_ISSUES).map(issueText).join("; ");
   return `Invalid arguments for ${tool}: ${problems}`;
 }
 
@@ -49,9 +56,9 @@ function renameAliases(raw: unknown, aliases: Readonly<Record<string, string>>):
   return renamed;
 }
 
-function issueText(issue: z.core.$ZodIssue): string {
-  const path = issue.path.map(String).join(".");
-  return headOf(path === "" ? issue.message : `${path}: ${issue.message}`, MAX_ISSUE_CHARS);
+function issueText({ message, path }: ArgumentIssue): string {
+  const place = path.map(String).join(".");
+  return headOf(place === "" ? message : `${place}: ${message}`, MAX_ISSUE_CHARS);
 }
 
 const MAX_ISSUES = 5;

@@ -66,6 +66,34 @@ describe("an edit", () => {
     await answer(agent, open, edit("own", { n: 3 }));
     expect(ran).toEqual(["own 3"]);
   });
+
+  it("has to be of the form that the gate says, also in a subagent", async () => {
+    const argsSchema = {
+      type: "object",
+      additionalProperties: false,
+      properties: { n: { type: "number", maximum: 9 } },
+    };
+    const agent = agentWith({
+      subagents: [{ name: "worker", description: "d", systemPrompt: "p" }],
+      interruptOn: { act: { argsSchema } },
+    });
+    const [open] = paused(await go(agent, [task("t", [call("a", 70)])]));
+    expect(open?.request.reviewConfigs).toMatchObject([{ argsSchema }]);
+    const where = open?.request.agent;
+    expect(agent.validateCall("act", { n: 10 }, where)).toEqual({
+      ok: false,
+      message: "Invalid arguments for act: n: 10 is greater than 9.",
+    });
+    expect(agent.validateCall("act", { n: 9, m: 1 }, where)).toMatchObject({ ok: false });
+    expect(agent.validateCall("other", { n: 10 }, where)).toMatchObject({ ok: true });
+    const wrong = agent.graph.invoke(
+      new Command({ resume: { [open?.id ?? ""]: { decisions: [edit("act", { n: 10 })] } } }),
+      { configurable: { thread_id: "t1" } },
+    );
+    await expect(wrong).rejects.toThrow(/n: 10 is greater than 9\. .*stays open; answer it again/);
+    await answer(agent, open, edit("act", { n: 9 }));
+    expect(ran).toEqual(["act 9"]);
+  });
 });
 
 describe("a rejection", () => {

@@ -1,4 +1,6 @@
+import { DynamicStructuredTool } from "@langchain/core/tools";
 import { expect, test } from "vitest";
+import { z as z3 } from "zod/v3";
 import type { Decision } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { deferred } from "../support/harness-deferred.ts";
@@ -234,4 +236,63 @@ test("an edited call of a subagent is checked against its own tools", async () =
   expect(await decide(edit({ text: "b" }, "remark"))).toMatchObject({ ok: true });
   await reach(service, run.id, "completed");
   expect(notes).toEqual(["b"]);
+});
+
+test.each([
+  [
+    "JSON Schema",
+    { type: "object" as const, properties: { text: { type: "string" as const, maxLength: 20 } } },
+  ],
+  ["zod 3", z3.object({ text: z3.string().max(20) })],
+])("an edit two subagents deep is checked by a tool with a schema of %s", async (_kind, schema) => {
+  const notes: string[] = [];
+  const own = new DynamicStructuredTool({
+    name: "remark",
+    description: "d",
+    schema,
+    func: async ({ text }: { text: string }) => `remarked ${notes.push(text)}`,
+  });
+  const model = scriptedModel(({ messages, tools }) => {
+    if (messages.some((message) => message.type === "tool")) return { text: messages.at(-1)?.text ?? "" };
+    const delegate = { name: "task", args: { description: "d", subagent_type: "worker" } };
+    return { toolCalls: [tools.includes("task") ? delegate : { name: "remark", args: { text: "a" } }] };
+  });
+  const worker = {
+    name: "worker",
+    description: "d",
+    systemPrompt: "p",
+    tools: [own],
+    interruptOn: { remark: true },
+  };
+  const { service } = openServer(databaseFile(), {
+    model,
+    subagents: [worker],
+    limits: { subagentDepth: 2 },
+  });
+  const run = await startRun(service, "have a remark made");
+  const { approvals } = await reach(service, run.id, "input_required");
+  expect(approvals[0]?.agent).toHaveLength(2);
+  const decide = (decision: Decision) => service.decide(ME, run.id, approvals[0]?.id ?? "", decision, "test");
+  expect(await decide(edit({ text: "far too long to be a remark" }, "remark"))).toEqual({
+    ok: false,
+    code: "invalid_arguments",
+    message: expect.stringMatching(/^Invalid arguments for remark: text: String .*20/),
+  });
+  expect((await service.view(ME, run.id))?.approvals).toMatchObject([{ status: "pending" }]);
+  expect(await decide(edit({ text: "b" }, "remark"))).toMatchObject({ ok: true });
+  await reach(service, run.id, "completed");
+  expect(notes).toEqual(["b"]);
+});
+
+test("an edit has to be of the form that its gate says", async () => {
+  const notes: string[] = [];
+  const argsSchema = { properties: { text: { enum: ["b", "c"] } } };
+  const { service, run, decide } = await waiting(notes, { argsSchema });
+  expect(await decide(edit({ text: "d" }))).toMatchObject({
+    code: "invalid_arguments",
+    message: 'Invalid arguments for note: text: Instance does not match any of ["b","c"].',
+  });
+  expect(await decide(edit({ text: "c" }))).toMatchObject({ ok: true });
+  await reach(service, run.id, "completed");
+  expect(notes).toEqual(["c"]);
 });

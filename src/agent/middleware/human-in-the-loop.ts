@@ -2,6 +2,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { cutMiddle } from "../../core/text.ts";
 import type { MaybePromise } from "../../backends/backend.ts";
+import { type ArgumentsCheck, argumentsCheck } from "../arguments-check.ts";
 import type { Decision, DecisionType, HitlRequest, HitlResponse } from "../events.ts";
 import type { AgentState } from "../state.ts";
 import type { AgentRuntime, Gate, Middleware } from "./middleware.ts";
@@ -41,7 +42,7 @@ export interface InterruptOnConfig {
   description?:
     | string
     | ((call: ToolCallView, state: GateState, runtime: AgentRuntime) => MaybePromise<string>);
-  /** JSON schema of the arguments, for edit forms. */
+  /** JSON schema of the arguments, for edit forms; an edit has to fit it as well as the tool's own. */
   argsSchema?: Record<string, unknown>;
   /**
    * `false`: run without asking. A predicate that throws, or gives anything else, counts as asking, and a
@@ -82,6 +83,14 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
       return { ...(await toGate(config, call)), ...(isWaived ? { isWaived } : {}) };
     },
   };
+}
+
+/** Checks of what people make of calls, by tool, where a gate says which form its arguments have. */
+export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, ArgumentsCheck> {
+  const forms = Object.entries(interruptOn).flatMap(([tool, gate]): Array<[string, ArgumentsCheck]> =>
+    typeof gate === "object" && "argsSchema" in gate ? [[tool, argumentsCheck(gate.argsSchema)]] : [],
+  );
+  return new Map(forms);
 }
 
 /** What is wrong with an answer to a request, in words for whoever gave it; `undefined` when nothing is. */
