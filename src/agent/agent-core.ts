@@ -8,21 +8,14 @@ import { type EarlierEnd, settleAbandoned } from "./abandoned.ts";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
 import type { EffectLog } from "./effects.ts";
-import type { AgentEvent, AgentPath, AgentSnapshot, HitlResponse, PendingInterrupt } from "./events.ts";
+import type { AgentEvent, AgentPath, AgentSnapshot, HitlResponse } from "./events.ts";
 import { type Inbox, newMessages, unread, withInbox } from "./inbox.ts";
 import type { InboxMessage } from "./told.ts";
 import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
 import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { type OpenInterrupt, openInterrupts } from "./pending.ts";
-import {
-  awaitsModel,
-  finishedEvent,
-  interruptsIn,
-  MODEL_AWAITED,
-  snapshotOf,
-  type ThreadState,
-} from "./snapshot.ts";
+import { finishedEvent, snapshotOf, type ThreadState, whatWaits } from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
 import { eventOf, type TracePlace, withAnswers, withEffectLog, withRunId, withTracePlace } from "./step.ts";
 
@@ -122,42 +115,36 @@ export async function* streamEvents(
   options: StreamOptions,
 ): AsyncGenerator<AgentEvent> {
   const { signal, threadId } = options;
-  const open = new Map<string, PendingInterrupt>();
   let next: GraphInput = await graphInput(agent, input, options);
   for (;;) {
-    const modelAwaited = yield* streamGraph(agent, next, open, options);
+    const asked = yield* streamGraph(agent, next, options);
     signal.throwIfAborted();
-    const waiting = open.size > 0 || modelAwaited ? await waitingIn(agent, threadId) : [];
-    if (waiting.length > 0) {
-      const ids = new Set(waiting.map(({ id }) => id));
-      const interrupts = [...open.values()].filter(({ id }) => ids.has(id));
-      const isModelAwaited = waiting.some(({ value }) => value === MODEL_AWAITED);
-      return yield { kind: "paused", interrupts, modelAwaited: isModelAwaited };
-    }
+    const waiting = asked && whatWaits(await openIn(agent, threadId), asked);
+    if (waiting) return yield { kind: "paused", ...waiting };
     // A limit has closed what was asked.
     const thread = await readThread(agent, threadId);
-    open.clear();
     const messages = await newMessages(options.inbox, thread.values["messages"] ?? []);
     if (messages.length === 0) return yield finishedEvent(thread);
     next = { messages };
   }
 }
 
-/** What waits yet: a limit closes what was asked before. */
-async function waitingIn({ graph: { checkpointer } }: Agent, threadId: string): Promise<OpenInterrupt[]> {
+/** What is open yet, in subagents too: a limit closes what was asked before. */
+async function openIn({ graph: { checkpointer } }: Agent, threadId: string): Promise<OpenInterrupt[]> {
   if (typeof checkpointer !== "object") throw new Error("an agent without a checkpointer cannot wait");
   return openInterrupts(checkpointer, { thread_id: threadId });
 }
 
-/** Lets the graph work until it stops; adds the requests it stopped with to `open`. True: a model is awaited. */
+/** Lets the graph work until it stops; at interrupts, it gives the ids of approvals in the order they were asked for. */
 async function* streamGraph(
   agent: Agent,
   input: GraphInput,
-  open: Map<string, PendingInterrupt>,
   { threadId, runId, signal, effects, inbox, hasAnswers, trace }: StreamOptions,
-): AsyncGenerator<AgentEvent, boolean> {
-  let modelAwaited = false;
+): AsyncGenerator<AgentEvent, string[] | undefined> {
+  const asked: string[] = [];
+  let isInterrupted = false;
   try {
+    // Events of subagents come in the same way. That their steps are not streamed saves much of their time.
     const stream = await agent.graph.stream(input, {
       configurable: {
         thread_id: threadId,
@@ -171,18 +158,17 @@ async function* streamGraph(
       tags: ["deepagent-mcp"],
       metadata: { run: runId },
       streamMode: ["custom", "updates"],
-      subgraphs: true,
       durability: "sync",
       signal,
     });
-    // With `subgraphs` and two modes, chunks are [namespace, mode, payload].
-    for await (const [, , chunk] of stream as AsyncIterable<[string[], string, unknown]>) {
+    // With two modes, chunks are [mode, payload].
+    for await (const [, chunk] of stream as AsyncIterable<[string, unknown]>) {
       const event = eventOf(chunk);
+      if (event?.kind === "approval_requested") asked.push(event.interruptId);
       if (event) yield event;
-      for (const interrupt of interruptsIn(chunk)) open.set(interrupt.id, interrupt);
-      modelAwaited ||= awaitsModel(chunk);
+      isInterrupted ||= typeof chunk === "object" && chunk !== null && "__interrupt__" in chunk;
     }
-    return modelAwaited;
+    return isInterrupted ? asked : undefined;
   } catch (error) {
     signal.throwIfAborted();
     throw graphFailure(error);

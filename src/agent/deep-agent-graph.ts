@@ -1,5 +1,3 @@
-import { randomUUID } from "node:crypto";
-import { type BaseMessageLike, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import {
   type BaseCheckpointSaver,
   Command,
@@ -17,8 +15,11 @@ import { outsideOfTask } from "./direct-tasks.ts";
 import { belowItsTask } from "./shared-answers.ts";
 import { finishedCalls } from "./finished-calls.ts";
 import type { AgentLimits } from "./limits/limits.ts";
+import { Meter } from "./limits/meter.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
+import { withMessageIds } from "./message-ids.ts";
+import { isWatched, workUnwatched } from "./unwatched.ts";
 import {
   agentRuntime,
   hasAnswers,
@@ -207,8 +208,9 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   }
 
   /**
-   * Works inside a task of another graph and tells its state after each step. LangGraph's `stream` does the
-   * same through two more streams, which take a good part of the time of a step.
+   * Works inside a task of another graph and tells its state: after each step where somebody watches, else when
+   * it ends or fails. LangGraph's `stream` does the same through more streams, which take a good part of the
+   * time of a step.
    */
   async workInside(
     config: RunnableConfig,
@@ -221,10 +223,16 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
       ...config,
       ...(recursionLimit ? { recursionLimit } : {}),
       ...(maxConcurrency ? { maxConcurrency } : {}),
-      streamMode: "values" as const,
     };
     await outsideOfTask(async () => {
-      for await (const state of this._streamIterator(input, options)) reached(state);
+      // A graph that a limit may end while it waits goes on as another one.
+      if (!isWatched(config) && !new Meter(this.traits.limits).hasTotals) {
+        const channels = [this.streamChannelsAsIs].flat();
+        return workUnwatched((how) => this._streamIterator(input, how), options, channels, reached);
+      }
+      for await (const state of this._streamIterator(input, { ...options, streamMode: "values" })) {
+        reached(state);
+      }
     });
   }
 
@@ -275,16 +283,4 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
       ...(goto === undefined ? {} : { goto }),
     });
   }
-}
-
-/** Input whose messages can be told apart: what is moved into a file, or cut off, is known by its id. */
-function withMessageIds<Input>(input: Input): Input {
-  if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input)) return input;
-  const messages = [input.messages].flat().map((given) => {
-    const message = coerceMessageLikeToMessage(given as BaseMessageLike); // LangGraph refuses what is none
-    // What is stored of a message is what it was made from.
-    if (message.id === undefined) message.lc_kwargs["id"] = message.id = randomUUID();
-    return message;
-  });
-  return { ...input, messages };
 }

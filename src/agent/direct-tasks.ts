@@ -82,7 +82,7 @@ class DirectTask extends Runnable {
  * Whether anything would be told of a task: callbacks, or what LangChain adds by environment and context. It
  * looks for those when a graph begins too, whose tasks get no callbacks at all when there is nothing.
  */
-function isObserved({ callbacks }: RunnableConfig): boolean {
+export function isObserved({ callbacks }: RunnableConfig): boolean {
   if (callbacks === undefined) return false;
   const manager = CallbackManager.configure(callbacks);
   return manager !== undefined && manager.handlers.length > 0;

@@ -18,6 +18,7 @@ import { endingDirectly } from "./direct-answers.ts";
 import { type HookName, mergeUpdates, type StateUpdate } from "./middleware/middleware.ts";
 import { readingInbox } from "./inbox.ts";
 import { noticeStep, type TurnSteps } from "./limits/steps.ts";
+import { noticeTask } from "./unwatched.ts";
 import { type GraphNode, type NodeFunction, runDirectly } from "./direct-tasks.ts";
 import { type AfterReply, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
 import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
@@ -90,11 +91,12 @@ export function buildGraph(parts: AgentParts, options: CompileOptions): Compiled
 
 type GraphNodes = Record<string, { work: NodeFunction; ends?: string[]; edge?: string }>;
 
-/** All nodes tell where the run began, whichever is the first. */
+/** All nodes tell that they begin, whichever is the first. */
 const noticing =
   (work: NodeFunction, steps: TurnSteps): NodeFunction =>
   (input, config) => {
     noticeStep(config, steps);
+    noticeTask(config);
     return work(input, config);
   };
 

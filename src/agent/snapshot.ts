@@ -4,7 +4,7 @@ import type { FileData } from "../backends/backend.ts";
 import { directAnswer } from "./direct-answers.ts";
 import type { AgentEvent, AgentSnapshot, HitlRequest, PendingInterrupt } from "./events.ts";
 import { stopReasonOf } from "./limits/limits.ts";
-import { questionId } from "./pending.ts";
+import type { OpenInterrupt } from "./pending.ts";
 import type { AgentState } from "./state.ts";
 
 /** A thread as LangGraph gives it. */
@@ -37,30 +37,19 @@ export function finishedEvent(state: ThreadState): AgentEvent {
 /** Value of the interrupt of a model call that waits for a client to lend its model. */
 export const MODEL_AWAITED = "model_awaited";
 
-/** Whether a chunk of stream mode `updates` tells that a model is waited for. */
-export function awaitsModel(chunk: unknown): boolean {
-  return rawInterrupts(chunk).some(({ value }) => value === MODEL_AWAITED);
-}
-
-/** The requests inside a chunk of stream mode `updates`. */
-export function interruptsIn(chunk: unknown): PendingInterrupt[] {
-  return rawInterrupts(chunk).flatMap(toPending);
-}
-
-interface RawInterrupt {
-  id?: string;
-  value?: unknown;
-}
-
-function rawInterrupts(chunk: unknown): RawInterrupt[] {
-  if (typeof chunk !== "object" || chunk === null || !("__interrupt__" in chunk)) return [];
-  return Array.isArray(chunk.__interrupt__) ? (chunk.__interrupt__ as RawInterrupt[]) : []; // what LangGraph streams
-}
-
-function toPending({ id, value }: RawInterrupt): PendingInterrupt[] {
-  // The value is what the gate of this project, or of LangChain's middleware, asked with.
-  const request = value as HitlRequest | undefined;
-  return id && Array.isArray(request?.actionRequests) ? [{ id: questionId(id, request), request }] : [];
+/** What a thread that stopped waits for, first what was `asked` first; `undefined`: nothing that can be answered. */
+export function whatWaits(
+  open: readonly OpenInterrupt[],
+  asked: readonly string[],
+): { interrupts: PendingInterrupt[]; modelAwaited: boolean } | undefined {
+  const interrupts = open.flatMap(({ id, value }): PendingInterrupt[] => {
+    // The value is what the gate of this project, or of LangChain's middleware, asked with.
+    const request = value as HitlRequest | undefined;
+    return Array.isArray(request?.actionRequests) ? [{ id, request }] : [];
+  });
+  interrupts.sort((a, b) => asked.indexOf(a.id) - asked.indexOf(b.id));
+  const modelAwaited = open.some(({ value }) => value === MODEL_AWAITED);
+  return interrupts.length > 0 || modelAwaited ? { interrupts, modelAwaited } : undefined;
 }
 
 const valuesOf = ({ values }: ThreadState): Partial<AgentState> => values as Partial<AgentState>; // our channels

@@ -27,6 +27,8 @@ const SIGNALS_KEY = "__pregel_abort_signals";
 export const RESUMING_KEY = "__pregel_resuming";
 export const CHECKPOINTER_KEY = "__pregel_checkpointer";
 const NO_TASK = "00000000-0000-0000-0000-000000000000";
+/** LangGraph's stream of the graph above, where that shows what graphs below it do. */
+const STREAM_KEY = "__pregel_stream";
 /** LangGraph's reader of channel values for the running task. */
 const READ_KEY = "__pregel_read";
 
@@ -64,7 +66,10 @@ export function effectLog(config: Scope): EffectLog | undefined {
   return config.configurable?.[EFFECTS_KEY] as EffectLog | undefined; // set by `withEffectLog` only
 }
 
-/** The state the running task started from. */
+/** Whether a graph inside the task of `config` is part of what somebody streams. */
+export const isStreamed = (config: Scope): boolean => config.configurable?.[STREAM_KEY] !== undefined;
+
+/** The state the running task started from; once the task has ended, the one that its graph has reached. */
 export function readState(config: Scope, channels: string[]): AgentState {
   // Set by LangGraph for every task; absent only outside of a graph, which is a bug.
   const read = config.configurable?.[READ_KEY] as ReadChannels;

@@ -74,7 +74,8 @@ describe("what the model sees of a long conversation", () => {
     expect(before).toContain("the one task");
     let asked = 0;
     const second = agentOf(() => ({ text: `SUMMARY ${(asked += 1)}` }));
-    const steps = { ...thread, recursionLimit: 4 };
+    // The steps before count, too.
+    const steps = { ...thread, recursionLimit: 8 };
     await second.invoke(null, steps);
     expect(asked).toBe(1);
     expect(await saved()).toBe(before);
