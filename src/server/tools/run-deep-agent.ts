@@ -59,8 +59,8 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
   const view = await runs.view(principal, started.run.id);
   if (view === undefined) return unknownRun(started.run.id);
-  // A repeated start may find its run at the end already: then there is nothing to poll for.
-  const asTask = !isFinal(view.run.status);
+  // Where nothing was started the run may have ended long ago: then there is nothing to poll for.
+  const asTask = started.how === "started" || !isFinal(view.run.status);
   const note = NOTES[started.how];
   return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, asTask, note });
 }
