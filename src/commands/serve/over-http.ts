@@ -11,7 +11,8 @@ import { createServerFactory } from "../../server/create-server.ts";
 import { serveHttp, type HttpOptions } from "../../server/http/http.ts";
 import type { ServerParts } from "../server-deps.ts";
 import { CurrentTokens } from "./current-tokens.ts";
-import { atMost, untilSignal } from "./process.ts";
+import { isDoneWithin } from "../traces.ts";
+import { untilSignal } from "./process.ts";
 
 /** After this the process ends, whatever is still closing. */
 const CLOSE_MS = 850;
@@ -50,7 +51,7 @@ export async function serveOverHttp(
   deps.runs().catch((error: unknown) => logger.error("runs.not_opened", { error }));
   logger.info("server.closing", { reason: await signal });
   following.stop();
-  await atMost(
+  await isDoneWithin(
     CLOSE_MS,
     server.close().then(() => parts.close()),
   );

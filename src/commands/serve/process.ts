@@ -25,29 +25,3 @@ export function untilSignal(): Promise<NodeJS.Signals> {
 export function surviveRejections(logger: Logger): void {
   process.on("unhandledRejection", (error) => logger.error("process.unhandled_rejection", { error }));
 }
-
-/** Waits for `work`, but no longer than `milliseconds`. */
-export async function atMost(milliseconds: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds);
-  });
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
-}
-
-/** Has a tracer send the spans that it keeps yet: the process is about to end. */
-export async function flushSpans(): Promise<void> {
-  if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return;
-  const { trace } = await import("@opentelemetry/api");
-  const known: object = trace.getTracerProvider();
-  // The package may be there twice, so that its classes do not tell what stands for the tracer's own.
-  const inner: unknown =
-    "getDelegate" in known && typeof known.getDelegate === "function" ? known.getDelegate() : known;
-  const provider = typeof inner === "object" && inner !== null ? inner : known;
-  if ("forceFlush" in provider && typeof provider.forceFlush === "function") {
-    await atMost(
-      2000,
-      Promise.resolve(provider.forceFlush()).catch(() => undefined),
-    );
-  }
-}

@@ -4,7 +4,8 @@ import { createLogger } from "../../core/logger.ts";
 import { serveStdioServer } from "../../server/stdio.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
 import { serverParts } from "../server-deps.ts";
-import { flushSpans, reserveStdout, surviveRejections } from "./process.ts";
+import { sendTraces } from "../traces.ts";
+import { reserveStdout, surviveRejections } from "./process.ts";
 
 /** Serves until the client leaves or the process is told to end. Then exits: nothing may linger. */
 export async function runServe({ flags, host }: CommandArguments): Promise<ExitCode> {
@@ -30,6 +31,6 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
     logger.info("server.started", facts);
     await closed;
   }
-  await flushSpans();
+  await sendTraces(host.env);
   process.exit(0);
 }

@@ -4,6 +4,7 @@ import { createLogger, type Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
+import { sendTraces } from "../traces.ts";
 
 /** Whose runs the terminal shows: those of everyone who reaches the server without a token. */
 export const LOCAL: Principal = "local";
@@ -44,14 +45,18 @@ export async function withLocalRuns(
   const runs = await openRuns({ config, env: host.env, logger, keepsHouse: worksOn });
   // Nothing else keeps the process while it waits for a run that others work on.
   const hold = setInterval(() => undefined, 2 ** 30);
+  let code: ExitCode;
   try {
-    return await work({ runs, config, logger, interrupt });
+    code = await work({ runs, config, logger, interrupt });
   } finally {
     clearInterval(hold);
     process.off("SIGINT", stop);
     process.off("SIGTERM", stop);
     await runs.close();
   }
+  // Leaves the exit code to `main`, and lets what was written get out first.
+  if (worksOn && !(await sendTraces(host.env))) process.stdout.write("", () => process.exit());
+  return code;
 }
 
 /** Writes why a command cannot do what was asked. */

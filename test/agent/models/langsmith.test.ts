@@ -3,9 +3,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { play } from "../../support/harness-brain.ts";
-import { openWorld } from "../../support/harness.ts";
+import { openHome, openWorld } from "../../support/harness.ts";
+import { startProgram } from "../../support/harness-process.ts";
 
 interface Traced {
+  id: string;
+  end_time?: unknown;
   name: string;
   run_type: string;
   tags?: string[];
@@ -16,13 +19,18 @@ interface Traced {
 async function traceServer() {
   const requests: string[] = [];
   const traced: Traced[] = [];
+  const ended: Traced[] = [];
   const server = createServer((request, response) => {
     requests.push(`${request.method} ${request.url}`);
     const pieces: Buffer[] = [];
     request.on("data", (piece: Buffer) => void pieces.push(piece));
     request.on("end", () => {
       const body = Buffer.concat(pieces).toString("utf8");
-      if (request.url === "/runs/batch") traced.push(...(JSON.parse(body) as { post: Traced[] }).post);
+      if (request.url === "/runs/batch") {
+        const { post, patch } = JSON.parse(body) as { post: Traced[]; patch: Traced[] }; // LangSmith's form
+        traced.push(...post);
+        ended.push(...[...post, ...patch].filter(({ end_time }) => end_time !== undefined));
+      }
       response.writeHead(200, { "content-type": "application/json" });
       response.end('{"batch_ingest_config":{"use_multipart_endpoint":false}}');
     });
@@ -31,7 +39,7 @@ async function traceServer() {
   await once(server, "listening");
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo; // it listens on TCP
-  return { url: `http://127.0.0.1:${port}`, requests, traced };
+  return { url: `http://127.0.0.1:${port}`, requests, traced, ended };
 }
 
 const think = play({
@@ -79,4 +87,34 @@ it("hears nothing when tracing is not switched on", async () => {
   const { close } = await traceRun({ LANGSMITH_API_KEY: "key", LANGSMITH_ENDPOINT: tracing.url });
   await close();
   expect(tracing.requests).toEqual([]);
+});
+
+it("hears how a run ended from a server that ends right after it", async () => {
+  const tracing = await traceServer();
+  const { close } = await traceRun({
+    LANGSMITH_TRACING: "true",
+    LANGSMITH_API_KEY: "key",
+    LANGSMITH_ENDPOINT: tracing.url,
+  });
+  await close();
+  const root = () => tracing.traced.find(({ name }) => name === "deepagent")?.id;
+  await expect.poll(() => tracing.ended.some(({ id }) => id === root())).toBe(true);
+});
+
+it("does not keep a terminal waiting when it does not answer", async () => {
+  const silent = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  onTestFinished(() => silent.close().closeAllConnections());
+  const { port } = silent.address() as AddressInfo; // it listens on TCP
+  const { env } = await openHome({
+    think,
+    env: {
+      LANGSMITH_TRACING: "true",
+      LANGSMITH_API_KEY: "key",
+      LANGSMITH_ENDPOINT: `http://127.0.0.1:${port}`,
+    },
+  });
+  const child = await startProgram(["run", "the whole"], env);
+  expect(await child.exited).toEqual({ code: 0, signal: null });
+  expect(child.output).toContain("end");
 });
