@@ -71,7 +71,8 @@ export async function follow(
   const signals = [session.context.mcpReq.signal, ...(signal === undefined ? [] : [signal])];
   const left = until - session.clock();
   if (left <= 0 || signals.some((source) => source.aborted)) end();
-  const timer = setTimeout(end, left);
+  // Timers fire up to a millisecond early, and the window would seem to be open yet.
+  const timer = setTimeout(end, left + 1);
   for (const source of signals) source.addEventListener("abort", end);
   try {
     return await nextView(session, enough, stop.signal);
