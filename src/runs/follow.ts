@@ -36,7 +36,7 @@ export async function* follow(
         last = event.seq;
         yield event;
       }
-      if (page.length > 0) continue;
+      if (page.length === PAGE) continue;
       if (isFinal(run.status)) return;
       await subscription.changed(signal);
     }
