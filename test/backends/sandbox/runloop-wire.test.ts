@@ -6,10 +6,10 @@ import { RunloopService } from "./runloop-service.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 
 /** The entry of `@runloop/api-client`, which is no dependency: install it elsewhere and name its `sdk.mjs`. */
-const packageFile = process.env["DEEPAGENT_TEST_RUNLOOP"];
+const packageFile = process.env["RUNLOOP_CLIENT_FILE"];
 
 describe.skipIf(packageFile === undefined)(
-  "Runloop's own client over HTTP (not run: DEEPAGENT_TEST_RUNLOOP names no @runloop/api-client/sdk.mjs)",
+  "Runloop's own client over HTTP (not run: RUNLOOP_CLIENT_FILE names no @runloop/api-client/sdk.mjs)",
   () => {
     const start = async (): Promise<RunloopService> => {
       const key = randomBytes(8).toString("hex");
