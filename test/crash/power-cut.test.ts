@@ -17,7 +17,7 @@ const DATABASES = ["deepagent.db", "deepagent.db-wal", "checkpoints.db", "checkp
 /** Power cuts at random moments, and as many right after answers. */
 const CUTS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 10);
 /** Of all of them, those after which a server is started and brings the runs to their end. */
-const RECOVERED = 3;
+const RECOVERED = 8;
 
 interface Said {
   result?: Partial<StartOutcome & TellOutcome & CancelOutcome & DecideOutcome & RunView>;
@@ -74,6 +74,9 @@ function checkImage(folder: string, events: readonly TracedEvent[]): string[] {
     .prepare<[string, string], string>("SELECT status FROM approvals WHERE run_id = ? AND id = ?")
     .pluck();
   const threads = checkpoints.prepare("SELECT count(*) FROM checkpoints WHERE thread_id = ?").pluck();
+  // An agent that is to go on has what it goes on from.
+  const begun = database.prepare("SELECT thread_id FROM runs WHERE input_handed_over = 1").pluck().all();
+  for (const threadId of begun) expect(threads.get(String(threadId))).toBeGreaterThan(0);
   const runs = new Set<string>();
   const expectKept = ({ runId, id, status }: Approval): void => {
     const kept = approvalOf.get(runId, id);
@@ -158,8 +161,10 @@ test.skipIf(whyNoTrace !== undefined)(
       onTestFinished(() => next.kill());
       await next.ready;
       await next.ask({ method: "open", folder: image });
-      for (const runId of runs)
-        expect((await bringToEnd(next, runId)).run.status).toMatch(/completed|cancelled/);
+      for (const runId of runs) {
+        const { run } = await bringToEnd(next, runId);
+        expect(run.status, JSON.stringify(run.failure)).toMatch(/completed|cancelled/);
+      }
       await next.kill();
     }
     console.log(`${cuts.length} power cuts in ${events.length} system calls, ${answers.length} answers`);

@@ -189,8 +189,9 @@ export class WorkStore {
     return Object.keys(this.#store.approvals.undelivered(runId)).length > 0;
   }
 
-  /** The agent has the task in its state: from here on it continues. */
-  markHandedOver(lease: Lease): Promise<void> {
+  /** The agent has the task in its state, which is on the disk first: from here on it continues. */
+  async markHandedOver(lease: Lease): Promise<void> {
+    await this.#syncCheckpoints();
     return this.#note(lease, () => this.#handOver.run(lease.runId));
   }
 
