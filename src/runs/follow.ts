@@ -1,4 +1,3 @@
-import { whenOnDisk } from "../storage/durability.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 import { type Principal, type Run, type RunEvent, isFinal } from "./run.ts";
 import type { RunStore } from "./stores/run-store.ts";
@@ -30,7 +29,6 @@ export async function* follow(
       const run = store.get(principal, runId);
       if (run === undefined) return;
       const page = store.events.page(runId, last, PAGE);
-      await whenOnDisk(store.database);
       for (const event of page) {
         if (signal.aborted) return;
         last = event.seq;
@@ -60,7 +58,6 @@ export async function* followStarts(
       const runs = store.list(principal, STARTED_AT_ONCE);
       const known = runs.findIndex(({ id }) => id === newest);
       newest = runs[0]?.id;
-      await whenOnDisk(store.database);
       yield* runs.slice(0, known === -1 ? runs.length : known).toReversed();
     }
   } finally {

@@ -3,7 +3,7 @@ import type { Backend } from "../backends/backend.ts";
 import { type Clock, machineClock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
 import { patientClock } from "../core/patient-clock.ts";
-import { durably, whenOnDisk } from "../storage/durability.ts";
+import { durably } from "../storage/durability.ts";
 import { ApprovalViews } from "./approval-views.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { enforceDeadlines } from "./deadlines.ts";
@@ -126,7 +126,7 @@ class Supervisor implements RunService {
       newId: this.#newId,
       clock: this.#clock,
     });
-    return this.#told(outcome);
+    return outcome;
   }
 
   async view(principal: Principal, runId: string): Promise<RunView | undefined> {
@@ -137,7 +137,7 @@ class Supervisor implements RunService {
     if (run === undefined) return undefined;
     for (const event of this.#store.events.page(runId, fold.lastSeq, EVENTS_PER_PAGE)) fold.add(event);
     const place = this.#store.leases.placeOf(runId);
-    return this.#told({
+    return {
       run,
       approvals: this.#approvals.of(runId),
       grants: this.#store.grants.ofRun(runId),
@@ -147,16 +147,16 @@ class Supervisor implements RunService {
       ...(place === undefined ? {} : { place }),
       modelCalls: this.#store.models.open(runId),
       models: fold.models(),
-    });
+    };
   }
 
   async list(principal: Principal, { limit, before }: { limit: number; before?: string }): Promise<Run[]> {
-    return this.#told(this.#store.list(principal, limit, before));
+    return this.#store.list(principal, limit, before);
   }
 
   async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {
     if (this.#store.get(principal, runId) === undefined) return undefined;
-    return this.#told(this.#store.events.page(runId, options.after ?? 0, options.limit ?? EVENTS_PER_PAGE));
+    return this.#store.events.page(runId, options.after ?? 0, options.limit ?? EVENTS_PER_PAGE);
   }
 
   watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
@@ -183,7 +183,7 @@ class Supervisor implements RunService {
         clock: this.#patient,
       },
     );
-    return this.#told(outcome);
+    return outcome;
   }
 
   async useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean> {
@@ -194,7 +194,7 @@ class Supervisor implements RunService {
   }
 
   async modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
-    return this.#told(this.#store.get(principal, runId) === undefined ? [] : this.#store.models.calls(runId));
+    return this.#store.get(principal, runId) === undefined ? [] : this.#store.models.calls(runId);
   }
 
   async replyToModel(...[principal, runId, callId, reply]: Parameters<RunService["replyToModel"]>) {
@@ -254,12 +254,6 @@ class Supervisor implements RunService {
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
-  }
-
-  /** What was read may not be told before it outlives a power cut. */
-  async #told<T>(answer: T): Promise<T> {
-    await whenOnDisk(this.#store.database);
-    return answer;
   }
 
   #write<T>(work: () => T): Promise<T> {

@@ -13,11 +13,6 @@ interface LogState {
   next?: Promise<void>;
   /** A flush failed: what a later one says of the same bytes cannot be relied on. */
   isDoubtful: boolean;
-  /** Of the newest commit that somebody waits for. */
-  awaited?: Promise<void>;
-  readonly hasLog: boolean;
-  /** Rows that the connection has written. */
-  changes(): number;
 }
 
 const states = new WeakMap<Database, LogState>();
@@ -25,12 +20,7 @@ const states = new WeakMap<Database, LogState>();
 function stateOf(database: Database): LogState {
   const known = states.get(database);
   if (known !== undefined) return known;
-  const changes = database.prepare<[], number>("SELECT total_changes()").pluck();
-  const state: LogState = {
-    isDoubtful: false,
-    hasLog: database.pragma("journal_mode", { simple: true }) === "wal",
-    changes: () => changes.get() ?? 0,
-  };
+  const state: LogState = { isDoubtful: false };
   states.set(database, state);
   return state;
 }
@@ -50,38 +40,12 @@ export function withoutWaiting<T>(database: Database, work: () => T): T {
 }
 
 /**
- * Does `work`, a transaction, by `whenUnlocked`; resolves once what it committed outlives a power cut. A thread
- * of Node waits for the disk, for all who wait at that moment together, so the event loop goes on. Others see
- * what was committed a little earlier; who tells somebody of it waits by `whenOnDisk`. When the disk fails,
- * this throws though the work was done: it may be found there later.
+ * Does `work`, a transaction that somebody is told of, by `whenUnlocked`; what it committed outlives a power cut.
+ * SQLite waits for the disk within the commit. A thread that flushed the log instead would hold up the event loop
+ * for longer: while many write, each of their writes waits for the flush under way.
  */
-export async function durably<T>(database: Database, work: () => T, queue: object = database): Promise<T> {
-  const state = stateOf(database);
-  // A log is what can be flushed beside SQLite; without one it commits in its own way.
-  if (!state.hasLog) return whenUnlocked(queue, work);
-  let flushed: Promise<void> | undefined;
-  const result = await whenUnlocked(queue, () => {
-    const before = state.changes();
-    const done = withoutWaiting(database, work);
-    if (state.changes() === before) return done;
-    flushed = flushLog(database);
-    // Whoever asked is told below.
-    flushed.catch(() => undefined);
-    state.awaited = flushed;
-    return done;
-  });
-  await (flushed ?? whenOnDisk(database));
-  return result;
-}
-
-/** Resolves once all is on the disk that `durably` has committed until now, if it can be. */
-export async function whenOnDisk(database: Database): Promise<void> {
-  const state = states.get(database);
-  if (state?.awaited === undefined) return;
-  const { awaited } = state;
-  await awaited.catch(() => undefined);
-  if (state.awaited === awaited) delete state.awaited;
-}
+export const durably = <T>(database: Database, work: () => T, queue: object = database): Promise<T> =>
+  whenUnlocked(queue, work);
 
 /** Makes everything that was committed before outlive a power cut, without holding up the event loop. */
 export function flushLog(database: Database): Promise<void> {
