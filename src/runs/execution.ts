@@ -10,7 +10,7 @@ import { FencedOffError, type FencingToken } from "../storage/thread-fences.ts";
 import { entryOf } from "./journal.ts";
 import { type Lease, LeaseLostError } from "./stores/lease-store.ts";
 import type { RunInbox } from "./stores/message-store.ts";
-import { type FailureReason, type Run, isFailureReason } from "./run.ts";
+import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
 import type { WorkStore } from "./stores/work-store.ts";
 
 export interface ExecutionContext {
@@ -208,11 +208,7 @@ async function settleThrown(thrown: unknown, execution: Execution, context: Exec
   await work.fail(lease, failure, clock());
 }
 
-function failureOf(
-  thrown: unknown,
-  run: Run,
-  { newId, log }: ExecutionContext,
-): { reason: FailureReason; message: string } {
+function failureOf(thrown: unknown, run: Run, { newId, log }: ExecutionContext): FailureDetails {
   if (thrown instanceof RunFailure && isFailureReason(thrown.code)) {
     return { reason: thrown.code, message: thrown.message };
   }

@@ -47,6 +47,12 @@ export const FAILURE_REASONS = [
 ] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
+/** Why a run failed: a stable reason, and a text for people. */
+export type FailureDetails = {
+  reason: FailureReason;
+  message: string;
+};
+
 export interface Run {
   id: string;
   threadId: string;
@@ -66,7 +72,7 @@ export interface Run {
   structured?: unknown;
   /** Why it completed early, with what it had, such as `max_iterations`. */
   stopReason?: string;
-  failure?: { reason: FailureReason; message: string };
+  failure?: FailureDetails;
   /** Why it was cancelled, in the words of who cancelled it. */
   cancelReason?: string;
   /** Sequence number of the newest journal event. */

@@ -3,7 +3,7 @@ import type { Database } from "../../storage/database.ts";
 import { withoutWaiting } from "../../storage/durability.ts";
 import { type Place, type Waiting, fairest, turnOf } from "../queue.ts";
 import type { RunRow } from "./rows.ts";
-import type { FailureReason, OpenStatus } from "../run.ts";
+import type { FailureDetails, OpenStatus } from "../run.ts";
 
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
 export interface Lease {
@@ -233,7 +233,7 @@ function crashesBy({ in_flight, crashes, claimed_at, heartbeat_at }: RunRow): nu
 }
 
 /** Why a run is ended that keeps bringing its server down. */
-export const crashFailure = (crashes: number): { reason: FailureReason; message: string } => ({
+export const crashFailure = (crashes: number): FailureDetails => ({
   reason: "server_crashes",
   message: `The server ended ${crashes} times while it worked on this run, so the run was stopped. Look at what it did last before you give the task again.`,
 });

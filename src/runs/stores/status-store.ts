@@ -7,7 +7,7 @@ import type { ModelRequestStore } from "./model-request-store.ts";
 import type { RunRow } from "./rows.ts";
 import { toJson } from "./json.ts";
 import {
-  type FailureReason,
+  type FailureDetails,
   type OpenStatus,
   type RunStatus,
   type Transition,
@@ -22,7 +22,7 @@ export interface Ending {
   answer?: string;
   structured?: unknown;
   stopReason?: string;
-  failure?: { reason: FailureReason; message: string };
+  failure?: FailureDetails;
   cancelReason?: string;
 }
 

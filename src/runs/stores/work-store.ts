@@ -16,7 +16,7 @@ import { type JournalEntry, answerExcerpt } from "../journal.ts";
 import { addApprovals, isRepeated, withdrawOf } from "./asked-approvals.ts";
 import { type Claim, type ClaimRequest, type Lease, type OpenRunRow, crashFailure } from "./lease-store.ts";
 import { RunInbox } from "./message-store.ts";
-import { type FailureReason, breakOff } from "../run.ts";
+import { type FailureDetails, breakOff } from "../run.ts";
 import { type Json, toJson } from "./json.ts";
 import type { RunStore } from "./run-store.ts";
 import type { Todo } from "../../tools/tool.ts";
@@ -51,11 +51,6 @@ export interface WorkStoreOptions {
   /** Milliseconds after which a new approval is denied. Default: never. */
   deadlineMs?: number | undefined;
 }
-
-type Failure = {
-  reason: FailureReason;
-  message: string;
-};
 
 interface EffectRow {
   id: string;
@@ -249,7 +244,7 @@ export class WorkStore {
     });
   }
 
-  fail(lease: Lease, failure: Failure, now: number): Promise<void> {
+  fail(lease: Lease, failure: FailureDetails, now: number): Promise<void> {
     return this.#write(lease, () => this.#end(lease, failure, now));
   }
 
@@ -265,7 +260,7 @@ export class WorkStore {
   }
 
   /** Belongs inside a transaction. */
-  #end(lease: Lease, failure: Failure, now: number): void {
+  #end(lease: Lease, failure: FailureDetails, now: number): void {
     const row = this.#store.leases.held(lease);
     this.#store.withdraw(row.id, "end of the run", now);
     this.#store.events.append(row.id, { kind: "run_failed", agent: [], data: failure }, now);
