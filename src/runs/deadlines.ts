@@ -14,7 +14,7 @@ export async function enforceDeadlines(store: RunStore, now: number, log: Logger
     for (const runId of new Set(await durably(database, bringBack))) store.changed(runId);
   }
   if (approvals.expired(now).length === 0) return;
-  for (const { runId, id } of await durably(database, () => store.expire(now))) {
+  for (const { runId, id } of await durably(database, () => store.answers.expire(now))) {
     log.info("approval.deadline_passed", { runId, approvalId: id });
   }
 }

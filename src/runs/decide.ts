@@ -11,8 +11,9 @@ import {
   type Principal,
   type Run,
 } from "./run.ts";
+import type { CarriedAnswer, DecideOutcome, UsedAnswer } from "./service.ts";
+import type { DecidedCall } from "./stores/answer-store.ts";
 import type { RunStore } from "./stores/run-store.ts";
-import type { DecideOutcome } from "./service.ts";
 
 export interface DecideRequest {
   principal: Principal;
@@ -28,11 +29,59 @@ export interface DecideContext {
   clock: Clock;
 }
 
+/** A decision that can be stored now, as it will be. */
+interface Ready {
+  run: Run;
+  /** As the person decided it. */
+  decision: PersonDecision;
+  call: DecidedCall;
+}
+
 /** Stores a person's decision on one call. A deadline that has passed denies instead. */
-export async function decide(
-  { principal, runId, approvalId, decision, by }: DecideRequest,
-  { store, agentFor, clock }: DecideContext,
-): Promise<DecideOutcome> {
+export async function decide(request: DecideRequest, context: DecideContext): Promise<DecideOutcome> {
+  const { store, clock } = context;
+  const ready = await prepare(request, context);
+  if ("ok" in ready) return ready;
+  const { approval, decision } = ready.call;
+  const decided = await durably(store.database, () =>
+    store.answers.decide(approval, decision, request.by, clock()),
+  );
+  return outcomeOf(ready, decided, context);
+}
+
+/**
+ * Uses up a signed answer of a client together with all it says, or not at all. `undefined`: it was used before,
+ * there is a problem with it, or no such run.
+ */
+export async function useAnswer(
+  { principal, runId, answer }: { principal: Principal; runId: string; answer: CarriedAnswer },
+  context: DecideContext,
+): Promise<UsedAnswer | undefined> {
+  const { store, clock } = context;
+  const run = store.get(principal, runId);
+  if (run === undefined) return undefined;
+  const { id, by, problem, replies } = answer;
+  const prepared: (Ready | DecideOutcome)[] = [];
+  for (const { approvalId, decision } of problem === undefined ? answer.decisions : []) {
+    prepared.push(await prepare({ principal, runId, approvalId, decision, by }, context));
+  }
+  const decisions = prepared.flatMap((one) => ("ok" in one ? [] : [one.call]));
+  const signed = { id, by, problem, decisions, replies };
+  const settled = await durably(store.database, () => store.answers.use(run, signed, clock()));
+  if (settled === undefined) return undefined;
+  const decided = settled.decided.values();
+  const outcomes: DecideOutcome[] = [];
+  for (const one of prepared) {
+    outcomes.push("ok" in one ? one : await outcomeOf(one, decided.next().value, context));
+  }
+  return { decided: outcomes, replied: settled.replied };
+}
+
+/** The decision ready to be stored, or what it comes to without that. */
+async function prepare(
+  { principal, runId, approvalId, decision }: DecideRequest,
+  { store, agentFor }: DecideContext,
+): Promise<Ready | DecideOutcome> {
   const run = store.get(principal, runId);
   const approval = run === undefined ? undefined : store.approvals.get(runId, approvalId);
   if (run === undefined || approval === undefined) {
@@ -50,12 +99,20 @@ export async function decide(
   }
   const checked = decision.type === "edit" ? checkedEdit(decision, approval, await agentFor(run)) : decision;
   if (typeof checked === "string") return { ok: false, code: "invalid_arguments", message: checked };
-  const decided = await durably(store.database, () => store.decide(approval, checked, by, clock()));
+  return { run, decision, call: { approval, decision: checked } };
+}
+
+/** `decided`: what the decision changed, if it did. */
+async function outcomeOf(
+  { run, decision, call: { approval } }: Ready,
+  decided: Approval | undefined,
+  { store, agentFor }: DecideContext,
+): Promise<DecideOutcome> {
   if (decided !== undefined && decided.decidedBy !== DEADLINE) {
     return { ok: true, approval: decided, repeated: false };
   }
   // By someone else while this was checked, or by the deadline.
-  const now = decided ?? store.approvals.get(runId, approvalId) ?? approval;
+  const now = decided ?? store.approvals.get(run.id, approval.id) ?? approval;
   return repeated(now, decision, { store, run, agentFor });
 }
 

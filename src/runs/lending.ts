@@ -101,17 +101,7 @@ export function replyToModel(
   store: RunStore,
   now: number,
 ): ModelReplyOutcome {
-  if (store.get(principal, runId) === undefined) {
-    return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
-  }
-  const stored = inTransaction(store.database, () => {
-    const run = store.get(principal, runId);
-    if (run === undefined || isFinal(run.status)) return false;
-    if (!store.models.answer(runId, callId, reply)) return false;
-    store.status.settle(runId, run.status, now);
-    store.makeRunnable(runId, now);
-    return true;
-  });
-  if (stored) store.changed(runId);
-  return { ok: true, repeated: !stored };
+  const run = store.get(principal, runId);
+  if (run === undefined) return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
+  return { ok: true, repeated: !store.answers.reply(run, callId, reply, now) };
 }

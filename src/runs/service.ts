@@ -59,6 +59,24 @@ export type ModelReplyOutcome =
   | { ok: true; /** It was replied to before, or is asked no more; nothing changed. */ repeated: boolean }
   | { ok: false; code: "not_found"; message: string };
 
+/** What a client brought back under one signed id: all of it counts, once, or nothing. */
+export interface CarriedAnswer {
+  id: string;
+  /** What the caller found wrong with it: then nothing in it counts. */
+  problem?: string;
+  decisions: readonly { approvalId: string; decision: PersonDecision }[];
+  replies: readonly { callId: string; reply: SamplingReply }[];
+  /** How it came. */
+  by: string;
+}
+
+/** What a signed answer came to, each list in the order of the answer's own. */
+export interface UsedAnswer {
+  decided: readonly DecideOutcome[];
+  /** False: it was replied to before, or is asked no more. */
+  replied: readonly boolean[];
+}
+
 export type CancelOutcome =
   | { ok: true; run: Run; /** It had ended before; nothing changed. */ alreadyEnded: boolean }
   | { ok: false; code: "not_found"; message: string };
@@ -139,10 +157,11 @@ export interface RunService {
     by: string,
   ): Promise<DecideOutcome>;
   /**
-   * Uses up a signed answer of a client, before anything in it is looked at. False, with an event, when it was
-   * used before, by whatever process, or the caller found a `problem` with it; false too for an unknown run.
+   * Uses up a signed answer of a client and does what it says, at once: no end of the process comes between.
+   * `undefined`, with an event, when it was used before, by whatever process, or has a `problem`; for an
+   * unknown run too. A decision that cannot be carried out does not hinder the others.
    */
-  useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean>;
+  useAnswer(principal: Principal, runId: string, answer: CarriedAnswer): Promise<UsedAnswer | undefined>;
   /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
   tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
   /** Model calls that a client of the principal is to answer, oldest first; none for an unknown run. */

@@ -7,7 +7,7 @@ import { durably } from "../storage/durability.ts";
 import { ApprovalViews } from "./approval-views.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { enforceDeadlines } from "./deadlines.ts";
-import { decide } from "./decide.ts";
+import { decide, type DecideContext, useAnswer } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
 import { follow, followStarts } from "./follow.ts";
 import { keepHouse } from "./housekeeping.ts";
@@ -175,22 +175,11 @@ class Supervisor implements RunService {
   }
 
   async decide(...[principal, runId, approvalId, decision, by]: Parameters<RunService["decide"]>) {
-    const outcome = await decide(
-      { principal, runId, approvalId, decision, by },
-      {
-        store: this.#store,
-        agentFor: (run) => this.#agentFor(run),
-        clock: this.#patient,
-      },
-    );
-    return outcome;
+    return decide({ principal, runId, approvalId, decision, by }, this.#deciding);
   }
 
-  async useAnswer(principal: Principal, runId: string, answerId: string, problem?: string): Promise<boolean> {
-    const run = this.#store.get(principal, runId);
-    return (
-      run !== undefined && this.#write(() => this.#store.useAnswer(run, answerId, problem, this.#clock()))
-    );
+  async useAnswer(...[principal, runId, answer]: Parameters<RunService["useAnswer"]>) {
+    return useAnswer({ principal, runId, answer }, this.#deciding);
   }
 
   async modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
@@ -269,6 +258,10 @@ class Supervisor implements RunService {
       patienceMs: timing?.lendMs ?? 30_000,
     };
     return this.#options.agentFor(run, lenderFor(run, lending));
+  }
+
+  get #deciding(): DecideContext {
+    return { store: this.#store, agentFor: (run) => this.#agentFor(run), clock: this.#patient };
   }
 
   #prune(retention: Retention, orphans: Orphans, now: number): Promise<PruneReport> {

@@ -107,7 +107,7 @@ class World {
         return work.requestApprovals(lease, [], operation.interrupt, requestOf(operation.calls), now);
       case "decide": {
         const approval = store.approvals.get(RUN, `${operation.interrupt}:${operation.index}`);
-        if (approval !== undefined) store.decide(approval, operation.decision, "test", now);
+        if (approval !== undefined) store.answers.decide(approval, operation.decision, "test", now);
         return;
       }
       case "pause": {
@@ -126,7 +126,7 @@ class World {
       case "revoke":
         return store.leases.expired(now + 1000, 10_000).forEach((expired) => store.leases.revoke(expired));
       case "expire":
-        store.expire(now);
+        store.answers.expire(now);
         return;
       case "wait":
         this.now += operation.time;

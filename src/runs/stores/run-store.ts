@@ -1,6 +1,5 @@
 import type { Statement } from "better-sqlite3";
 import type { Database } from "../../storage/database.ts";
-import type { Decision } from "../../agent/agent-core.ts";
 import { AnswerStore } from "./answer-store.ts";
 import { ApprovalStore } from "./approval-store.ts";
 import { CopyStore } from "./copy-store.ts";
@@ -13,16 +12,7 @@ import { LeaseStore } from "./lease-store.ts";
 import { MessageStore } from "./message-store.ts";
 import { ModelRequestStore } from "./model-request-store.ts";
 import { type RunRow, toRun } from "./rows.ts";
-import {
-  type Approval,
-  DEADLINE,
-  type PersonDecision,
-  type Principal,
-  type Run,
-  breakOff,
-  isFinal,
-  sameAs,
-} from "../run.ts";
+import { type Principal, type Run, breakOff, isFinal } from "../run.ts";
 import type { StartRequest } from "../service.ts";
 import { StatusStore } from "./status-store.ts";
 import { inTransaction } from "./transaction.ts";
@@ -60,7 +50,7 @@ export class RunStore {
   readonly messages: MessageStore;
   readonly copies: CopyStore;
   readonly grants: GrantStore;
-  readonly #answers: AnswerStore;
+  readonly answers: AnswerStore;
   readonly models: ModelRequestStore;
   readonly database: Database;
   readonly changed: (runId: string) => void;
@@ -81,12 +71,12 @@ export class RunStore {
     this.approvals = new ApprovalStore(database);
     this.leases = new LeaseStore(database);
     this.grants = new GrantStore(database);
-    this.#answers = new AnswerStore(database);
     this.models = new ModelRequestStore(database);
     this.status = new StatusStore(database, this.approvals, this.grants, this.models);
     this.effects = new EffectStore(database);
     this.messages = new MessageStore(database);
     this.copies = new CopyStore(database);
+    this.answers = new AnswerStore(this);
     this.#insertThread = database.prepare("INSERT INTO threads (id, principal, created_at) VALUES (?, ?, ?)");
     this.#insertRun = database.prepare(
       `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
@@ -176,68 +166,6 @@ export class RunStore {
     return created;
   }
 
-  /**
-   * Stores a person's decision; the run can go on once its interrupt is decided whole. An answer that comes
-   * after the deadline is not taken: the deadline decides. `undefined`: it was decided or withdrawn before,
-   * and nothing changed.
-   */
-  decide(approval: Approval, decision: PersonDecision, by: string, now: number): Approval | undefined {
-    const { runId } = approval;
-    const decided = inTransaction(this.database, () => {
-      const isDecided = isExpired(approval, now)
-        ? this.#settleWith(approval, TOO_LATE, DEADLINE, now)
-        : this.#settleWith(approval, decision, by, now);
-      return isDecided ? this.approvals.get(runId, approval.id) : undefined;
-    });
-    if (decided !== undefined) this.changed(runId);
-    return decided;
-  }
-
-  /** Denies what nobody decided in time, in all runs; gives what it denied. */
-  expire(now: number): Approval[] {
-    return this.approvals
-      .expired(now)
-      .flatMap((approval) => this.decide(approval, TOO_LATE, DEADLINE, now) ?? []);
-  }
-
-  /**
-   * Uses up a signed answer. False when it was used before or `problem` speaks against it; the journal of a
-   * run that is not over tells of that.
-   */
-  useAnswer(run: Run, answerId: string, problem: string | undefined, now: number): boolean {
-    const isRefused = inTransaction(this.database, () => {
-      const reason = problem ?? (this.#answers.use(run.id, answerId, now) ? undefined : "replayed");
-      if (reason === undefined) return false;
-      if (!isFinal(this.#known(run.principal, run.id).status)) {
-        this.events.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
-      }
-      return true;
-    });
-    if (isRefused) this.changed(run.id);
-    return !isRefused;
-  }
-
-  /** Belongs inside a transaction. False when it was not pending any more. */
-  #settleWith(approval: Approval, decision: PersonDecision, by: string, now: number): boolean {
-    const { runId: id, interruptId } = approval;
-    const isForAll = decision.type === "approve_same";
-    if (!this.approvals.decide(approval, isForAll ? APPROVED : decision, by, now)) return false;
-    this.events.append(id, decidedEntry(approval, decision.type, by), now);
-    this.status.settleOpen(id, now);
-    if (Object.hasOwn(this.approvals.undelivered(id), interruptId)) this.#makeRunnable.run({ id, now });
-    if (isForAll) this.#grant(approval, by, now);
-    return true;
-  }
-
-  /** Lets calls that count as the same go ahead: those that wait already, and those to come. */
-  #grant(approval: Approval, by: string, now: number): void {
-    this.grants.add(approval, by, now);
-    for (const other of this.approvals.ofRun(approval.runId)) {
-      if (other.status !== "pending" || isExpired(other, now) || !this.grants.find(other)) continue;
-      if (other.same?.key === approval.same?.key) this.#settleWith(other, APPROVED, sameAs(approval.id), now);
-    }
-  }
-
   /** `ended`: it was over before, and nothing changed. Whoever works on it keeps its lease until it has stopped. */
   cancel(
     principal: Principal,
@@ -278,16 +206,3 @@ export class RunStore {
     return run;
   }
 }
-
-const APPROVED: Decision = { type: "approve" };
-
-const isExpired = ({ expiresAt = Infinity }: Approval, now: number): boolean => now >= expiresAt;
-
-/** What the model is told in the place of the call's result. */
-const TOO_LATE: Decision = {
-  type: "reject",
-  expired: true,
-  message:
-    "Not run: the deadline for a person's decision passed, so the call was denied. Nobody looked at it. " +
-    "Do what is possible without it, and say in your answer what is left undone.",
-};

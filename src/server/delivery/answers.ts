@@ -1,4 +1,5 @@
 import type { Approval, PersonDecision, RunView } from "../../runs/run.ts";
+import type { DecideOutcome } from "../../runs/service.ts";
 import { oneLine } from "../../core/text.ts";
 import { decisionOf } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
@@ -24,47 +25,60 @@ export type Taken =
   /** The person answered, but not in a way that can be carried out. */
   | { kind: "again"; problem: string };
 
+/** What an answer to a form says: a decision, or why there is none. */
+export type Read = { kind: "decision"; decision: PersonDecision } | Exclude<Taken, { kind: "decided" }>;
+
 /**
- * Carries out the answer to one form. Only an accepted form decides as it says; a decline rejects; silence,
- * a closed form and a client that refuses by itself, faster than anyone can read, leave the approval open.
+ * Reads the answer to one form. Only an accepted form decides as it says; a decline rejects; silence, a closed
+ * form and a client that refuses by itself, faster than anyone can read, leave the approval open.
+ *
+ * @param elapsed milliseconds since the form was shown
  */
+export function readAnswer(approval: Approval, response: FormResponse, elapsed: number): Read {
+  if (response.action === "cancel") return { kind: "left" };
+  if (response.action === "decline") {
+    if (elapsed < READING_TIME) return { kind: "left" };
+    return { kind: "decision", decision: { type: "reject", message: "declined by the user" } };
+  }
+  const answer = decisionOf(approval, response.content);
+  return answer.ok
+    ? { kind: "decision", decision: answer.decision }
+    : { kind: "again", problem: answer.problem };
+}
+
+/** Carries out the answer to one form. */
 export async function takeAnswer(
   session: Decider,
   approval: Approval,
   response: FormResponse,
   { elapsed, by }: { elapsed: number; by: string },
 ): Promise<Taken> {
-  if (response.action === "cancel") return { kind: "left" };
-  if (response.action === "decline") {
-    if (elapsed < READING_TIME) return { kind: "left" };
-    const taken = await decide(session, approval, { type: "reject", message: "declined by the user" }, by);
-    return taken.kind === "again" ? { kind: "left" } : taken;
-  }
-  const answer = decisionOf(approval, response.content);
-  return answer.ok
-    ? decide(session, approval, answer.decision, by)
-    : { kind: "again", problem: answer.problem };
+  const read = readAnswer(approval, response, elapsed);
+  if (read.kind !== "decision") return read;
+  const { runs, principal, runId, notes = [] } = session;
+  const outcome = await runs.decide(principal, runId, approval.id, read.decision, by);
+  return takenBy(outcome, approval, response, { ...session, notes });
 }
 
-async function decide(
-  session: Decider,
+/** What became of a decision; `notes` gets what the call is to tell of it. */
+export function takenBy(
+  outcome: DecideOutcome,
   approval: Approval,
-  decision: PersonDecision,
-  by: string,
-): Promise<Taken> {
-  const { runs, principal, runId, logger, notes } = session;
-  const outcome = await runs.decide(principal, runId, approval.id, decision, by);
+  response: FormResponse,
+  { logger, runId, notes }: Pick<DeliverySession, "logger" | "runId" | "notes">,
+): Taken {
   if (outcome.ok ? outcome.repeated : outcome.code === "already_decided") {
     logger.info("approval.already_decided", { runId, approvalId: approval.id });
   }
   if (!outcome.ok && outcome.code === "already_decided") {
-    notes?.push(`The user's answer to ${oneLine(approval.tool, 64)} was not used. ${outcome.message}`);
+    notes.push(`The user's answer to ${oneLine(approval.tool, 64)} was not used. ${outcome.message}`);
   }
   // Somebody was faster, or the run ended while the person was reading: there is nothing left to decide.
   if (outcome.ok || outcome.code === "already_decided" || outcome.code === "not_found") {
     return { kind: "decided" };
   }
-  return { kind: "again", problem: outcome.message };
+  // Who declined has nothing to correct.
+  return response.action === "decline" ? { kind: "left" } : { kind: "again", problem: outcome.message };
 }
 
 /** Approvals that this call can still ask for. */

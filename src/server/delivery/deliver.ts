@@ -1,9 +1,9 @@
 import type { RunView } from "../../runs/run.ts";
 import { createProgress, noProgress, type Progress } from "../progress.ts";
 import { type Outcome, withNotes } from "../outcome.ts";
-import type { ApprovalState } from "../state-codec.ts";
 import type { ToolCall } from "../tools/tool.ts";
 import { asksForClientModel } from "../../config/client-model.ts";
+import type { CarriedAnswers } from "./carried.ts";
 import { chooseDelivery, DELIVERIES } from "./choose.ts";
 import { windowsFor } from "./client-windows.ts";
 import { whileLending } from "./lend.ts";
@@ -14,7 +14,8 @@ export interface DeliverOptions {
   /** What the caller asked for; the configured window is the limit. */
   waitSeconds?: number | undefined;
   untilChange: boolean;
-  state?: ApprovalState | undefined;
+  /** Answers that came with the call. */
+  answers?: CarriedAnswers | undefined;
   /** Whether the call may answer with a task instead of waiting; by default it may not. */
   asTask?: boolean;
   /** What the call did, before how the run stands. */
@@ -47,10 +48,10 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       logger,
       deadline: clock() + seconds * 1000,
       untilChange: options.untilChange,
-      state: options.state,
+      answers: options.answers,
       seen: view.run.lastSeq,
       client: call.client,
-      notes: options.note === undefined ? [] : [options.note],
+      notes: [...(options.note === undefined ? [] : [options.note]), ...(options.answers?.notes ?? [])],
     };
     const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
     const lends = wishes.lends && call.client.models && call.client.era === "legacy";

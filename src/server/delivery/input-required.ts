@@ -6,8 +6,8 @@ import { callDigest } from "../call-digest.ts";
 import type { Outcome, PersonRequest } from "../outcome.ts";
 import { allDecided, pageMessage } from "./page-request.ts";
 import type { ApprovalState } from "../state-codec.ts";
-import { askable, takeAnswer } from "./answers.ts";
-import { samplingParams, samplingReply } from "./sampling.ts";
+import { askable } from "./answers.ts";
+import { samplingParams } from "./sampling.ts";
 import { follow, gathered, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
 
 /** Clients give up after ten rounds; before that the call ends with what there is. */
@@ -15,16 +15,13 @@ const MAX_ROUNDS = 8;
 
 /**
  * For 2026-07-28 clients that show forms or open the local page: the call ends with the questions, and the client repeats it with the
- * answers. The signed state names the run, so the repeated call goes on with it. What was asked only
- * selects; whether and how an approval is decided follows from its row.
+ * answers, which `carriedAnswers` has carried out by then. The signed state names the run, so the repeated call
+ * goes on with it.
  */
 export const inputRequiredDelivery: Delivery = {
   deliver: async (session) => {
-    const { state } = session;
-    const left = new Set(state?.left);
-    const problems =
-      state === undefined ? new Map<string, string>() : await takeAnswers(session, state, left);
-    if (state !== undefined) await takeReplies(session, state);
+    const { state, problems = new Map<string, string>() } = session.answers ?? {};
+    const left = new Set(session.answers?.left);
     if (state?.page !== undefined) await whilePageIsOpen(session, { ...state, page: state.page }, left);
     const round = (state?.round ?? 0) + 1;
     const { forms, page, models } = session.client;
@@ -61,43 +58,6 @@ async function whilePageIsOpen(
 
 const openCalls = ({ runs, principal, runId }: DeliverySession): Promise<ModelCall[]> =>
   runs.modelCalls(principal, runId);
-
-/** Stores what the client replied to model calls; what it left out is asked again. */
-async function takeReplies(session: DeliverySession, { models = [] }: ApprovalState): Promise<void> {
-  const { runs, principal, runId, context, logger } = session;
-  for (const { key, call } of models) {
-    const reply = samplingReply(context.mcpReq.inputResponses?.[key]);
-    if (reply === undefined) continue;
-    const outcome = await runs.replyToModel(principal, runId, call, reply);
-    if (outcome.ok && outcome.repeated) logger.info("model.replied_before", { runId });
-  }
-}
-
-/** Carries out what came back, and notes what stays open in `left`; gives the problems to show again. */
-async function takeAnswers(
-  session: DeliverySession,
-  state: ApprovalState,
-  left: Set<string>,
-): Promise<Map<string, string>> {
-  const { runs, principal, runId, context, now } = session;
-  const problems = new Map<string, string>();
-  if (state.page !== undefined) return problems;
-  const view = await runs.view(principal, runId);
-  const elapsed = now() - state.at;
-  for (const { key, approval: id, digest } of state.asked) {
-    const approval = view?.approvals.find((candidate) => candidate.id === id);
-    if (approval === undefined || digestOf(approval) !== digest) continue;
-    const response = inputResponse(context.mcpReq.inputResponses, key);
-    if (response.kind === "missing") continue;
-    const taken =
-      response.kind === "elicit"
-        ? await takeAnswer(session, approval, response, { elapsed, by: "input_required" })
-        : ({ kind: "left" } as const);
-    if (taken.kind === "left") left.add(id);
-    if (taken.kind === "again") problems.set(id, taken.problem);
-  }
-  return problems;
-}
 
 interface Question {
   left: ReadonlySet<string>;

@@ -13,7 +13,8 @@ import type { RunService } from "../../runs/service.ts";
 import type { Outcome } from "../outcome.ts";
 import type { ClientFacts } from "./choose.ts";
 import type { Progress } from "../progress.ts";
-import type { ApprovalState, StateCodec } from "../state-codec.ts";
+import type { StateCodec } from "../state-codec.ts";
+import type { CarriedAnswers } from "./carried.ts";
 
 /** One call that waits for a run. */
 export interface DeliverySession {
@@ -37,8 +38,8 @@ export interface DeliverySession {
   readonly deadline: number;
   /** Whether the call is over at the first change instead of at the end of the run. */
   readonly untilChange: boolean;
-  /** What the client brought along when this call answers a question of an earlier one. */
-  readonly state: ApprovalState | undefined;
+  /** What the client brought along when this call answers questions of an earlier one. */
+  readonly answers: CarriedAnswers | undefined;
   /** Sequence number of the newest event this call knows. */
   seen: number;
   /** What the result of the call says before how the run stands. */

@@ -21,6 +21,7 @@ export const checkDeepAgent = defineTool({
     if (!carried.ok) return carried.outcome;
     const view = await call.runs.view(call.principal, args.run_id);
     if (view === undefined) return unknownRun(args.run_id);
-    return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: true, state: carried.state });
+    const { answers } = carried;
+    return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: true, answers });
   },
 });

@@ -2,12 +2,11 @@ import { z } from "zod";
 import { CLIENT_MODEL } from "../../config/client-model.ts";
 import { isFinal } from "../../runs/run.ts";
 import { RUN_APP_URI } from "../app/run-app.ts";
-import { carriedAnswers } from "../delivery/carried.ts";
+import { type CarriedAnswers, carriedAnswers } from "../delivery/carried.ts";
 import { deliver } from "../delivery/deliver.ts";
 import type { Started } from "../../runs/service.ts";
 import { refused, unknownRun, type Outcome } from "../outcome.ts";
 import { RunReport } from "../run-report.ts";
-import type { ApprovalState } from "../state-codec.ts";
 import { waitSeconds } from "./arguments.ts";
 import { defineTool, type ToolCall } from "./tool.ts";
 
@@ -43,7 +42,7 @@ export const runDeepAgent = defineTool({
   handle: async (args, call) => {
     const carried = await carriedAnswers(call);
     if (!carried.ok) return carried.outcome;
-    return carried.state === undefined ? start(args, call) : resume(args, carried.state, call);
+    return carried.answers === undefined ? start(args, call) : resume(args, carried.answers, call);
   },
 });
 
@@ -75,8 +74,9 @@ const CANNOT_LEND =
   'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
 
 /** The same call again, with answers: goes on with the run that it started, and starts nothing. */
-async function resume(args: Input, state: ApprovalState, call: ToolCall): Promise<Outcome> {
-  const view = await call.runs.view(call.principal, state.run);
-  if (view === undefined) return unknownRun(state.run);
-  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, state });
+async function resume(args: Input, answers: CarriedAnswers, call: ToolCall): Promise<Outcome> {
+  const { run } = answers.state;
+  const view = await call.runs.view(call.principal, run);
+  if (view === undefined) return unknownRun(run);
+  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, answers });
 }

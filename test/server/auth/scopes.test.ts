@@ -48,6 +48,8 @@ test.each(CLIENT_KINDS)("%s: a token can do what its scopes say, and no more", a
   expect(await untilStatus(approves, runId, "completed")).toMatchObject({ answer: "changed" });
 });
 
+const CARRIED = { id: "x", decisions: [], replies: [], by: "test" };
+
 test("every method of the run service demands a scope", async () => {
   const service = plainRuns();
   const holder = (...scopes: Scope[]) => scopedRuns(service, authInfoOf({ principal: "p", scopes }));
@@ -56,6 +58,16 @@ test("every method of the run service demands a scope", async () => {
     start: (runs) => runs.start("p", { task: "x" }),
     cancel: (runs) => runs.cancel("p", "r", "x"),
     decide: (runs) => runs.decide("p", "r", "a", { type: "approve" }, "test"),
+    "an answer that decides": (runs) =>
+      runs.useAnswer("p", "r", {
+        ...CARRIED,
+        decisions: [{ approvalId: "a", decision: { type: "approve" } }],
+      }),
+    "an answer of a model": (runs) =>
+      runs.useAnswer("p", "r", {
+        ...CARRIED,
+        replies: [{ callId: "c", reply: { kind: "declined", message: "no" } }],
+      }),
     view: (runs) => runs.view("p", "r"),
     watch: (runs) => runs.watch("p", "r", { signal }),
     watchStarts: (runs) => runs.watchStarts("p", { signal }),
@@ -79,9 +91,15 @@ test("every method of the run service demands a scope", async () => {
   };
   const reading = ["watchStarts", "list", "events", "runFiles", "files", "searchMemories"];
   expect(await refusedBy(holder())).toEqual(Object.keys(calls));
-  expect(await refusedBy(holder("run"))).toEqual(["decide", ...reading]);
-  expect(await refusedBy(holder("approve"))).toEqual(["start", "cancel", ...reading]);
-  expect(await refusedBy(holder("read"))).toEqual(["start", "cancel", "decide"]);
+  expect(await refusedBy(holder("run"))).toEqual(["decide", "an answer that decides", ...reading]);
+  expect(await refusedBy(holder("approve"))).toEqual(["start", "cancel", "an answer of a model", ...reading]);
+  expect(await refusedBy(holder("read"))).toEqual([
+    "start",
+    "cancel",
+    "decide",
+    "an answer that decides",
+    "an answer of a model",
+  ]);
   expect(await refusedBy(holder("run", "approve", "read"))).toEqual([]);
   expect(await refusedBy(scopedRuns(service, undefined))).toEqual([]);
   await expect(holder("run").close()).rejects.toThrow();

@@ -1,0 +1,48 @@
+import { SqliteError, type Statement } from "better-sqlite3";
+import type { Database } from "../../src/storage/database.ts";
+
+/** How a connection breaks: its process is killed, or one statement fails and the process goes on. */
+export type Breaking = "killed" | "failing";
+
+export interface Breakable {
+  /** From now on the statement with this number, from 1, is not carried out any more. */
+  breakAt(number: number, how: Breaking): void;
+  /** Whether it has broken. */
+  readonly isBroken: boolean;
+}
+
+/** Lets `database` break between any two of its statements; to be called before any is prepared. */
+export function breakable(database: Database): Breakable {
+  let left = Number.POSITIVE_INFINITY;
+  let breaking: Breaking = "killed";
+  const state = {
+    isBroken: false,
+    breakAt: (number: number, how: Breaking): void => {
+      left = number;
+      breaking = how;
+    },
+  };
+  const count = (): void => {
+    left -= 1;
+    if (left !== 0) return;
+    state.isBroken = true;
+    if (breaking === "failing") throw new SqliteError("database or disk is full", "SQLITE_FULL");
+    // What its transaction has done so far is undone, as when the process is gone.
+    database.close();
+  };
+  const prepare = database.prepare.bind(database);
+  const counted = (source: string): Statement => {
+    const statement = prepare(source);
+    for (const method of ["run", "get", "all"] as const) {
+      const call = statement[method].bind(statement);
+      const broken = (...args: unknown[]): unknown => {
+        count();
+        return call(...args);
+      };
+      Object.assign(statement, { [method]: broken });
+    }
+    return statement;
+  };
+  Object.assign(database, { prepare: counted });
+  return state;
+}
