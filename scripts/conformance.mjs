@@ -90,7 +90,8 @@ async function startFixture() {
     },
     external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
   });
-  return startServer([join(bundled, "fixture-server.js")], process.env);
+  // Its files go with the others, however it ends.
+  return startServer([join(bundled, "fixture-server.js")], { ...process.env, TMPDIR: scratch });
 }
 
 async function startProduct() {

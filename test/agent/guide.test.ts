@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 const root = resolve(import.meta.dirname, "../..");
 const library = join(root, "src/index.ts");
@@ -23,8 +23,13 @@ describe("the guide", () => {
     mkdirSync(cache, { recursive: true });
     folder = mkdtempSync(join(cache, "guide-"));
     for (const [index, [, code]] of snippets.entries()) writeFileSync(fileOf(index, "ts"), code);
+    // Where snippets leave their files.
+    vi.stubEnv("TMPDIR", folder);
   });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(() => {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   it("has code in every section", () => {
     expect(snippets).toHaveLength(guide.split("\n## ").length - 1);

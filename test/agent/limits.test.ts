@@ -9,10 +9,12 @@ import { currentRun } from "../../src/agent/limits/limits.ts";
 import { toldMessage } from "../../src/agent/told.ts";
 import { withDeadline } from "../../src/agent/limits/deadline.ts";
 import { addSpent, Meter } from "../../src/agent/limits/meter.ts";
+import { handSetTime } from "../support/hand-set-time.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
 
 const listing: ScriptedReplyFunction = () => ({ toolCalls: [{ name: "ls", args: {} }] });
+const HOUR = 3_600_000;
 const go = { kind: "task", task: "go" } as const;
 
 function agentOf(reply: ScriptedReplyFunction, params: DeepAgentParams) {
@@ -109,8 +111,13 @@ describe("one tool call", () => {
             ],
           }
         : { text: "end" };
-    const { last, results } = await stopOf(reply, { tools: [stuck], limits: { toolTimeoutMs: 30 } });
-    expect(last).toEqual({ kind: "finished", answer: "end" });
+    const time = handSetTime();
+    const { agent } = agentOf(reply, { tools: [stuck], limits: { toolTimeoutMs: HOUR } });
+    const events = await collect(agent, go, {}, (told) => {
+      if (told.at(-1)?.kind === "tool_finished") time.pass(HOUR);
+    });
+    expect(events.at(-1)).toEqual({ kind: "finished", answer: "end" });
+    const results = await toolMessages(agent);
     expect(results.map(({ text }) => text)).toEqual([
       "Error: stuck did not finish in the time for one call and was stopped.",
       "No files found in /",

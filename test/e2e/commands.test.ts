@@ -120,8 +120,9 @@ describe.skipIf(!probe.ok)(`commands in the sandbox${whyNot}`, () => {
     });
     const client = await world.connect("v2-modern");
     const { structured } = await client.call("run_deep_agent", TASK);
-    expect(structured["answer"]).toBe(
-      "begun\nError: Command timed out after 0.3 seconds.\n[Command failed with exit code 124]",
+    // On a busy machine the time may be over before the command has begun.
+    expect(structured["answer"]).toMatch(
+      /^(begun\n)?Error: Command timed out after 0\.3 seconds\.\n\[Command failed with exit code 124\]$/,
     );
   });
 });

@@ -8,15 +8,19 @@ import {
 } from "../../src/agent/agent-core.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 
-/** Works on a thread until it pauses or ends, and gives everything it told. */
+/** Works on a thread until it pauses or ends, and gives everything it told; `told` sees all until then each time. */
 export async function collect(
   agent: Agent,
   input: AgentInput,
   options: Partial<StreamOptions> = {},
+  told: (events: readonly AgentEvent[]) => void = () => undefined,
 ): Promise<AgentEvent[]> {
   const events: AgentEvent[] = [];
   const all = { threadId: "t1", runId: "run_1", signal: new AbortController().signal, ...options };
-  for await (const event of streamEvents(agent, input, all)) events.push(event);
+  for await (const event of streamEvents(agent, input, all)) {
+    events.push(event);
+    told(events);
+  }
   return events;
 }
 

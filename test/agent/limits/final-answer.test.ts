@@ -3,10 +3,12 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent-core.ts";
 import type { AgentLimits } from "../../../src/agent/limits/limits.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { collect } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";
 import { agentWith, go, ran, turns } from "./planned.ts";
 
+const HOUR = 3_600_000;
 const prices = { scripted: { input: 1_000_000, output: 0 } };
 
 describe("a limit that the final answer uses up ends nothing early", () => {
@@ -29,8 +31,16 @@ describe("a limit that is reached before the structured answer is there", () => 
     ["max_iterations", { maxIterations: 2 }],
     ["max_tokens", { tokens: 30 }],
     ["max_cost", { costUsd: 20, prices }],
-    ["max_wall_time", { wallTimeMs: 800 }],
+    ["max_wall_time", { wallTimeMs: HOUR }],
   ];
+  /** The same each time; before the second one an hour goes by. */
+  const slowly = (reply: ScriptedReply) => {
+    const time = handSetTime();
+    return (n: number): ScriptedReply => {
+      if (n === 1) time.pass(HOUR);
+      return reply;
+    };
+  };
   const run = async (params: DeepAgentParams, replies: (n: number) => ScriptedReply) => {
     const model = scriptedModel(({ call }) => replies(call));
     const events = await collect(
@@ -46,7 +56,7 @@ describe("a limit that is reached before the structured answer is there", () => 
   it.each(cases)(
     "ends the run with what was said: %s, while the model is reminded",
     async (reason, limits) => {
-      const { last, calls } = await run({ limits }, () => ({ text: "It is 7.", delayMs: 450 }));
+      const { last, calls } = await run({ limits }, slowly({ text: "It is 7." }));
       expect(last).toMatchObject({ kind: "finished", stopReason: reason });
       expect(last).not.toHaveProperty("structured");
       expect(calls).toBe(2);
@@ -55,7 +65,7 @@ describe("a limit that is reached before the structured answer is there", () => 
 
   it.each(cases)("ends the run: %s, when its form did not fit", async (reason, limits) => {
     const toolCalls = [{ name: "structured_response", args: { price: "seven" } }];
-    const { last } = await run({ limits }, () => ({ toolCalls, delayMs: 450 }));
+    const { last } = await run({ limits }, slowly({ toolCalls }));
     expect(last).toMatchObject({ kind: "finished", stopReason: reason });
   });
 

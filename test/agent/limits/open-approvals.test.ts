@@ -3,7 +3,9 @@ import { tool } from "@langchain/core/tools";
 import { isInterrupted } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import type { Agent } from "../../../src/agent/agent-core.ts";
 import type { AgentLimits } from "../../../src/agent/limits/limits.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { paused } from "../../support/run-agent.ts";
 import type { ScriptedToolCall } from "../../support/scripted-model.ts";
 import {
@@ -21,20 +23,29 @@ import {
   write,
 } from "./planned.ts";
 
+const HOUR = 3_600_000;
+
 /** Ends only with its signal. */
-const stuck = tool(() => new Promise<string>(() => undefined), {
-  name: "stuck",
-  description: "s",
-  schema: z.object({}),
-});
+const stuck = tool(
+  () => {
+    ran.push("stuck");
+    return new Promise<string>(() => undefined);
+  },
+  { name: "stuck", description: "s", schema: z.object({}) },
+);
 const STUCK: ScriptedToolCall = { id: "stuck", name: "stuck", args: {} };
 const prices = { scripted: { input: 1_000_000, output: 0 } };
 const amountOf = ({ tokens, costUsd, wallTimeMs }: AgentLimits): string =>
   tokens ? `${tokens} tokens` : costUsd ? `${costUsd} US dollars` : `${wallTimeMs} ms at work`;
+/** How many calls of the main agent wait for a person, in whatever agent below it. */
+async function waiting(agent: Agent): Promise<number> {
+  const { tasks } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+  return tasks.filter(({ interrupts }) => interrupts.length > 0).length;
+}
 const asked = () => ran.filter((one) => one.startsWith("ask"));
 
 describe("a limit of the run that is reached while calls wait for a person ends the run there:", () => {
-  const waiting: Array<[string, ScriptedToolCall[]]> = [
+  const waits: Array<[string, ScriptedToolCall[]]> = [
     ["of the main agent", [ask("a")]],
     ["of a subagent", [task("s", [{ calls: [ask("a"), call("b"), write("c")] }])]],
     ["of one below that", [task("s", [{ calls: [write("c"), task("t", [{ calls: [ask("a")] }])] }])]],
@@ -45,15 +56,22 @@ describe("a limit of the run that is reached while calls wait for a person ends 
   const limits: Array<[string, AgentLimits, ScriptedToolCall]> = [
     ["max_tokens", { tokens: 100 }, task("eager", turns("e", 20))],
     ["max_cost", { costUsd: 100, prices }, task("eager", [{ calls: [task("f", turns("e", 20))] }])],
-    ["max_wall_time", { wallTimeMs: 1500 }, STUCK],
+    ["max_wall_time", { wallTimeMs: HOUR }, STUCK],
   ];
-  const cases = waiting.flatMap(([whose, calls]) =>
+  const cases = waits.flatMap(([whose, calls]) =>
     limits.map(([reason, given, eager]) => ({ whose, calls, reason, given, eager })),
   );
 
   it.each(cases)("$reason, calls $whose", async ({ calls, reason, given, eager }) => {
     const agent = agentWith({ limits: given, tools: [...effects(), stuck], subagents: team() });
-    const events = await go(agent, [{ calls: [...calls, call("free"), eager] }]);
+    const time = handSetTime();
+    const running = go(agent, [{ calls: [...calls, call("free"), eager] }]);
+    if (eager === STUCK) {
+      await expect.poll(() => waiting(agent), { interval: 5 }).toBe(calls.length);
+      await expect.poll(() => ran).toEqual(expect.arrayContaining(["stuck", "act free"]));
+      time.pass(HOUR);
+    }
+    const events = await running;
     expect(events.at(-1)).toMatchObject({ kind: "finished", stopReason: reason });
     expect(asked()).toEqual([]);
     expect(ran).toContain("act free");

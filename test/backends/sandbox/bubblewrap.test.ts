@@ -20,7 +20,10 @@ import {
   probeBubblewrap,
 } from "../../../src/backends/sandbox/bubblewrap.ts";
 import { cgroupParent } from "../../../src/backends/sandbox/process-cgroup.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
+
+const HOUR = 3_600_000;
 
 const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
 const whyNot = probe.ok ? "" : ` (${probe.reason})`;
@@ -172,8 +175,10 @@ describe.skipIf(!probe.ok)(`BubblewrapBackend${whyNot}`, () => {
     const sandbox = await open();
     const seconds = uniqueSleep();
     const command = `trap '' TERM; echo begun; setsid sleep ${seconds} & sleep ${seconds}`;
-    expect(await sandbox.execute(command, { timeout: 0.5 })).toEqual({
-      output: "begun\nError: Command timed out after 0.5 seconds.",
+    const time = handSetTime();
+    const limit = { timeout: 3600, onOutput: () => time.pass(HOUR) };
+    expect(await sandbox.execute(command, limit)).toEqual({
+      output: "begun\nError: Command timed out after 3600 seconds.",
       exitCode: 124,
       truncated: false,
       timedOut: true,

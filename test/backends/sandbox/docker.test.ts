@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { type DockerSandbox, openDocker, withoutTtyNoise } from "../../../src/backends/sandbox/docker.ts";
 import { SandboxError } from "../../../src/backends/sandbox/sandbox-error.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { runContract } from "../contract/contract.ts";
 import { deleteSuite } from "../contract/delete.ts";
 import { lsSuite } from "../contract/ls.ts";
@@ -59,9 +60,11 @@ describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" 
 
   it("ends a command inside the container at the time limit", async () => {
     const sandbox = await open();
-    const result = await sandbox.execute("echo begun; setsid sleep 5000 & sleep 5000", { timeout: 1 });
+    const time = handSetTime();
+    const limit = { timeout: 3600, onOutput: () => time.pass(3_600_000) };
+    const result = await sandbox.execute("echo begun; setsid sleep 5000 & sleep 5000", limit);
     expect(result).toMatchObject({ exitCode: 124, timedOut: true });
-    expect(result.output).toMatch(/^begun\nError: Command timed out after 1 seconds\.$/);
+    expect(result.output).toMatch(/^begun\nError: Command timed out after 3600 seconds\.$/);
     expect((await sandbox.execute("ps | grep -c '[s]leep 5000'")).output).toBe("0\n");
   });
 

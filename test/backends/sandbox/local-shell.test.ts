@@ -2,7 +2,10 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LocalShellBackend, type LocalShellOptions } from "../../../src/backends/sandbox/local-shell.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
+
+const HOUR = 3_600_000;
 
 function open(options: LocalShellOptions = {}): LocalShellBackend & { root: string } {
   const root = folder();
@@ -73,11 +76,13 @@ describe("LocalShellBackend", () => {
   it("ends the whole group at the time limit and keeps what was written", async () => {
     const shell = open();
     const seconds = uniqueSleep();
+    const time = handSetTime();
     const result = await shell.execute(`echo begun; (sleep ${seconds}; echo never) & sleep ${seconds}`, {
-      timeout: 0.2,
+      timeout: 3600,
+      onOutput: () => time.pass(HOUR),
     });
     expect(result).toEqual({
-      output: "begun\nError: Command timed out after 0.2 seconds.",
+      output: "begun\nError: Command timed out after 3600 seconds.",
       exitCode: 124,
       truncated: false,
       timedOut: true,
@@ -86,9 +91,11 @@ describe("LocalShellBackend", () => {
   });
 
   it("answers at the time limit even when a descendant holds the output and ignores the request to end", async () => {
-    const shell = open({ timeout: 0.2 });
+    const shell = open({ timeout: 3600 });
     const seconds = uniqueSleep();
-    const result = await shell.execute(`trap '' TERM; echo begun; sleep ${seconds}; sleep ${seconds}`);
+    const time = handSetTime();
+    const command = `trap '' TERM; echo begun; sleep ${seconds}; sleep ${seconds}`;
+    const result = await shell.execute(command, { onOutput: () => time.pass(HOUR) });
     expect(result).toMatchObject({ exitCode: 124, timedOut: true });
     // The first sleep ends on request, the shell and its second one only when they are killed.
     await until(() => !isAsleep(seconds));
@@ -97,7 +104,11 @@ describe("LocalShellBackend", () => {
   it("ends what has left the group of its command, at the time limit and when it is closed", async () => {
     const shell = open();
     const [first, second] = [uniqueSleep(), uniqueSleep()];
-    await shell.execute(`setsid sleep ${first} & sleep ${first}`, { timeout: 0.3 });
+    const time = handSetTime();
+    const over = shell.execute(`setsid sleep ${first} & sleep ${first}`, { timeout: 3600 });
+    await until(() => isAsleep(first, 2));
+    time.pass(HOUR);
+    expect(await over).toMatchObject({ timedOut: true });
     await until(() => !isAsleep(first));
     await shell.execute(`setsid sleep ${second} & echo done`);
     await until(() => isAsleep(second));

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSandbox, type OpenSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
@@ -10,7 +10,10 @@ import { downloadFilesSuite } from "../contract/download-files.ts";
 import { lsSuite } from "../contract/ls.ts";
 import { uploadFilesSuite } from "../contract/upload-files.ts";
 import { daytonaPackage, modalPackage, Provider, runloopPackage } from "./provider-stand-ins.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
+
+const HOUR = 3_600_000;
 
 /** The services themselves are not reached: their packages are stood in for, with shells of this machine. */
 const PROVIDERS = {
@@ -86,8 +89,11 @@ describe.each(NAMES)("a sandbox of %s", (name) => {
   });
 
   it("tells both outputs apart, streams and caps them", async () => {
-    const { sandbox } = await open(name, { maxOutputBytes: 1000 });
-    expect((await sandbox.execute("echo out; sleep 0.1; echo err >&2")).output).toBe("out\n[stderr] err\n");
+    const { sandbox, root } = await open(name, { maxOutputBytes: 1000 });
+    // Both are read as they come: the second is written when the first has arrived.
+    const command = "echo out; until [ -e arrived ]; do sleep 0.01; done; echo err >&2";
+    const onOutput = (): void => writeFileSync(join(root, "arrived"), "");
+    expect((await sandbox.execute(command, { onOutput })).output).toBe("out\n[stderr] err\n");
     const seen: string[] = [];
     const result = await sandbox.execute("yes | head -c 3000000", { onOutput: (chunk) => seen.push(chunk) });
     expect(result).toMatchObject({ exitCode: 0, truncated: true });
@@ -99,8 +105,10 @@ describe.each(NAMES)("a sandbox of %s", (name) => {
     const { sandbox } = await open(name);
     const seconds = uniqueSleep();
     const command = `echo begun; setsid sleep ${seconds} & sleep ${seconds}`;
-    expect(await sandbox.execute(command, { timeout: 1 })).toEqual({
-      output: "begun\nError: Command timed out after 1 seconds.",
+    const time = handSetTime();
+    const limit = { timeout: 3600, onOutput: () => time.pass(HOUR) };
+    expect(await sandbox.execute(command, limit)).toEqual({
+      output: "begun\nError: Command timed out after 3600 seconds.",
       exitCode: 124,
       truncated: false,
       timedOut: true,

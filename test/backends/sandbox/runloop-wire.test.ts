@@ -3,6 +3,7 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSandbox, type OpenSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { RunloopService } from "./runloop-service.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 
 /** The entry of `@runloop/api-client`, which is no dependency: install it elsewhere and name its `sdk.mjs`. */
@@ -53,7 +54,9 @@ describe.skipIf(packageFile === undefined)(
       const sandbox = await open();
       expect(await sandbox.execute("sleep 0.5; echo done")).toMatchObject({ output: "done\n", exitCode: 0 });
       const seconds = uniqueSleep();
-      const result = await sandbox.execute(`echo begun; sleep ${seconds}`, { timeout: 1 });
+      const time = handSetTime();
+      const limit = { timeout: 3600, onOutput: () => time.pass(3_600_000) };
+      const result = await sandbox.execute(`echo begun; sleep ${seconds}`, limit);
       expect(result).toMatchObject({ exitCode: 124, timedOut: true });
       expect(result.output).toMatch(/^begun\nError: /);
       await until(() => !isAsleep(seconds));

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { clientInstall } from "../../../src/commands/install/clients.ts";
 import { mergeConfig } from "../../../src/commands/install/merge-config.ts";
 
@@ -53,6 +53,7 @@ describe("deepagent-mcp install", () => {
   beforeEach(async () => {
     home = await mkdtemp(join(tmpdir(), "deepagent-install-"));
   });
+  afterEach(() => rm(home, { recursive: true }));
   const run = (...args: string[]) =>
     promisify(execFile)(process.execPath, ["dist/bin/deepagent-mcp.js", "install", ...args], {
       env: { PATH: process.env["PATH"], HOME: home },
