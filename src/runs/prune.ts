@@ -108,11 +108,18 @@ export async function prune(
     }
   }
   const forget = prepareForgetting(database);
-  while (!signal.aborted) {
-    const endedBefore = isTooMuch() ? Math.max(before, now - KEPT_FOR_SIZE_MS) : before;
-    await shortenJournals(database, endedBefore);
+  const forgetSome = async (endedBefore: number, limit: number): Promise<number> => {
+    await shortenJournals(database, endedBefore, limit);
     // Checkpoints, in a file of their own, are deleted only when a power cut brings no run back that has them.
-    const forgotten = await durably(database, () => forget(endedBefore));
+    return durably(database, () => forget(endedBefore, limit));
+  };
+  // Where there is too little room one at a time: the next may stay.
+  const forgetNext = async (): Promise<number> => {
+    const ofAge = await forgetSome(before, RUNS_PER_LOOK);
+    return ofAge > 0 || !isTooMuch() ? ofAge : forgetSome(now - KEPT_FOR_SIZE_MS, 1);
+  };
+  while (!signal.aborted) {
+    const forgotten = await forgetNext();
     if (forgotten === 0) break;
     report.runs += forgotten;
     report.threads += await forgetThreads(database, checkpoints);
@@ -149,17 +156,17 @@ const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): 
  * Forgets all but the end of long journals of runs that are forgotten next. Nobody has such a run any more,
  * so that no reader takes what is left for the whole, also when this is broken off; and it is the first to go.
  */
-async function shortenJournals(database: Database, endedBefore: number): Promise<void> {
-  const long = database.prepare<[number], { id: string; last_seq: number }>(`
+async function shortenJournals(database: Database, endedBefore: number, limit: number): Promise<void> {
+  const long = database.prepare<[number, number], { id: string; last_seq: number }>(`
 SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner IS NULL
-  ORDER BY ended_at LIMIT ${RUNS_PER_LOOK}) WHERE last_seq > ${EVENTS_PER_PIECE}`);
+  ORDER BY ended_at LIMIT ?) WHERE last_seq > ${EVENTS_PER_PIECE}`);
   const disown = database.prepare<[string]>(
     "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = ?",
   );
   const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
   /** The log keeps the order: what a power cut undoes of this is the end of it. */
   const quickly = (work: () => unknown) => whenUnlocked(database, () => withoutWaiting(database, work));
-  for (const { id, last_seq } of long.all(endedBefore)) {
+  for (const { id, last_seq } of long.all(endedBefore, limit)) {
     await quickly(() => disown.run(id));
     for (let seq = EVENTS_PER_PIECE; seq < last_seq; seq += EVENTS_PER_PIECE) {
       await quickly(() => shorten.run(id, seq));
@@ -183,9 +190,10 @@ const OF_RUN = [
  * Forgets some of the runs that ended before then, in one transaction; gives their number, which is 0 when there
  * are none. A run that is still being stopped has a lease, and stays.
  */
-function prepareForgetting(database: Database): (endedBefore: number) => number {
-  const candidates = database.prepare<[number], { id: string; thread_id: string }>(`
-SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER BY ended_at LIMIT ${RUNS_PER_LOOK}`);
+function prepareForgetting(database: Database): (endedBefore: number, limit: number) => number {
+  const candidates = database.prepare<[number, number], { id: string; thread_id: string }>(
+    "SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER BY ended_at LIMIT ?",
+  );
   const deleteOfRun = OF_RUN.map((table) => database.prepare(`DELETE FROM ${table} WHERE run_id = ?`));
   const deleteRun = database.prepare("DELETE FROM runs WHERE id = ?");
   const runOf = database.prepare("SELECT 1 FROM runs WHERE thread_id = ?");
@@ -198,11 +206,11 @@ SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER 
     deleteThread.run(threadId);
     noteThread.run(threadId);
   };
-  return (endedBefore) =>
+  return (endedBefore, limit) =>
     inTransaction(database, () => {
       const over = performance.now() + TURN_MS;
       let forgotten = 0;
-      for (const { id, thread_id } of candidates.all(endedBefore)) {
+      for (const { id, thread_id } of candidates.all(endedBefore, limit)) {
         if (forgotten > 0 && performance.now() >= over) break;
         forget(id, thread_id);
         forgotten += 1;

@@ -72,6 +72,28 @@ test("as long as too much is stored the oldest go, but none that is not over", a
   expect(threads()).toEqual([waiting.threadId]);
 });
 
+test("no more runs go for the room they take than it takes", async () => {
+  const { service, time, ended } = open();
+  const runs: Run[] = [];
+  for (let run = 0; run < 8; run += 1) {
+    time.now += 1;
+    runs.push(await ended(`task ${run} ${"of many words ".repeat(3000)}`));
+  }
+  time.now += 2 * DAY;
+  const { storedBytes } = await service.planPrune({ maxBytes: 1 });
+  const { runs: forgotten } = await service.prune({ maxBytes: storedBytes - 1 });
+  expect(forgotten).toBeGreaterThan(0);
+  expect(forgotten).toBeLessThan(4);
+  const kept = (await service.list(ME, { limit: 10 })).map(({ id }) => id);
+  expect(kept).toEqual(
+    runs
+      .slice(forgotten)
+      .map(({ id }) => id)
+      .toReversed(),
+  );
+  expect((await service.planPrune({ maxBytes: 1 })).storedBytes).toBeLessThan(storedBytes);
+});
+
 const asking = scriptedModel(({ messages }) =>
   messages.at(-1)?.text === "ask" ? { toolCalls: [note("a")] } : { text: "done" },
 );
