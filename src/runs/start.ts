@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
+import { wellFormed } from "../core/text.ts";
 import { durably } from "../storage/durability.ts";
 import { forkThread, parsePoint } from "./fork.ts";
 import type { Checkpoints } from "./prune.ts";
@@ -29,9 +30,10 @@ export const SHUTTING_DOWN: StartOutcome = {
  */
 export async function start(
   principal: Principal,
-  request: StartRequest,
+  given: StartRequest,
   context: StartContext,
 ): Promise<StartOutcome> {
+  const request = storable(given);
   for (;;) {
     const obstacle = context.store.obstacle(principal, request);
     const met = obstacle ?? (await create(principal, request, context));
@@ -41,6 +43,12 @@ export async function start(
     if (told !== undefined) return told;
     // It ended meanwhile: the thread is free.
   }
+}
+
+/** The request as it is read back: a repeated one is to be the same. */
+function storable({ task, idempotencyKey, ...rest }: StartRequest): StartRequest {
+  const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
+  return { ...rest, ...key, task: wellFormed(task) };
 }
 
 async function create(

@@ -1,4 +1,5 @@
 import type { IdSource } from "../core/ids.ts";
+import { wellFormed } from "../core/text.ts";
 import { messageEntry } from "./journal.ts";
 import { type Principal, isFinal } from "./run.ts";
 import type { RunStore } from "./stores/run-store.ts";
@@ -13,9 +14,12 @@ export const keyConflict = (runId: string): string =>
 export function tell(
   principal: Principal,
   runId: string,
-  { text, idempotencyKey }: TellRequest,
+  { text: given, idempotencyKey: givenKey }: TellRequest,
   { store, newId, now }: { store: RunStore; newId: IdSource; now: number },
 ): TellOutcome {
+  // As they are read back: a repeated message is to be the same.
+  const text = wellFormed(given);
+  const idempotencyKey = givenKey === undefined ? undefined : wellFormed(givenKey);
   const outcome = inTransaction(store.database, (): TellOutcome => {
     const run = store.get(principal, runId);
     if (run === undefined) {

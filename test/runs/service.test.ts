@@ -30,6 +30,18 @@ test("a repeated start with the same key finds its run, also in another process 
   expect(await service.list(ME, { limit: 10 })).toHaveLength(1);
 });
 
+test("texts that were cut within a character are the same when they are repeated", async () => {
+  const { service } = openServer(databaseFile(), { model }, { concurrentRuns: 0 });
+  const cut = "\ud83d";
+  const request = { task: `cut ${cut}`, idempotencyKey: `k ${cut}` };
+  const first = await service.start(ME, request);
+  if (!first.ok) throw new Error(first.message);
+  expect(await service.start(ME, request)).toMatchObject({ how: "existing", run: { id: first.run.id } });
+  const message = { text: `more ${cut}`, idempotencyKey: `m ${cut}` };
+  expect(await service.tell(ME, first.run.id, message)).toMatchObject({ ok: true, repeated: false });
+  expect(await service.tell(ME, first.run.id, message)).toMatchObject({ ok: true, repeated: true });
+});
+
 test("two starts with the same key at once make one run", async () => {
   const file = databaseFile();
   const [a, b] = [openServer(file, { model }), openServer(file, { model })];
