@@ -4,6 +4,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { Command, END } from "@langchain/langgraph";
+import { RunFailure } from "../core/errors.ts";
 import { type EarlierEnd, settleAbandoned } from "./abandoned.ts";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import { assembleDeepAgent, type DeepAgent } from "./create-deep-agent.ts";
@@ -196,15 +197,16 @@ async function graphInput(
   input: AgentInput,
   { threadId, runId }: { threadId: string; runId: string },
 ): Promise<GraphInput> {
+  const thread = { configurable: { thread_id: threadId } };
   if (input.kind === "resume") {
-    const answers = await agent.graph.fittingAnswers({ thread_id: threadId }, input.answers);
+    if (!(await hasRun(agent, threadId, runId))) throw lostThread();
+    const answers = await agent.graph.fittingAnswers(thread.configurable, input.answers);
     return Object.keys(answers).length === 0 ? null : new Command({ resume: answers });
   }
-  const thread = { configurable: { thread_id: threadId } };
   const { values, next } = await agent.graph.getState(thread);
   const messages: readonly BaseMessage[] = values["messages"] ?? [];
   if (messages.some(({ id }) => id === runId)) return null;
-  if (input.kind === "continue") return null;
+  if (input.kind === "continue") throw lostThread();
   if (next.length > 0) {
     // An earlier run stopped within a step: what its calls finished counts, the others are given up.
     await settleAbandoned(agent.graph, thread.configurable, input.after);
@@ -213,3 +215,22 @@ async function graphInput(
   const task = new HumanMessage({ id: runId, content: input.task });
   return { messages: [...unread(input.told ?? [], messages), task] };
 }
+
+/** Whether the thread's newest state is of this run; its first version did not note that. */
+async function hasRun({ graph }: Agent, threadId: string, runId: string): Promise<boolean> {
+  const thread = { configurable: { thread_id: threadId } };
+  const { checkpointer } = graph;
+  const newest = typeof checkpointer === "object" ? await checkpointer.getTuple(thread) : undefined;
+  // Metadata of LangGraph's own has no key of ours.
+  if (newest !== undefined && (newest.metadata as { run?: unknown } | undefined)?.run === runId) return true;
+  const { values } = await graph.getState(thread);
+  const messages: readonly BaseMessage[] = values["messages"] ?? [];
+  return messages.some(({ id }) => id === runId);
+}
+
+const lostThread = (): RunFailure =>
+  new RunFailure(
+    "storage",
+    "What the run did until now is stored no more: its checkpoints were deleted, or replaced by an older copy. " +
+      "See in its events what it did, and start a new run for the rest.",
+  );
