@@ -21,9 +21,19 @@ const SNIPPET_LENGTH = 240;
 export function parseQuery(query: string): TextQuery {
   const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
   // The index folds in its own way, so it gets the words as they were written.
-  const terms = [...new Set(written.filter((word) => /[\p{L}\p{N}]/u.test(word)).map(toTerm))];
+  const terms = [
+    ...new Set(
+      written
+        .filter((word) => /[\p{L}\p{N}]/u.test(word))
+        .flatMap(spellings)
+        .map(toTerm),
+    ),
+  ];
   return { terms, grams: gramTerms(written), words: written.map(fold) };
 }
+
+/** A letter with its accent is one character or two, as keyboards and systems write it; the index tells them apart. */
+const spellings = (word: string): string[] => [word, word.normalize("NFC"), word.normalize("NFD")];
 
 function toTerm(word: string): string {
   const quoted = `"${word.replaceAll('"', '""')}"`;

@@ -29,6 +29,8 @@ describe("a search", () => {
     ["Japanese in two scripts", "サーバーの設定", ["/ja.md"]],
     ["half-width Japanese", "ｻｰﾊﾞｰ", ["/ja.md"]],
     ["a picture", "🚀", ["/emoji.md"]],
+    ["a letter whose accent the keyboard left apart", "чай".normalize("NFD"), ["/ru.md"]],
+    ["a letter stored with its accent apart", "зелёный", ["/ru.md"]],
     ["another script beside", "deploy 배포", ["/emoji.md", "/ko1.md", "/ko2.md"]],
   ])("finds %s", async (_kind, query, expected) => {
     const store = createStore(opened());
@@ -39,6 +41,7 @@ describe("a search", () => {
       "/zh.md": "我们讨论了部署计划",
       "/ja.md": "サーバーの設定を変えました",
       "/emoji.md": "deploy went 🚀👍",
+      "/ru.md": `чай и ${"зелёный".normalize("NFD")} сад`,
       "/en.md": "nothing of that",
     };
     for (const [path, content] of Object.entries(files)) await store.put(MEMORIES, path, file(content));
