@@ -61,7 +61,8 @@ export class ThreadCopy {
 
   /**
    * Makes `target` of the thread as it was at the checkpoint, default its newest: oldest first, a few in each
-   * turn of the event loop. False when there is no such checkpoint. Repeated, it changes nothing.
+   * turn of the event loop. False when there is no such checkpoint, or it is deleted meanwhile. Repeated, it
+   * changes nothing.
    */
   async make({ thread, target }: Place, checkpoint: string | undefined): Promise<boolean> {
     const chain = (await this.#chain.to(thread, checkpoint)).reverse();
@@ -69,16 +70,18 @@ export class ThreadCopy {
     await whenUnlocked(this.#database, () => this.#uses.run({ thread, target }));
     for (let at = 0; at < chain.length; at += COPIED_PER_TURN) {
       await ownTurn();
-      await this.#copyAll(
+      const isCopied = await this.#copyAll(
         { thread, target },
         chain.slice(at, at + COPIED_PER_TURN),
         at + COPIED_PER_TURN >= chain.length,
       );
+      if (!isCopied) return false;
     }
     return true;
   }
 
-  async #copyAll(place: Place, links: readonly Link[], ends: boolean): Promise<void> {
+  /** False when the thread was deleted since the way was looked up. */
+  async #copyAll(place: Place, links: readonly Link[], ends: boolean): Promise<boolean> {
     const left = await whenUnlocked(this.#database, () => this.#some.immediate(place, links, ends));
     for (const { id } of left) {
       // It was packed since the way was looked up.
@@ -86,8 +89,9 @@ export class ThreadCopy {
       const isLast = ends && id === links.at(-1)?.id;
       const missed =
         link && (await whenUnlocked(this.#database, () => this.#some.immediate(place, [link], isLast)));
-      if (missed?.length !== 0) throw new Error("A checkpoint of the thread went away while it was copied.");
+      if (missed?.length !== 0) return false;
     }
+    return true;
   }
 
   /**

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { join } from "node:path";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
@@ -100,6 +101,20 @@ it("two processes may pack and unpack a thread at once", async () => {
     two.tidyThread("thread").then(() => read(one)),
   ]);
   for (const { messages } of histories) expect(messages?.writes.map(([, , at]) => at)).toEqual(expected);
+});
+
+it("a copy of a thread that is deleted meanwhile is whole, or none", async () => {
+  for (const turns of [0, 5, 20, 60]) {
+    const saver = createCheckpointer(opened());
+    let config: RunnableConfig = { configurable: { thread_id: "thread", checkpoint_ns: "" } };
+    for (let step = 0; step < 100; step += 1) {
+      config = await saver.put(config, checkpointOf(step, {}), { source: "loop", step, parents: {} });
+    }
+    const copying = saver.copyThread("thread", "copy");
+    for (let turn = 0; turn < turns; turn += 1) await nextTurn();
+    const [isCopied] = await Promise.all([copying, saver.deleteThread("thread")]);
+    if (isCopied) expect(await saver.steps("copy")).toHaveLength(100);
+  }
 });
 
 it("a list of all threads has what is packed", async () => {
