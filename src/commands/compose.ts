@@ -24,7 +24,7 @@ import { STORE_MIGRATIONS } from "../storage/store-schema.ts";
 import { writeLogInThread } from "../storage/log-writer.ts";
 import { createStore } from "../storage/store.ts";
 import type { SqliteStore } from "../storage/store.ts";
-import { RunExecutors, chooseExecutor } from "./compose/executors.ts";
+import { chooseExecutor, isIsolated, RunExecutors } from "./compose/executors.ts";
 import { FileTree } from "./compose/file-tree.ts";
 import { withForeignTools } from "./compose/foreign-tools.ts";
 import { type Memories, openMemories } from "./compose/memories.ts";
@@ -52,12 +52,13 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
   const { config, env, lendable = false } = settings;
   const storage = await openStorage(config.dataDir, settings.logger);
   try {
-    const choice = await chooseExecutor(config);
-    const executors = new RunExecutors(choice);
+    const executors = new RunExecutors(() => chooseExecutor(config));
+    const executes = await executors.choice();
+    if (executes.kind === "host") settings.logger.warn("commands.not_isolated", { reason: executes.reason });
     const version = packageVersion();
     const mcp = openMcpTools(config.mcpServers, { env, version, log: settings.logger });
     const memories = openMemories(settings, storage);
-    const parts = { storage, executors, memories, mcp, isSandboxed: choice.kind === "sandbox" };
+    const parts = { storage, executors, memories, mcp };
     const service = assemble(settings, parts, modelChoice({ model: config.model, env, lendable }));
     const park = service.close.bind(service);
     const close = async (): Promise<void> => {
@@ -80,7 +81,6 @@ interface Parts {
   executors: RunExecutors;
   memories: Memories;
   mcp: McpTools;
-  isSandboxed: boolean;
 }
 
 function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): RunService {
@@ -96,9 +96,10 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
     agentFor: async (run, lender) => {
       const own = models.lentTo(lender);
       const chat = choice.ok ? await own.get(config.model) : UNUSED_MODEL;
-      // A run that has ended is only read: no server is started for it.
+      // A run that has ended is only read: no server is started for it, and no command.
       const mcp = isFinal(run.status) ? undefined : parts.mcp;
-      const interruptOn = approvalGates(config.approvals, parts.isSandboxed);
+      const executor = isFinal(run.status) ? undefined : await executorFor(run);
+      const interruptOn = approvalGates(config.approvals, isIsolated(executor));
       const configured = await withAgentFiles(config, tree.mounts(run.principal), logger);
       const subagents = withModels(configured, own);
       const servers = Object.keys(config.mcpServers);
@@ -108,7 +109,7 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
         tools: [...(foreign.tools ?? []), ...parts.memories.toolsOf(run.principal)],
         model: chat,
         fallbackModels: fallbacks.map((model) => () => own.get(model)),
-        backend: tree.withThread(run.principal, executorFor(run)),
+        backend: tree.withThread(run.principal, executor),
         store,
         checkpointer,
         filesystem: { delete: true, jobs: true },

@@ -4,6 +4,7 @@ import { realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { errorMessage } from "../../core/errors.ts";
+import { oneLine } from "../../core/text.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
@@ -16,6 +17,7 @@ import {
   visiblePath,
 } from "./bubblewrap-arguments.ts";
 import { ProcessCgroup } from "./process-cgroup.ts";
+import { isMissing, isTimedOut, type NoSandbox, PROBE_TIMEOUT_MS, tooSlow } from "./probe.ts";
 import { SYSTEM_PATH } from "./shell-environment.ts";
 import { type Launch, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
 
@@ -46,7 +48,6 @@ export interface BubblewrapOptions extends ShellLimits {
 }
 
 const MIB = 1024 * 1024;
-const PROBE_TIMEOUT_MS = 10_000;
 const SIZE_LIMITS_SINCE = [0, 8] as const;
 
 /**
@@ -107,10 +108,7 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
   }
 }
 
-export type OpenedBubblewrap =
-  | { ok: true; backend: BubblewrapBackend }
-  /** Why commands cannot be isolated here, and what to do about it. */
-  | { ok: false; reason: string };
+export type OpenedBubblewrap = { ok: true; backend: BubblewrapBackend } | ({ ok: false } & NoSandbox);
 
 /** Tries the sandbox out, because an installed program says little: containers and kernels forbid it often. */
 export async function openBubblewrap(options: BubblewrapOptions): Promise<OpenedBubblewrap> {
@@ -121,19 +119,31 @@ export async function openBubblewrap(options: BubblewrapOptions): Promise<Opened
 
 export type BubblewrapProbe =
   | { ok: true; version: string; hasSizeLimits: boolean }
-  | { ok: false; reason: string };
+  | ({ ok: false } & NoSandbox);
 
-/** Runs one command that does nothing, in the very sandbox that others would run in. */
-export async function probeBubblewrap(options: BubblewrapOptions): Promise<BubblewrapProbe> {
+/**
+ * Runs one command that does nothing, in the very sandbox that others would run in.
+ *
+ * @param timeoutMs for each of the two programs that are started. Default 10,000.
+ */
+export async function probeBubblewrap(
+  options: BubblewrapOptions,
+  timeoutMs: number = PROBE_TIMEOUT_MS,
+): Promise<BubblewrapProbe> {
   const program = options.bwrap ?? "bwrap";
   if (process.platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
   const run = (args: readonly string[]) =>
-    promisify(execFile)(program, args, { timeout: PROBE_TIMEOUT_MS, cwd: "/" });
+    promisify(execFile)(program, args, { timeout: timeoutMs, killSignal: "SIGKILL", cwd: "/" });
   let version: string;
   try {
     version = (await run(["--version"])).stdout.trim().replace(/^bubblewrap /, "");
-  } catch {
-    return { ok: false, reason: `${INSTALL} (the program ${program} was not found)` };
+  } catch (error) {
+    if (isTimedOut(error)) return { ok: false, ...tooSlow(program, timeoutMs) };
+    if (isMissing(error)) return { ok: false, reason: `${INSTALL} (the program ${program} was not found)` };
+    return {
+      ok: false,
+      reason: `The program ${program} does not tell its version (${oneLine(errorMessage(error), 200)}).`,
+    };
   }
   const hasSizeLimits = isAtLeast(version, SIZE_LIMITS_SINCE);
   try {
@@ -141,6 +151,7 @@ export async function probeBubblewrap(options: BubblewrapOptions): Promise<Bubbl
     await run(bubblewrapArguments(shape, "exit 0", shape.writable.at));
     return { ok: true, version, hasSizeLimits };
   } catch (error) {
+    if (isTimedOut(error)) return { ok: false, ...tooSlow(program, timeoutMs) };
     const said = /bwrap: .*/.exec(errorMessage(error))?.[0] ?? "it ended with an error";
     return {
       ok: false,

@@ -7,6 +7,7 @@ import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { FilesystemBackend } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
+import { isTimedOut, type NoSandbox, PROBE_TIMEOUT_MS, tooSlow } from "./probe.ts";
 import { SYSTEM_PATH } from "./shell-environment.ts";
 import { SHELL, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
 
@@ -22,7 +23,6 @@ export interface SeatbeltOptions extends ShellLimits {
 }
 
 const PROGRAM = "/usr/bin/sandbox-exec";
-const PROBE_TIMEOUT_MS = 10_000;
 
 /** What programs of the system need to start. Homes, mail and keychains are not among it. */
 const SYSTEM_FOLDERS = [
@@ -114,14 +114,15 @@ export function seatbeltArguments(profile: string, command: string, directory: s
 }
 
 /** Why commands cannot be isolated here; undefined when a command that does nothing ran in the sandbox. */
-export async function seatbeltProblem(options: SeatbeltOptions): Promise<string | undefined> {
-  if (process.platform !== "darwin") return "Seatbelt exists on macOS only.";
+export async function seatbeltProblem(options: SeatbeltOptions): Promise<NoSandbox | undefined> {
+  if (process.platform !== "darwin") return { reason: "Seatbelt exists on macOS only." };
   const profile = seatbeltProfile([realpathSync.native(resolve(options.rootDir))], options.readOnly ?? []);
   const args = ["-p", profile, "/bin/sh", "-c", "exit 0"];
   try {
     await promisify(execFile)(PROGRAM, args, { timeout: PROBE_TIMEOUT_MS });
     return undefined;
-  } catch {
-    return "macOS did not start a command in its sandbox (sandbox-exec).";
+  } catch (error) {
+    if (isTimedOut(error)) return tooSlow(PROGRAM, PROBE_TIMEOUT_MS);
+    return { reason: "macOS did not start a command in its sandbox (sandbox-exec)." };
   }
 }

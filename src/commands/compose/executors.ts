@@ -8,6 +8,7 @@ import {
   probeBubblewrap,
 } from "../../backends/sandbox/bubblewrap.ts";
 import { LocalShellBackend } from "../../backends/sandbox/local-shell.ts";
+import type { NoSandbox } from "../../backends/sandbox/probe.ts";
 import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../../backends/sandbox/seatbelt.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
@@ -22,10 +23,10 @@ export type WorkspaceExecutor = SandboxBackend & { close(): Promise<void> };
 /** How commands of this server run. */
 export type ExecutorChoice =
   | { kind: "sandbox"; name: string; open(): WorkspaceExecutor }
-  /** As any program of this user; `reason`: why there is no sandbox. */
-  | { kind: "host"; reason: string; open(): WorkspaceExecutor }
+  /** As any program of this user, because there is no sandbox. */
+  | ({ kind: "host"; open(): WorkspaceExecutor } & NoSandbox)
   /** Not at all. */
-  | { kind: "none"; reason: string };
+  | ({ kind: "none" } & NoSandbox);
 
 /** Finds out how commands can run here. Starts one that does nothing, to know that the sandbox works. */
 export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorChoice> {
@@ -47,21 +48,24 @@ export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorCh
         });
   if (sandbox.kind === "sandbox" || execute.mode === "sandbox") return sandbox;
   const open = () => new LocalShellBackend({ ...limits, virtualMode: true });
-  return { kind: "host", reason: sandbox.reason, open };
+  return { ...sandbox, kind: "host", open };
 }
 
 type SandboxChoice = Extract<ExecutorChoice, { kind: "sandbox" | "none" }>;
 
 async function bubblewrap(options: BubblewrapOptions): Promise<SandboxChoice> {
   const found = await probeBubblewrap(options);
-  if (!found.ok) return { kind: "none", reason: found.reason };
+  if (!found.ok) {
+    const { ok: _not, ...why } = found;
+    return { kind: "none", ...why };
+  }
   const open = () => new BubblewrapBackend(options, found.hasSizeLimits);
   return { kind: "sandbox", name: `Bubblewrap ${found.version}`, open };
 }
 
 async function seatbelt(options: SeatbeltOptions): Promise<SandboxChoice> {
-  const reason = await seatbeltProblem(options);
-  if (reason !== undefined) return { kind: "none", reason };
+  const problem = await seatbeltProblem(options);
+  if (problem !== undefined) return { kind: "none", ...problem };
   return { kind: "sandbox", name: "Seatbelt", open: () => new SeatbeltBackend(options) };
 }
 
@@ -81,18 +85,30 @@ function skillMounts(configured: readonly string[]): SandboxMount[] {
 
 /** The executors of runs at work: one each, so that what its commands started ends with the run. */
 export class RunExecutors {
-  readonly #choice: ExecutorChoice;
+  readonly #choose: () => Promise<ExecutorChoice>;
+  #choice: Promise<ExecutorChoice>;
   readonly #open = new Map<string, WorkspaceExecutor>();
 
-  constructor(choice: ExecutorChoice) {
-    this.#choice = choice;
+  /** `choose` is asked now, and before a run as long as what it answers may pass. */
+  constructor(choose: () => Promise<ExecutorChoice>) {
+    this.#choose = choose;
+    this.#choice = choose();
   }
 
-  /** The run's executor; undefined when commands cannot run. `ended` tells when the run is over. */
-  of(runId: string, ended: () => Promise<void>): WorkspaceExecutor | undefined {
+  /** How commands run, as far as it is known by now. */
+  choice(): Promise<ExecutorChoice> {
+    return this.#choice;
+  }
+
+  /**
+   * The run's executor; undefined when commands cannot run. A run keeps the one it began with, whatever
+   * others get later. `ended` tells when the run is over.
+   */
+  async of(runId: string, ended: () => Promise<void>): Promise<WorkspaceExecutor | undefined> {
+    const choice = this.#open.has(runId) ? undefined : await this.#current();
     const known = this.#open.get(runId);
-    if (known !== undefined || this.#choice.kind === "none") return known;
-    const executor = this.#choice.open();
+    if (known !== undefined || choice === undefined || choice.kind === "none") return known;
+    const executor = choice.open();
     this.#open.set(runId, executor);
     const release = (): Promise<void> => this.#release(runId);
     // Later, because the first run is taken up while the service is being made.
@@ -104,9 +120,22 @@ export class RunExecutors {
     await Promise.all([...this.#open.keys()].map((runId) => this.#release(runId)));
   }
 
+  /** Runs that begin at one time wait for one attempt. */
+  async #current(): Promise<ExecutorChoice> {
+    const asked = this.#choice;
+    const choice = await asked;
+    if (choice.kind === "sandbox" || choice.mayPass !== true) return choice;
+    if (this.#choice === asked) this.#choice = this.#choose().catch(() => choice);
+    return this.#choice;
+  }
+
   async #release(runId: string): Promise<void> {
     const executor = this.#open.get(runId);
     this.#open.delete(runId);
     await executor?.close();
   }
 }
+
+/** Whether what an executor runs can reach no more than the workspace. */
+export const isIsolated = (executor: WorkspaceExecutor | undefined): boolean =>
+  (executor?.capabilities?.isolation ?? "none") !== "none";

@@ -48,6 +48,6 @@ describe("seatbeltArguments", () => {
 
 describe.skipIf(process.platform === "darwin")("seatbeltProblem", () => {
   it("says where the sandbox exists", async () => {
-    expect(await seatbeltProblem({ rootDir: "/" })).toBe("Seatbelt exists on macOS only.");
+    expect(await seatbeltProblem({ rootDir: "/" })).toEqual({ reason: "Seatbelt exists on macOS only." });
   });
 });

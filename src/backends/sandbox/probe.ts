@@ -1,0 +1,24 @@
+/** Why commands cannot be isolated on this machine. */
+export interface NoSandbox {
+  /** What it is, and what to do about it. */
+  reason: string;
+  /** Nothing is known yet: the machine was too busy to try, and a later attempt may say otherwise. */
+  mayPass?: true;
+}
+
+/** How long a program of the sandbox may take to do nothing. */
+export const PROBE_TIMEOUT_MS = 10_000;
+
+/** Of what `execFile` throws: whether its time was over. */
+export const isTimedOut = (error: unknown): boolean => fieldOf(error, "killed") === true;
+
+/** Of what `execFile` throws: whether there is no such program. */
+export const isMissing = (error: unknown): boolean => fieldOf(error, "code") === "ENOENT";
+
+const fieldOf = (error: unknown, name: string): unknown =>
+  typeof error === "object" && error !== null ? Reflect.get(error, name) : undefined;
+
+export const tooSlow = (program: string, timeoutMs: number): NoSandbox => ({
+  reason: `Whether commands can be isolated is not known: ${program} did not answer within ${timeoutMs / 1000} s, as on a machine that is overloaded. Try again when it is less busy; a server does so before each run.`,
+  mayPass: true,
+});

@@ -1,0 +1,56 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
+import {
+  type ExecutorChoice,
+  isIsolated,
+  RunExecutors,
+  type WorkspaceExecutor,
+} from "../../../src/commands/compose/executors.ts";
+import { folder } from "../../backends/sandbox/support.ts";
+
+const busy = { reason: "the machine is busy", mayPass: true } as const;
+const never = (): Promise<void> => new Promise(() => {});
+
+/** A choice that gives one of these answers after the other, the last one from then on. */
+function choosing(...answers: ExecutorChoice[]): { executors: RunExecutors; asked: () => number } {
+  let asked = 0;
+  const executors = new RunExecutors(async () => {
+    const answer = answers[Math.min(asked++, answers.length - 1)];
+    if (!answer) throw new Error("no answer");
+    return answer;
+  });
+  onTestFinished(() => executors.close());
+  return { executors, asked: () => asked };
+}
+
+const host = (): ExecutorChoice => ({ kind: "host", open: () => shell(), ...busy });
+const sandbox = (): ExecutorChoice => ({ kind: "sandbox", name: "a sandbox", open: () => isolated() });
+const shell = (): WorkspaceExecutor => new LocalShellBackend({ rootDir: folder(), virtualMode: true });
+const isolated = (): WorkspaceExecutor => {
+  const backend = shell();
+  Object.assign(backend.capabilities ?? {}, { isolation: "process" });
+  return backend;
+};
+
+describe("RunExecutors", () => {
+  it("tries again before a run while it is not known whether there is a sandbox", async () => {
+    const { executors, asked } = choosing(host(), host(), sandbox());
+    const first = await executors.of("run_1", never);
+    expect(isIsolated(first)).toBe(false);
+    expect(isIsolated(await executors.of("run_2", never))).toBe(true);
+    // A run keeps what it began with, because its commands are gated for that.
+    expect(await executors.of("run_1", never)).toBe(first);
+    expect(isIsolated(await executors.of("run_3", never))).toBe(true);
+    expect(asked()).toBe(3);
+  });
+
+  it("asks once for runs that begin at one time, and no more when it is known that there is none", async () => {
+    const known: ExecutorChoice = { kind: "none", reason: "Bubblewrap is missing" };
+    const { executors, asked } = choosing({ kind: "none", ...busy }, known);
+    const ids = ["run_1", "run_2", "run_3"];
+    const found = await Promise.all(ids.map((id) => executors.of(id, never)));
+    expect(found.map((executor) => isIsolated(executor))).toEqual([false, false, false]);
+    expect(await executors.of("run_4", never)).toBeUndefined();
+    expect(asked()).toBe(2);
+  });
+});
