@@ -1,49 +1,42 @@
 import { ConfigurationError } from "../core/errors.ts";
+import { createLogger } from "../core/logger.ts";
 import { FILE_TOOL_NAMES } from "../tools/index.ts";
-import type { ToolInput } from "./agent-tool.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";
-import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
+import type { DeepAgentParams, SubAgent } from "./params.ts";
 import { answerToolNames, type ResponseFormat } from "./structured.ts";
 
 /** Tools that an agent may have or not, by its options: a gate for one that is off is no mistake. */
 const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "task"]);
 
-type Spec = SubAgent | CompiledSubAgent;
-
 /**
- * Gates must name tools that exist: nobody would be asked about a misspelt one. The agent's gates are its
- * subagents' too, and so may name their tools.
- *
- * @throws ConfigurationError `UNKNOWN_TOOL`.
+ * Warns of gates that name no tool known so far: nobody is asked about a misspelt one. It may be one that
+ * middleware brings later, and so is no error. The agent's gates are its subagents' too, and so may name their
+ * tools.
  */
-export function checkGates(params: DeepAgentParams, own: Iterable<string>): void {
+export function warnOfGates(
+  params: DeepAgentParams,
+  own: Iterable<string>,
+  toolsOfSubagent: (name: string) => Iterable<string>,
+): void {
+  const log = params.log ?? createLogger("warn");
   const specs = params.subagents ?? [];
-  const known = [...own, ...specs.flatMap(toolsOf)];
-  expectTools(Object.keys(params.interruptOn ?? {}), known, "this agent or its subagents");
+  const known = [...own, ...specs.flatMap((spec) => [...toolsOfSubagent(spec.name)])];
+  const warn = (gates: SubAgent["interruptOn"], tools: readonly string[], owner: string): void => {
+    const unknown = Object.entries(gates || {}).flatMap(([name, gate]) =>
+      gate === false || tools.includes(name) || BUILT_IN.has(name) ? [] : [name],
+    );
+    if (unknown.length === 0) return;
+    log.warn("unknown_tools_gated", { tools: unknown, owner, advice: ADVICE });
+  };
+  warn(params.interruptOn, known, "the agent and its subagents");
+  for (const spec of specs) {
+    if ("runnable" in spec) continue;
+    warn(spec.interruptOn, [...toolsOfSubagent(spec.name)], `the subagent '${spec.name}'`);
+  }
 }
 
-/** The same for the gates that a subagent states itself. */
-export function checkOwnGates({ name, interruptOn }: SubAgent, tools: Iterable<string>): void {
-  expectTools(Object.keys(interruptOn || {}), [...tools], `the subagent '${name}'`);
-}
-
-function expectTools(gated: readonly string[], tools: readonly string[], owner: string): void {
-  const unknown = gated.find((name) => !tools.includes(name) && !BUILT_IN.has(name));
-  if (unknown === undefined) return;
-  throw new ConfigurationError(
-    "UNKNOWN_TOOL",
-    `interruptOn names '${unknown}', which is no tool of ${owner}, so nobody would be asked. Correct the name or leave it out.`,
-  );
-}
-
-function toolsOf(spec: Spec): string[] {
-  if ("runnable" in spec) return [];
-  const given: ReadonlyArray<ToolInput | object> = [
-    ...(spec.tools ?? []),
-    ...(spec.middleware ?? []).flatMap(({ tools = [] }): readonly object[] => tools), // of whatever kind
-  ];
-  return given.flatMap((tool) => ("name" in tool && typeof tool.name === "string" ? [tool.name] : []));
-}
+const ADVICE =
+  "interruptOn names tools that there are not: nobody will be asked, unless middleware brings them. Correct the names or leave them out.";
 
 /** @throws ConfigurationError `INVALID_SUBAGENT` for what callers without types pass. */
 export function checkSubagents(specs: readonly unknown[]): void {

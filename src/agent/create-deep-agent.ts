@@ -3,16 +3,10 @@ import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langch
 import type { z } from "zod";
 import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { silentLogger } from "../core/logger.ts";
+import { createLogger, silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
-import {
-  checkAnswerTools,
-  checkFileTools,
-  checkGates,
-  checkOwnGates,
-  checkSubagents,
-} from "./check-params.ts";
+import { checkAnswerTools, checkFileTools, checkSubagents, warnOfGates } from "./check-params.ts";
 import { channelsOf } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
@@ -76,7 +70,7 @@ export function assembleDeepAgent(params: DeepAgentParams): DeepAgent {
     prompt: params.systemPrompt,
     permissions,
   });
-  checkGates(params, agent.tools.keys());
+  warnOfGates(params, agent.tools.keys(), (name) => runner?.graphOf(name)?.traits.tools.keys() ?? []);
   return agent;
 }
 
@@ -173,7 +167,7 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
     );
   }
   if (checkpointer !== undefined) return checkpointer;
-  params.log?.warn("in_memory_checkpointer", {
+  (params.log ?? createLogger("warn")).warn("in_memory_checkpointer", {
     reason:
       "interruptOn needs a checkpointer and none was given; waiting approvals are lost with this process",
   });
@@ -268,8 +262,7 @@ function buildSubagent(
     : spec.systemPrompt;
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
-  const { graph, tools } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
-  checkOwnGates(spec, tools.keys());
+  const { graph } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
   return { name, description, runnable: graph, graph, isFork };
 }
 

@@ -125,6 +125,6 @@ export interface DeepAgentParams<
   recursionLimit?: number;
   /** One log line for each model call and each tool call, at level `debug`. Default false. */
   debug?: boolean;
-  /** Default: silent; with `debug`, JSON lines on standard error. */
+  /** Default: warnings about these parameters as JSON lines on standard error; with `debug`, its lines too. */
   log?: Logger;
 }

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { buildAgent } from "../agent/agent-core.ts";
 import { loadAgentFiles } from "../agent/agent-files.ts";
-import type { AgentLimits, ModelPrice } from "../agent/limits/limits.ts";
 import { type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import type { ModelChoice } from "../agent/models/choose.ts";
@@ -27,6 +26,7 @@ import type { SqliteStore } from "../storage/store.ts";
 import { chooseExecutor, isIsolated, RunExecutors } from "./compose/executors.ts";
 import { FileTree } from "./compose/file-tree.ts";
 import { withForeignTools } from "./compose/foreign-tools.ts";
+import { limitsOf } from "./compose/limits.ts";
 import { type Memories, openMemories } from "./compose/memories.ts";
 import { Models, subagentModelProblem, usableFallbacks, withModels } from "./compose/models.ts";
 import { AGENT_FILES, MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
@@ -210,32 +210,6 @@ async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
     await close();
     throw error;
   }
-}
-
-function limitsOf({ limits }: Config): AgentLimits {
-  const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
-  const { parallelSubagents, parallelTools, subagentDepth } = limits;
-  return {
-    parallelSubagents,
-    parallelTools,
-    subagentDepth,
-    ...(modelCalls === undefined ? {} : { maxIterations: modelCalls }),
-    ...(toolCalls === undefined ? {} : { toolCalls }),
-    ...(tokens === undefined ? {} : { tokens }),
-    ...(costUsd === undefined ? {} : { costUsd }),
-    ...(prices === undefined ? {} : { prices: pricesOf(prices) }),
-    ...(workTime === undefined ? {} : { wallTimeMs: workTime * 1000 }),
-    ...(toolTime === undefined ? {} : { toolTimeoutMs: toolTime * 1000 }),
-  };
-}
-
-function pricesOf(prices: NonNullable<Config["limits"]["prices"]>): Record<string, ModelPrice> {
-  return Object.fromEntries(
-    Object.entries(prices).map(([model, { input, output, cachedInput }]) => [
-      model,
-      { input, output, ...(cachedInput === undefined ? {} : { cachedInput }) },
-    ]),
-  );
 }
 
 /** Why no run can be started now. */

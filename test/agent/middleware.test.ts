@@ -1,6 +1,6 @@
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { Annotation, MemorySaver } from "@langchain/langgraph";
-import { createMiddleware, providerStrategy, toolRetryMiddleware, toolStrategy } from "langchain";
+import { createMiddleware, toolRetryMiddleware } from "langchain";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -26,9 +26,6 @@ const tracing = (name: string, trace: string[]): Middleware => ({
   afterModel: () => void trace.push(`${name} afterModel`),
   afterAgent: () => void trace.push(`${name} afterAgent`),
 });
-
-/** What callers without types pass. */
-const untyped = (value: unknown): never => value as never;
 
 const agentWith = (middleware: AgentMiddleware[], params: DeepAgentParams = {}) =>
   buildAgent({
@@ -180,91 +177,5 @@ describe("middleware", () => {
       "Two tools are named 'ls'",
     );
     expect(() => agentWith([], { subagents: [worker, worker] })).toThrow("Two subagents are named 'w'");
-  });
-
-  const gate = tool(() => "", { name: "gate", description: "g", schema: z.object({}) });
-  const worker = { name: "w", description: "d", systemPrompt: "p" };
-  const format = z.object({ a: z.string() });
-  it.each<[string, DeepAgentParams, string | undefined]>([
-    [
-      "a file tool that there is not",
-      { filesystem: { tools: ["read" as "read_file"] } },
-      "filesystem names 'read', which is no file tool. File tools are ls, read_file,",
-    ],
-    [
-      "a text for no file tool, of a subagent",
-      {
-        subagents: [
-          {
-            name: "a",
-            description: "d",
-            systemPrompt: "p",
-            filesystem: { toolDescriptions: { ["cat" as "ls"]: "x" } },
-          },
-        ],
-      },
-      "filesystem names 'cat'",
-    ],
-    ["a gate for no tool", { interruptOn: { wrte_file: true } }, "interruptOn names 'wrte_file'"],
-    ["a gate for a tool that is off", { interruptOn: { delete: true, job: true } }, undefined],
-    [
-      "a gate for a subagent's tool",
-      { interruptOn: { gate: true }, subagents: [{ ...worker, tools: [gate] }] },
-      undefined,
-    ],
-    [
-      "a subagent's gate for no tool of it",
-      { tools: [gate], subagents: [{ ...worker, tools: [], interruptOn: { gate: true } }] },
-      "no tool of the subagent 'w'",
-    ],
-    ["the name of a tool", { tools: ["ls"] as never }, '"ls" is not a tool.'],
-    [
-      "the name of a tool for a subagent",
-      { subagents: [{ ...worker, tools: ["ls"] as never }] },
-      '"ls" is not a tool.',
-    ],
-    ["a skill source twice", { skills: ["/skills", "/more/", "/skills/"] }, "'/skills' is given twice"],
-    [
-      "a subagent's skill source twice",
-      { subagents: [{ ...worker, skills: ["/s/", "/s/"] }] },
-      "'/s' is given twice",
-    ],
-    [
-      "an answer with a tool's name",
-      { tools: [gate], responseFormat: format.meta({ title: "gate" }) },
-      "'gate' is a tool",
-    ],
-    [
-      "a JSON schema with a tool's name",
-      { responseFormat: { type: "object", title: "ls" } },
-      "'ls' is a tool",
-    ],
-    [
-      "a strategy with a tool's name",
-      { responseFormat: toolStrategy(format.meta({ title: "task" })) },
-      "'task' is a tool",
-    ],
-    [
-      "an answer for the provider alone",
-      { responseFormat: providerStrategy(format.meta({ title: "ls" })) },
-      undefined,
-    ],
-    [
-      "a subagent without a name",
-      { subagents: [untyped({ description: "d" })] },
-      "subagents[0] needs a name",
-    ],
-    ["what is no subagent", { subagents: [untyped("helper")] }, "subagents[0] needs a name"],
-    [
-      "a subagent on a server",
-      { subagents: [untyped({ name: "far", description: "d", graphId: "g" })] },
-      "an assistant of a LangGraph server",
-    ],
-    ["a provider's own tool", { tools: [untyped({ type: "web_search" })] }, "is a tool of a provider"],
-    ["a prompt of parts", { systemPrompt: untyped({ prefix: "p" }) }, "is a text or a SystemMessage"],
-  ])("are checked when the agent is made: %s", (_what, params, problem) => {
-    const made = () => agentWith([], params);
-    if (problem === undefined) made();
-    else expect(made).toThrow(problem);
   });
 });
