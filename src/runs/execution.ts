@@ -8,6 +8,7 @@ import { ownTurn } from "../core/turns.ts";
 import { mayPass, StorageError } from "../storage/errors.ts";
 import { FencedOffError, type FencingToken } from "../storage/thread-fences.ts";
 import { entryOf } from "./journal.ts";
+import type { WorkerOfRun } from "./lending.ts";
 import { type Lease, LeaseLostError } from "./stores/lease-store.ts";
 import type { RunInbox } from "./stores/message-store.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
@@ -15,7 +16,7 @@ import type { WorkStore } from "./stores/work-store.ts";
 
 export interface ExecutionContext {
   work: WorkStore;
-  agentFor(run: Run): Promise<Agent>;
+  agentFor(run: Run, worker: WorkerOfRun): Promise<Agent>;
   clock: Clock;
   newId: IdSource;
   log: Logger;
@@ -106,7 +107,7 @@ async function converse(
     const warning = entryOf({ kind: "warning", agent: [], message });
     await work.record(lease, warning, clock());
   }
-  const agent = await context.agentFor(run);
+  const agent = await context.agentFor(run, { lease, onFailure: breakingOff(execution) });
   /** Interrupts whose answers were offered before. */
   const offered = new Set<string>();
   const inbox = work.inbox(lease);
@@ -164,10 +165,7 @@ async function journalled(
   context: ExecutionContext,
 ): Promise<StreamEnd> {
   const { run, lease, controller } = execution;
-  const effects = context.work.effectLog(lease, context.clock, (error) => {
-    execution.failure ??= error;
-    controller.abort();
-  });
+  const effects = context.work.effectLog(lease, context.clock, breakingOff(execution));
   // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
   const { streamEvents } = await import("../agent/agent-core.ts");
   let handedOver = input.kind !== "task";
@@ -188,6 +186,15 @@ async function journalled(
   }
   signal.throwIfAborted();
   throw new Error("The agent's events ended without a result.");
+}
+
+/** Ends this stretch of work on the run when what it does can no longer be stored. */
+function breakingOff(execution: Execution): (error: unknown) => void {
+  const { controller } = execution;
+  return (error) => {
+    if (execution.controller === controller) execution.failure ??= error;
+    controller.abort();
+  };
 }
 
 function journal(event: StreamEvent, lease: Lease, { work, clock }: ExecutionContext): Promise<void> {

@@ -4,7 +4,8 @@ import type { Clock } from "../core/clock.ts";
 import { durably } from "../storage/durability.ts";
 import type { ChangeFeed } from "./change-feed.ts";
 import { toJson } from "./stores/json.ts";
-import { type Principal, type Run, isFinal } from "./run.ts";
+import type { Principal, RunEventKind } from "./run.ts";
+import type { Lease } from "./stores/lease-store.ts";
 import type { RunStore } from "./stores/run-store.ts";
 import type { ModelReplyOutcome } from "./service.ts";
 import { inTransaction } from "./stores/transaction.ts";
@@ -17,36 +18,78 @@ export interface LendingContext {
   patienceMs: number;
 }
 
+/** Who works on a run. */
+export interface WorkerOfRun {
+  lease: Lease;
+  /** The run cannot go on here: its lease is lost, or what it asks cannot be stored. */
+  onFailure(error: unknown): void;
+}
+
 /**
  * Answers the model calls of one run by its principal's clients. A call is stored before anybody is asked,
- * and its reply before the agent gets it; a call that is made again after a crash or a pause finds it.
+ * and its reply before the agent gets it; a call that is made again after a crash or a pause finds it. Only
+ * who holds the run's lease asks.
  */
-export function lenderFor(run: Run, context: LendingContext): ModelLender {
+export function lenderFor({ lease, onFailure }: WorkerOfRun, context: LendingContext): ModelLender {
+  const { database } = context.store;
+  const write = async <T>(work: () => T): Promise<T> => {
+    try {
+      return await durably(database, work);
+    } catch (error) {
+      onFailure(error);
+      throw error;
+    }
+  };
   return {
     reply: async (request, signal) => {
       const id = createHash("sha256").update(toJson(request)).digest("base64url");
-      const { database } = context.store;
-      const known = await durably(database, () => ask(run, id, request, context));
-      const reply = known ?? (await replyInTime(run.id, id, context, signal));
-      return reply ?? durably(database, () => giveUp(run, id, context));
+      const known = await write(() => ask(lease, id, request, context));
+      const reply = known ?? (await replyInTime(lease.runId, id, context, signal));
+      return reply ?? write(() => giveUp(lease, id, context));
     },
   };
 }
 
-/** Stores the call, unless it has its reply. */
+/** Of an agent that is looked at, or asked about a call, and does no work. */
+export const NO_LENDER: ModelLender = {
+  reply: () => Promise.reject(new Error("Only an agent at work asks its model.")),
+};
+
+/** Stores the call, unless it has its reply. @throws LeaseLostError */
 function ask(
-  { id: runId, principal }: Run,
+  lease: Lease,
   id: string,
   request: SamplingRequest,
   { store, clock }: LendingContext,
 ): SamplingReply | undefined {
+  return unlessReplied(lease, id, store, () => {
+    store.models.ask(lease.runId, id, request, clock());
+    return { kind: "model_requested", now: clock() };
+  });
+}
+
+/** From here on the run waits; a reply that came at the last moment is taken. @throws LeaseLostError */
+function giveUp(lease: Lease, id: string, { store, clock }: LendingContext): SamplingReply | undefined {
+  return unlessReplied(lease, id, store, () => {
+    store.models.wait(lease.runId, id);
+    return { kind: "model_awaited", now: clock() };
+  });
+}
+
+function unlessReplied(
+  lease: Lease,
+  id: string,
+  store: RunStore,
+  write: () => { kind: RunEventKind; now: number },
+): SamplingReply | undefined {
+  const { runId } = lease;
   const reply = inTransaction(store.database, () => {
+    const { status } = store.leases.held(lease);
     const known = store.models.replyTo(runId, id);
-    const run = store.get(principal, runId);
-    if (known !== undefined || run === undefined || isFinal(run.status)) return known;
-    store.models.ask(runId, id, request, clock());
-    store.events.append(runId, { kind: "model_requested", agent: [], data: {} }, clock());
-    store.status.settle(runId, run.status, clock());
+    if (known !== undefined) return known;
+    const { kind, now } = write();
+    store.events.append(runId, { kind, agent: [], data: {} }, now);
+    store.status.settle(runId, status, now);
     return undefined;
   });
   store.changed(runId);
@@ -73,21 +116,6 @@ async function replyInTime(
   } finally {
     subscription.close();
   }
-}
-
-/** From here on the run waits; a reply that came at the last moment is taken. */
-function giveUp({ id: runId, principal }: Run, id: string, { store, clock }: LendingContext) {
-  const reply = inTransaction(store.database, () => {
-    const known = store.models.replyTo(runId, id);
-    const run = store.get(principal, runId);
-    if (known !== undefined || run === undefined || isFinal(run.status)) return known;
-    store.models.wait(runId, id);
-    store.events.append(runId, { kind: "model_awaited", agent: [], data: {} }, clock());
-    store.status.settle(runId, run.status, clock());
-    return undefined;
-  });
-  store.changed(runId);
-  return reply;
 }
 
 /** Stores a client's reply; the first one counts, and a late one changes nothing. */

@@ -11,7 +11,7 @@ import { decide, type DecideContext, useAnswer } from "./decide.ts";
 import { pointsOfThread } from "./fork.ts";
 import { follow, followStarts } from "./follow.ts";
 import { keepHouse } from "./housekeeping.ts";
-import { type LendingContext, lenderFor, replyToModel } from "./lending.ts";
+import { type LendingContext, lenderFor, NO_LENDER, replyToModel } from "./lending.ts";
 import { type Orphans, planPrune, prune, type PrunePlan, type PruneReport } from "./prune.ts";
 import { assertWritable } from "./readiness.ts";
 import type { Retention } from "./retention.ts";
@@ -81,7 +81,7 @@ class Supervisor implements RunService {
         syncCheckpoints: async () => options.checkpoints?.sync(),
         deadlineMs: options.approvalDeadlineMs,
       }),
-      agentFor: (run) => this.#agentFor(run),
+      agentFor: (run, worker) => this.#options.agentFor(run, lenderFor(worker, this.#lending)),
       clock: this.#clock,
       newId: this.#newId,
       log,
@@ -249,15 +249,14 @@ class Supervisor implements RunService {
     return durably(this.#store.database, work);
   }
 
+  /** To look at, or to ask about a call. */
   #agentFor(run: Run): Promise<Agent> {
-    const { timing } = this.#options;
-    const lending: LendingContext = {
-      store: this.#store,
-      feed: this.#feed,
-      clock: this.#clock,
-      patienceMs: timing?.lendMs ?? 30_000,
-    };
-    return this.#options.agentFor(run, lenderFor(run, lending));
+    return this.#options.agentFor(run, NO_LENDER);
+  }
+
+  get #lending(): LendingContext {
+    const patienceMs = this.#options.timing?.lendMs ?? 30_000;
+    return { store: this.#store, feed: this.#feed, clock: this.#clock, patienceMs };
   }
 
   get #deciding(): DecideContext {
