@@ -16,39 +16,43 @@ export interface PreparedPut extends PutOperation {
   json: string;
   parts: number | null;
   vectors: readonly FieldVector[];
-  now: number;
 }
 
 /** The writes of a store, each list of them in one transaction. */
 export class ItemWriter {
   readonly #sql: StoreStatements;
   readonly #parts: ValueParts;
-  readonly #writeAll: Transaction<(puts: readonly PreparedPut[]) => void>;
-  readonly #writeIf: Transaction<(put: PreparedPut, expected: string | null) => string | undefined>;
+  readonly #writeAll: Transaction<(puts: readonly PreparedPut[], now: number) => void>;
+  readonly #writeIf: Transaction<
+    (put: PreparedPut, expected: string | null, now: number) => string | undefined
+  >;
 
   constructor(database: Database, sql: StoreStatements, parts: ValueParts) {
     this.#sql = sql;
     this.#parts = parts;
-    this.#writeAll = database.transaction((puts) => {
-      for (const put of puts) this.#write(put);
+    this.#writeAll = database.transaction((puts, now) => {
+      for (const put of puts) this.#write(put, now);
     });
-    this.#writeIf = database.transaction((put, expected) => {
-      const { namespace, key, now } = put;
+    this.#writeIf = database.transaction((put, expected, now) => {
+      const { namespace, key } = put;
       const row = sql.get.get({ namespace: encodeNamespace(namespace), key, now });
-      return (row === undefined ? null : versionOf(row)) === expected ? this.#write(put) : undefined;
+      return (row === undefined ? null : versionOf(row)) === expected ? this.#write(put, now) : undefined;
     });
   }
 
-  all(puts: readonly PreparedPut[]): void {
-    this.#writeAll.immediate(puts);
+  all(puts: readonly PreparedPut[], now: number): void {
+    this.#writeAll.immediate(puts, now);
   }
 
   /** The new version, or undefined when the item is not the expected version any more. */
-  putIf(put: PreparedPut, expected: string | null): string | undefined {
-    return this.#writeIf.immediate(put, expected);
+  putIf(put: PreparedPut, expected: string | null, now: number): string | undefined {
+    return this.#writeIf.immediate(put, expected, now);
   }
 
-  #write({ namespace, key, value, json, parts, index, ttl, vectors, now }: PreparedPut): string | undefined {
+  #write(
+    { namespace, key, value, json, parts, index, ttl, vectors }: PreparedPut,
+    now: number,
+  ): string | undefined {
     const place = { namespace: encodeNamespace(namespace), key, now };
     if (value === null) {
       this.#sql.delete.run(place.namespace, key);

@@ -12,6 +12,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import type { Database } from "./database.ts";
 import { durably, withoutWaiting } from "./durability.ts";
 import type { NearPassage } from "./embedding-index.ts";
+import { ItemTurns, type Turn } from "./item-turns.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
 import { checkAddress, checkRoot } from "./store-match.ts";
@@ -62,8 +63,8 @@ export function createStore(database: Database, options: StoreOptions = {}): Sql
  * its words (or words that start with them), best first, ranked by bm25 over the key and the text of the
  * value: its `content`, else all texts in it, or the fields named by `put`. With `index` it gives all items
  * instead, those most like the query first, and those without indexed text last. In one batch the reads see
- * what was stored before it; its writes happen together or not at all. An item whose time is over is not
- * there, deleted or not.
+ * what was stored before it; its writes happen together or not at all. Of several writes of one item the last
+ * that was asked for counts, awaited or not. An item whose time is over is not there, deleted or not.
  */
 export class SqliteStore extends BaseStore {
   readonly #database: Database;
@@ -74,6 +75,7 @@ export class SqliteStore extends BaseStore {
   readonly #parts: ValueParts;
   readonly #writer: ItemWriter;
   readonly #reader: ItemReader;
+  readonly #turns = new ItemTurns();
   #sweptAt = 0;
 
   constructor(database: Database, { clock = systemClock, ttl = {}, index }: StoreOptions = {}) {
@@ -93,25 +95,45 @@ export class SqliteStore extends BaseStore {
   override async batch<Operations extends Operation[]>(
     operations: Operations,
   ): Promise<OperationResults<Operations>> {
-    const results: unknown[] = [];
-    const puts: (PutOperation & Lifetime)[] = [];
-    for (const operation of operations) {
-      if ("namespacePrefix" in operation) results.push(await this.#reader.search(operation));
-      else if ("value" in operation) {
-        if (operation.value !== null) checkAddress(operation.namespace, operation.key);
-        puts.push(operation);
-        results.push(undefined);
-      } else if ("key" in operation) results.push(await this.#reader.get(operation));
-      else results.push(this.#reader.namespaces(operation));
-    }
-    if (puts.length > 0) {
-      const prepared = await this.#prepared(puts);
-      await durably(this.#database, () => this.#writer.all(prepared));
-      await this.#deleteUnused();
-      this.#sweepSometimes();
-    }
+    const puts: (PutOperation & Lifetime)[] = operations.filter((operation) => "value" in operation);
+    for (const { namespace, key, value } of puts) if (value !== null) checkAddress(namespace, key);
     // One result for each operation, by its kind.
-    return results as OperationResults<Operations>;
+    return this.#inTurn(puts, async (turn) => {
+      const results: unknown[] = [];
+      for (const operation of operations) results.push(await this.#read(operation));
+      if (puts.length > 0) await this.#writeAll(puts, turn);
+      return results;
+    }) as Promise<OperationResults<Operations>>;
+  }
+
+  /** `undefined` for a put. */
+  async #read(operation: Operation): Promise<unknown> {
+    if ("namespacePrefix" in operation) return this.#reader.search(operation);
+    if ("value" in operation) return undefined;
+    return "key" in operation ? this.#reader.get(operation) : this.#reader.namespaces(operation);
+  }
+
+  async #writeAll(puts: readonly (PutOperation & Lifetime)[], turn: Turn): Promise<void> {
+    const prepared = await this.#prepared(puts);
+    await turn.come;
+    await durably(this.#database, () => this.#writer.all(prepared, this.#clock()));
+    turn.done();
+    await this.#deleteUnused();
+    this.#sweepSometimes();
+  }
+
+  /** Does `work`, which writes these items when its turn has come; whoever comes later for one of them waits. */
+  async #inTurn<T>(
+    puts: readonly Pick<PutOperation, "namespace" | "key">[],
+    work: (turn: Turn) => Promise<T>,
+  ): Promise<T> {
+    const items = puts.map(({ namespace, key }) => JSON.stringify([...namespace, key]));
+    const turn = this.#turns.take(new Set(items));
+    try {
+      return await work(turn);
+    } finally {
+      turn.done();
+    }
   }
 
   /** As inherited, but parts of the namespace may contain dots, and the item may have a lifetime. */
@@ -197,15 +219,19 @@ export class SqliteStore extends BaseStore {
   ): Promise<string | undefined> {
     checkRoot(namespace);
     checkAddress(namespace, key);
-    const [put] = await this.#prepared([{ namespace, key, value }]);
-    if (put === undefined) return undefined;
-    const version = await durably(this.#database, () => this.#writer.putIf(put, expected));
-    if (version === undefined && put.parts !== null) await this.#parts.giveUp(put.parts);
-    await this.#deleteUnused();
-    return version;
+    return this.#inTurn([{ namespace, key }], async (turn) => {
+      const [put] = await this.#prepared([{ namespace, key, value }]);
+      if (put === undefined) return undefined;
+      await turn.come;
+      const version = await durably(this.#database, () => this.#writer.putIf(put, expected, this.#clock()));
+      turn.done();
+      if (version === undefined && put.parts !== null) await this.#parts.giveUp(put.parts);
+      await this.#deleteUnused();
+      return version;
+    });
   }
 
-  /** Puts with what only the embedding model, the clock and the store's settings know. */
+  /** Puts with what only the embedding model and the store's settings know. */
   async #prepared(puts: readonly (PutOperation & Lifetime)[]): Promise<PreparedPut[]> {
     const values = puts.map(({ value, index }) => ({
       value: value ?? {},
@@ -221,7 +247,6 @@ export class SqliteStore extends BaseStore {
         json,
         parts: pieces.length === 0 ? null : await this.#parts.store(pieces, Date.now()),
         vectors: vectors[index] ?? [],
-        now: this.#clock(),
       });
     }
     return prepared;
