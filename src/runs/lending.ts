@@ -22,7 +22,7 @@ export interface LendingContext {
 export interface WorkerOfRun {
   lease: Lease;
   /** The run cannot go on here: its lease is lost, or what it asks cannot be stored. */
-  onFailure(error: unknown): void;
+  onFailure: (error: unknown) => void;
 }
 
 /**
