@@ -16,7 +16,7 @@ import { createRunService } from "../runs/supervisor.ts";
 import { CHECKPOINT_MIGRATIONS } from "../storage/checkpoint-sql.ts";
 import { createCheckpointer } from "../storage/checkpointer.ts";
 import type { SqliteCheckpointer } from "../storage/checkpointer.ts";
-import { openDatabase } from "../storage/database.ts";
+import { openDatabaseInTurns } from "../storage/database.ts";
 import type { Database, DatabaseOptions } from "../storage/database.ts";
 import { migrateInTurns, schemaVersion, type MigrationNotice } from "../storage/migrations.ts";
 import { STORE_MIGRATIONS } from "../storage/store-schema.ts";
@@ -180,8 +180,8 @@ interface Storage {
 
 async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
   const opened: Database[] = [];
-  const open = (file: string, options?: DatabaseOptions): Database => {
-    const database = openDatabase(join(dataDir, file), options);
+  const open = async (file: string, options?: DatabaseOptions): Promise<Database> => {
+    const database = await openDatabaseInTurns(join(dataDir, file), options);
     opened.push(database);
     return database;
   };
@@ -191,8 +191,8 @@ async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
     for (const database of opened.toReversed()) database.close();
   };
   try {
-    const database = open("deepagent.db");
-    const checkpoints = open("checkpoints.db", { synchronous: "NORMAL" });
+    const database = await open("deepagent.db");
+    const checkpoints = await open("checkpoints.db", { synchronous: "NORMAL" });
     const notify = (notice: MigrationNotice): void => logger.info("storage.migrating", { ...notice });
     const components = [
       [database, "runs", RUN_MIGRATIONS],

@@ -14,8 +14,7 @@ export const CHECKPOINT_MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: "checkpoints and their writes",
-    up(database: Database): void {
-      database.exec(`
+    sql: `
 CREATE TABLE IF NOT EXISTS checkpoints (
   thread_id TEXT NOT NULL,
   checkpoint_ns TEXT NOT NULL DEFAULT '',
@@ -36,39 +35,34 @@ CREATE TABLE IF NOT EXISTS writes (
   type TEXT,
   value BLOB,
   PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
-);`);
-    },
+);`,
   },
   {
     version: 2,
     name: "packed checkpoints",
-    up(database: Database): void {
-      database.exec(`
+    sql: `
 CREATE TABLE packed_checkpoints (
   thread_id TEXT NOT NULL,
   first_id TEXT NOT NULL,
   last_id TEXT NOT NULL,
   pack BLOB NOT NULL,
   PRIMARY KEY (thread_id, last_id)
-) STRICT;`);
-    },
+) STRICT;`,
   },
   {
     version: 3,
     name: "fences of threads",
-    up(database: Database): void {
-      database.exec(`
+    sql: `
 CREATE TABLE thread_fences (
   thread_id TEXT PRIMARY KEY,
   run INTEGER NOT NULL,
   claim INTEGER NOT NULL
-) STRICT;`);
-    },
+) STRICT;`,
   },
   {
     version: 4,
     name: "large parts of values",
-    up: (database: Database): void => void database.exec(BLOB_TABLES),
+    sql: BLOB_TABLES,
   },
 ];
 

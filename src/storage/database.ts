@@ -4,8 +4,8 @@ import SqliteDatabase from "better-sqlite3";
 import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
 import { assertInPlace } from "./file-identity.ts";
 import { throwKnownErrors } from "./known-errors.ts";
-import { LONG_WAIT_MS } from "./lock-wait.ts";
-import { readInThread } from "./sql-thread.ts";
+import { LONG_WAIT_MS, untilUnlocked } from "./lock-wait.ts";
+import { openInThread, readInThread } from "./sql-thread.ts";
 
 /** A connection to the database. Who opened it closes it. */
 export type Database = SqliteDatabase.Database;
@@ -22,8 +22,14 @@ export interface DatabaseOptions {
  * How long a write waits for another connection's lock, in milliseconds: long enough for most commits.
  * Nothing else happens in this process meanwhile; who may wait longer does it by `whenUnlocked`.
  */
-const SHORT_WAIT_MS = 50;
+const SHORT_WAIT_MS = 5;
 const MEMORY = ":memory:";
+/** Between two tries at what is refused at once, in milliseconds. */
+const BUSY_PAUSE_MS = 20;
+/** How long opening waits for other processes while the event loop goes on, in milliseconds. */
+const OPENING_MS = 20_000;
+/** A log from which on reading all of it takes more than a moment. */
+const LONG_LOG_BYTES = 1_000_000;
 /** The write-ahead log gets no smaller than it once was, unless there is a limit. */
 const LOG_BYTES = 8_000_000;
 
@@ -35,16 +41,39 @@ const LOG_BYTES = 8_000_000;
  * existing file that is damaged, no database or another program's is never written to.
  */
 export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
+  return openWaiting(file, options, LONG_WAIT_MS);
+}
+
+/**
+ * The same for a program that serves meanwhile: a lock of another process is waited for, and a long log that
+ * others left is put in order, while the event loop goes on.
+ */
+export async function openDatabaseInTurns(file: string, options: DatabaseOptions = {}): Promise<Database> {
+  const path = file === MEMORY ? MEMORY : resolve(file);
+  // The first connection after a crash reads all of the log; this one is not the first then.
+  const isLong = logBytes(path) > LONG_LOG_BYTES;
+  // What is wrong with the file is found again, and told, below.
+  const letGo = isLong ? await openInThread(path, OPENING_MS).catch(() => undefined) : undefined;
+  try {
+    const giveUpAt = performance.now() + OPENING_MS;
+    return await untilUnlocked(() => openWaiting(path, options, SHORT_WAIT_MS), giveUpAt);
+  } finally {
+    await letGo?.();
+  }
+}
+
+/** `waitMs`: how long each statement that opens it waits for another connection's lock. */
+function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Database {
   // An absolute path also keeps SQLite from reading the name as a `file:` URI.
   const path = file === MEMORY ? MEMORY : resolve(file);
   const name = databaseName(path);
   if (path !== MEMORY) prepareFile(path, name);
   let database: Database | undefined;
   try {
-    const hasLog = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
-    database = new SqliteDatabase(path, { timeout: LONG_WAIT_MS });
+    const hasLog = logBytes(path) > 0;
+    database = new SqliteDatabase(path, { timeout: waitMs });
     if (path !== MEMORY) assertOwnAndWhole(database, { path, name, hasLog });
-    configure(database, options.synchronous ?? "FULL");
+    configure(database, options.synchronous ?? "FULL", Math.ceil(waitMs / BUSY_PAUSE_MS));
     database.pragma(`busy_timeout = ${SHORT_WAIT_MS}`);
     return throwKnownErrors(database, name, path === MEMORY ? () => undefined : assertInPlace(path, name));
   } catch (thrown) {
@@ -100,6 +129,8 @@ export function usedBytes(database: Database): number {
 export const pragmaNumber = (database: Database, pragma: string): number =>
   Number(database.pragma(pragma, { simple: true }));
 
+const logBytes = (path: string): number => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+
 function prepareFile(path: string, name: string): void {
   try {
     createDirectory(dirname(path));
@@ -153,30 +184,31 @@ function assertOwnAndWhole(
   if (!hasLog && statSync(path).size % pragmaNumber(database, "page_size") !== 0) throw damagedError(name);
 }
 
-function configure(database: Database, synchronous: "FULL" | "NORMAL"): void {
+/** `tries`: at what may be refused without the busy timeout. */
+function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: number): void {
   database.pragma("trusted_schema = OFF");
   // Reading the schema finds a file that is no database before anything could be written to it.
   database.prepare("SELECT count(*) FROM sqlite_schema").get();
   // Only a new file can be made one that gives free space back; see `returnSpace`.
   if (pragmaNumber(database, "page_count") === 0) {
-    retryWhileBusy(() => database.pragma("auto_vacuum = INCREMENTAL"));
+    retryWhileBusy(tries, () => database.pragma("auto_vacuum = INCREMENTAL"));
   }
   // Two processes that turn the log on at once can be refused at once, without the busy timeout.
-  retryWhileBusy(() => database.pragma("journal_mode = WAL"));
+  retryWhileBusy(tries, () => database.pragma("journal_mode = WAL"));
   database.pragma(`synchronous = ${synchronous}`);
   database.pragma("foreign_keys = ON");
   database.pragma(`journal_size_limit = ${LOG_BYTES}`);
 }
 
-function retryWhileBusy(action: () => void): void {
+function retryWhileBusy(tries: number, action: () => void): void {
   const pause = new Int32Array(new SharedArrayBuffer(4));
   for (let attempt = 1; ; attempt += 1) {
     try {
       action();
       return;
     } catch (thrown) {
-      if (!isBusy(thrown) || attempt === 50) throw thrown;
-      Atomics.wait(pause, 0, 0, 20);
+      if (!isBusy(thrown) || attempt >= tries) throw thrown;
+      Atomics.wait(pause, 0, 0, BUSY_PAUSE_MS);
     }
   }
 }

@@ -8,7 +8,7 @@ export const LONG_WAIT_MS = 5000;
 const PATIENCE_MS = 5000;
 /** Between two tries; each pause is twice the one before. */
 const FIRST_PAUSE_MS = 10;
-const LONGEST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 100;
 
 /** The last of those that wait, by what they wait for. */
 const queues = new WeakMap<object, Promise<void>>();
@@ -29,7 +29,7 @@ export async function whenUnlocked<T>(queue: object, work: () => T): Promise<T> 
     }
   }
   const giveUpAt = performance.now() + PATIENCE_MS;
-  return inTurn(queue, () => retry(work, giveUpAt));
+  return inTurn(queue, () => untilUnlocked(work, giveUpAt));
 }
 
 /** Does `work` when it is its turn; who comes later to `queue`, by `whenUnlocked` or this, waits until it is done. */
@@ -58,7 +58,8 @@ export function withLongWait<T>(database: Database, work: () => T): T {
   }
 }
 
-async function retry<T>(work: () => T, giveUpAt: number): Promise<T> {
+/** Tries `work` until no other connection's lock is in the way, or it is `giveUpAt` on `performance`'s clock. */
+export async function untilUnlocked<T>(work: () => T, giveUpAt: number): Promise<T> {
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     try {
       return work();

@@ -10,21 +10,30 @@ import {
   usedBytes,
 } from "./database.ts";
 import type { Database } from "./database.ts";
+import { flushLog } from "./durability.ts";
 import { isLocked, StorageError, storageError } from "./errors.ts";
-import { whenUnlocked, withLongWait } from "./lock-wait.ts";
-import { checkpointInThread, readInThread } from "./sql-thread.ts";
+import { LONG_WAIT_MS, whenUnlocked, withLongWait } from "./lock-wait.ts";
+import { checkpointInThread, inThread, readInThread } from "./sql-thread.ts";
 
 /** How often a start waits for another process in turn: about a minute. */
 const BEGIN_TRIES = 12;
 
-/** One step of a component's schema. Once released it never changes; the next change is a new step. */
-export interface Migration {
+/**
+ * One step of a component's schema. Once released it never changes; the next change is a new step. It is made in
+ * a transaction: either all of it happens or nothing.
+ */
+export type Migration = {
   /** Counts from 1 without gaps. */
   version: number;
   name: string;
-  /** Runs inside a transaction: either all of it happens or nothing. What takes long yields between its pieces. */
-  up(database: Database): Generator<void> | void;
-}
+} & (
+  | /** Statements: an existing file has them from a thread. */ { sql: string }
+  | /** What SQL alone cannot do. It yields between its pieces. */ {
+      up(database: Database): Generator<void> | void;
+    }
+);
+
+type StepOfSql = Extract<Migration, { sql: string }>;
 
 /** Told while an existing file is migrated. */
 export interface MigrationNotice {
@@ -80,12 +89,15 @@ export async function migrateInTurns(
   const tell = (step: string): void => {
     if (!isNew) notify({ database: databaseName(database.name), component, step, bytes });
   };
-  const pagesOfLog = pragmaNumber(database, "wal_autocheckpoint");
+  const settings = [...DURING].map(([name, value]) => {
+    const before = pragmaNumber(database, name);
+    database.pragma(`${name} = ${value}`);
+    return `${name} = ${before}`;
+  });
   try {
     let backedUp = false;
-    // A thread does it when all is done.
-    database.pragma("wal_autocheckpoint = 0");
     while (pendingFrom(database, component, migrations) < migrations.length) {
+      let left: StepOfSql | undefined;
       await begin(database);
       try {
         const version = pendingFrom(database, component, migrations);
@@ -97,20 +109,31 @@ export async function migrateInTurns(
           }
           backedUp = true;
           tell(`${next.version}: ${next.name}`);
-          for (const _ of pieces(database, component, next)) await ownTurn();
+          if (version > 0 && "sql" in next && !database.memory) left = next;
+          else for (const _ of pieces(database, component, next)) await ownTurn();
         }
         database.exec("COMMIT");
       } finally {
         if (database.inTransaction) database.exec("ROLLBACK");
       }
+      if (left !== undefined) await makeInThread(database, component, left);
     }
-    if (backedUp && !isNew && !database.memory) await checkpointInThread(database.name, "PASSIVE");
+    if (!backedUp || isNew || database.memory) return;
+    await flushLog(database);
+    await checkpointInThread(database.name, "PASSIVE");
   } catch (thrown) {
     throw storageError(thrown, databaseName(database.name));
   } finally {
-    database.pragma(`wal_autocheckpoint = ${pagesOfLog}`);
+    for (const setting of settings) database.pragma(setting);
   }
 }
+
+/** So that a commit of most of a file takes no time: it is written before, and flushed by a thread afterwards. */
+const DURING = new Map([
+  ["wal_autocheckpoint", 0],
+  ["synchronous", 1],
+  ["cache_size", -1000],
+]);
 
 /** Another process may be at the same, which takes a while. */
 async function begin(database: Database): Promise<void> {
@@ -150,17 +173,10 @@ function pendingFrom(database: Database, component: string, migrations: readonly
 /** Makes the step and notes its version; yields where others may have a turn. */
 function* pieces(database: Database, component: string, migration: Migration): Generator<void> {
   try {
-    const made = migration.up(database);
-    if (made) yield* made;
+    if ("sql" in migration) database.exec(migration.sql);
+    else yield* migration.up(database) ?? [];
   } catch (thrown) {
-    const known = storageError(thrown, databaseName(database.name));
-    if (known instanceof StorageError) throw known;
-    throw new StorageError(
-      "storage_migration",
-      `The database ${databaseName(database.name)} could not be brought to version ${migration.version} ` +
-        `of ${component} (${migration.name}). Nothing was changed; please report this.`,
-      { cause: thrown },
-    );
+    throw failure(database, component, migration, thrown);
   }
   database.exec(
     "CREATE TABLE IF NOT EXISTS schema_versions (component TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT",
@@ -171,6 +187,35 @@ function* pieces(database: Database, component: string, migration: Migration): G
         "ON CONFLICT (component) DO UPDATE SET version = excluded.version",
     )
     .run(component, migration.version);
+}
+
+/** In one transaction, unless another process was faster. */
+const STEP = `(database, component, version, sql) => database.transaction(() => {
+  const known = database.prepare("SELECT version FROM schema_versions WHERE component = ?").pluck().get(component);
+  if (known !== version - 1) return;
+  database.exec(sql);
+  database.prepare("UPDATE schema_versions SET version = ? WHERE component = ?").run(version, component);
+}).immediate()`;
+
+/** The same of a file that has tables of the component, by a thread. */
+async function makeInThread(database: Database, component: string, step: StepOfSql): Promise<void> {
+  const values = [component, step.version, step.sql];
+  try {
+    await inThread({ file: database.name, work: STEP, values, timeout: BEGIN_TRIES * LONG_WAIT_MS });
+  } catch (thrown) {
+    throw failure(database, component, step, thrown);
+  }
+}
+
+function failure(database: Database, component: string, step: Migration, thrown: unknown): StorageError {
+  const known = storageError(thrown, databaseName(database.name));
+  if (known instanceof StorageError) return known;
+  return new StorageError(
+    "storage_migration",
+    `The database ${databaseName(database.name)} could not be brought to version ${step.version} ` +
+      `of ${component} (${step.name}). Nothing was changed; please report this.`,
+    { cause: thrown },
+  );
 }
 
 /**

@@ -119,6 +119,22 @@ BEGIN
   DELETE FROM store_grams WHERE rowid = OLD.id;
 END;`;
 
+/** What the index before step 3 is made of, in SQLite's own tables. */
+const OLD_INDEX = ["store_text_data", "store_text_idx", "store_text_docsize"];
+/** Each has up to 4 kB. */
+const DELETED_PER_TURN = 250;
+
+/** Dropped whole, a large index would hold up the event loop; that it is not whole meanwhile, nobody sees. */
+function* emptyOldIndex(database: Database): Generator<void> {
+  for (const table of OLD_INDEX) {
+    const key = table.endsWith("_idx") ? "(segid, term)" : "id";
+    const some = database.prepare(
+      `DELETE FROM ${table} WHERE ${key} IN (SELECT ${key === "id" ? key : "segid, term"} FROM ${table} LIMIT ${DELETED_PER_TURN})`,
+    );
+    while (some.run().changes > 0) yield;
+  }
+}
+
 /** Items indexed between two turns of the event loop. */
 const INDEXED_PER_TURN = 20;
 
@@ -145,21 +161,24 @@ export const STORE_MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: "items and their full-text index",
-    up(database: Database): void {
-      database.exec(TABLES);
-    },
+    sql: TABLES,
   },
   {
     version: 2,
     name: "lifetimes and vectors of items",
-    up(database: Database): void {
-      database.exec(LIFETIMES_AND_VECTORS);
-    },
+    sql: LIFETIMES_AND_VECTORS,
   },
   {
     version: 3,
     name: "searches that look at a part of all matches, in scripts without spaces too",
     *up(database: Database): Generator<void> {
+      // SQLite keeps tables of an index from being written to by anybody else.
+      database.unsafeMode(true);
+      try {
+        yield* emptyOldIndex(database);
+      } finally {
+        database.unsafeMode(false);
+      }
       database.exec(BOUNDED_SEARCH);
       yield;
       yield* indexAgain(database);
@@ -168,15 +187,11 @@ export const STORE_MIGRATIONS: readonly Migration[] = [
   {
     version: 4,
     name: "vectors of passages, and the queue of what has none",
-    up(database: Database): void {
-      database.exec(EMBEDDING_TABLES);
-    },
+    sql: EMBEDDING_TABLES,
   },
   {
     version: 5,
     name: "long texts of items in pieces",
-    up(database: Database): void {
-      database.exec(PART_TABLES);
-    },
+    sql: PART_TABLES,
   },
 ];

@@ -49,7 +49,7 @@ describe("openDatabase", () => {
     expect(pragma("synchronous")).toBe(2);
     expect(pragma("foreign_keys")).toBe(1);
     expect(pragma("trusted_schema")).toBe(0);
-    expect(pragma("busy_timeout")).toBe(50);
+    expect(pragma("busy_timeout")).toBe(5);
   });
 
   it("relaxes the flush of each commit when asked to", () => {

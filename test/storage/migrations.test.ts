@@ -194,6 +194,53 @@ describe("migrateInTurns", () => {
   });
 });
 
+describe("a step in SQL of an existing file", () => {
+  const filled: Migration = {
+    version: 2,
+    name: "many rows",
+    sql: `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)
+INSERT INTO notes SELECT i FROM n`,
+  };
+
+  it("is made by a thread: others have their turns, and nobody sees a part of it", async () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const database = opened(file);
+    migrate(database, "notes", [notes]);
+    const executed: string[] = [];
+    const exec = database.exec.bind(database);
+    database.exec = (sql) => (executed.push(sql), exec(sql));
+    const over = new AbortController();
+    const seen = new Set<unknown>();
+    let turns = 0;
+    const migrated = migrateInTurns(database, "notes", [notes, filled], () => undefined).finally(() =>
+      over.abort(),
+    );
+    const reader = opened(file).prepare("SELECT max(rowid) FROM notes").pluck();
+    for (; !over.signal.aborted; turns += 1) {
+      seen.add(reader.get());
+      await nextTurn();
+    }
+    await migrated;
+    expect(turns).toBeGreaterThan(100);
+    expect([...seen].filter((one) => one !== null && one !== 200_000)).toEqual([]);
+    expect(executed.filter((sql) => sql.includes("INSERT"))).toEqual([]);
+    expect([schemaVersion(database, "notes"), reader.get()]).toEqual([2, 200_000]);
+    expect(database.pragma("synchronous", { simple: true })).toBe(2);
+  });
+
+  it("that fails leaves nothing", async () => {
+    const file = join(temporaryFolder(), "agent.db");
+    const database = opened(file);
+    migrate(database, "notes", [notes]);
+    const half: Migration = { version: 2, name: "half a step", sql: "CREATE TABLE half (x); SELECT nothing" };
+    await expect(migrateInTurns(database, "notes", [notes, half], () => undefined)).rejects.toMatchObject({
+      code: "storage_migration",
+      cause: { code: "SQLITE_ERROR" },
+    });
+    expect([schemaVersion(database, "notes"), tables(database)]).toEqual([1, ["notes", "schema_versions"]]);
+  });
+});
+
 describe("processes that start at once", () => {
   const run = async (bundle: string, file: string, versions: number, killedIn?: number | "backup") =>
     finish(await startProcess(bundle, file, versions, killedIn === undefined ? {} : { killedIn }));

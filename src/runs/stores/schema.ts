@@ -225,11 +225,7 @@ const APPROVALS_OF_RUN = "CREATE INDEX approvals_of_run ON approvals (run_id)";
 /** The first span of a run, where one was made: `traceparent` of the W3C. */
 const TRACES = "ALTER TABLE runs ADD COLUMN traceparent TEXT";
 
-const migration = (version: number, name: string, sql: string): Migration => ({
-  version,
-  name,
-  up: (database) => void database.exec(sql),
-});
+const migration = (version: number, name: string, sql: string): Migration => ({ version, name, sql });
 
 /** Set `runs` of the database's migrations. */
 export const RUN_MIGRATIONS: readonly Migration[] = [

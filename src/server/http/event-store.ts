@@ -1,12 +1,13 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { ownTurn } from "../../core/turns.ts";
-import { openDatabase, type Database } from "../../storage/database.ts";
+import { openDatabaseInTurns, type Database } from "../../storage/database.ts";
 import { whenUnlocked } from "../../storage/lock-wait.ts";
-import { migrate, type Migration } from "../../storage/migrations.ts";
+import { migrateInTurns, type MigrationNotice } from "../../storage/migrations.ts";
 import { settledTime } from "../../storage/settled-time.ts";
+import { STREAM_MIGRATIONS } from "./event-schema.ts";
 
 export interface EventStoreOptions {
   /** `:memory:` keeps the events until the process ends. */
@@ -32,34 +33,14 @@ export interface SentEvent {
 const DAY_MS = 86_400_000;
 /** Between two tries to open the file, in milliseconds. */
 const RETRY_MS = 5000;
-/** Each may be as long as a result. */
+/** How long a session waits for the file that is being opened, or brought to this version, in milliseconds. */
+const PATIENCE_MS = 3000;
+/** Of what is dropped between two turns of the event loop; each event may be as long as a result. */
 const DELETED_PER_TURN = 20;
-
-const MIGRATIONS: readonly Migration[] = [
-  {
-    version: 1,
-    name: "events",
-    up: (database) =>
-      void database.exec(`
-        CREATE TABLE stream_events (
-          id INTEGER PRIMARY KEY AUTOINCREMENT,
-          session TEXT NOT NULL,
-          owner TEXT NOT NULL,
-          stream TEXT NOT NULL,
-          message TEXT NOT NULL,
-          size INTEGER NOT NULL,
-          time INTEGER NOT NULL
-        ) STRICT;
-        CREATE INDEX stream_events_of_session ON stream_events (session, id);
-        CREATE INDEX stream_events_by_time ON stream_events (time);`),
-  },
-  {
-    version: 2,
-    name: "sizes of events",
-    // What is behind a long message in its row is read through all of it.
-    up: (database) => void database.exec("CREATE INDEX stream_events_sizes ON stream_events (size)"),
-  },
-];
+const CHARACTERS_PER_TURN = 1024 * 1024;
+/** Events read, and sizes summed up, in the same. */
+const READ_PER_TURN = 20;
+const SIZES_PER_TURN = 1000;
 
 /**
  * What 2025-era sessions sent, so that a client whose stream broke gets the rest by GET with
@@ -69,9 +50,11 @@ const MIGRATIONS: readonly Migration[] = [
  */
 export class SessionEvents {
   readonly #options: Required<EventStoreOptions>;
-  /** Absent: it cannot be opened now. */
+  /** Absent: it is not open yet, or cannot be opened now. */
   #database: Database | undefined;
+  #opening: Promise<Database | undefined> | undefined;
   #triedAt = -Infinity;
+  #isClosed = false;
   #lost = 0;
 
   constructor(options: EventStoreOptions) {
@@ -82,7 +65,7 @@ export class SessionEvents {
       keepMs: DAY_MS,
       ...options,
     };
-    this.#open();
+    void this.#open();
   }
 
   /**
@@ -90,11 +73,15 @@ export class SessionEvents {
    * that began while the file could not be opened.
    */
   of(session: string, owner: () => string): EventStore {
-    const database = this.#open();
-    const store = database && this.#storeFor(database, session, owner);
+    const opened = this.#soonOpen().then(
+      (database) => database && this.#storeFor(database, session, owner),
+      // It was closed at once.
+      () => undefined,
+    );
     return {
       storeEvent: async (stream, message) => {
         try {
+          const store = await opened;
           if (store !== undefined) return await store(stream, JSON.stringify(message));
         } catch (error) {
           this.#options.logger.warn("http.event_not_stored", { error });
@@ -104,9 +91,9 @@ export class SessionEvents {
       },
       getStreamIdForEventId: async (id) => this.#streamOf(session, id),
       replayEventsAfter: async (id, { send }) => {
-        const stream = this.#streamOf(session, id);
+        const stream = await this.#streamOf(session, id);
         if (stream === undefined) throw new Error(`event ${id} is no longer kept`);
-        for (const event of this.after(session, () => true, id)) {
+        for (const event of await this.after(session, () => true, id)) {
           await ownTurn();
           await send(event.id, JSON.parse(event.message) as JSONRPCMessage); // as it was stored above
         }
@@ -119,22 +106,28 @@ export class SessionEvents {
    * What was sent after the event `id` on the same stream of a session, to someone who `maySee` what its
    * owners were sent; empty when that event is unknown.
    */
-  after(session: string, maySee: (owner: string) => boolean, id: string): SentEvent[] {
-    const stream = this.#streamOf(session, id);
+  async after(session: string, maySee: (owner: string) => boolean, id: string): Promise<SentEvent[]> {
+    const stream = await this.#streamOf(session, id);
     if (this.#database === undefined || stream === undefined) return [];
-    const rows = this.#database
-      .prepare<[string, string, number], { id: number; owner: string; message: string }>(
-        "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? ORDER BY id",
-      )
-      .all(session, stream, Number(id));
-    if (!rows.every(({ owner }) => maySee(owner))) return [];
-    return (
-      rows
-        .slice(1)
-        // The transport stores an empty message to obtain the id that opens a stream; it is not for clients.
-        .filter(({ message }) => message !== "{}")
-        .map((row) => ({ id: String(row.id), message: row.message }))
+    const page = this.#database.prepare<
+      [string, string, number],
+      { id: number; owner: string; message: string }
+    >(
+      "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? " +
+        `ORDER BY id LIMIT ${READ_PER_TURN}`,
     );
+    const events: SentEvent[] = [];
+    for (let from = Number(id); ;) {
+      const rows = page.all(session, stream, from);
+      if (!rows.every(({ owner }) => maySee(owner))) return [];
+      events.push(...rows.map((row) => ({ id: String(row.id), message: row.message })));
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < READ_PER_TURN) break;
+      from = last.id + 1;
+      await ownTurn();
+    }
+    // The transport stores an empty message to obtain the id that opens a stream; it is not for clients.
+    return events.slice(1).filter(({ message }) => message !== "{}");
   }
 
   /**
@@ -153,30 +146,47 @@ export class SessionEvents {
   /** Drops what is too old, and the oldest of all sessions until the rest is within the limit. */
   async expire(): Promise<void> {
     const { clock, keepMs, totalCharacters } = this.#options;
-    const database = this.#open();
+    const database = await this.#open();
     if (database === undefined) return;
     await this.#deleteEvents(database, "WHERE time <= ?", (await settledTime(database, clock())) - keepMs);
-    const total = database.prepare<[], number>("SELECT total(size) FROM stream_events").pluck();
-    const excess = (total.get() ?? 0) - totalCharacters;
+    const excess = (await sizeOfAll(database)) - totalCharacters;
     if (excess > 0) await this.#deleteEvents(database, "ORDER BY id", undefined, excess);
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#opening;
     this.#database?.close();
   }
 
   /** A full disk or a lock must not keep a server from answering: then it is tried again some time later. */
-  #open(): Database | undefined {
-    if (this.#database !== undefined || monotonicClock() - this.#triedAt < RETRY_MS) return this.#database;
-    this.#triedAt = monotonicClock();
+  async #open(): Promise<Database | undefined> {
+    if (this.#database !== undefined || this.#isClosed) return this.#database;
+    if (this.#opening === undefined && monotonicClock() - this.#triedAt < RETRY_MS) return undefined;
+    this.#opening ??= this.#openFile().finally(() => {
+      this.#triedAt = monotonicClock();
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  /** The file, unless opening it takes longer than a client should wait. */
+  #soonOpen(): Promise<Database | undefined> {
+    const opening = this.#open();
+    return this.#opening === undefined ? opening : Promise.race([opening, tooLong()]);
+  }
+
+  async #openFile(): Promise<Database | undefined> {
+    const { file, logger } = this.#options;
     let database: Database | undefined;
     try {
-      database = openDatabase(this.#options.file, { synchronous: "NORMAL" });
-      migrate(database, "streams", MIGRATIONS);
+      database = await openDatabaseInTurns(file, { synchronous: "NORMAL" });
+      const notify = (notice: MigrationNotice): void => logger.info("storage.migrating", { ...notice });
+      await migrateInTurns(database, "streams", STREAM_MIGRATIONS, notify);
       this.#database = database;
     } catch (error) {
       database?.close();
-      this.#options.logger.warn("http.streams_not_opened", { error });
+      logger.warn("http.streams_not_opened", { error });
     }
     return this.#database;
   }
@@ -227,21 +237,42 @@ export class SessionEvents {
     let left = characters;
     const dropSome = database.transaction((): boolean => {
       const rows = some.all(...(value === undefined ? [] : [value]));
+      let dropped = 0;
       for (const { id, size } of rows) {
-        if (left <= 0) break;
+        if (dropped >= Math.min(left, CHARACTERS_PER_TURN)) break;
         drop.run(id);
-        left -= size;
+        dropped += size;
       }
+      left -= dropped;
       return rows.length > 0 && left > 0;
     });
     while (await whenUnlocked(database, () => dropSome.immediate())) await nextTurn();
   }
 
-  #streamOf(session: string, id: string): string | undefined {
-    if (this.#database === undefined || !/^\d{1,15}$/.test(id)) return undefined;
-    const stream = this.#database.prepare<[number, string], string>(
+  async #streamOf(session: string, id: string): Promise<string | undefined> {
+    if (!/^\d{1,15}$/.test(id)) return undefined;
+    const database = await this.#soonOpen();
+    const stream = database?.prepare<[number, string], string>(
       "SELECT stream FROM stream_events WHERE id = ? AND session = ?",
     );
-    return stream.pluck().get(Number(id), session);
+    return stream?.pluck().get(Number(id), session);
+  }
+}
+
+const tooLong = (): Promise<undefined> => delay(PATIENCE_MS, undefined, { ref: false });
+
+/** Characters of all messages, summed up in turns. */
+async function sizeOfAll(database: Database): Promise<number> {
+  const page = database.prepare<[number, number], { size: number; id: number }>(
+    `SELECT size, id FROM stream_events WHERE (size, id) > (?, ?) ORDER BY size, id LIMIT ${SIZES_PER_TURN}`,
+  );
+  let total = 0;
+  for (let [size, id] = [-1, 0]; ;) {
+    const rows = page.all(size, id);
+    for (const row of rows) total += row.size;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < SIZES_PER_TURN) return total;
+    ({ size, id } = last);
+    await ownTurn();
   }
 }

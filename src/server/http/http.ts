@@ -106,8 +106,8 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       sendError(response, 500, -32603, "Internal server error");
     });
   });
-  const port = await listen(server, options).catch((error: unknown) => {
-    endpoint.events.close();
+  const port = await listen(server, options).catch(async (error: unknown) => {
+    await endpoint.events.close();
     throw error;
   });
   const { sessions, open } = endpoint;
@@ -132,7 +132,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       await closed;
       clearInterval(idle);
       clearTimeout(cut);
-      endpoint.events.close();
+      await endpoint.events.close();
     },
   };
 }

@@ -65,7 +65,7 @@ export class Sessions {
   ): Promise<void> {
     const session = this.#sessions.get(id);
     if (session === undefined || !maySucceed(request.auth, session.owner)) {
-      if (this.#sendRest(id, request, response)) return;
+      if (await this.#sendRest(id, request, response)) return;
       sendError(response, 404, -32001, "Session not found");
       return;
     }
@@ -78,10 +78,10 @@ export class Sessions {
    * Of a session that ended with an earlier process the rest of a broken stream is left. When that has been
    * sent, the client finds out that it has to initialise again.
    */
-  #sendRest(id: string, request: AuthenticatedRequest, response: ServerResponse): boolean {
+  async #sendRest(id: string, request: AuthenticatedRequest, response: ServerResponse): Promise<boolean> {
     const last = request.headers["last-event-id"];
     if (request.method !== "GET" || typeof last !== "string" || this.#sessions.has(id)) return false;
-    const rest = this.#options.events.after(id, (owner) => maySucceed(request.auth, owner), last);
+    const rest = await this.#options.events.after(id, (owner) => maySucceed(request.auth, owner), last);
     if (rest.length === 0) return false;
     response.writeHead(200, {
       "content-type": "text/event-stream",

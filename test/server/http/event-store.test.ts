@@ -90,7 +90,7 @@ describe("events of a session", () => {
     async (id) => {
       const events = open();
       await events.of("s", () => "me").storeEvent("a", message(1));
-      expect(events.after("s", () => true, id)).toEqual([]);
+      expect(await events.after("s", () => true, id)).toEqual([]);
     },
   );
 });
@@ -173,13 +173,41 @@ test("the next process has the events, for the owner of the session only", async
   const before = new SessionEvents({ file, clock: () => 0, logger: silentLogger });
   const first = await before.of("s", () => "me").storeEvent("a", message(1));
   const second = await before.of("s", () => "me").storeEvent("a", message(2));
-  before.close();
+  await before.close();
   const after = open({ file });
-  expect(after.after("s", (owner) => owner === "me", first)).toEqual([
+  expect(await after.after("s", (owner) => owner === "me", first)).toEqual([
     { id: second, message: JSON.stringify(message(2)) },
   ]);
-  expect(after.after("s", (owner) => owner === "you", first)).toEqual([]);
-  expect(after.after("t", () => true, first)).toEqual([]);
+  expect(await after.after("s", (owner) => owner === "you", first)).toEqual([]);
+  expect(await after.after("t", () => true, first)).toEqual([]);
+});
+
+test("a file of an older version is changed in turns, and its events are there afterwards", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "streams.db");
+  const older = openDatabase(file);
+  older.exec(`
+CREATE TABLE schema_versions (component TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
+INSERT INTO schema_versions VALUES ('streams', 1);
+CREATE TABLE stream_events (id INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, owner TEXT NOT NULL,
+  stream TEXT NOT NULL, message TEXT NOT NULL, size INTEGER NOT NULL, time INTEGER NOT NULL) STRICT;
+CREATE INDEX stream_events_of_session ON stream_events (session, id);
+CREATE INDEX stream_events_by_time ON stream_events (time);
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+INSERT INTO stream_events (session, owner, stream, message, size, time) SELECT 'old', 'me', 'a', '{"i":1}', 7, 0 FROM n`);
+  older.close();
+  const events = open({ file, totalCharacters: 2000 * 7 });
+  let turns = 0;
+  const over = new AbortController();
+  const dropped = events.expire().finally(() => over.abort());
+  for (; !over.signal.aborted; turns += 1) await nextTurn();
+  await dropped;
+  expect(turns).toBeGreaterThan(100);
+  expect(await events.after("old", () => true, "1000")).toEqual([]);
+  expect(await events.after("old", () => true, "1001")).toHaveLength(1999);
+  const id = await events.of("new", () => "me").storeEvent("a", message(1));
+  expect(await events.of("new", () => "me").getStreamIdForEventId?.(id)).toBe("a");
 });
 
 test("a file that cannot be opened keeps nobody from sending: what is sent then is not kept", async () => {
@@ -189,7 +217,7 @@ test("a file that cannot be opened keeps nobody from sending: what is sent then 
   const blocked = open({ file: join(folder, "no folder", "streams.db") });
   const id = await blocked.of("s", () => "me").storeEvent("a", message(1));
   expect(id).toMatch(/^lost-/);
-  expect(blocked.after("s", () => true, id)).toEqual([]);
+  expect(await blocked.after("s", () => true, id)).toEqual([]);
   await blocked.expire();
   await blocked.forget("s");
 });
@@ -197,6 +225,6 @@ test("a file that cannot be opened keeps nobody from sending: what is sent then 
 test("an event that cannot be stored has an id all the same, from which nothing is replayed", async () => {
   const events = new SessionEvents({ file: ":memory:", clock: () => 0, logger: silentLogger });
   const store = events.of("s", () => "me");
-  events.close();
+  await events.close();
   expect(await store.storeEvent("a", message(1))).toMatch(/^lost-/);
 });

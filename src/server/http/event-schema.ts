@@ -1,0 +1,27 @@
+import type { Migration } from "../../storage/migrations.ts";
+
+/** Set `streams` of the file of what sessions sent. */
+export const STREAM_MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "events",
+    sql: `
+        CREATE TABLE stream_events (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          session TEXT NOT NULL,
+          owner TEXT NOT NULL,
+          stream TEXT NOT NULL,
+          message TEXT NOT NULL,
+          size INTEGER NOT NULL,
+          time INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX stream_events_of_session ON stream_events (session, id);
+        CREATE INDEX stream_events_by_time ON stream_events (time);`,
+  },
+  {
+    version: 2,
+    name: "sizes of events",
+    // What is behind a long message in its row is read through all of it.
+    sql: "CREATE INDEX stream_events_sizes ON stream_events (size)",
+  },
+];
