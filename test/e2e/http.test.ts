@@ -38,8 +38,14 @@ test("the command puts the guards before everything else", async () => {
   expect(await status({ origin: "https://attacker.example" })).toBe(403);
   expect(await status({ host: "agent.test" })).toBe(200);
   expect(await status({}, "{")).toBe(400);
-  expect(await status({}, " ".repeat(4 * 1024 * 1024 + 1))).toBe(413);
   expect(await status({})).toBe(200);
+});
+
+test("who still sends what is refused gets to read why", async () => {
+  const { url } = await serve(play({}));
+  for (let n = 0; n < 20; n += 1) {
+    expect((await send(url, { body: " ".repeat(4 * 1024 * 1024 + 1) })).status).toBe(413);
+  }
 });
 
 describe.each(CLIENT_KINDS)("%s", (kind) => {

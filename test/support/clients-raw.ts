@@ -26,16 +26,21 @@ export async function send(url: string, { method = "POST", headers = {}, body = 
         ...headers,
       },
     });
+    let isAnswered = false;
     request.on("response", (response) => {
+      isAnswered = true;
       text(response).then(
         (responseBody) =>
           resolve({ status: response.statusCode ?? 0, headers: response.headers, body: responseBody }),
         reject,
       );
     });
-    // After an early refusal the rest of the body cannot be sent; the answer is what counts.
+    // After an early refusal the rest of the body may not be taken; the answer is what counts, if there is one.
     request.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "EPIPE" && error.code !== "ECONNRESET") reject(error);
+    });
+    request.on("close", () => {
+      if (!isAnswered) reject(new Error("the connection was closed without an answer"));
     });
     request.end(body);
   });

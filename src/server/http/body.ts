@@ -8,10 +8,7 @@ export type Body =
   | { ok: true; value: unknown }
   | { ok: false; status: number; code: number; message: string };
 
-/**
- * Reads a request body as JSON. Of a body over the limit no more than the limit is held; the rest is
- * not read.
- */
+/** Reads a request body as JSON. Of a body over the limit no more than the limit is held. */
 export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<Body> {
   const tooLarge: Body = {
     ok: false,
@@ -22,8 +19,8 @@ export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BY
   if (Number(request.headers["content-length"]) > limit) return tooLarge;
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // The stream has no encoding set, so its chunks are buffers.
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  // The stream has no encoding set, so its chunks are buffers. Destroyed, it would take the answer along.
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += chunk.byteLength;
     if (bytes > limit) return tooLarge;
     chunks.push(chunk);
@@ -55,9 +52,9 @@ export function sendError(response: ServerResponse, status: number, code: number
     response.end();
     return;
   }
-  // What is left of a refused body is not read, so the connection cannot be used again.
-  const isUnread = status === 413 || status === 415;
-  const headers = { "content-type": "application/json", ...(isUnread ? { connection: "close" } : {}) };
-  response.writeHead(status, headers);
+  response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify({ jsonrpc: "2.0", error: { code, message }, id: null }));
+  // A connection that is closed with something unread in it is reset, and a client that still sends may lose the
+  // answer: what is left of a refused body is received, within the time a request has, and thrown away.
+  response.req.resume();
 }
