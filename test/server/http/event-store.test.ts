@@ -203,7 +203,8 @@ INSERT INTO stream_events (session, owner, stream, message, size, time) SELECT '
   const dropped = events.expire().finally(() => over.abort());
   for (; !over.signal.aborted; turns += 1) await nextTurn();
   await dropped;
-  expect(turns).toBeGreaterThan(100);
+  // Of the thousand that are dropped, twenty in a turn.
+  expect(turns).toBeGreaterThanOrEqual(50);
   expect(await events.after("old", () => true, "1000")).toEqual([]);
   expect(await events.after("old", () => true, "1001")).toHaveLength(1999);
   const id = await events.of("new", () => "me").storeEvent("a", message(1));
