@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createEmbedder, embedderProblem } from "../../../src/agent/models/embeddings.ts";
 import { EmbeddingFailure } from "../../../src/storage/embedder.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { meaningOf } from "../../support/wire-server-embeddings.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 
@@ -17,7 +18,7 @@ async function service(reply: (request: WireRequest) => WireReply) {
   const embedder = createEmbedder({
     model: MODEL,
     env: server.env("openai"),
-    timeoutMs: { documents: 300, query: 300 },
+    timeoutMs: { documents: 20_000 },
   });
   const embed = (...texts: string[]) => embedder.embed(texts, "documents", new AbortController().signal);
   return { server, embedder, embed };
@@ -81,7 +82,11 @@ describe("an embedder", () => {
     ],
     ["empty vectors", { vectors: [[], []] }, { code: "embedding_invalid", message: /one vector/ }],
   ])("tells %s in one text, and asks once", async (_kind, reply, expected) => {
-    const { server, embed } = await service(() => reply);
+    const time = handSetTime();
+    const { server, embed } = await service(() => {
+      if ("fault" in reply && reply.fault === "hang") time.pass(20_000);
+      return reply;
+    });
     const found = await failure(embed("a", "b"));
     expect(found).toMatchObject({
       refusesTexts: false,
