@@ -2,6 +2,8 @@
 export interface Subscription {
   /** Resolves after a change since the last call, or when `signal` aborts or the feed closes. */
   changed(signal: AbortSignal): Promise<void>;
+  /** Whether there was a change since the last call; counts as having been told of it. */
+  take(): boolean;
   close(): void;
 }
 
@@ -38,6 +40,11 @@ export class ChangeFeed {
     this.#listeners.set(runId, listeners.add(listener));
     return {
       changed: (signal) => this.#next(listener, signal),
+      take: () => {
+        const { dirty } = listener;
+        listener.dirty = false;
+        return dirty;
+      },
       close: () => {
         listeners.delete(listener);
         if (listeners.size === 0 && this.#listeners.get(runId) === listeners) this.#listeners.delete(runId);

@@ -1,8 +1,8 @@
 import type { ChangeFeed } from "./change-feed.ts";
 import { type Principal, type Run, type RunEvent, isFinal } from "./run.ts";
+import { PAGE, type SharedTails } from "./shared-tail.ts";
 import type { RunStore } from "./stores/run-store.ts";
 
-const PAGE = 200;
 /** Runs started at one moment that are told, the newest of them. */
 const STARTED_AT_ONCE = 50;
 
@@ -12,33 +12,33 @@ interface Sources {
 }
 
 /**
- * A run's journal from `after` on, as it grows. Every follower reads its own pages from the database:
- * none holds up the run or another follower.
+ * A run's journal from `after` on, as it grows. What is new is read once for all who follow the run; one that
+ * is behind reads its own pages. None holds up the run or another follower.
  */
 export async function* follow(
   principal: Principal,
   runId: string,
   { after = 0, signal }: { after?: number; signal: AbortSignal },
-  { store, feed }: Sources,
+  { feed, tails }: { feed: ChangeFeed; tails: SharedTails },
 ): AsyncGenerator<RunEvent, void, undefined> {
   const subscription = feed.subscribe(runId);
+  const tail = tails.open(principal, runId, after);
   let last = after;
   try {
     while (!signal.aborted && !feed.closed) {
-      // The status first: when it is final, the page after it is complete.
-      const run = store.get(principal, runId);
-      if (run === undefined) return;
-      const page = store.events.page(runId, last, PAGE);
-      for (const event of page) {
+      const look = tail.after(last);
+      if (look === undefined) return;
+      for (const event of look.events) {
         if (signal.aborted) return;
         last = event.seq;
         yield event;
       }
-      if (page.length === PAGE) continue;
-      if (isFinal(run.status)) return;
+      if (look.events.length === PAGE) continue;
+      if (isFinal(look.run.status)) return;
       await subscription.changed(signal);
     }
   } finally {
+    tail.close();
     subscription.close();
   }
 }

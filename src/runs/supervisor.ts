@@ -18,6 +18,7 @@ import type { Retention } from "./retention.ts";
 import { Pulse } from "./pulse.ts";
 import type { ModelCall, Principal, Run, RunView } from "./run.ts";
 import { threadTree } from "./run-files.ts";
+import { SharedTails } from "./shared-tail.ts";
 import { RunStore } from "./stores/run-store.ts";
 import { placeText, RunFolds } from "./run-view.ts";
 import type {
@@ -52,6 +53,7 @@ class Supervisor implements RunService {
   readonly #newId: IdSource;
   readonly #feed = new ChangeFeed();
   readonly #store: RunStore;
+  readonly #tails: SharedTails;
   readonly #worker: Worker;
   readonly #folds: RunFolds;
   readonly #approvals: ApprovalViews;
@@ -73,6 +75,7 @@ class Supervisor implements RunService {
       // At once: what this server was given, it begins, and the log keeps the order on the disk.
       this.#worker.pump();
     });
+    this.#tails = new SharedTails({ store: this.#store, feed: this.#feed });
     this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
     this.#approvals = new ApprovalViews(this.#store.approvals);
     this.#worker = new Worker({
@@ -160,7 +163,7 @@ class Supervisor implements RunService {
   }
 
   watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
-    return follow(principal, runId, options, { store: this.#store, feed: this.#feed });
+    return follow(principal, runId, options, { feed: this.#feed, tails: this.#tails });
   }
 
   watchStarts(principal: Principal, { signal }: { signal: AbortSignal }) {

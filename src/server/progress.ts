@@ -58,9 +58,6 @@ export function createProgress({ token, notify, heartbeat, clock, view, logger }
     }).catch((error: unknown) => logger.debug("progress.not_sent", { error }));
   };
   const pace = createPace(send, { ...LINES, clock });
-  const show = (message: string): void => {
-    line = oneLine(stripControl(message), MAX_CHARACTERS);
-  };
   const beat = (): void => {
     beats += 1;
     pace.ask();
@@ -68,26 +65,26 @@ export function createProgress({ token, notify, heartbeat, clock, view, logger }
   const beatInLine = async (): Promise<void> => {
     const now = await view().catch(() => undefined);
     if (!isInLine) return; // an event was told meanwhile
-    if (now?.place !== undefined) show(lineOf(now));
+    if (now?.place !== undefined) line = shown(lineOf(now));
     beat();
   };
-  const step = (next: number, message: string): void => {
+  const step = (next: number, told: string): void => {
     if (next <= seq) return;
     seq = next;
     beats = 0;
-    show(message);
+    line = told;
     pace.ask();
   };
   return {
     started: (first) => {
       const { run, place } = first;
       isInLine = place !== undefined;
-      step(run.lastSeq, run.lastSeq <= 1 && !isInLine ? `run ${run.id} started` : lineOf(first));
+      step(run.lastSeq, shown(run.lastSeq <= 1 && !isInLine ? `run ${run.id} started` : lineOf(first)));
     },
     event: (event) => {
       isInLine = false;
-      const activity = activityOf(event);
-      if (activity !== undefined && event.kind !== "run_started") step(event.seq, activity);
+      const told = lineOfEvent(event);
+      if (told !== undefined) step(event.seq, told);
     },
     stop: () => {
       pace.stop();
@@ -97,3 +94,18 @@ export function createProgress({ token, notify, heartbeat, clock, view, logger }
 }
 
 const lineOf = ({ run, activity }: RunView): string => `run ${run.id}: ${activity}`;
+
+const shown = (message: string): string => oneLine(stripControl(message), MAX_CHARACTERS);
+
+/** All who follow a run are given the same events, and tell the same of them. */
+const lines = new WeakMap<RunEvent, { line: string | undefined }>();
+
+/** `undefined`: not worth a line. */
+function lineOfEvent(event: RunEvent): string | undefined {
+  const known = lines.get(event);
+  if (known !== undefined) return known.line;
+  const activity = event.kind === "run_started" ? undefined : activityOf(event);
+  const line = activity === undefined ? undefined : shown(activity);
+  lines.set(event, { line });
+  return line;
+}

@@ -128,22 +128,28 @@ async function nextView(
 }
 
 /**
- * Resolves after an event that changes what a client is shown of the run, or that asks for its model; or at
- * the end.
+ * Resolves after an event that the call may be waiting for, or that asks for its client's model; or at the end.
  */
 async function nextChange(
   session: DeliverySession,
   signal: AbortSignal,
 ): Promise<"change" | "model_requested" | "end"> {
-  const { runs, principal, runId, progress } = session;
+  const { runs, principal, runId, progress, untilChange } = session;
   for await (const event of runs.watch(principal, runId, { after: session.seen, signal })) {
     session.seen = event.seq;
     progress.event(event);
     if (event.kind === "model_requested") return event.kind;
-    if (isChange(event)) return "change";
+    if (untilChange ? isChange(event) : DECISIVE.has(event.kind)) return "change";
   }
   return "end";
 }
+
+/** What makes a run wait for somebody, or go on: without `untilChange` a call waits for nothing else. */
+const DECISIVE: ReadonlySet<RunEventKind> = new Set([
+  "approval_requested",
+  "approval_decided",
+  "model_awaited",
+]);
 
 function isChange(event: RunEvent): boolean {
   return !PASSING.has(event.kind);

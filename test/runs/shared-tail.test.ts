@@ -1,0 +1,131 @@
+import SqliteDatabase from "better-sqlite3";
+import * as fc from "fast-check";
+import { expect, onTestFinished, test } from "vitest";
+import { ChangeFeed } from "../../src/runs/change-feed.ts";
+import { follow } from "../../src/runs/follow.ts";
+import type { RunEvent } from "../../src/runs/run.ts";
+import { PAGE, SharedTails } from "../../src/runs/shared-tail.ts";
+import { RunStore } from "../../src/runs/stores/run-store.ts";
+import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
+import { migrate } from "../../src/storage/migrations.ts";
+
+const RUN = "run_1";
+
+/** A run of "me" with its journal, and how many statements its followers took since they were last counted. */
+function journal() {
+  let statements = 0;
+  const database = new SqliteDatabase(":memory:", { verbose: () => (statements += 1) });
+  onTestFinished(() => void database.close());
+  migrate(database, "runs", RUN_MIGRATIONS);
+  const feed = new ChangeFeed();
+  const store = new RunStore(database, (runId) => feed.notify(runId));
+  store.create("me", { task: "t" }, { runId: RUN, newThreadId: "thr_1", environment: "e", now: 1 });
+  const tails = new SharedTails({ store, feed });
+  const since = (): number => {
+    const result = statements;
+    statements = 0;
+    return result;
+  };
+  return {
+    store,
+    feed,
+    since,
+    /** Without news of it, as another process does it. */
+    append: (count = 1): void => {
+      const entry = { kind: "tool_started" as const, agent: [], data: { summary: "ls" } };
+      for (let n = 0; n < count; n += 1) store.events.append(RUN, entry, 2);
+    },
+    end: () => void store.cancel("me", RUN, "enough", 3),
+    follow: (after: number, principal = "me", signal = new AbortController().signal) =>
+      follow(principal, RUN, { after, signal }, { feed, tails }),
+  };
+}
+
+const numbers = async (events: AsyncIterable<RunEvent>, seen: number[] = []): Promise<number[]> => {
+  for await (const { seq } of events) seen.push(seq);
+  return seen;
+};
+
+const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+const upTo = (last: number, after = 0): number[] =>
+  Array.from({ length: last - after }, (_, n) => after + n + 1);
+
+test.each([1, 50])("a change is read in two statements with %i followers", async (followers) => {
+  const { append, end, feed, follow: watch, since, store } = journal();
+  const all = Array.from({ length: followers }, () => numbers(watch(0)));
+  await settled();
+  for (let change = 0; change < 20; change += 1) {
+    append(3);
+    since();
+    feed.notify(RUN);
+    await settled();
+    expect(since()).toBe(2);
+  }
+  end();
+  const { lastSeq } = store.get("me", RUN)!;
+  for (const seen of await Promise.all(all)) expect(seen).toEqual(upTo(lastSeq));
+});
+
+test("what other processes wrote is there for whoever begins to follow, before anybody tells of it", async () => {
+  const { append, follow: watch } = journal();
+  const first = watch(0);
+  expect((await first.next()).value?.seq).toBe(1);
+  append(2);
+  const second = watch(1);
+  expect((await second.next()).value?.seq).toBe(2);
+  expect((await second.next()).value?.seq).toBe(3);
+  await Promise.all([first.return(), second.return()]);
+});
+
+test("every follower gets every event once and in order, however far behind it is and however it reads", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        fc.record({
+          written: fc.oneof(fc.constant(1), fc.integer({ min: 0, max: 3 * PAGE })),
+          told: fc.boolean(),
+          joins: fc.option(fc.nat(2 * PAGE)),
+          turns: fc.integer({ min: 0, max: 3 }),
+        }),
+        { minLength: 1, maxLength: 12 },
+      ),
+      async (moves) => {
+        const { append, end, feed, follow: watch, store } = journal();
+        const followers: { after: number; seen: Promise<number[]> }[] = [];
+        for (const { written, told, joins, turns } of moves) {
+          append(written);
+          if (joins !== null)
+            followers.push({ after: joins, seen: numbers(slowly(watch(joins), joins % 3)) });
+          if (told) feed.notify(RUN);
+          for (let turn = 0; turn < turns; turn += 1) await settled();
+        }
+        end();
+        const { lastSeq } = store.get("me", RUN)!;
+        for (const { after, seen } of followers)
+          expect(await seen).toEqual(upTo(lastSeq, Math.min(after, lastSeq)));
+      },
+    ),
+    { numRuns: 40 },
+  );
+});
+
+/** Takes `turns` turns of the event loop after every hundredth event. */
+async function* slowly(events: AsyncIterable<RunEvent>, turns: number): AsyncGenerator<RunEvent> {
+  for await (const event of events) {
+    yield event;
+    if (event.seq % 100 === 0) for (let turn = 0; turn < turns; turn += 1) await settled();
+  }
+}
+
+test("a stranger is given nothing while the owner follows, and nothing of an unknown run is kept", async () => {
+  const { append, feed, follow: watch, since } = journal();
+  const own = watch(0);
+  await own.next();
+  expect(await numbers(watch(0, "you"))).toEqual([]);
+  await own.return();
+  append();
+  since();
+  feed.notify(RUN);
+  await settled();
+  expect(since()).toBe(0);
+});
