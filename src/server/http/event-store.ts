@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
-import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
+import { type EventStore, isJSONRPCResponse, type JSONRPCMessage } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { ownTurn } from "../../core/turns.ts";
@@ -33,6 +33,8 @@ export interface SentEvent {
 const DAY_MS = 86_400_000;
 /** Between two tries to open the file, in milliseconds. */
 const RETRY_MS = 5000;
+/** Of a message that is not kept: it is sent without an id, and the client resumes from the one before. */
+const NO_ID = "";
 /** How long a session waits for the file that is being opened, or brought to this version, in milliseconds. */
 const PATIENCE_MS = 3000;
 /** Of what is dropped between two turns of the event loop; each event may be as long as a result. */
@@ -43,7 +45,7 @@ const READ_PER_TURN = 20;
 const SIZES_PER_TURN = 1000;
 
 /**
- * What 2025-era sessions sent, so that a client whose stream broke gets the rest by GET with
+ * What 2025-era sessions sent, all but progress, so that a client whose stream broke gets the rest by GET with
  * `Last-Event-ID`, also from the next process after a restart. The oldest events are dropped first, when
  * there are too many or they are too old. A client that asks from a dropped event is refused instead of
  * being given a stream with a hole; the run is still there for `check_deep_agent`.
@@ -78,11 +80,19 @@ export class SessionEvents {
       // It was closed at once.
       () => undefined,
     );
+    /** Streams with an id to resume from, until they are answered. */
+    const resumable = new Set<string>();
     return {
       storeEvent: async (stream, message) => {
+        // A picture of its moment: who comes back is told the next one, and gets the result.
+        if (isProgress(message) && resumable.has(stream)) return NO_ID;
         try {
           const store = await opened;
-          if (store !== undefined) return await store(stream, JSON.stringify(message));
+          if (store !== undefined) {
+            const id = await store(stream, JSON.stringify(message));
+            resumable[isJSONRPCResponse(message) ? "delete" : "add"](stream);
+            return id;
+          }
         } catch (error) {
           this.#options.logger.warn("http.event_not_stored", { error });
         }
@@ -276,3 +286,6 @@ async function sizeOfAll(database: Database): Promise<number> {
     await ownTurn();
   }
 }
+
+const isProgress = (message: JSONRPCMessage): boolean =>
+  "method" in message && message.method === "notifications/progress";

@@ -95,6 +95,26 @@ describe("events of a session", () => {
   );
 });
 
+test("progress is kept only where a stream has nothing else to be resumed from", async () => {
+  const store = open().of("s", () => "me");
+  const progress = (n: number): JSONRPCMessage => ({
+    jsonrpc: "2.0",
+    method: "notifications/progress",
+    params: { progressToken: 1, progress: n },
+  });
+  const answer: JSONRPCMessage = { jsonrpc: "2.0", id: 1, result: {} };
+  const first = await store.storeEvent("a", progress(0));
+  for (let n = 1; n < 2000; n += 1) expect(await store.storeEvent("a", progress(n))).toBe("");
+  const asked = await store.storeEvent("a", message(1));
+  expect(await store.storeEvent("a", progress(2000))).toBe("");
+  const answered = await store.storeEvent("a", answer);
+  expect((await replay(store, first)).sent).toEqual([
+    [asked, message(1)],
+    [answered, answer],
+  ]);
+  expect(await store.storeEvent("b", progress(0))).not.toBe("");
+});
+
 describe("limits", () => {
   test.each([
     ["events", { events: 3 }],
