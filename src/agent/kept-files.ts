@@ -55,17 +55,28 @@ export async function keepText(
   return undefined;
 }
 
-/** As `keepText`, at the end of a file that grows. A text that is its end already is not added again. */
-export async function appendText(
+/** Part of a file that grows, with a line that ends it and no other. */
+export interface MarkedPart {
+  text: string;
+  mark: string;
+}
+
+/**
+ * As `keepText`, at the end of a file that grows: the parts that are not in it yet. A crash takes back what the
+ * thread knows of the file, but not the file.
+ */
+export async function appendParts(
   path: string,
-  given: string,
+  parts: readonly MarkedPart[],
   place: KeepingPlace,
 ): Promise<Kept | undefined> {
-  const text = wellFormed(given);
   for (const backend of placesFor(path, place)) {
     const before = await textAt(path, backend);
-    if (before?.endsWith(text)) return { path, update: {} };
-    const whole = before === undefined ? text : `${before}\n${text}`;
+    const known = new Set(before?.split("\n"));
+    const missing = parts.filter(({ mark }) => !known.has(mark));
+    if (missing.length === 0 && before !== undefined) return { path, update: {} };
+    const texts = missing.map(({ text, mark }) => `${wellFormed(text)}\n${mark}\n`);
+    const whole = [...(before === undefined ? [] : [before]), ...texts].join("\n");
     const written = await backend.write(path, whole, { mode: "overwrite" });
     if (written.error === undefined) return { path, update: written.filesUpdate ?? {} };
   }

@@ -3,13 +3,13 @@ import type { BackendSource } from "../../backends/backend.ts";
 import { sanitizeToolCallId } from "../../backends/paths.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import type { Logger } from "../../core/logger.ts";
-import { appendText, HISTORY_FOLDER, keepText, type KeepingPlace, RESULTS_FOLDER } from "../kept-files.ts";
+import { appendParts, HISTORY_FOLDER, keepText, type KeepingPlace, RESULTS_FOLDER } from "../kept-files.ts";
 import { textOf } from "../message-text.ts";
 import type { ModelRequest } from "../middleware/middleware.ts";
 import { agentPath, backendRuntime, threadFiles } from "../step.ts";
 import { largestTexts } from "./plan.ts";
 import { isMedia, type TokenCounter } from "./tokens.ts";
-import { transcript } from "./transcript.ts";
+import { markedTranscript } from "./transcript.ts";
 import { type Compaction, compactedView, keyOf, movedText, sinceId } from "./view.ts";
 
 /** Where and how what leaves the conversation is kept. */
@@ -80,14 +80,18 @@ export function historyPath({ runtime }: ModelRequest, options: KeepOptions): st
   return `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
 }
 
-/** Appends to the thread's history file; gives its path, or `undefined` when it could not be written. */
+/**
+ * Adds what is not there yet to the thread's history file; gives its path, or `undefined` when it could not be
+ * written.
+ */
 export async function saveHistory(
   request: ModelRequest,
   messages: readonly BaseMessage[],
   options: KeepOptions,
 ): Promise<string | undefined> {
   const path = historyPath(request, options);
-  const kept = await appendText(path, transcript(messages), await placeOf(request, options));
+  const parts = markedTranscript(request.messages, messages);
+  const kept = await appendParts(path, parts, await placeOf(request, options));
   if (!kept) {
     options.log.warn("history_not_saved", { path });
     return undefined;
