@@ -66,15 +66,19 @@ export function literalPrefix(conditions: readonly MatchCondition[]): string[] {
   return wildcard === -1 ? prefix : prefix.slice(0, wildcard);
 }
 
+/** Also of 0 and -0, which are stored alike. */
+const isEqual = (actual: unknown, wanted: unknown): boolean =>
+  actual === wanted || isDeepStrictEqual(actual, wanted);
+
 const OPERATORS: Readonly<Record<string, (actual: unknown, wanted: unknown) => boolean>> = {
-  $eq: (actual, wanted) => isDeepStrictEqual(actual, wanted),
-  $ne: (actual, wanted) => !isDeepStrictEqual(actual, wanted),
+  $eq: (actual, wanted) => isEqual(actual, wanted),
+  $ne: (actual, wanted) => !isEqual(actual, wanted),
   $gt: (actual, wanted) => compare(actual, wanted) > 0,
   $gte: (actual, wanted) => compare(actual, wanted) >= 0,
   $lt: (actual, wanted) => compare(actual, wanted) < 0,
   $lte: (actual, wanted) => compare(actual, wanted) <= 0,
-  $in: (actual, wanted) => Array.isArray(wanted) && wanted.some((one) => isDeepStrictEqual(actual, one)),
-  $nin: (actual, wanted) => !Array.isArray(wanted) || !wanted.some((one) => isDeepStrictEqual(actual, one)),
+  $in: (actual, wanted) => Array.isArray(wanted) && wanted.some((one) => isEqual(actual, one)),
+  $nin: (actual, wanted) => !Array.isArray(wanted) || !wanted.some((one) => isEqual(actual, one)),
 };
 
 /** Whether the top-level fields of `value` are as `filter` says: a value, or operators such as `{ $gte: 3 }`. */
@@ -82,7 +86,7 @@ export function matchesFilter(value: Record<string, unknown>, filter: Record<str
   return Object.entries(filter).every(([field, wanted]) => {
     const actual = Object.hasOwn(value, field) ? value[field] : undefined;
     const operators = operatorsOf(wanted);
-    if (operators === undefined) return isDeepStrictEqual(actual, wanted);
+    if (operators === undefined) return isEqual(actual, wanted);
     return operators.every(([name, operand]) => OPERATORS[name]?.(actual, operand) === true);
   });
 }

@@ -125,6 +125,8 @@ describe.each(Object.entries(stores))("%s", (_name, create) => {
       ["$gt without end", { size: { $gt: -Infinity } }, ["item-0", "item-1", "item-2", "item-3", "item-4"]],
       ["$lt without end", { size: { $lt: Infinity } }, ["item-0", "item-1", "item-2", "item-3", "item-4"]],
       ["$lt of a huge number", { size: { $lt: 1e100 } }, ["item-0", "item-1", "item-2", "item-3", "item-4"]],
+      ["zero with a sign", { size: -0 }, ["item-0"]],
+      ["$in with a signed zero", { size: { $in: [-0] } }, ["item-0"]],
       ["what is no number", { size: { $eq: NaN } }, []],
       ["a list that is no list", { color: { $in: "red" } }, []],
       ["an operator that nobody knows", { color: { $like: "red" } }, []],
