@@ -43,3 +43,6 @@ function isHighSurrogate(text: string, index: number): boolean {
 
 /** `text` with a replacement character for each half of a surrogate pair: they cannot be sent as JSON. */
 export const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogate}/gu, "\uFFFD");
+
+/** A name that a caller gave, as messages show it: one line, and no longer than any of ours. */
+export const shownName = (name: string): string => oneLine(name, 80);

@@ -1,6 +1,7 @@
 import type { Agent, Decision } from "../agent/agent-core.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import type { Clock } from "../core/clock.ts";
+import { shownName } from "../core/text.ts";
 import { durably } from "../storage/durability.ts";
 import {
   alreadyDecided,
@@ -85,7 +86,11 @@ async function prepare(
   const run = store.get(principal, runId);
   const approval = run === undefined ? undefined : store.approvals.get(runId, approvalId);
   if (run === undefined || approval === undefined) {
-    return { ok: false, code: "not_found", message: `There is no approval ${approvalId} in run ${runId}.` };
+    return {
+      ok: false,
+      code: "not_found",
+      message: `There is no approval ${shownName(approvalId)} in run ${shownName(runId)}.`,
+    };
   }
   if (approval.status !== "pending") return repeated(approval, decision, { store, run, agentFor });
   const offered = offeredDecisions(approval);

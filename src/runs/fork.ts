@@ -1,4 +1,5 @@
 import type { IdSource } from "../core/ids.ts";
+import { shownName } from "../core/text.ts";
 import { durably } from "../storage/durability.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Principal } from "./run.ts";
@@ -64,5 +65,5 @@ async function readPoints(threadId: string, checkpoints: Checkpoints | undefined
 const noPoint = (name: string): Extract<StartOutcome, { ok: false }> => ({
   ok: false,
   code: "point_not_found",
-  message: `There is no point ${name} any more. The resource deepagent://runs/{run_id}/points of a run of the thread, or deepagent-mcp runs points RUN, lists those to choose from.`,
+  message: `There is no point ${shownName(name)} any more. The resource deepagent://runs/{run_id}/points of a run of the thread, or deepagent-mcp runs points RUN, lists those to choose from.`,
 });

@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";
-import { wellFormed } from "../core/text.ts";
+import { shownName, wellFormed } from "../core/text.ts";
 import { durably } from "../storage/durability.ts";
 import { forkThread, parsePoint } from "./fork.ts";
 import type { Checkpoints } from "./prune.ts";
@@ -85,6 +85,7 @@ async function tellInstead(
 }
 
 function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: StartRequest): StartOutcome {
+  const named = shownName(request.threadId ?? "");
   switch (created.kind) {
     case "created":
       return { ok: true, run: created.run, how: "started" };
@@ -96,13 +97,13 @@ function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: 
       return {
         ok: false,
         code: "thread_not_found",
-        message: `There is no thread ${request.threadId}. Leave the thread out to start a new one.`,
+        message: `There is no thread ${named}. Leave the thread out to start a new one.`,
       };
     case "copy_given_up":
       return {
         ok: false,
         code: "point_not_found",
-        message: `Beginning a thread at ${request.threadId} took too long and was given up. Try again.`,
+        message: `Beginning a thread at ${named} took too long and was given up. Try again.`,
       };
   }
 }

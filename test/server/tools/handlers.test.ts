@@ -67,6 +67,8 @@ test.each(CLIENT_KINDS)("%s: what the service refuses is told as it is", async (
   const { text, isError } = await client.call("run_deep_agent", { task: "x", thread_id: "thr_none" });
   expect(isError).toBe(true);
   expect(text).toContain("There is no thread thr_none");
+  const broken = await client.call("run_deep_agent", { task: "x", thread_id: `thr\n${"n".repeat(150)}` });
+  expect(broken.text).toMatch(/^There is no thread thr n{75}…\. Leave the thread out to start a new one\.$/);
 });
 
 test.each(CLIENT_KINDS)("%s: the same key and task give the same run", async (kind) => {
