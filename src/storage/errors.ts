@@ -34,6 +34,21 @@ function damaged(name: string): string {
 export const damagedError = (name: string): StorageError =>
   new StorageError("storage_corrupt", damaged(name));
 
+/**
+ * What was thrown while a stored text was read: the pages of a file can be in order, and what is in them not.
+ * `database`: as in "a row of …".
+ */
+export function unreadable(thrown: unknown, database: string): unknown {
+  const isPacked = thrown instanceof Error && "code" in thrown && String(thrown.code).startsWith("Z_");
+  if (!(thrown instanceof SyntaxError) && !isPacked) return thrown;
+  return new StorageError(
+    "storage_corrupt",
+    `A row of ${database} is damaged and cannot be read. It was left untouched: restore a backup copy, or ` +
+      `move the file away and save what can be read with "sqlite3 FILE .recover".`,
+    { cause: thrown },
+  );
+}
+
 /** The error of a database that is not one of ours. */
 export const foreignError = (name: string): StorageError =>
   new StorageError(
@@ -95,6 +110,8 @@ const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name
 export function storageError(thrown: unknown, name: string): unknown {
   if (!(thrown instanceof SqliteDatabase.SqliteError)) return thrown;
   // Extended codes continue the primary one: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT.
+  // Every JSON in a file is our own.
+  if (thrown.message === "malformed JSON") return unreadable(new SyntaxError(thrown.message), name);
   const known = KNOWN.find(({ sqlite }) => thrown.code === sqlite || thrown.code.startsWith(`${sqlite}_`));
   return known === undefined ? thrown : new StorageError(known.code, known.text(name), { cause: thrown });
 }

@@ -1,6 +1,7 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../core/turns.ts";
 import type { BlobOwner, Blobs } from "./blobs.ts";
+import { unreadable } from "./errors.ts";
 import {
   ENTRIES_PER_PIECE,
   Held,
@@ -44,11 +45,19 @@ export class LargeValues implements SerializerProtocol {
   }
 
   async loadsTyped(type: string, data: Uint8Array | string): Promise<unknown> {
-    const value: unknown = await this.#serde.loadsTyped(type, data);
+    const value = await this.#loaded(type, data);
     if (type !== "json" || !mentionsReferences(data)) return value;
     const holder = { value };
     for (const reference of referencesIn(holder)) reference.replaceWith(await this.#load(reference));
     return holder.value;
+  }
+
+  async #loaded(type: string, data: Uint8Array | string): Promise<unknown> {
+    try {
+      return await this.#serde.loadsTyped(type, data);
+    } catch (thrown) {
+      throw unreadable(thrown, "the database of checkpoints");
+    }
   }
 
   /** Takes the large parts out of `value`, if it has any; `stored` resolves once they are committed. */

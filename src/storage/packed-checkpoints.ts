@@ -2,6 +2,7 @@ import { promisify } from "node:util";
 import { deflateRaw, inflateRaw } from "node:zlib";
 import type { Transaction } from "better-sqlite3";
 import type { Database } from "./database.ts";
+import { unreadable } from "./errors.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 
 /** A checkpoint and what was written after it, as they lay in their tables. */
@@ -235,6 +236,10 @@ const inflate = promisify(inflateRaw);
 const compressed = (text: string): Promise<Buffer> => deflate(Buffer.from(text));
 
 async function decoded(pack: Buffer): Promise<PackedCheckpoint[]> {
-  const text = (await inflate(pack)).toString();
-  return JSON.parse(text) as PackedCheckpoint[]; // written by `pack` only
+  try {
+    const text = (await inflate(pack)).toString();
+    return JSON.parse(text) as PackedCheckpoint[]; // written by `pack` only
+  } catch (thrown) {
+    throw unreadable(thrown, "the database of checkpoints");
+  }
 }

@@ -2,7 +2,7 @@ import type { Statement } from "better-sqlite3";
 import { ownTurn } from "../core/turns.ts";
 import { databaseName, type Database } from "./database.ts";
 import { withoutWaiting } from "./durability.ts";
-import { StorageError } from "./errors.ts";
+import { StorageError, unreadable } from "./errors.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 
 /**
@@ -165,9 +165,14 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
   }
 }
 
-// Written by `divided`, from a value of this type.
-const parsed = (json: string, reviver?: (key: string, part: unknown) => unknown): Record<string, unknown> =>
-  JSON.parse(json, reviver) as Record<string, unknown>;
+function parsed(json: string, reviver?: (key: string, part: unknown) => unknown): Record<string, unknown> {
+  try {
+    // Written by `divided`, from a value of this type.
+    return JSON.parse(json, reviver) as Record<string, unknown>;
+  } catch (thrown) {
+    throw unreadable(thrown, "the database of memories");
+  }
+}
 
 function referencesIn(part: unknown): string[] {
   if (typeof part === "string") return REFERENCE.test(part) ? [part] : [];

@@ -9,6 +9,7 @@ import {
   calling,
   cleanUpWith,
   databaseFile,
+  ME,
   note,
   noteTool,
   openServer,
@@ -64,4 +65,21 @@ describe.each(["at work", "waiting"])("a run that is %s when its server ends", (
       await reach(service, next.id, state === "waiting" ? "input_required" : "completed");
     },
   );
+});
+
+test("a row that is damaged ends the run that needs it, and others say so who read it", async () => {
+  const file = databaseFile();
+  const agent = { model: calling(note("a")), tools: [noteTool([])], interruptOn: { note: true } };
+  const server = openServer(file, agent);
+  const run = await startRun(server.service, "task");
+  await reach(server.service, run.id, "input_required");
+  server.database.exec("UPDATE checkpoints SET checkpoint = CAST(substr(checkpoint, 1, 40) AS BLOB)");
+  await approve(server.service, run.id, "a");
+  const { run: failed } = await reach(server.service, run.id, "failed");
+  expect(failed.failure).toEqual({
+    reason: "storage",
+    message: expect.stringMatching(/^A row of the database of checkpoints is damaged/),
+  });
+  server.database.exec("UPDATE runs SET todos = '['");
+  await expect(server.service.view(ME, run.id)).rejects.toMatchObject({ code: "storage_corrupt" });
 });

@@ -1,3 +1,5 @@
+import { unreadable } from "../../storage/errors.ts";
+
 declare const jsonOf: unique symbol;
 
 /** Text that holds a value of type T as JSON. Only `toJson` makes it, so reading it gives a T. */
@@ -9,6 +11,10 @@ export function toJson<T>(value: T): Json<T> {
 }
 
 export function fromJson<T>(json: Json<T>): T {
-  // Written by `toJson` from a T.
-  return JSON.parse(json) as T;
+  try {
+    // Written by `toJson` from a T.
+    return JSON.parse(json) as T;
+  } catch (thrown) {
+    throw unreadable(thrown, "the database of runs");
+  }
 }

@@ -1,0 +1,49 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
+import { expect, it } from "vitest";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { createStore } from "../../src/storage/store.ts";
+import { opened, temporaryFolder } from "./support.ts";
+
+/** Where the pages of the file are in order, and a text in them is not. */
+const DAMAGED = expect.objectContaining({
+  code: "storage_corrupt",
+  message: expect.stringMatching(/^A row of .* is damaged and cannot be read\. .*restore a backup copy/),
+});
+
+it("a memory that is damaged is told as damage, and others are read", async () => {
+  const path = join(temporaryFolder(), "memories.db");
+  const whole = opened(path);
+  for (const key of ["a", "b"]) await createStore(whole).put(["m"], key, { content: `text of ${key}` });
+  whole.close();
+  const bytes = readFileSync(path);
+  bytes.write("....", bytes.indexOf('text of a"}') + "text of".length);
+  writeFileSync(path, bytes);
+  const store = createStore(opened(path));
+  await expect(store.get(["m"], "a")).rejects.toEqual(DAMAGED);
+  await expect(store.search(["m"], { query: "text" })).rejects.toEqual(DAMAGED);
+  await expect(store.searchText(["m"], "text", 5)).rejects.toEqual(DAMAGED);
+  expect((await store.get(["m"], "b"))?.value).toEqual({ content: "text of b" });
+});
+
+it.each([
+  ["a checkpoint", -1, "UPDATE checkpoints SET checkpoint = CAST(substr(checkpoint, 1, 40) AS BLOB)"],
+  ["what is packed", 1, "UPDATE packed_checkpoints SET pack = x'0011'"],
+])("%s that is damaged is told as damage", async (_what, place, damage) => {
+  const database = opened();
+  const saver = createCheckpointer(database);
+  const configs: RunnableConfig[] = [{ configurable: { thread_id: "thread", checkpoint_ns: "" } }];
+  for (let step = 0; step < 20; step += 1) {
+    const checkpoint = { ...emptyCheckpoint(), id: uuid6(step) };
+    const metadata = { source: "loop" as const, step, parents: {} };
+    configs.push(await saver.put(configs.at(-1) ?? {}, checkpoint, metadata));
+  }
+  await saver.tidyThread("thread");
+  database.exec(damage);
+  const config = configs.at(place) ?? {};
+  await expect(saver.getTuple(config)).rejects.toEqual(DAMAGED);
+  await expect(saver.getDeltaChannelHistory({ config, channels: ["messages"] })).rejects.toEqual(DAMAGED);
+  await expect(saver.steps("thread")).rejects.toEqual(DAMAGED);
+});
