@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
-import { durably, withoutWaiting } from "../storage/durability.ts";
+import { durably, flushLog, withoutWaiting } from "../storage/durability.ts";
 import { returnSpace } from "../storage/free-space.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { FencingToken } from "../storage/thread-fences.ts";
 import type { ThreadStep } from "../storage/thread-steps.ts";
 import { CopyStore } from "./stores/copy-store.ts";
 import { KEPT_FOR_SIZE_MS, type Retention } from "./retention.ts";
-import { inTransaction } from "./stores/transaction.ts";
+import { inQuickTransaction, inTransaction } from "./stores/transaction.ts";
 
 export interface PruneReport {
   runs: number;
@@ -58,7 +58,7 @@ export interface Checkpoints {
   /** Gives free space back to the file system; gives its bytes. */
   returnSpace(signal: AbortSignal): Promise<number>;
   /** Every thread that has a checkpoint. */
-  threads(): string[];
+  threads(): Promise<string[]>;
   /** The steps of a thread that are kept, oldest first. */
   steps(threadId: string): Promise<ThreadStep[]>;
   /** Makes `target` of the thread `source` as it was at a checkpoint; false when it is gone. */
@@ -80,8 +80,12 @@ export interface PruneContext {
 const COPY_MS = 3_600_000;
 /** Runs looked up at a time. */
 const RUNS_PER_LOOK = 10;
+/** Runs that are forgotten before the disk is waited for, by a thread. */
+const RUNS_PER_FLUSH = 500;
 /** Events that are deleted in one statement. */
 const EVENTS_PER_PIECE = 100;
+/** Threads looked up, or noted, between two turns of the event loop. */
+const THREADS_PER_TURN = 200;
 /** How long a transaction may go on with one more run, in milliseconds: others wait for it. */
 const TURN_MS = 2;
 
@@ -100,40 +104,44 @@ export async function prune(
   await forgetThreads(database, checkpoints);
   report.memories = (await sweepMemories?.(signal)) ?? 0;
   if (orphans !== "keep") {
-    const found = findOrphans(database, checkpoints);
+    const found = await findOrphans(database, checkpoints);
     report.orphans = found.length;
     if (orphans === "delete") {
-      await durably(database, () => noteThreads(database, found));
+      await noteThreads(database, found);
       await forgetThreads(database, checkpoints);
     }
   }
   const forget = prepareForgetting(database);
   const forgetSome = async (endedBefore: number, limit: number): Promise<number> => {
     await shortenJournals(database, endedBefore, limit);
-    // Checkpoints, in a file of their own, are deleted only when a power cut brings no run back that has them.
-    return durably(database, () => forget(endedBefore, limit));
+    return whenUnlocked(database, () => withoutWaiting(database, () => forget(endedBefore, limit)));
   };
   // Where there is too little room one at a time: the next may stay.
   const forgetNext = async (): Promise<number> => {
-    const ofAge = await forgetSome(before, RUNS_PER_LOOK);
+    let ofAge = 0;
+    for (let last = -1; last !== 0 && ofAge < RUNS_PER_FLUSH && !signal.aborted; ofAge += last) {
+      last = await forgetSome(before, RUNS_PER_LOOK);
+      await nextTurn();
+    }
     return ofAge > 0 || !isTooMuch() ? ofAge : forgetSome(now - KEPT_FOR_SIZE_MS, 1);
   };
   while (!signal.aborted) {
     const forgotten = await forgetNext();
     if (forgotten === 0) break;
     report.runs += forgotten;
+    // Checkpoints, in a file of their own, are deleted only when a power cut brings no run back that has them.
+    await flushLog(database);
     report.threads += await forgetThreads(database, checkpoints);
-    await nextTurn();
   }
   report.freedBytes = (await returnSpace(database, signal)) + ((await checkpoints?.returnSpace(signal)) ?? 0);
   return report;
 }
 
 /** What `prune` would do now; changes nothing. */
-export function planPrune(
+export async function planPrune(
   { maxAgeMs, maxBytes }: Retention,
   { database, checkpoints, now }: Pick<PruneContext, "database" | "checkpoints" | "now">,
-): PrunePlan {
+): Promise<PrunePlan> {
   const count = database
     .prepare<[number], number>(`SELECT count(*) FROM runs WHERE ended_at < ? AND lease_owner IS NULL`)
     .pluck();
@@ -145,7 +153,7 @@ export function planPrune(
     runsForSize: Math.max(0, forSize - runs),
     unfinished: unfinished.get() ?? 0,
     storedBytes: storedBytes(database, checkpoints),
-    orphans: findOrphans(database, checkpoints).length,
+    orphans: (await findOrphans(database, checkpoints)).length,
   };
 }
 
@@ -223,26 +231,37 @@ function prepareForgetting(database: Database): (endedBefore: number, limit: num
 function giveUpCopies(database: Database, begunBefore: number): void {
   const copies = new CopyStore(database);
   inTransaction(database, () => {
-    noteThreads(database, copies.giveUp(begunBefore));
+    const note = database.prepare("INSERT OR IGNORE INTO pruned_threads (id) VALUES (?)");
+    for (const id of copies.giveUp(begunBefore)) note.run(id);
   });
 }
 
 /** A thread is stored before its first checkpoint, and so is the note of a copy: what is in neither has no owner. */
-function findOrphans(database: Database, checkpoints: Checkpoints | undefined): string[] {
-  const threads = checkpoints?.threads() ?? [];
-  const known = database
-    .prepare<[], string>(
-      "SELECT id FROM threads UNION SELECT id FROM thread_copies UNION SELECT id FROM pruned_threads",
-    )
+async function findOrphans(database: Database, checkpoints: Checkpoints | undefined): Promise<string[]> {
+  const threads = (await checkpoints?.threads()) ?? [];
+  const owner = database
+    .prepare<{ id: string }, number>(`
+SELECT 1 WHERE EXISTS (SELECT 1 FROM threads WHERE id = @id)
+  OR EXISTS (SELECT 1 FROM thread_copies WHERE id = @id) OR EXISTS (SELECT 1 FROM pruned_threads WHERE id = @id)`)
     .pluck();
-  const owned = new Set(known.all());
-  return threads.filter((id) => !owned.has(id));
+  const orphans: string[] = [];
+  for (const [index, id] of threads.entries()) {
+    if (index % THREADS_PER_TURN === THREADS_PER_TURN - 1) await nextTurn();
+    if (owner.get({ id }) === undefined) orphans.push(id);
+  }
+  return orphans;
 }
 
 /** Their checkpoints are to be deleted. */
-function noteThreads(database: Database, threads: readonly string[]): void {
+async function noteThreads(database: Database, threads: readonly string[]): Promise<void> {
   const note = database.prepare("INSERT OR IGNORE INTO pruned_threads (id) VALUES (?)");
-  inTransaction(database, () => threads.forEach((id) => note.run(id)));
+  for (let at = 0; at < threads.length; at += THREADS_PER_TURN) {
+    const some = threads.slice(at, at + THREADS_PER_TURN);
+    // Nothing is deleted before it is noted; a note that a power cut takes back is made again.
+    const noteSome = () => inQuickTransaction(database, () => some.forEach((id) => note.run(id)));
+    await whenUnlocked(database, noteSome);
+    await nextTurn();
+  }
 }
 
 /** Checkpoints are in a file of their own: what is to be deleted there is noted here until it is. */

@@ -247,8 +247,8 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /** Every thread that has a checkpoint. */
-  threads(): string[] {
-    this.commits.flush();
+  async threads(): Promise<string[]> {
+    await this.flushed();
     return this.threadSteps.threads();
   }
 

@@ -7,6 +7,7 @@ import type {
   SearchOperation,
 } from "@langchain/langgraph-checkpoint";
 import type { Clock } from "../core/clock.ts";
+import { ownTurn } from "../core/turns.ts";
 import type { Database } from "./database.ts";
 import { withoutWaiting } from "./durability.ts";
 import type { NearPassage } from "./embedding-index.ts";
@@ -104,19 +105,25 @@ export class ItemReader {
     namespace: string[],
     { from, to, limit }: { from: string; to: string; limit: number },
   ): Promise<Item[]> {
-    const range = {
-      namespace: encodeNamespace(namespace),
-      from,
-      to,
-      limit: count(limit),
-      now: this.#context.clock(),
-    };
-    const rows = this.#sql.itemsBetween.all(range);
-    this.#refresh(rows, undefined);
+    const within = { namespace: encodeNamespace(namespace), to, now: this.#context.clock() };
     const items: Item[] = [];
-    for (const row of rows) {
-      const read = await this.#read(row);
-      if (read !== undefined) items.push(toItem(read));
+    let next = from;
+    for (let left = count(limit); left > 0; left -= ITEMS_PER_TURN) {
+      const rows = this.#sql.itemsBetween.all({
+        ...within,
+        from: next,
+        limit: Math.min(left, ITEMS_PER_TURN),
+      });
+      this.#refresh(rows, undefined);
+      for (const row of rows) {
+        const read = await this.#read(row);
+        if (read !== undefined) items.push(toItem(read));
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < ITEMS_PER_TURN) break;
+      // No key is between the two.
+      next = `${last.key}\0`;
+      await ownTurn();
     }
     return items;
   }
@@ -183,14 +190,15 @@ export class ItemReader {
     const now = this.#context.clock();
     const limit = filter === undefined ? wanted : MAX_COUNT;
     if (!query) {
-      if (filter === undefined)
+      if (limit <= ITEMS_PER_TURN)
         for (const row of this.#sql.items.all({ ...range, limit, offset: 0, now })) yield { row };
       else for await (const row of itemsOf(this.#sql, range, now)) yield { row };
       return;
     }
     const ranked = await (this.#context.vectors?.rank(range, query, now) ??
       rankItems(this.#sql, range, parseQuery(query), { limit, now }));
-    for (const { id, ...score } of ranked) {
+    for (const [index, { id, ...score }] of ranked.entries()) {
+      if (index % ITEMS_PER_TURN === ITEMS_PER_TURN - 1) await ownTurn();
       const row = this.#sql.getById.get(id);
       if (row !== undefined) yield { row, ...score };
     }
@@ -223,6 +231,8 @@ export class ItemReader {
   }
 }
 
+/** Items read between two turns of the event loop; long texts of them have turns of their own. */
+const ITEMS_PER_TURN = 32;
 /** Characters of a text that takes a while to look through. */
 const LONG_TEXT = 20_000;
 const MAX_COUNT = 2 ** 31 - 1;

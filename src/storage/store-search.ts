@@ -11,7 +11,7 @@ import { fold } from "./store-text.ts";
 import type { TextQuery } from "./store-text.ts";
 
 /** Rows looked at between two turns of the event loop. */
-const ROWS_PER_TURN = 256;
+const ROWS_PER_TURN = 128;
 /** Matches ranked between two turns. */
 const MATCHES_PER_TURN = 500;
 /** Matches that are compared with each other. A word with as many says little about any of them. */

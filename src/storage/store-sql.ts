@@ -90,7 +90,7 @@ const LIVE = "(expires_at IS NULL OR expires_at > @now)";
 const TEXT = "CASE WHEN indexed THEN key || char(10) || substr(coalesce(body, ''), 1, 100000) ELSE '' END";
 
 /** Bytes of values that are read at a time, and the last of them whole. */
-const BYTES_PER_PAGE = 500_000;
+const BYTES_PER_PAGE = 250_000;
 
 const AFTER = `
 WHERE id IN (

@@ -39,7 +39,8 @@ ORDER BY task_id, idx`;
 const THREADS = `
 WITH RECURSIVE found (id) AS (
   SELECT min(id) FROM (
-    SELECT min(thread_id) AS id FROM checkpoints UNION ALL SELECT min(thread_id) FROM packed_checkpoints
+    SELECT min(thread_id) AS id FROM checkpoints WHERE thread_id > @after
+    UNION ALL SELECT min(thread_id) FROM packed_checkpoints WHERE thread_id > @after
   )
   UNION ALL
   SELECT (SELECT min(id) FROM (
@@ -47,8 +48,10 @@ WITH RECURSIVE found (id) AS (
     UNION ALL SELECT min(thread_id) FROM packed_checkpoints WHERE thread_id > found.id
   )) FROM found WHERE found.id IS NOT NULL
 )
-SELECT id FROM found WHERE id IS NOT NULL`;
+SELECT id FROM found WHERE id IS NOT NULL LIMIT @limit`;
 
+/** Threads looked up between two turns of the event loop. */
+const THREADS_PER_TURN = 500;
 /** Steps read between two turns of the event loop. */
 const STEPS_PER_TURN = 16;
 
@@ -58,14 +61,14 @@ export class ThreadSteps {
   readonly #chain: ThreadChain;
   readonly #facts: Statement<[string, string], StepFacts>;
   readonly #messages: Statement<[string, string], MessageWrite>;
-  readonly #threads: Statement<[], string>;
+  readonly #threads: Statement<[{ after: string; limit: number }], string>;
 
   constructor(database: Database, serde: SerializerProtocol, chain: ThreadChain) {
     this.#serde = serde;
     this.#chain = chain;
     this.#facts = database.prepare(FACTS);
     this.#messages = database.prepare(MESSAGES);
-    this.#threads = database.prepare<[], string>(THREADS).pluck();
+    this.#threads = database.prepare<[{ after: string; limit: number }], string>(THREADS).pluck();
   }
 
   /** Oldest first. */
@@ -110,7 +113,14 @@ export class ThreadSteps {
   }
 
   /** One look-up per thread, however many checkpoints each has. */
-  threads(): string[] {
-    return this.#threads.all();
+  async threads(): Promise<string[]> {
+    const threads: string[] = [];
+    for (;;) {
+      const some = this.#threads.all({ after: threads.at(-1) ?? "", limit: THREADS_PER_TURN });
+      // One by one: there may be more than a call takes arguments.
+      for (const id of some) threads.push(id);
+      if (some.length < THREADS_PER_TURN) return threads;
+      await ownTurn();
+    }
   }
 }
