@@ -86,7 +86,9 @@ export class ValueParts {
       .prepare<[number, number], string>("SELECT text FROM store_parts WHERE value = ? AND number = ?")
       .pluck();
     this.#unused = database
-      .prepare<[number], number>("SELECT id FROM store_values WHERE unused_since <= ? LIMIT 1")
+      .prepare<[number], number>(`
+SELECT id FROM store_values WHERE unused_since <= ?
+  AND NOT EXISTS (SELECT 1 FROM store_batch_puts AS p WHERE p.parts = store_values.id) LIMIT 1`)
       .pluck();
     this.#deletePieces = database.prepare(`
 DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE value = ? LIMIT ${DELETED_PER_TURN})`);

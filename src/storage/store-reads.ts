@@ -21,6 +21,7 @@ import {
   matchesNamespace,
   rangeBelow,
 } from "./store-match.ts";
+import type { Batches } from "./store-batches.ts";
 import type { ValueParts } from "./store-parts.ts";
 import { fuse, itemsOf, rankItems } from "./store-search.ts";
 import type { ItemRow, StoreStatements } from "./store-sql.ts";
@@ -52,6 +53,7 @@ export interface ReadContext {
   database: Database;
   sql: StoreStatements;
   parts: ValueParts;
+  batches: Batches;
   clock: Clock;
   vectors: VectorIndex | undefined;
   refreshOnRead: boolean;
@@ -82,7 +84,10 @@ export class ItemReader {
     key: string,
     refreshTtl: boolean | undefined,
   ): Promise<ReadRow | undefined> {
-    const row = this.#sql.get.get({ namespace: encodeNamespace(namespace), key, now: this.#context.clock() });
+    const { batches, clock } = this.#context;
+    const row = await batches.read(() =>
+      this.#sql.get.get({ namespace: encodeNamespace(namespace), key, now: clock() }),
+    );
     if (row === undefined) return undefined;
     this.#refresh([row], refreshTtl);
     return this.#read(row);
@@ -134,6 +139,7 @@ export class ItemReader {
     limit: number,
     near?: readonly NearPassage[],
   ): Promise<TextHit[]> {
+    await this.#context.batches.settle();
     const parsed = parseQuery(query);
     const page = { limit: count(limit), now: this.#context.clock() };
     const byWords = await rankItems(this.#sql, rangeBelow(namespacePrefix), parsed, page);
@@ -189,10 +195,14 @@ export class ItemReader {
     const range = rangeBelow(namespacePrefix);
     const now = this.#context.clock();
     const limit = filter === undefined ? wanted : MAX_COUNT;
+    if (!query && limit <= ITEMS_PER_TURN) {
+      const page = { ...range, limit, offset: 0, now };
+      for (const row of await this.#context.batches.read(() => this.#sql.items.all(page))) yield { row };
+      return;
+    }
+    await this.#context.batches.settle();
     if (!query) {
-      if (limit <= ITEMS_PER_TURN)
-        for (const row of this.#sql.items.all({ ...range, limit, offset: 0, now })) yield { row };
-      else for await (const row of itemsOf(this.#sql, range, now)) yield { row };
+      for await (const row of itemsOf(this.#sql, range, now)) yield { row };
       return;
     }
     const ranked = await (this.#context.vectors?.rank(range, query, now) ??
@@ -204,10 +214,15 @@ export class ItemReader {
     }
   }
 
-  namespaces({ matchConditions = [], maxDepth, limit, offset }: ListNamespacesOperation): string[][] {
-    const stored = this.#sql.namespaces
-      .all({ ...rangeBelow(literalPrefix(matchConditions)), now: this.#context.clock() })
-      .map(decodeNamespace);
+  async namespaces({
+    matchConditions = [],
+    maxDepth,
+    limit,
+    offset,
+  }: ListNamespacesOperation): Promise<string[][]> {
+    const range = { ...rangeBelow(literalPrefix(matchConditions)), now: this.#context.clock() };
+    const found = await this.#context.batches.read(() => this.#sql.namespaces.all(range));
+    const stored = found.map(decodeNamespace);
     const matching = stored.filter((namespace) => matchesNamespace(namespace, matchConditions));
     const cut = new Map(
       matching.map((one) => one.slice(0, maxDepth)).map((one) => [encodeNamespace(one), one]),

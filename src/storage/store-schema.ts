@@ -1,6 +1,7 @@
 import type { Database } from "./database.ts";
 import type { Migration } from "./migrations.ts";
 import { EMBEDDING_TABLES } from "./embedding-sql.ts";
+import { BATCH_TABLES } from "./store-batches.ts";
 import { gramsOf } from "./store-grams.ts";
 import { PART_TABLES } from "./store-parts.ts";
 
@@ -193,5 +194,10 @@ export const STORE_MIGRATIONS: readonly Migration[] = [
     version: 5,
     name: "long texts of items in pieces",
     sql: PART_TABLES,
+  },
+  {
+    version: 6,
+    name: "batches of many items",
+    sql: BATCH_TABLES,
   },
 ];

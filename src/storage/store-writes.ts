@@ -1,6 +1,4 @@
-import type { Transaction } from "better-sqlite3";
 import type { PutOperation } from "@langchain/langgraph-checkpoint";
-import type { Database } from "./database.ts";
 import { gramsOf } from "./store-grams.ts";
 import { encodeNamespace } from "./store-match.ts";
 import type { ValueParts } from "./store-parts.ts";
@@ -9,70 +7,78 @@ import { searchedText, textToIndex } from "./store-text.ts";
 import type { FieldVector } from "./store-vectors.ts";
 
 /** A put with all that is known before its transaction begins. */
-export interface PreparedPut extends PutOperation {
+export interface PreparedPut {
+  /** Encoded. */
+  namespace: string;
+  key: string;
+  /** The value as it is stored in its row; `null`: the item is deleted. */
+  json: string | null;
+  /** The id of the long texts of the value, if it has any. */
+  parts: number | null;
+  /** What a search reads, unless that is in the value. */
+  text: string | null;
+  indexed: 0 | 1;
+  grams: string;
   /** Milliseconds; `null` for ever. */
   ttl: number | null;
-  /** The value as it is stored, and the id of its long texts if it has any. */
-  json: string;
-  parts: number | null;
   vectors: readonly FieldVector[];
 }
 
-/** The writes of a store, each list of them in one transaction. */
+/** What is known of a put beyond the operation. */
+interface Facts extends Pick<PreparedPut, "parts" | "ttl" | "vectors"> {
+  json: string;
+}
+
+export function preparedPut(
+  { namespace: path, key, value, index }: Pick<PutOperation, "namespace" | "key" | "value" | "index">,
+  { json, ...facts }: Facts,
+): PreparedPut {
+  const namespace = encodeNamespace(path);
+  if (value === null) return { namespace, key, json: null, text: null, indexed: 0, grams: "", ...facts };
+  const fields = index === false ? undefined : index;
+  return {
+    namespace,
+    key,
+    json,
+    // The index reads short texts itself from where they are.
+    text: facts.parts === null ? textToIndex(value, fields) : searchedText(value, fields),
+    indexed: index === false ? 0 : 1,
+    grams: index === false ? "" : gramsOf(`${key}\n${searchedText(value, fields)}`),
+    ...facts,
+  };
+}
+
+/** The writes of a store; each belongs inside a transaction. */
 export class ItemWriter {
   readonly #sql: StoreStatements;
   readonly #parts: ValueParts;
-  readonly #writeAll: Transaction<(puts: readonly PreparedPut[], now: number) => void>;
-  readonly #writeIf: Transaction<
-    (put: PreparedPut, expected: string | null, now: number) => string | undefined
-  >;
 
-  constructor(database: Database, sql: StoreStatements, parts: ValueParts) {
+  constructor(sql: StoreStatements, parts: ValueParts) {
     this.#sql = sql;
     this.#parts = parts;
-    this.#writeAll = database.transaction((puts, now) => {
-      for (const put of puts) this.#write(put, now);
-    });
-    this.#writeIf = database.transaction((put, expected, now) => {
-      const { namespace, key } = put;
-      const row = sql.get.get({ namespace: encodeNamespace(namespace), key, now });
-      return (row === undefined ? null : versionOf(row)) === expected ? this.#write(put, now) : undefined;
-    });
-  }
-
-  all(puts: readonly PreparedPut[], now: number): void {
-    this.#writeAll.immediate(puts, now);
   }
 
   /** The new version, or undefined when the item is not the expected version any more. */
   putIf(put: PreparedPut, expected: string | null, now: number): string | undefined {
-    return this.#writeIf.immediate(put, expected, now);
+    const { namespace, key } = put;
+    const row = this.#sql.get.get({ namespace, key, now });
+    return (row === undefined ? null : versionOf(row)) === expected ? this.put(put, now) : undefined;
   }
 
-  #write(
-    { namespace, key, value, json, parts, index, ttl, vectors }: PreparedPut,
+  /** The new version; none of an item that is deleted. */
+  put(
+    { namespace, key, json, parts, text, indexed, grams, ttl, vectors }: PreparedPut,
     now: number,
   ): string | undefined {
-    const place = { namespace: encodeNamespace(namespace), key, now };
-    if (value === null) {
-      this.#sql.delete.run(place.namespace, key);
+    if (json === null) {
+      this.#sql.delete.run(namespace, key);
       return undefined;
     }
-    const fields = index === false ? undefined : index;
     // An item that has expired is not there: what is put in its place is new.
-    this.#sql.deleteExpired.run(place);
-    const row = this.#sql.put.get({
-      ...place,
-      value: json,
-      parts,
-      // The index reads short texts itself from where they are.
-      text: parts === null ? textToIndex(value, fields) : searchedText(value, fields),
-      indexed: index === false ? 0 : 1,
-      ttl,
-    });
+    this.#sql.deleteExpired.run({ namespace, key, now });
+    const row = this.#sql.put.get({ namespace, key, value: json, parts, text, indexed, now, ttl });
     if (row === undefined) return undefined;
     if (parts !== null) this.#parts.take(parts);
-    const grams = index === false ? "" : gramsOf(`${key}\n${searchedText(value, fields)}`);
     if (grams !== "") this.#sql.putGrams.run(row.id, grams);
     this.#sql.deleteVectors.run(row.id);
     for (const vector of vectors) this.#sql.putVector.run({ item: row.id, ...vector });

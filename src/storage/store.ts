@@ -9,12 +9,14 @@ import type {
   SearchOperation,
 } from "@langchain/langgraph-checkpoint";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { ownTurn } from "../core/turns.ts";
 import type { Database } from "./database.ts";
-import { durably, withoutWaiting } from "./durability.ts";
+import { withoutWaiting } from "./durability.ts";
 import type { NearPassage } from "./embedding-index.ts";
 import { ItemTurns, type Turn } from "./item-turns.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 import { migrate } from "./migrations.ts";
+import { Batches, PUTS_PER_TURN } from "./store-batches.ts";
 import { checkAddress, checkRoot } from "./store-match.ts";
 import { divided, ValueParts } from "./store-parts.ts";
 import { ItemReader, type TextHit, type VersionedItem } from "./store-reads.ts";
@@ -23,7 +25,7 @@ import { settledTime } from "./settled-time.ts";
 import { prepareStatements } from "./store-sql.ts";
 import type { StoreStatements } from "./store-sql.ts";
 import { type FieldVector, VectorIndex, type VectorIndexConfig } from "./store-vectors.ts";
-import { ItemWriter, type PreparedPut } from "./store-writes.ts";
+import { ItemWriter, type PreparedPut, preparedPut } from "./store-writes.ts";
 
 /** How long items live; the names and units of LangGraph's Postgres store. */
 export interface TtlConfig {
@@ -74,6 +76,7 @@ export class SqliteStore extends BaseStore {
   readonly #vectors: VectorIndex | undefined;
   readonly #parts: ValueParts;
   readonly #writer: ItemWriter;
+  readonly #batches: Batches;
   readonly #reader: ItemReader;
   readonly #turns = new ItemTurns();
   #sweptAt = 0;
@@ -86,10 +89,19 @@ export class SqliteStore extends BaseStore {
     this.#ttl = ttl;
     this.#vectors = index && new VectorIndex(database, index);
     this.#parts = new ValueParts(database);
-    this.#writer = new ItemWriter(database, this.#sql, this.#parts);
+    this.#writer = new ItemWriter(this.#sql, this.#parts);
+    this.#batches = new Batches(database, this.#writer);
     const refreshOnRead = ttl.refreshOnRead ?? true;
-    const [parts, vectors] = [this.#parts, this.#vectors];
-    this.#reader = new ItemReader({ database, sql: this.#sql, parts, clock, vectors, refreshOnRead });
+    const [parts, vectors, batches] = [this.#parts, this.#vectors, this.#batches];
+    this.#reader = new ItemReader({
+      database,
+      sql: this.#sql,
+      parts,
+      batches,
+      clock,
+      vectors,
+      refreshOnRead,
+    });
   }
 
   override async batch<Operations extends Operation[]>(
@@ -115,8 +127,7 @@ export class SqliteStore extends BaseStore {
 
   async #writeAll(puts: readonly (PutOperation & Lifetime)[], turn: Turn): Promise<void> {
     const prepared = await this.#prepared(puts);
-    await turn.come;
-    await durably(this.#database, () => this.#writer.all(prepared, this.#clock()));
+    await this.#batches.writeAll(prepared, { turn: turn.come, clock: this.#clock });
     turn.done();
     await this.#deleteUnused();
     this.#sweepSometimes();
@@ -223,7 +234,7 @@ export class SqliteStore extends BaseStore {
       const [put] = await this.#prepared([{ namespace, key, value }]);
       if (put === undefined) return undefined;
       await turn.come;
-      const version = await durably(this.#database, () => this.#writer.putIf(put, expected, this.#clock()));
+      const version = await this.#batches.write(() => this.#writer.putIf(put, expected, this.#clock()));
       turn.done();
       if (version === undefined && put.parts !== null) await this.#parts.giveUp(put.parts);
       await this.#deleteUnused();
@@ -240,14 +251,15 @@ export class SqliteStore extends BaseStore {
     const vectors: FieldVector[][] = (await this.#vectors?.vectorsOf(values)) ?? [];
     const prepared: PreparedPut[] = [];
     for (const [index, { ttl = this.#ttl.defaultTtl ?? null, ...put }] of puts.entries()) {
+      if (index % PUTS_PER_TURN === PUTS_PER_TURN - 1) await ownTurn();
       const { json, pieces } = divided(put.value ?? {});
-      prepared.push({
-        ...put,
+      const facts = {
         ttl: ttl === null ? null : Math.max(0, Math.round(ttl * MINUTE_MS)),
         json,
         parts: pieces.length === 0 ? null : await this.#parts.store(pieces, Date.now()),
         vectors: vectors[index] ?? [],
-      });
+      };
+      prepared.push(preparedPut(put, facts));
     }
     return prepared;
   }
@@ -255,6 +267,7 @@ export class SqliteStore extends BaseStore {
   /** What fails here is done by the next write. */
   async #deleteUnused(): Promise<void> {
     await this.#parts.deleteUnused(Date.now()).catch(() => undefined);
+    await this.#batches.deleteAbandoned(Date.now()).catch(() => undefined);
   }
 
   #sweepSometimes(): void {
@@ -267,4 +280,4 @@ export class SqliteStore extends BaseStore {
 
 const MINUTE_MS = 60_000;
 /** Items deleted in one transaction. */
-const ITEMS_PER_SWEEP = 50;
+const ITEMS_PER_SWEEP = 10;

@@ -56,6 +56,7 @@ it("no step that a database may have been made by changes", () => {
         "3 baef7206b6b2",
         "4 30742d555d0b",
         "5 89f6da53cf25",
+        "6 c4d724ae837a",
       ],
     }
   `);
