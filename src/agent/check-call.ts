@@ -10,15 +10,20 @@ export type CheckedCall = { toolCall: ToolCall; tool?: AgentTool } | { invalid: 
 
 /**
  * The call with its arguments as the tool takes them, so that gates and people see what will run; `given`:
- * the tool to run instead of the agent's own.
+ * the tool to run instead of the agent's own. What has `begun` in an earlier process was checked there: a tool
+ * that takes or allows it no more does not undo it.
  */
-export function checkCall(parts: AgentParts, toolCall: ToolCall, given?: AgentTool): CheckedCall {
+export function checkCall(
+  parts: AgentParts,
+  toolCall: ToolCall,
+  { given, begun = false }: { given?: AgentTool | undefined; begun?: boolean } = {},
+): CheckedCall {
   const own = parts.tools.get(toolCall.name);
   const tool = given ?? own;
   if (!tool) return { toolCall };
   const checked = tool.validate(toolCall.args);
-  if (!checked.ok) return { invalid: toolError(checked.message) };
-  const denial = own && parts.permissions?.denial(own, checked.args);
+  if (!checked.ok) return begun ? { toolCall, tool } : { invalid: toolError(checked.message) };
+  const denial = own && !begun ? parts.permissions?.denial(own, checked.args) : undefined;
   if (denial !== undefined) return { invalid: toolError(denial) };
   return { toolCall: { ...toolCall, args: checked.args }, tool };
 }

@@ -249,7 +249,11 @@ function buildSubagent(
 ): BuiltSubagent {
   const { name, description } = spec;
   const isFork = spec.mode === "fork";
-  if ("runnable" in spec) return { name, description, runnable: spec.runnable, isFork };
+  if ("runnable" in spec) {
+    const { runnable, isRepeatable = false } = spec;
+    const keepsPlace = runnable instanceof DeepAgentGraph && runnable.checkpointer !== false;
+    return { name, description, runnable, isFork, accountsForCalls: keepsPlace || isRepeatable };
+  }
   const own = inheritedParams(spec, params);
   const model = new LazyModel(own.model);
   const permissions = Permissions.of([params.permissions, spec.permissions]);
@@ -263,7 +267,7 @@ function buildSubagent(
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
   const { graph } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
-  return { name, description, runnable: graph, graph, isFork };
+  return { name, description, runnable: graph, graph, isFork, accountsForCalls: true };
 }
 
 const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";

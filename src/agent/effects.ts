@@ -6,6 +6,7 @@ import { lifetimeAt } from "../backends/lifetime.ts";
 import { toolError } from "../tools/tool.ts";
 import { type AgentTool, toolOutcome } from "./agent-tool.ts";
 import type { AgentPath } from "./events.ts";
+import type { SubagentRunner } from "./subagents.ts";
 
 /** One tool call of a run, told by what its checkpoint holds: the same after a crash, never used twice. */
 export interface CallIdentity {
@@ -78,9 +79,9 @@ export class EffectGuard {
   }
 
   /** To be called before the tool runs, each time a wrapper lets it. */
-  async begin(tool: AgentTool, call: ToolCall, backend: Backend): Promise<void> {
+  async begin(tool: AgentTool, call: ToolCall, reach: Reach): Promise<void> {
     if (this.#log === undefined || this.#begun) return;
-    if (!(await hasOutsideEffect(tool, call.args, backend))) return;
+    if (!(await hasOutsideEffect(tool, call.args, reach))) return;
     await this.#log.begin(this.#call, tool.name);
     this.#begun = true;
   }
@@ -94,18 +95,24 @@ export class EffectGuard {
   }
 }
 
+/** What a call may have its effects on. */
+export interface Reach {
+  backend: Backend;
+  subagents: Pick<SubagentRunner, "accountsForCalls"> | undefined;
+}
+
 /** Whether a call changes anything that a crash does not take back. Tools of unknown kind do. */
 async function hasOutsideEffect(
   tool: AgentTool,
   args: Record<string, unknown>,
-  backend: Backend,
+  { backend, subagents }: Reach,
 ): Promise<boolean> {
   switch (tool.kind) {
     case "read":
     case "plan":
-    // A subagent goes on from its own checkpoint; its calls are looked at one by one.
-    case "delegate":
       return false;
+    case "delegate":
+      return subagents?.accountsForCalls(String(args["subagent_type"])) === false;
     case "execute":
       return true;
     case "write": {

@@ -61,6 +61,12 @@ export interface CompiledSubAgent {
   runnable: CompiledRunnable;
   /** `fork`: it is given the agent's conversation before its task. Default `isolated`. */
   mode?: "isolated" | "fork";
+  /**
+   * What it does may be done twice: a task that a crash broke off is begun again, or goes on from the checkpoint
+   * of a graph. Default: it is not, and the delegating model is told that its outcome is unknown. A deep agent
+   * goes on by itself, and needs no such permission.
+   */
+  isRepeatable?: boolean;
 }
 
 /** Parameters of `createDeepAgent`; what it returns is typed by those that are generic here. */

@@ -32,6 +32,11 @@ export interface BuiltSubagent {
   readonly graph?: DeepAgentGraph;
   /** Goes on from the conversation of the agent that delegates. */
   readonly isFork: boolean;
+  /**
+   * After a crash it goes on from its own checkpoint, and its calls are looked at one by one. What another one
+   * does nobody knows: its whole task is one call.
+   */
+  readonly accountsForCalls: boolean;
 }
 
 /** What starting a subagent needs of the call that starts it. */
@@ -63,6 +68,11 @@ export class SubagentRunner {
     return this.#subagents.get(name)?.graph;
   }
 
+  /** Whether none of a subagent's calls is made twice, though it is started again; of one that there is not, too. */
+  accountsForCalls(name: string): boolean {
+    return this.#subagents.get(name)?.accountsForCalls ?? true;
+  }
+
   /** What runs the tasks of a subagent. */
   runnableOf(name: string): SubagentRunnable | undefined {
     return this.#subagents.get(name)?.runnable;
@@ -87,9 +97,8 @@ export class SubagentRunner {
     const started = scope.files.atStart();
     const nested = subagentConfig(config, segment, started);
     const result = await this.#invoke(subagent, description, scope, started, nested);
-    const status = result.status ?? "success";
-    const report = oneLine(typeof result.content === "string" ? result.content : "", 300);
-    emit(config, { kind: "subagent_finished", agent, ...segment, status, report });
+    const text = typeof result.content === "string" ? result.content : "";
+    tellReport(segment, { text, status: result.status }, config);
     return result;
   }
 
@@ -123,6 +132,16 @@ export class SubagentRunner {
       return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said });
     }
   }
+}
+
+/** Tells that a subagent has ended, also in an earlier process. */
+export function tellReport(
+  segment: { callId: string; name: string },
+  { text, status = "success" }: { text: string; status?: "success" | "error" | undefined },
+  config: RunnableConfig,
+): void {
+  const agent = [...agentPath(config), segment];
+  emit(config, { kind: "subagent_finished", agent, ...segment, status, report: oneLine(text, 300) });
 }
 
 /** The states of a foreign subagent's work as far as it tells them, the last one last. */

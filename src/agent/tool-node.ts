@@ -8,7 +8,7 @@ import { ownTurn } from "../core/turns.ts";
 import { mayPass } from "../storage/errors.ts";
 import { type ToolContext, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
+import { type AgentTool, type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
 import { Approval, type Verdict } from "./approval.ts";
 import { broughtTool, checkCall, unknownTool } from "./check-call.ts";
 import { EffectGuard } from "./effects.ts";
@@ -32,6 +32,7 @@ import {
   threadFiles,
 } from "./step.ts";
 import type { AgentState } from "./state.ts";
+import { tellReport } from "./subagents.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
 /** What is sent to one tool task: the call is looked up in the reply, so that a checkpoint holds it once. */
@@ -59,9 +60,11 @@ export function createToolNode(
     const state = readState(config, parts.channels);
     const meter = await loadedMeter(config, state, parts.limits);
     const { made, messageId } = findCall(state.messages, callId);
-    const checked = checkCall(parts, made);
+    const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
+    const begun = await effects.wasBegun();
+    const checked = checkCall(parts, made, { begun });
     if ("invalid" in checked) return finish(parts, made, toolOutcome(made, checked.invalid), config);
-    if (isBeyondLimit(state.messages, callId, parts.limits)) {
+    if (!begun && isBeyondLimit(state.messages, callId, parts.limits)) {
       const refusal = toolError(`${made.name} was not run: the limit of tool calls for this run is reached.`);
       return finish(parts, made, toolOutcome(made, refusal), config);
     }
@@ -71,9 +74,8 @@ export function createToolNode(
     const request: ToolCallRequest = { toolCall, tool: checked.tool?.offered, state, runtime };
     const approval = new Approval(gates, parts, scope);
     // Of a tool that nobody knows yet nobody is asked before a wrapper brings it.
-    const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
     const verdict: Verdict = checked.tool
-      ? await approval.of(request, await effects.wasBegun())
+      ? await approval.of(request, begun)
       : { run: true, toolCall, edited: false };
     if (!verdict.run) return finish(parts, toolCall, toolOutcome(toolCall, verdict.result), config);
     const approved = verdict.toolCall;
@@ -87,7 +89,7 @@ export function createToolNode(
       return finish(parts, approved, toolOutcome(approved, refusal), config);
     }
     emitStarted(approved, config, known !== undefined);
-    if (known) return finish(parts, approved, known, config);
+    if (known) return finish(parts, approved, told(known, approved, tool, config), config);
     const time = callTime(config.signal, tool?.kind === "delegate" ? undefined : meter, parts.limits);
     const runs = new Map(tool ? [[signature(approved), approved]] : []);
     const { handler, settled } = keepingPauses((inner) =>
@@ -157,7 +159,7 @@ async function runApproved(
   { runs, scope, parts, approval, effects }: ApprovedCall,
 ): Promise<Outcome> {
   const given = broughtTool(request, parts);
-  const checked = checkCall(parts, request.toolCall, given);
+  const checked = checkCall(parts, request.toolCall, { given });
   if ("invalid" in checked) return toolOutcome(request.toolCall, checked.invalid);
   if (!checked.tool) return toolOutcome(request.toolCall, unknownTool(parts, request.toolCall));
   const key = signature(checked.toolCall);
@@ -170,7 +172,7 @@ async function runApproved(
   const tool = given ?? parts.tools.get(call.name) ?? checked.tool;
   // A run that was stopped begins nothing more: others may be at work on it already.
   scope.config.signal?.throwIfAborted();
-  await effects.begin(tool, call, scope.context.backend);
+  await effects.begin(tool, call, { backend: scope.context.backend, subagents: parts.subagents });
   approval.begin();
   return tool.run(call, scope);
 }
@@ -234,6 +236,15 @@ function emitStarted({ id = "", name, args }: ToolCall, config: RunnableConfig, 
     summary: callSummary(name, args),
     ...(recalled ? { recalled: true } : {}),
   });
+}
+
+/** What is known of a call that was begun before; watchers learn of a subagent's that it works no more. */
+function told(known: Outcome, call: ToolCall, tool: AgentTool | undefined, config: RunnableConfig): Outcome {
+  const [message] = toolMessagesOf(known);
+  if (tool?.kind !== "delegate" || !message) return known;
+  const segment = { callId: call.id ?? "", name: String(call.args["subagent_type"]) };
+  tellReport(segment, { text: textOf(message), status: message.status }, config);
+  return known;
 }
 
 /** Tells watchers how the call ended, and gives the graph its update. */

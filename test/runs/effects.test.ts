@@ -1,6 +1,4 @@
 import { tool } from "@langchain/core/tools";
-import type { PendingWrite } from "@langchain/langgraph-checkpoint";
-import type { RunnableConfig } from "@langchain/core/runnables";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
@@ -9,7 +7,7 @@ import { StoreBackend } from "../../src/backends/store/store.ts";
 import { LeaseLostError } from "../../src/runs/stores/lease-store.ts";
 import { RunStore } from "../../src/runs/stores/run-store.ts";
 import { WorkStore } from "../../src/runs/stores/work-store.ts";
-import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
+import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { createStore } from "../../src/storage/store.ts";
 import { defineTool, toolError, type ToolResult } from "../../src/tools/tool.ts";
@@ -22,6 +20,7 @@ import {
   databaseFile,
   follow,
   kinds,
+  losing,
   ME,
   note,
   noteTool,
@@ -48,26 +47,6 @@ function countedTool(kind: "read" | "write" | "execute", work: () => Promise<str
       },
     },
   };
-}
-
-/** Loses what tools answered, as when the process ends just before it is stored. */
-class LosingCheckpointer extends SqliteCheckpointer {
-  #lost = false;
-
-  override async putWrites(config: RunnableConfig, writes: PendingWrite[], task: string): Promise<void> {
-    const answered = JSON.stringify(writes).includes('"tool_call_id"');
-    this.#lost ||= answered;
-    return answered ? never() : super.putWrites(config, writes, task);
-  }
-
-  override async put(...args: Parameters<SqliteCheckpointer["put"]>): Promise<RunnableConfig> {
-    return this.#lost ? never() : super.put(...args);
-  }
-}
-
-function losing(database: Database): SqliteCheckpointer {
-  createCheckpointer(database);
-  return new LosingCheckpointer(database);
 }
 
 describe("a call that was at work when the server died", () => {
@@ -128,6 +107,29 @@ describe("a call that was at work when the server died", () => {
     const { run: ended } = await reach(next.service, run.id, "completed");
     expect(ended.answer).toMatch(/^Error: The server stopped while counted was at work/);
     expect(second.calls).toEqual([]);
+  });
+
+  test("is told so too when the tool takes or allows it no more, or has gone", async () => {
+    const schemas = [z.object({ text: z.string() }), undefined] as const;
+    for (const schema of schemas) {
+      const file = databaseFile();
+      const model = calling({ name: "counted", args: {} });
+      const atWork = deferred();
+      const first = countedTool("execute", () => {
+        atWork.resolve();
+        return never();
+      });
+      const died = openServer(file, { model, tools: [first.tool] });
+      const run = await startRun(died.service, "go");
+      await atWork.promise;
+      died.kill();
+      const { tool: changed, calls } = countedTool("execute", () => Promise.resolve("made"));
+      const tools = schema === undefined ? [] : [{ ...changed, schema }];
+      const next = openServer(file, { model, tools });
+      const { run: ended } = await reach(next.service, run.id, "completed");
+      expect(ended.answer).toMatch(/^Error: The server stopped while counted was at work/);
+      expect(calls).toEqual([]);
+    }
   });
 
   test("is made again when it only reads", async () => {

@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import { tool } from "@langchain/core/tools";
+import type { PendingWrite } from "@langchain/langgraph-checkpoint";
 import { afterEach } from "vitest";
 import { z } from "zod";
 import {
@@ -79,6 +81,27 @@ class MortalCheckpointer extends SqliteCheckpointer {
     if (this.db.open) throw error;
     return new Promise(() => {});
   }
+}
+
+/** Loses what tools answered, as when the process ends just before it is stored. */
+class LosingCheckpointer extends SqliteCheckpointer {
+  #lost = false;
+
+  override async putWrites(config: RunnableConfig, writes: PendingWrite[], task: string): Promise<void> {
+    const answered = JSON.stringify(writes).includes('"tool_call_id"');
+    this.#lost ||= answered;
+    return answered ? new Promise<never>(() => {}) : super.putWrites(config, writes, task);
+  }
+
+  override async put(...args: Parameters<SqliteCheckpointer["put"]>): Promise<RunnableConfig> {
+    return this.#lost ? new Promise<never>(() => {}) : super.put(...args);
+  }
+}
+
+/** Checkpoints that lose what tools answered, and all after it. */
+export function losing(database: Database): SqliteCheckpointer {
+  createCheckpointer(database);
+  return new LosingCheckpointer(database);
 }
 
 type AgentParams =
