@@ -11,8 +11,8 @@ export default defineConfig({
     // Many tests wait for processes they started: a core left free is time lost.
     maxWorkers: "100%",
     // To be met by a test that hangs, and by none on a machine that is slow or busy.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
   },
 });

@@ -58,46 +58,42 @@ const model = (given: Tree[]) =>
       : { text: "end" };
   });
 
-it(
-  "whatever subagents at any depth change at the same time, over pauses and processes, nothing is lost",
-  { timeout: 240_000 },
-  async () => {
-    await fc.assert(
-      fc.asyncProperty(trees, fc.infiniteStream(fc.nat()), async (given, picks) => {
-        const checkpointer = new MemorySaver();
-        // A process of its own for each answer: only the checkpoints are shared.
-        const agent = () =>
-          buildAgent({
-            checkpointer,
-            model: model(given),
-            limits: { subagentDepth: 3 },
-            interruptOn: { edit_file: { when: ({ id }: { id: string }) => id.endsWith("?") } },
-          });
-        let events = await collect(agent(), { kind: "task", task: "go" });
-        for (let open = openIn(events); open.length > 0; open = openIn(events)) {
-          const { value = 0 } = picks.next();
-          const id = open[value % open.length]?.id ?? "";
-          const answer = { decisions: [{ type: "approve" as const }] };
-          events = await collect(agent(), resumeAgentInput({ [id]: answer }));
-        }
-        expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-        const { files } = await getAgentState(agent(), "t1");
-        const texts = Object.values(files).map((file) => String(file?.content));
-        for (const name of given.flatMap((one, index) => leavesOf(`${index}`, one))) {
-          expect(texts.some((text) => text.includes(`<${name}>`))).toBe(true);
-        }
-        for (const text of texts) expect(text.split("keep")).toHaveLength(4);
-        const results = await toolMessages(agent());
-        expect(results.map(({ tool_call_id }) => tool_call_id)).toEqual([
-          "w",
-          ...given.map((_, index) => `${index}`),
-        ]);
-        expect(results.every(({ status }) => status === "success")).toBe(true);
-      }),
-      { numRuns: Number(process.env["PROPERTY_RUNS"] ?? 12) },
-    );
-  },
-);
+it("whatever subagents at any depth change at the same time, over pauses and processes, nothing is lost", async () => {
+  await fc.assert(
+    fc.asyncProperty(trees, fc.infiniteStream(fc.nat()), async (given, picks) => {
+      const checkpointer = new MemorySaver();
+      // A process of its own for each answer: only the checkpoints are shared.
+      const agent = () =>
+        buildAgent({
+          checkpointer,
+          model: model(given),
+          limits: { subagentDepth: 3 },
+          interruptOn: { edit_file: { when: ({ id }: { id: string }) => id.endsWith("?") } },
+        });
+      let events = await collect(agent(), { kind: "task", task: "go" });
+      for (let open = openIn(events); open.length > 0; open = openIn(events)) {
+        const { value = 0 } = picks.next();
+        const id = open[value % open.length]?.id ?? "";
+        const answer = { decisions: [{ type: "approve" as const }] };
+        events = await collect(agent(), resumeAgentInput({ [id]: answer }));
+      }
+      expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
+      const { files } = await getAgentState(agent(), "t1");
+      const texts = Object.values(files).map((file) => String(file?.content));
+      for (const name of given.flatMap((one, index) => leavesOf(`${index}`, one))) {
+        expect(texts.some((text) => text.includes(`<${name}>`))).toBe(true);
+      }
+      for (const text of texts) expect(text.split("keep")).toHaveLength(4);
+      const results = await toolMessages(agent());
+      expect(results.map(({ tool_call_id }) => tool_call_id)).toEqual([
+        "w",
+        ...given.map((_, index) => `${index}`),
+      ]);
+      expect(results.every(({ status }) => status === "success")).toBe(true);
+    }),
+    { numRuns: Number(process.env["PROPERTY_RUNS"] ?? 12) },
+  );
+});
 
 const openIn = (events: Awaited<ReturnType<typeof collect>>) =>
   events.at(-1)?.kind === "paused" ? paused(events) : [];

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { openWorld } from "../support/harness.ts";
 
 /** What a person preloads to have spans: here a tracer that writes their names to a file. */
@@ -34,5 +34,5 @@ it("the served program makes spans for a tracer that was preloaded", async () =>
     "chat claude-test",
   ]);
   await client.close();
-  await vi.waitUntil(() => readFileSync(spans, "utf8").endsWith("flushed\n"), { timeout: 30_000 });
+  await expect.poll(() => readFileSync(spans, "utf8")).toMatch(/\nflushed\n$/);
 });

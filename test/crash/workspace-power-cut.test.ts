@@ -55,6 +55,4 @@ sync workspace
 sync workspace
 {"done":"delete"}`);
   },
-  // A traced program is many times slower.
-  300_000,
 );

@@ -91,4 +91,4 @@ test("whoever has few runs does not wait for who has many, also after a restart 
   ]);
   const rest = Array.from({ length: RUNS }, (_, n) => n).filter((n) => !CANCELLED.has(n));
   expect(order.filter((task) => /^alice \d/.test(task))).toEqual(rest.map((n) => `alice ${n}`));
-}, 120_000);
+});

@@ -71,4 +71,4 @@ test("a data directory of the first version is backed up and migrated, and all o
     expect(database.pragma("integrity_check", { simple: true })).toBe("ok");
     database.close();
   }
-}, 90_000);
+});

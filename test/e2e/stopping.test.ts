@@ -74,22 +74,17 @@ describe.each(MODES)("a command that is $name", ({ skip, env }) => {
       const { answer: told } = await untilStatus(next, runId, "completed");
       expect(told).toMatch(/^Error: The server stopped while execute was at work/);
     },
-    120_000,
   );
 
-  test.skipIf(skip)(
-    "a client that goes ends it with every process it started",
-    async () => {
-      const seconds = uniqueSleep();
-      const client = await connect(
-        await openStdio(await homeWithCommand(seconds, env)),
-        "v2-modern",
-        approving,
-      );
-      await untilAtWork(client, seconds);
-      await client.close();
-      await until(() => !isAsleep(seconds));
-    },
-    120_000,
-  );
+  test.skipIf(skip)("a client that goes ends it with every process it started", async () => {
+    const seconds = uniqueSleep();
+    const client = await connect(
+      await openStdio(await homeWithCommand(seconds, env)),
+      "v2-modern",
+      approving,
+    );
+    await untilAtWork(client, seconds);
+    await client.close();
+    await until(() => !isAsleep(seconds));
+  });
 });

@@ -121,4 +121,4 @@ test("every point of a thread, and of its forks, can be forked, outlives the oth
   database.exec("UPDATE runs SET ended_at = 1");
   await service.prune({ maxAgeMs: DAY });
   expect([filled(database), filled(checkpoints)]).toEqual([[], []]);
-}, 120_000);
+});

@@ -265,4 +265,4 @@ it("does what LangGraph's saver in memory does, packed or not, and keeps copies 
     }),
     { numRuns: 25 },
   );
-}, 120_000);
+});

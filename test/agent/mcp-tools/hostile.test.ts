@@ -78,7 +78,7 @@ describe("a server that does as it likes", () => {
     expect(results.slice(1)).toEqual(["success: constructor {}", "success: __proto__ {}"]);
   });
 
-  it("with tools without end offers the first of them, or none", { timeout: 60_000 }, async () => {
+  it("with tools without end offers the first of them, or none", async () => {
     const { mcp, log } = open("many-tools", "endless-pages");
     const { tools, problems } = await mcp.forAgent(() => true);
     expect(tools.filter(({ name }) => name.startsWith("s0__"))).toHaveLength(128);

@@ -77,5 +77,5 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
       }),
       { numRuns: 12 },
     );
-  }, 300_000);
+  });
 });

@@ -62,6 +62,8 @@ describe.each(["legacy", { pin: "2026-07-28" }] as const)("for a client of %j", 
   });
 });
 
+/** For all that the browser does: as long as for a whole test. */
+const PATIENCE_MS = 300_000;
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
   existsSync,
 );
@@ -72,7 +74,8 @@ describe.skipIf(CHROMIUM === undefined)("in a host", () => {
   let host: string;
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM ?? "", args: ["--no-sandbox"] });
+    const args = ["--no-sandbox"];
+    browser = await chromium.launch({ executablePath: CHROMIUM ?? "", args, timeout: PATIENCE_MS });
     const entry = join(import.meta.dirname, "host.js");
     const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: "iife", write: false });
     host = outputFiles[0]?.text ?? "";
@@ -89,6 +92,7 @@ describe.skipIf(CHROMIUM === undefined)("in a host", () => {
   /** The app in a host that may call tools, or not. */
   async function show(client: Client, capabilities: object, theme = "dark"): Promise<Shown> {
     const page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     cleanUpWith(() => page.close());
     const calls: unknown[] = [];
     const requests: string[] = [];
@@ -128,7 +132,7 @@ describe.skipIf(CHROMIUM === undefined)("in a host", () => {
     const [approval] = (await service.view(ME, idOf(result)))?.approvals ?? [];
     await service.decide(ME, idOf(result), approval?.id ?? "", { type: "approve" }, "test");
     await reach(service, idOf(result), "completed");
-    await frame.getByText("Completed", { exact: true }).waitFor({ timeout: 25_000 });
+    await frame.getByText("Completed", { exact: true }).waitFor();
     expect(notes).toEqual(["a"]);
     expect(calls).not.toEqual([]);
     for (const call of calls) {

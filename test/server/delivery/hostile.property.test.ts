@@ -10,8 +10,8 @@ import type { Reply } from "../tasks/raw.ts";
 import { hostileClient, type HostileClient } from "./hostile-client.ts";
 
 const WINDOW_SECONDS = 1.5;
-/** Window and a second, and as much again for a machine that is busy. */
-const PATIENCE_MS = 5000;
+/** The window is over long before, on any machine: whoever waits for longer waits for ever. */
+const PATIENCE_MS = 60_000;
 const STRANGER = "stranger";
 
 const task = fc.constantFrom("t1", "t2");
@@ -280,4 +280,4 @@ test("no behaviour of a client hangs a call, approves by itself, runs something 
     }),
     { numRuns: 15 },
   );
-}, 240_000);
+}, 600_000);

@@ -107,7 +107,7 @@ test(`${COUNT} malformed and hostile messages over stdio are refused as they sho
       },
     };
   }
-}, 120_000);
+}, 600_000);
 
 const LIST = JSON.stringify({
   jsonrpc: "2.0",

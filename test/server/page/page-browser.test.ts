@@ -12,6 +12,8 @@ import { linkTo, openPages, waitingRun } from "./support.ts";
 /** Patience is for slow machines: what is waited for comes at once. */
 const eventually = <Value>(read: () => Value) => expect.poll(read);
 
+/** For all that the browser does: as long as for a whole test. */
+const PATIENCE_MS = 300_000;
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
   existsSync,
 );
@@ -35,11 +37,13 @@ describe.skipIf(CHROMIUM === undefined)("in Chromium", () => {
     context = await chromium.launchPersistentContext(profile, {
       executablePath: CHROMIUM ?? "",
       args: ["--no-sandbox", "--disable-background-networking"],
+      timeout: PATIENCE_MS,
     });
+    context.setDefaultTimeout(PATIENCE_MS);
   });
   afterAll(async () => {
     await context.close();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(profile, { recursive: true, force: true, maxRetries: 20 });
   });
 
   async function open(link: string): Promise<Tab> {
