@@ -35,4 +35,6 @@ export interface AgentParts {
   readonly log: Logger;
   /** Names of all state channels. */
   readonly channels: string[];
+  /** Names of those that fold what is written into what they hold. */
+  readonly folding: ReadonlySet<string>;
 }

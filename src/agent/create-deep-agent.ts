@@ -7,7 +7,7 @@ import { createLogger, silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
 import { checkAnswerTools, checkFileTools, checkSubagents, warnOfGates } from "./check-params.ts";
-import { channelsOf } from "./channels.ts";
+import { channelsOf, foldingChannels } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
 import { editForms } from "./middleware/human-in-the-loop.ts";
@@ -123,6 +123,7 @@ function assemble(
     limits: params.limits ?? {},
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
+    folding: foldingChannels(channels),
   };
   const checkpointer = role.nested ? undefined : checkpointerFor(params);
   const graph = buildGraph(parts, {

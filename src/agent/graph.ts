@@ -23,6 +23,7 @@ import { type GraphNode, type NodeFunction, runDirectly } from "./direct-tasks.t
 import { type AfterReply, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
 import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
 import { agentRuntime } from "./step.ts";
+import { showMessages } from "./streamed-messages.ts";
 import { createToolNode } from "./tool-node.ts";
 
 const MODEL = "model";
@@ -162,15 +163,18 @@ function createHookNode(
     const updates: StateUpdate[] = [];
     let current = state;
     for (const layer of ordered) {
-      const { jumpTo, ...answer } = (await layer[hook]?.(current, runtime)) ?? {};
-      const update = withoutEchoes(answer, current);
+      const { jumpTo, ...changes } = (await layer[hook]?.(current, runtime)) ?? {};
+      const update = withoutEchoes(changes, current);
       updates.push(update);
       current = applyLocally(current, update);
-      if (jumpTo) return new Command({ update: mergeUpdates(updates), goto: jump(jumpTo, current.messages) });
+      if (jumpTo) return answer(updates, jump(jumpTo, current.messages));
     }
-    return new Command({ update: mergeUpdates(updates), goto: next(current) });
+    return answer(updates, next(current));
   };
 }
+
+const answer = (updates: readonly StateUpdate[], goto: Send[] | string): Command =>
+  showMessages(new Command({ update: mergeUpdates(updates), goto }));
 
 /** Hooks may answer with the whole state: a value handed back as it was is no change, and is not added twice. */
 function withoutEchoes(update: StateUpdate, state: AgentState): StateUpdate {

@@ -28,6 +28,7 @@ import { MODEL_AWAITED } from "./snapshot.ts";
 import { safeReply } from "./models/safe-reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
 import { agentPath, agentRuntime, meterOf } from "./step.ts";
+import { showMessages } from "./streamed-messages.ts";
 import type { Strategy } from "./structured.ts";
 import { missingAnswer } from "./structured-text.ts";
 
@@ -57,10 +58,12 @@ export function createModelNode(
     const meter = meterOf(config, parts.limits);
     meter.load(state);
     const stopFor = (reached: Reached): Command =>
-      new Command({
-        update: { messages: [stopMessage(reached, randomUUID(), agentPath(config).length > 0)] },
-        goto: after.end,
-      });
+      showMessages(
+        new Command({
+          update: { messages: [stopMessage(reached, randomUUID(), agentPath(config).length > 0)] },
+          goto: after.end,
+        }),
+      );
     const reached =
       meter.reached(messages) ?? (isOutOfSteps(config, after.steps) ? meter.outOfSteps() : undefined);
     if (reached) return stopFor(reached);
@@ -89,13 +92,14 @@ export function createModelNode(
     if (settling && settling !== "missing") updates.push(settling);
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
+    const answerWith = (goto: Send[] | string): Command =>
+      showMessages(new Command({ update: { ...update, messages: [...annotated, ...added] }, goto }), reply);
     if (strategy && settling === "missing" && !jumpTo) {
       // Where a limit keeps the model from being asked again, it ends the run, with what was said.
       if (!meter.reached([...messages, reply])) throw missingAnswer(reply, strategy);
-      return new Command({ update: { ...update, messages: [...annotated, ...added] }, goto: after.again });
+      return answerWith(after.again);
     }
-    const next = jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after));
-    return new Command({ update: { ...update, messages: [...annotated, ...added] }, goto: next });
+    return answerWith(jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after)));
   };
 }
 

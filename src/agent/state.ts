@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { type BaseChannel, DeltaChannel, DeltaValue, StateSchema } from "@langchain/langgraph";
 import { foldMessages } from "./messages-reducer.ts";
@@ -118,7 +119,10 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
   return { messages, ...channels, files };
 }
 
-/** State keys that do not cross between an agent and its subagents; neither do keys starting with `_`. */
+/**
+ * State keys that do not cross between an agent and its subagents; neither do keys starting with `_`. The last
+ * ones are what LangChain's limits count by.
+ */
 const ISOLATED = new Set([
   "messages",
   "todos",
@@ -126,6 +130,10 @@ const ISOLATED = new Set([
   "files",
   "skillsMetadata",
   "memoryContents",
+  "threadModelCallCount",
+  "runModelCallCount",
+  "threadToolCallCount",
+  "runToolCallCount",
 ]);
 
 /** What decides how an agent sees its conversation; goes along with it to a fork. */
@@ -141,4 +149,27 @@ export function sharedState(state: Readonly<Record<string, unknown>>): Record<st
   return Object.fromEntries(
     Object.entries(state).filter(([key]) => !ISOLATED.has(key) && !key.startsWith("_")),
   );
+}
+
+/**
+ * What a subagent that began with `before` brings back (files aside): values that it changed. Of a list in a
+ * channel that folds (`folding`), what it added: the rest is there already.
+ */
+export function changedState(
+  after: Readonly<Record<string, unknown>>,
+  before: Readonly<Record<string, unknown>>,
+  folding: ReadonlySet<string>,
+): Record<string, unknown> {
+  const changed = Object.entries(sharedState(after)).filter(
+    ([key, value]) => !isDeepStrictEqual(value, before[key]),
+  );
+  return Object.fromEntries(
+    changed.map(([key, value]) => [key, folding.has(key) ? addedTo(before[key], value) : value]),
+  );
+}
+
+function addedTo(before: unknown, after: unknown): unknown {
+  if (!Array.isArray(before) || !Array.isArray(after)) return after;
+  const isLonger = isDeepStrictEqual(after.slice(0, before.length), before);
+  return isLonger ? (after.slice(before.length) as unknown[]) : after;
 }

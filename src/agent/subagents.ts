@@ -14,7 +14,14 @@ import { FILES_NOT_KNOWN, statefulRunnable } from "./foreign-graph.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 import { NoStructuredResponse } from "./structured-text.ts";
-import { type AgentState, contextState, FILE_NOTES, type FilesState, sharedState } from "./state.ts";
+import {
+  type AgentState,
+  changedState,
+  contextState,
+  FILE_NOTES,
+  type FilesState,
+  sharedState,
+} from "./state.ts";
 import { agentPath, emit, meterOf, subagentConfig } from "./step.ts";
 import type { StepFiles } from "./thread-files.ts";
 
@@ -44,6 +51,8 @@ export interface SpawnScope {
   readonly callId: string;
   readonly config: RunnableConfig;
   readonly files: StepFiles;
+  /** Channels of the delegating agent that fold what is written into what they hold. */
+  readonly folding: ReadonlySet<string>;
   readState(): AgentState;
 }
 
@@ -192,7 +201,7 @@ function report(
     ...(failed === undefined ? {} : { status: "error" }),
     update: {
       ...spentUpdate(state, scope, account),
-      ...sharedState(state),
+      ...changedState(state, scope.readState(), scope.folding),
       ...(Object.keys(files).length > 0 ? { files } : {}),
       ...(Object.keys(fileNotes).length > 0 ? { [FILE_NOTES]: fileNotes } : {}),
     },

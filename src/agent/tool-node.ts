@@ -32,6 +32,7 @@ import {
   threadFiles,
 } from "./step.ts";
 import type { AgentState } from "./state.ts";
+import { showMessages } from "./streamed-messages.ts";
 import { tellReport } from "./subagents.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
@@ -136,7 +137,7 @@ async function callScope(
   const { subagents } = parts;
   const spawn = subagents && {
     spawn: (task: { subagentType: string; description: string }) =>
-      subagents.spawn(task, { callId, config, files, readState: () => state }),
+      subagents.spawn(task, { callId, config, files, folding: parts.folding, readState: () => state }),
   };
   const resolved = await resolveBackend(parts.backend, backendRuntime(config, files));
   const backend = withKeptFiles(resolved, files, parts.keptFolders);
@@ -272,7 +273,7 @@ function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config:
       isCommand(outcome) && !Array.isArray(outcome.update) ? outcome.update?.["todos"] : undefined;
     if (Array.isArray(todos)) emit(config, { kind: "todos", agent, todos });
   }
-  return withTime(outcome, parts, config);
+  return showMessages(withTime(outcome, parts, config));
 }
 
 /** The outcome as a command that also keeps the time at work, where a limit needs it. */

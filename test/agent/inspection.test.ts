@@ -1,6 +1,7 @@
-import { HumanMessage } from "@langchain/core/messages";
+import { type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { tool } from "@langchain/core/tools";
+import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
@@ -17,6 +18,34 @@ describe("an agent", () => {
     expect(gated.getGraph().drawMermaid()).toBe(drawing);
     expect(drawing).toMatch(/model -\.->\s*approval|model -\. .*\.-> approval/);
     expect((await createDeepAgent().getGraphAsync()).drawMermaid()).not.toContain("approval");
+  });
+
+  it("shows every message once in stream mode `messages`, with the id it has in the thread", async () => {
+    const model = scriptedModel(({ messages }) => {
+      if (messages.some(({ text }) => text === "look")) return { text: "seen" };
+      if (messages.some(({ type }) => type === "tool")) return { toolCalls: [{ name: "ls", args: {} }] };
+      const delegate = { name: "task", args: { subagent_type: "general-purpose", description: "look" } };
+      return {
+        text: "first",
+        toolCalls: [{ name: "ls", args: {} }, delegate, { name: "nothing", args: {} }],
+      };
+    });
+    const checkpointer = new MemorySaver();
+    const agent = createDeepAgent({ model, checkpointer, limits: { maxIterations: 2 } });
+    const config = { configurable: { thread_id: "t" } };
+    const input = { messages: [new HumanMessage("go")] };
+    const shown = new Map<string, string>();
+    let results = 0;
+    for await (const [message] of await agent.stream(input, { ...config, streamMode: "messages" })) {
+      const { id = "", text } = message;
+      if (ToolMessage.isInstance(message)) results += 1;
+      shown.set(id, (shown.get(id) ?? "") + text);
+    }
+    const { values } = await agent.getState(config);
+    const thread = (values.messages as BaseMessage[]).slice(1);
+    expect(thread.map(({ id = "" }) => shown.get(id))).toEqual(thread.map(({ text }) => text));
+    expect(thread.at(-1)?.text).toContain("the limit of 2 model calls");
+    expect([results, shown.size]).toEqual([4, thread.length + 1]);
   });
 
   it("with `debug` logs each model call and each tool call", async () => {

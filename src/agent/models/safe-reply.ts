@@ -98,12 +98,14 @@ function mendCall(call: ToolCall, used: Set<string | undefined>): ToolCall {
       ? call.id
       : `call_${randomUUID().replaceAll("-", "")}`;
   used.add(id);
-  const name = NAME.test(call.name)
-    ? call.name
-    : call.name.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unknown";
+  const called: unknown = call.name; // whatever the provider's package made of what came
+  const name = nameOf(typeof called === "string" ? called : "");
   const args = wellFormedArgs(call.args);
   return id === call.id && name === call.name && args === call.args ? call : { ...call, id, name, args };
 }
+
+const nameOf = (given: string): string =>
+  NAME.test(given) ? given : given.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unknown";
 
 /** Half of a surrogate pair is no text that could be sent. */
 function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {

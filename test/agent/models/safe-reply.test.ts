@@ -1,0 +1,20 @@
+import { AIMessage } from "@langchain/core/messages";
+import { expect, it } from "vitest";
+import { safeReply } from "../../../src/agent/models/safe-reply.ts";
+
+it.each([
+  ["none", undefined, "unknown"],
+  ["an empty one", "", "unknown"],
+  ["one that is no text", 7, "unknown"],
+  ["one that providers refuse", "files.ls now", "files_ls_now"],
+  ["one that is too long", "x".repeat(70), "x".repeat(64)],
+])("a call whose name is %s gets one that can be sent", (_what, name, expected) => {
+  const given = new AIMessage({
+    content: "",
+    // What a provider's package makes of an answer is not checked by anybody.
+    tool_calls: [{ type: "tool_call", id: "a", name: name as string, args: {} }],
+  });
+  const { reply, refused } = safeReply(given, []);
+  expect(reply.tool_calls).toMatchObject([{ id: "a", name: expected, args: {} }]);
+  expect(refused).toEqual([]);
+});
