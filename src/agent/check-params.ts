@@ -1,5 +1,5 @@
 import { ConfigurationError } from "../core/errors.ts";
-import { createLogger } from "../core/logger.ts";
+import { createLogger, type Logger } from "../core/logger.ts";
 import { FILE_TOOL_NAMES } from "../tools/index.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
@@ -37,6 +37,17 @@ export function warnOfGates(
 
 const ADVICE =
   "interruptOn names tools that there are not: nobody will be asked, unless middleware brings them. Correct the names or leave them out.";
+
+let isSaverTold = false;
+
+/** Warns of approvals that are lost with the process: programs without a log, which may build many agents, once. */
+export function warnOfMemorySaver(log: Logger | undefined): void {
+  if (log === undefined && isSaverTold) return;
+  isSaverTold ||= log === undefined;
+  const reason =
+    "interruptOn needs a checkpointer and none was given; waiting approvals are lost with this process";
+  (log ?? createLogger("warn")).warn("in_memory_checkpointer", { reason });
+}
 
 /** @throws ConfigurationError `INVALID_SUBAGENT` for what callers without types pass. */
 export function checkSubagents(specs: readonly unknown[]): void {

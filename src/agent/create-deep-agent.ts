@@ -3,10 +3,16 @@ import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langch
 import type { z } from "zod";
 import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { createLogger, silentLogger } from "../core/logger.ts";
+import { silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
-import { checkAnswerTools, checkFileTools, checkSubagents, warnOfGates } from "./check-params.ts";
+import {
+  checkAnswerTools,
+  checkFileTools,
+  checkSubagents,
+  warnOfGates,
+  warnOfMemorySaver,
+} from "./check-params.ts";
 import { channelsOf, foldingChannels } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
@@ -168,10 +174,7 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
     );
   }
   if (checkpointer !== undefined) return checkpointer;
-  (params.log ?? createLogger("warn")).warn("in_memory_checkpointer", {
-    reason:
-      "interruptOn needs a checkpointer and none was given; waiting approvals are lost with this process",
-  });
+  warnOfMemorySaver(params.log);
   return new MemorySaver();
 }
 
