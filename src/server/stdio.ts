@@ -11,6 +11,7 @@ import { createServerFactory } from "./create-server.ts";
 import type { Era, ServerDeps } from "./deps.ts";
 import { followListened } from "./resources/bus.ts";
 import { forwardChanges } from "./resources/subscriptions.ts";
+import { boundOutput } from "./stdio-output.ts";
 import { refusalOf, type Refusal } from "./stdio-refusals.ts";
 
 /** Longest time for parking runs and releasing everything; clients kill what is left soon after. */
@@ -51,6 +52,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   stderr.on("error", () => {});
   const { logger } = deps;
   const transport = new StdioServerTransport(stdin, stdout);
+  boundOutput(transport, stdin, stdout);
   const create = connectionFactory(deps);
   let era: Era | undefined;
   const factory: McpServerFactory = (context) => {

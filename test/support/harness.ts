@@ -96,7 +96,8 @@ async function openConnector(transport: TransportName, home: Home): Promise<Conn
   return httpConnector(deps, onTestFinished);
 }
 
-function openDeps({ env }: Home) {
+/** The product in this process. */
+export function openDeps({ env }: Home) {
   const loaded = loadConfig({
     flags: {},
     cwd: tmpdir(),

@@ -17,6 +17,7 @@ import { RateLimit } from "./rate-limit.ts";
 import { createRoute, MCP_PATH } from "./route.ts";
 import { OpenResponses } from "./streams.ts";
 import type { ResourceChanges } from "../resources/bus.ts";
+import { SlowReaders } from "./slow-readers.ts";
 import { Sessions } from "./sessions.ts";
 
 export interface HttpOptions {
@@ -57,6 +58,8 @@ export interface HttpOptions {
   recheckMs?: number;
   /** Milliseconds in which a request, its body included, has to arrive. Default 30 seconds. */
   receiveMs?: number;
+  /** Milliseconds in which a client has to read something of what waits for it. Default 60 seconds. */
+  readMs?: number;
 }
 
 export interface HttpServer {
@@ -88,6 +91,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const guard = createRequestGuard(options);
   const server = createServer(limitsOf(options), (request, response) => {
     response.once("close", () => endpoint.requests.count(String(response.statusCode)));
+    endpoint.readers.guard(response);
     response.setHeader("x-content-type-options", "nosniff");
     const serve = async (): Promise<void> => {
       const path = request.url?.split("?", 1)[0] ?? "";
@@ -180,7 +184,8 @@ function createEndpoint(options: HttpOptions) {
   });
   const requests = requestCounter();
   const refusals = refusalCounter();
-  const counts = { requests, refusals, sessions: () => sessions.size };
+  const readers = new SlowReaders({ logger, patienceMs: options.readMs });
+  const counts = { requests, refusals, readersCut: readers.cut, sessions: () => sessions.size };
   const { statistics, assertReady } = options;
   const operations = new Operations({ statistics, assertReady, clock: elapsed, logger, ...counts });
   const open = authenticator && new OpenResponses({ authenticator, clock, logger });
@@ -196,7 +201,7 @@ function createEndpoint(options: HttpOptions) {
     refusals,
     addressOf: clientAddress(options.trustedProxies ?? []),
   });
-  return { modern, events, sessions, operations, requests, open, route };
+  return { modern, events, sessions, operations, requests, readers, open, route };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

@@ -19,6 +19,7 @@ export interface OperationsOptions {
   clock: Clock;
   requests: Counter;
   refusals: Counter;
+  readersCut: Counter;
   /** Sessions open now. */
   sessions: () => number;
   logger: Logger;
@@ -61,11 +62,12 @@ export class Operations {
     if (!allows(request.auth, "read")) {
       return sendError(response, 403, -32000, "Metrics need a token with the scope read");
     }
-    const { statistics, requests, refusals, sessions } = this.#options;
+    const { statistics, requests, refusals, readersCut, sessions } = this.#options;
     const metrics = [
       ...(statistics === undefined ? [] : runMetrics(await statistics())),
       requests.metric(),
       refusals.metric(),
+      readersCut.metric(),
       gauge("deepagent_http_sessions", "Open sessions of 2025-era clients.", sessions()),
       ...processMetrics(),
     ];

@@ -9,6 +9,7 @@ import { renderRun, SHOWN_EVENTS } from "./render-run.ts";
 /** Changes within this time become one update. */
 const GATHER_MS = 150;
 const KEEP_ALIVE_MS = 15_000;
+const READ_MS = 60_000;
 
 /** The run and the newest part of its journal; `undefined`: no such run. */
 export async function readRun(
@@ -38,7 +39,13 @@ export async function sendUpdates(
   signal.addEventListener("abort", end, { once: true });
   response.once("close", end);
   response.writeHead(200, { ...SECURITY_HEADERS, "content-type": "text/event-stream" });
-  const keepAlive = setInterval(() => void response.write(": alive\n\n"), KEEP_ALIVE_MS);
+  const keepAlive = setInterval(() => {
+    if (!response.writableNeedDrain) response.write(": alive\n\n");
+  }, KEEP_ALIVE_MS);
+  // A browser that takes nothing of what waits for it makes room for others; it comes back by itself.
+  response.setTimeout(READ_MS, () => {
+    if (response.writableLength > 0) response.destroy();
+  });
   try {
     for (let known = -1; !stop.signal.aborted;) {
       const now = await readRun(runs, session);

@@ -1,0 +1,95 @@
+import type { ServerResponse } from "node:http";
+import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import type { Logger } from "../../core/logger.ts";
+import { HeldBack, supersededBy } from "../superseded.ts";
+import { Counter } from "./metrics.ts";
+
+/** Bytes that wait for a reader from where on it is behind. */
+const BEHIND = 64 * 1024;
+/** Bytes that may wait for it besides one last message; replaying a broken stream takes most. */
+const MOST = 16 * 1024 * 1024;
+/** Milliseconds in which a reader has to take something of what waits for it. */
+const PATIENCE_MS = 60_000;
+
+export interface SlowReadersOptions {
+  logger: Logger;
+  /** Default 60 seconds. */
+  patienceMs?: number | undefined;
+}
+
+type Write = (chunk: Uint8Array | string) => boolean;
+
+/**
+ * Bounds what waits for clients that do not read. To one that is behind only the newest of what supersedes itself
+ * is sent, once it has read the rest; one that takes nothing for a minute loses its connection, and can ask for
+ * the rest on the next. Runs and other clients do not notice.
+ */
+export class SlowReaders {
+  readonly #logger: Logger;
+  readonly #patienceMs: number;
+  readonly cut = new Counter({
+    name: "deepagent_http_readers_cut_total",
+    help: "Connections closed because their client did not read, by reason.",
+    label: "reason",
+  });
+
+  constructor({ logger, patienceMs = PATIENCE_MS }: SlowReadersOptions) {
+    this.#logger = logger;
+    this.#patienceMs = patienceMs;
+  }
+
+  /**
+   * Before anything is written. The SDK's adapters wait for a reader that is behind while their streams go on to
+   * grow unseen; they are never told, so that all that waits is in one place and counted.
+   */
+  guard(response: ServerResponse): void {
+    const write: Write = response.write.bind(response);
+    const held = new HeldBack<Uint8Array>();
+    const sendHeld = (): void => {
+      for (const frame of held.take()) write(frame);
+    };
+    const guarded: Write = (chunk) => {
+      const key = response.writableLength > BEHIND ? frameKey(chunk) : undefined;
+      if (key === KEEP_ALIVE) return true;
+      if (key !== undefined && typeof chunk !== "string") {
+        held.hold(key, chunk);
+        return true;
+      }
+      if (response.writableLength > MOST) {
+        this.#end(response, "too_much");
+        return false;
+      }
+      // In their order: the client resumes after the last id it has read.
+      sendHeld();
+      write(chunk);
+      return true;
+    };
+    response.write = guarded as ServerResponse["write"]; // nobody here gives an encoding or a callback
+    response.on("drain", sendHeld);
+    response.setTimeout(this.#patienceMs, () => {
+      if (response.writableLength > 0) this.#end(response, "stalled");
+    });
+  }
+
+  #end(response: ServerResponse, reason: "too_much" | "stalled"): void {
+    this.cut.count(reason);
+    this.#logger.warn("http.reader_cut", { reason, waiting: response.writableLength });
+    response.destroy();
+  }
+}
+
+const KEEP_ALIVE = "keep-alive";
+const COLON = 0x3a;
+
+/** By what a frame of an event stream is superseded. The SDK writes each in one piece. */
+function frameKey(chunk: Uint8Array | string): string | undefined {
+  if (typeof chunk === "string" || chunk.length > BEHIND) return undefined;
+  if (chunk[0] === COLON) return KEEP_ALIVE;
+  const data = /^data: (.*)$/m.exec(Buffer.from(chunk).toString("utf8"))?.[1];
+  if (data === undefined || data === "") return undefined;
+  try {
+    return supersededBy(JSON.parse(data) as JSONRPCMessage); // all that the SDK sends are such
+  } catch {
+    return undefined;
+  }
+}
