@@ -25,12 +25,21 @@ function inboxOf(config: RunnableConfig): Inbox | undefined {
   return config.configurable?.[INBOX_KEY] as Inbox | undefined; // set by `withInbox` only
 }
 
+/** Ids of messages that were found in the thread of an inbox, where they stay: it is not looked through again. */
+const received = new WeakMap<Inbox, Set<string>>();
+
 /** The messages that are not yet part of `thread`. */
 export async function newMessages(
   inbox: Inbox | undefined,
   thread: readonly BaseMessage[],
 ): Promise<HumanMessage[]> {
-  return unread((await inbox?.messages()) ?? [], thread);
+  if (inbox === undefined) return [];
+  const known = received.get(inbox) ?? new Set();
+  received.set(inbox, known);
+  const looked = (await inbox.messages()).filter(({ id }) => !known.has(id));
+  const missing = unread(looked, thread);
+  for (const { id } of looked) if (missing.every((message) => message.id !== id)) known.add(id);
+  return missing;
 }
 
 /** What of `told` is not yet part of `thread`. */

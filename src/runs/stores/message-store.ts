@@ -15,7 +15,7 @@ export interface SentMessage {
 /** What people told runs while they worked. */
 export class MessageStore {
   readonly #add: Statement<{ run_id: string; id: string; text: string; key: string | null; now: number }>;
-  readonly #ofRun: Statement<[string], MessageRow>;
+  readonly #after: Statement<[string, number], MessageRow>;
   readonly #beforeRun: Statement<[string], MessageRow>;
   readonly #byKey: Statement<[string, string], SentMessage>;
   readonly #newest: Statement<[string], { number: number }>;
@@ -25,8 +25,8 @@ export class MessageStore {
       `INSERT INTO run_messages (run_id, id, text, idempotency_key, created_at)
        VALUES (@run_id, @id, @text, @key, @now)`,
     );
-    this.#ofRun = database.prepare(
-      "SELECT number, id, text FROM run_messages WHERE run_id = ? ORDER BY number",
+    this.#after = database.prepare(
+      "SELECT number, id, text FROM run_messages WHERE run_id = ? AND number > ? ORDER BY number",
     );
     this.#beforeRun = database.prepare(
       `SELECT message.number, message.id, message.text FROM runs run
@@ -53,9 +53,9 @@ export class MessageStore {
     this.#add.run({ run_id: runId, ...message, key: key ?? null, now });
   }
 
-  /** Oldest first. */
-  ofRun(runId: string): MessageRow[] {
-    return this.#ofRun.all(runId);
+  /** Those of the run with `number > after`, oldest first. */
+  after(runId: string, after: number): MessageRow[] {
+    return this.#after.all(runId, after);
   }
 
   /** What earlier runs of the thread were told, whether or not they came to read it; oldest first. */
@@ -72,6 +72,7 @@ export class MessageStore {
 export class RunInbox implements Inbox {
   readonly #store: MessageStore;
   readonly #runId: string;
+  readonly #messages: InboxMessage[] = [];
   #read = 0;
 
   constructor(store: MessageStore, runId: string) {
@@ -80,9 +81,11 @@ export class RunInbox implements Inbox {
   }
 
   messages(): readonly InboxMessage[] {
-    const rows = this.#store.ofRun(this.#runId);
-    this.#read = rows.at(-1)?.number ?? 0;
-    return rows.map(({ id, text }) => ({ id, text }));
+    for (const { number, id, text } of this.#store.after(this.#runId, this.#read)) {
+      this.#messages.push({ id, text });
+      this.#read = number;
+    }
+    return this.#messages;
   }
 
   /** Whether a message came since the agent looked. */
