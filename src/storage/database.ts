@@ -163,8 +163,9 @@ function createPrivate(path: string): void {
     closeSync(openSync(path, "wx", 0o600));
   } catch (thrown) {
     if (!hasCode(thrown, "EEXIST")) throw thrown;
-    const { mode, uid } = statSync(path);
-    if ((mode & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(path, 0o600);
+    const found = statSync(path);
+    const isOwn = found.isFile() && found.uid === process.getuid?.();
+    if (isOwn && (found.mode & 0o077) !== 0) chmodSync(path, 0o600);
   }
 }
 

@@ -11,7 +11,7 @@ import {
 } from "./database.ts";
 import type { Database } from "./database.ts";
 import { flushLog } from "./durability.ts";
-import { isLocked, StorageError, storageError } from "./errors.ts";
+import { damagedError, isLocked, StorageError, storageError } from "./errors.ts";
 import { LONG_WAIT_MS, whenUnlocked, withLongWait } from "./lock-wait.ts";
 import { checkpointInThread, inThread, readInThread } from "./sql-thread.ts";
 
@@ -161,6 +161,7 @@ export function schemaVersion(database: Database, component: string): number {
 
 function pendingFrom(database: Database, component: string, migrations: readonly Migration[]): number {
   const version = schemaVersion(database, component);
+  if (version < 0) throw damagedError(databaseName(database.name));
   if (version <= migrations.length) return version;
   throw new StorageError(
     "storage_newer",

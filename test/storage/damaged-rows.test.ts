@@ -4,8 +4,10 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { expect, it } from "vitest";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { migrateInTurns } from "../../src/storage/migrations.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
 import { createStore } from "../../src/storage/store.ts";
-import { opened, temporaryFolder } from "./support.ts";
+import { opened, temporaryFolder, thrownBy } from "./support.ts";
 
 /** Where the pages of the file are in order, and a text in them is not. */
 const DAMAGED = expect.objectContaining({
@@ -46,4 +48,13 @@ it.each([
   await expect(saver.getTuple(config)).rejects.toEqual(DAMAGED);
   await expect(saver.getDeltaChannelHistory({ config, channels: ["messages"] })).rejects.toEqual(DAMAGED);
   await expect(saver.steps("thread")).rejects.toEqual(DAMAGED);
+});
+
+it("a version of the tables that no program wrote is told as damage", async () => {
+  const database = opened();
+  createStore(database);
+  database.exec("UPDATE schema_versions SET version = -1");
+  const damaged = expect.objectContaining({ code: "storage_corrupt" });
+  expect(thrownBy(() => createStore(database))).toEqual(damaged);
+  await expect(migrateInTurns(database, "store", STORE_MIGRATIONS, () => undefined)).rejects.toEqual(damaged);
 });

@@ -63,9 +63,8 @@ describe("openDatabase", () => {
   });
 
   it("takes a name that looks like a URI as a file's name", () => {
-    const folder = temporaryFolder();
-    opened(join(folder, "file:x?mode=memory"));
-    expect(statSync(join(folder, "file:x?mode=memory")).isFile()).toBe(true);
+    const { name } = opened(join(temporaryFolder(), "file:x?mode=memory"));
+    expect(statSync(name).isFile()).toBe(true);
   });
 
   it("lets others read while one writes", () => {
@@ -110,7 +109,9 @@ describe("openDatabase, when it cannot", () => {
 
   it("refuses a folder in the place of the file", () => {
     const folder = temporaryFolder();
+    chmodSync(folder, 0o755);
     expect(thrownBy(() => openDatabase(folder))).toMatchObject({ code: "storage_directory" });
+    expect(modeOf(folder)).toBe(0o755);
   });
 
   it("says that a part of the path is a file", () => {
@@ -275,8 +276,7 @@ describe("a connection throws", () => {
   it("leaves a mistake of the program as it is", () => {
     const thrown = thrownBy(() => opened().exec("SELECT * FROM nothing"));
     expect(thrown).toMatchObject({ name: "SqliteError", code: "SQLITE_ERROR" });
-    const other = new TypeError("other");
-    expect(storageError(other, "agent.db")).toBe(other);
+    for (const any of [thrown, new TypeError("other")]) expect(storageError(any, "agent.db")).toBe(any);
   });
 });
 
