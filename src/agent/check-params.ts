@@ -1,6 +1,7 @@
 import { ConfigurationError } from "../core/errors.ts";
 import { createLogger, type Logger } from "../core/logger.ts";
 import { FILE_TOOL_NAMES } from "../tools/index.ts";
+import type { AgentLimits } from "./limits/limits.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
 import { answerToolNames, type ResponseFormat } from "./structured.ts";
@@ -60,6 +61,14 @@ export function checkSubagents(specs: readonly unknown[]): void {
       `subagents[${invalid}] needs a name, by which it is called, and a description of what it is for.`,
     );
   }
+  const modes: readonly unknown[] = [undefined, "isolated", "fork"];
+  const other = specs.find((spec) => !modes.includes(fieldOf(spec, "mode")));
+  if (other !== undefined) {
+    throw new ConfigurationError(
+      "INVALID_SUBAGENT",
+      `The subagent '${String(fieldOf(other, "name"))}' has the mode '${String(fieldOf(other, "mode"))}'; modes are isolated and fork.`,
+    );
+  }
   const remote = specs.find((spec) => fieldOf(spec, "graphId") !== undefined);
   if (remote === undefined) return;
   throw new ConfigurationError(
@@ -82,6 +91,29 @@ export function checkFileTools({ tools = [], toolDescriptions = {} }: Filesystem
     "UNKNOWN_TOOL",
     `filesystem names '${unknown}', which is no file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
   );
+}
+
+/** @throws ConfigurationError `INVALID_SOURCES` for paths that are not in a list. */
+export function checkSources({ memory, skills }: { memory?: unknown; skills?: unknown }): void {
+  for (const [name, sources] of Object.entries({ memory, skills })) {
+    if (sources === undefined || (Array.isArray(sources) && sources.every(isText))) continue;
+    throw new ConfigurationError(
+      "INVALID_SOURCES",
+      `${name} takes a list of paths, such as ["${name === "memory" ? "/AGENTS.md" : "/skills"}"]; got ${JSON.stringify(sources)}.`,
+    );
+  }
+}
+
+/** @throws ConfigurationError `INVALID_LIMIT` for what can be no amount. */
+export function checkLimits({ prices: _amounts, ...limits }: AgentLimits = {}): void {
+  for (const [name, value] of Object.entries(limits)) {
+    const least = name === "parallelTools" || name === "parallelSubagents" ? 1 : 0;
+    if (value === undefined || (typeof value === "number" && value >= least)) continue;
+    throw new ConfigurationError(
+      "INVALID_LIMIT",
+      `limits.${name} is ${String(value)}; it takes a number from ${least} on, or is left out.`,
+    );
+  }
 }
 
 /** @throws ConfigurationError for a folder of skills that is given twice: one of them was to be another. */

@@ -9,6 +9,7 @@ import { type AgentTool, toAgentTool } from "./agent-tool.ts";
 import {
   checkAnswerTools,
   checkFileTools,
+  checkLimits,
   checkSubagents,
   warnOfGates,
   warnOfMemorySaver,
@@ -111,6 +112,7 @@ function assemble(
   role: AgentRole,
 ): DeepAgent {
   checkFileTools(params.filesystem);
+  checkLimits(params.limits);
   const tools = collectTools(middleware, params);
   const channels = collectChannels(params, middleware, role.nested);
   const parts: AgentParts = {

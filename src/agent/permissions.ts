@@ -135,6 +135,16 @@ function firstMatch(rules: readonly Rule[], operation: FileOperation, path: stri
 }
 
 function toRule({ operations, paths, mode = "deny" }: FilesystemPermission): Rule {
+  const unknown = [
+    ...operations.filter((operation) => !Object.values(OPERATIONS).includes(operation)),
+    ...(["allow", "deny", "interrupt"].includes(mode) ? [] : [mode]),
+  ];
+  if (unknown.length > 0) {
+    throw new ConfigurationError(
+      "INVALID_PERMISSION",
+      `A permission has ${unknown.map((word) => `'${word}'`).join(" and ")}; operations are read and write, modes are allow, deny and interrupt.`,
+    );
+  }
   return { operations, mode, globs: paths.map(toGlob) };
 }
 

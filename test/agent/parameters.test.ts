@@ -82,6 +82,32 @@ describe("parameters of an agent", () => {
       "an assistant of a LangGraph server",
     ],
     ["a provider's own tool", { tools: [untyped({ type: "web_search" })] }, "is a tool of a provider"],
+    ["a gate that is a text", { interruptOn: { ls: untyped("yes") } }, "interruptOn has \"yes\" for 'ls'"],
+    ["a gate that is nothing", { interruptOn: { ls: untyped(null) } }, "interruptOn has null for 'ls'"],
+    ["a memory that is no list", { memory: untyped("/AGENTS.md") }, "memory takes a list of paths"],
+    ["skills that are no list", { skills: untyped("/skills") }, 'got "/skills"'],
+    ["a subagent's skills", { subagents: [{ ...worker, skills: untyped("/s") }] }, "skills takes a list"],
+    ["a mode of a subagent", { subagents: [{ ...worker, mode: untyped("forked") }] }, "the mode 'forked'"],
+    ["a middleware without a name", { middleware: [untyped({})] }, "needs a name"],
+    ["what is no middleware", { middleware: [untyped(undefined)] }, "needs a name"],
+    ["no place for a subagent", { limits: { parallelSubagents: 0 } }, "limits.parallelSubagents is 0"],
+    ["a limit below nothing", { limits: { maxIterations: -1 } }, "limits.maxIterations is -1"],
+    [
+      "a limit of a subagent",
+      { subagents: [{ ...worker, limits: { tokens: NaN } }] },
+      "limits.tokens is NaN",
+    ],
+    ["limits of nothing and without end", { limits: { maxIterations: 0, tokens: Infinity } }, undefined],
+    [
+      "an operation of a permission",
+      { permissions: [{ operations: [untyped("delete")], paths: ["/**"] }] },
+      "A permission has 'delete'",
+    ],
+    [
+      "a mode of a permission",
+      { permissions: [{ operations: ["read"], paths: ["/**"], mode: untyped("ask") }] },
+      "A permission has 'ask'",
+    ],
     ["a prompt of parts", { systemPrompt: untyped({ prefix: "p" }) }, "is a text or a SystemMessage"],
   ])("are checked when the agent is made: %s", (_what, params, problem) => {
     const made = () => createDeepAgent(params);
@@ -144,5 +170,31 @@ describe("parameters of an agent", () => {
       answers: { [question?.id ?? ""]: { decisions: [{ type: "approve" }] } },
     });
     expect([ran, (await toolMessages(agent)).map(({ text }) => text)]).toEqual([1, ["ran 1"]]);
+  });
+
+  it.each<[string, DeepAgentParams["interruptOn"], boolean]>([
+    ["the gate of writing", { write_file: true }, true],
+    ["no gate where it is named", { write_file: true, delete: false }, false],
+    ["no gate where writing has none", { write_file: false, edit_file: true }, false],
+    [
+      "the predicate of writing",
+      { write_file: { when: ({ args }) => args["file_path"] !== "/a.md" } },
+      false,
+    ],
+  ])("deleting has %s", async (_what, interruptOn, asks) => {
+    const model = scriptedModel(({ call }) =>
+      call === 0 ? { toolCalls: [{ name: "delete", args: { file_path: "/a.md" } }] } : { text: "end" },
+    );
+    const filesystem = { delete: true };
+    const agent = buildAgent({
+      checkpointer: new MemorySaver(),
+      model,
+      filesystem,
+      interruptOn: interruptOn ?? {},
+    });
+    const last = (await collect(agent, { kind: "task", task: "go" })).at(-1);
+    expect(last?.kind).toBe(asks ? "paused" : "finished");
+    const results = asks ? [] : ["Error: File '/a.md' not found"];
+    expect((await toolMessages(agent)).map(({ text }) => text).slice(asks ? 1 : 0)).toEqual(results);
   });
 });

@@ -33,6 +33,10 @@ const HOOKS: readonly HookName[] = ["beforeAgent", "beforeModel", "afterModel", 
 export function adaptMiddleware(input: AgentMiddleware): Middleware {
   // Both forms agree on names and calling conventions; what differs is handled field by field here.
   const source = input as Source;
+  const name: unknown = (input as Source | undefined)?.name; // what callers without types pass
+  if (typeof name !== "string" || name === "") {
+    throw new ConfigurationError("INVALID_MIDDLEWARE", "Each middleware needs a name, unique in its agent.");
+  }
   const hooks = Object.fromEntries(
     HOOKS.flatMap((name) => {
       const found = source[name];

@@ -58,7 +58,10 @@ export interface InterruptOnAlias {
   requires_approval?: (args: Record<string, unknown>) => MaybePromise<boolean>;
 }
 
-/** Gates by tool name: `true` asks with all decisions, `false` never asks. */
+/**
+ * Gates by tool name: `true` asks with all decisions, `false` never asks. `delete` has the gate of `write_file`
+ * where it is not named.
+ */
 export type InterruptOn = Record<string, boolean | InterruptOnConfig | InterruptOnAlias>;
 
 /**
@@ -71,6 +74,9 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
   for (const [tool, value] of Object.entries(interruptOn)) {
     if (value !== false) gates.set(tool, value === true ? {} : normalizeGate(tool, value));
   }
+  // Whoever is to be asked about writing is to be asked about deleting: a list of gates may be older than the tool.
+  const { argsSchema: _ofWriting, ...writing } = gates.get("write_file") ?? {};
+  if (gates.has("write_file") && !Object.hasOwn(interruptOn, "delete")) gates.set("delete", writing);
   return {
     name: GATE,
     gate: async ({ toolCall, state, runtime }) => {
@@ -134,6 +140,12 @@ function decisionsOf(response: unknown): Decision[] | undefined {
 }
 
 function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
+  if (!isRecord(value)) {
+    throw new ConfigurationError(
+      "INVALID_GATE",
+      `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object says how.`,
+    );
+  }
   const config = fromAlias(value);
   const { allowedDecisions: allowed = ALL_DECISIONS } = config;
   if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;
