@@ -2,8 +2,9 @@ import type { Statement } from "better-sqlite3";
 import { BLOB_TABLES, usesOfEndedGraphs, usesOfThread } from "./blobs.ts";
 import type { Database } from "./database.ts";
 import { type DeletePiece, preparePiece } from "./delete-in-pieces.ts";
+import { DIVIDE_CHECKPOINTS } from "./divide-checkpoints.ts";
 import type { WriteRow } from "./delta-history.ts";
-import type { Migration } from "./migrations.ts";
+import type { Migration } from "./migration.ts";
 
 /**
  * The tables of LangGraph's `SqliteSaver`, and more for checkpoints that were superseded and for large parts of
@@ -63,6 +64,11 @@ CREATE TABLE thread_fences (
     version: 4,
     name: "large parts of values",
     sql: BLOB_TABLES,
+  },
+  {
+    version: 5,
+    name: "large parts of older values",
+    ...DIVIDE_CHECKPOINTS,
   },
 ];
 

@@ -119,16 +119,18 @@ export class LargeValues implements SerializerProtocol {
 
   async #load({ kind, names }: Reference): Promise<unknown> {
     const pieces: unknown[] = [];
+    let text = "";
     for (const name of names) {
       await ownTurn();
       const json = this.#blobs.get(name);
-      const isText = kind === "text" || kind === "bytes";
-      pieces.push(isText ? JSON.parse(json) : await this.loadsTyped("json", json));
+      // Added one by one, the pieces of a text are not copied.
+      if (kind === "text") text += JSON.parse(json) as string;
+      else pieces.push(kind === "bytes" ? JSON.parse(json) : await this.loadsTyped("json", json));
     }
     // Each as stored above.
     if (kind === "list") return pieces.flat();
     if (kind === "record") return Object.fromEntries(pieces.flat() as [string, unknown][]);
-    if (kind === "text") return pieces.join("");
+    if (kind === "text") return text;
     return new Uint8Array(Buffer.concat(pieces.map((piece) => Buffer.from(piece as string, "base64"))));
   }
 }

@@ -13,27 +13,15 @@ import type { Database } from "./database.ts";
 import { flushLog } from "./durability.ts";
 import { damagedError, isLocked, StorageError, storageError } from "./errors.ts";
 import { LONG_WAIT_MS, whenUnlocked, withLongWait } from "./lock-wait.ts";
-import { checkpointInThread, inThread, readInThread } from "./sql-thread.ts";
+import { type Apart, failure, type Migration, NODE } from "./migration.ts";
+import { makeInThread } from "./migrate-in-thread.ts";
+import { checkpointInThread, readInThread } from "./sql-thread.ts";
 
 /** How often a start waits for another process in turn: about a minute. */
 const BEGIN_TRIES = 12;
 
-/**
- * One step of a component's schema. Once released it never changes; the next change is a new step. It is made in
- * a transaction: either all of it happens or nothing.
- */
-export type Migration = {
-  /** Counts from 1 without gaps. */
-  version: number;
-  name: string;
-} & (
-  | /** Statements: an existing file has them from a thread. */ { sql: string }
-  | /** What SQL alone cannot do. It yields between its pieces. */ {
-      up(database: Database): Generator<void> | void;
-    }
-);
-
-type StepOfSql = Extract<Migration, { sql: string }>;
+/** A file below this size, in bytes, is not worth a thread for each step. */
+const SMALL_FILE = 1_000_000;
 
 /** Told while an existing file is migrated. */
 export interface MigrationNotice {
@@ -85,6 +73,7 @@ export async function migrateInTurns(
 ): Promise<void> {
   checkNumbers(component, migrations);
   const bytes = usedBytes(database);
+  const isLarge = bytes >= SMALL_FILE && !database.memory;
   const isNew = schemaVersion(database, component) === 0;
   const tell = (step: string): void => {
     if (!isNew) notify({ database: databaseName(database.name), component, step, bytes });
@@ -97,7 +86,7 @@ export async function migrateInTurns(
   try {
     let backedUp = false;
     while (pendingFrom(database, component, migrations) < migrations.length) {
-      let left: StepOfSql | undefined;
+      let left: Apart | undefined;
       await begin(database);
       try {
         const version = pendingFrom(database, component, migrations);
@@ -109,14 +98,14 @@ export async function migrateInTurns(
           }
           backedUp = true;
           tell(`${next.version}: ${next.name}`);
-          if (version > 0 && "sql" in next && !database.memory) left = next;
+          if (version > 0 && isLarge && !("up" in next)) left = next;
           else for (const _ of pieces(database, component, next)) await ownTurn();
         }
         database.exec("COMMIT");
       } finally {
         if (database.inTransaction) database.exec("ROLLBACK");
       }
-      if (left !== undefined) await makeInThread(database, component, left);
+      if (left !== undefined) await makeInThread(database, component, left, BEGIN_TRIES * LONG_WAIT_MS);
     }
     if (!backedUp || isNew || database.memory) return;
     await flushLog(database);
@@ -175,6 +164,7 @@ function pendingFrom(database: Database, component: string, migrations: readonly
 function* pieces(database: Database, component: string, migration: Migration): Generator<void> {
   try {
     if ("sql" in migration) database.exec(migration.sql);
+    else if ("rewrite" in migration) migration.rewrite(database, NODE);
     else yield* migration.up(database) ?? [];
   } catch (thrown) {
     throw failure(database, component, migration, thrown);
@@ -188,35 +178,6 @@ function* pieces(database: Database, component: string, migration: Migration): G
         "ON CONFLICT (component) DO UPDATE SET version = excluded.version",
     )
     .run(component, migration.version);
-}
-
-/** In one transaction, unless another process was faster. */
-const STEP = `(database, component, version, sql) => database.transaction(() => {
-  const known = database.prepare("SELECT version FROM schema_versions WHERE component = ?").pluck().get(component);
-  if (known !== version - 1) return;
-  database.exec(sql);
-  database.prepare("UPDATE schema_versions SET version = ? WHERE component = ?").run(version, component);
-}).immediate()`;
-
-/** The same of a file that has tables of the component, by a thread. */
-async function makeInThread(database: Database, component: string, step: StepOfSql): Promise<void> {
-  const values = [component, step.version, step.sql];
-  try {
-    await inThread({ file: database.name, work: STEP, values, timeout: BEGIN_TRIES * LONG_WAIT_MS });
-  } catch (thrown) {
-    throw failure(database, component, step, thrown);
-  }
-}
-
-function failure(database: Database, component: string, step: Migration, thrown: unknown): StorageError {
-  const known = storageError(thrown, databaseName(database.name));
-  if (known instanceof StorageError) return known;
-  return new StorageError(
-    "storage_migration",
-    `The database ${databaseName(database.name)} could not be brought to version ${step.version} ` +
-      `of ${component} (${step.name}). Nothing was changed; please report this.`,
-    { cause: thrown },
-  );
 }
 
 /**

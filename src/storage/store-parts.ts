@@ -130,14 +130,15 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
     const texts = new Map<string, string>();
     for (const reference of referencesIn(parsed(json))) {
       const [, first = 0, end = 0] = (REFERENCE.exec(reference) ?? []).map(Number);
-      const pieces: string[] = [];
+      // Added one by one, the pieces of a text are not copied.
+      let whole = "";
       for (let number = first; number < end; number += 1) {
         await ownTurn();
         const text = this.#get.get(parts, number);
         if (text === undefined) return undefined;
-        pieces.push(JSON.parse(text) as string); // written above
+        whole += JSON.parse(text) as string; // written above
       }
-      texts.set(reference, pieces.join(""));
+      texts.set(reference, whole);
     }
     return parsed(json, (_key, part) => (typeof part === "string" ? (texts.get(part) ?? part) : part));
   }

@@ -1,5 +1,6 @@
 import type { Database } from "./database.ts";
-import type { Migration } from "./migrations.ts";
+import type { Migration } from "./migration.ts";
+import { DIVIDE_ITEMS } from "./divide-items.ts";
 import { EMBEDDING_TABLES } from "./embedding-sql.ts";
 import { BATCH_TABLES } from "./store-batches.ts";
 import { gramsOf } from "./store-grams.ts";
@@ -199,5 +200,10 @@ export const STORE_MIGRATIONS: readonly Migration[] = [
     version: 6,
     name: "batches of many items",
     sql: BATCH_TABLES,
+  },
+  {
+    version: 7,
+    name: "long texts of older items in pieces",
+    ...DIVIDE_ITEMS,
   },
 ];

@@ -19,7 +19,13 @@ interface Place {
 /** Some of it may be used by later steps of the source only. */
 const COPY_BLOB_USES = `
 INSERT OR IGNORE INTO checkpoint_blob_uses (thread_id, checkpoint_ns, blob)
-SELECT @target, '', blob FROM checkpoint_blob_uses WHERE thread_id = @thread AND checkpoint_ns = ''`;
+SELECT @target, '', blob FROM checkpoint_blob_uses
+WHERE thread_id = @thread AND checkpoint_ns = '' AND blob > @after AND blob <= @last`;
+
+/** The last of the next few. */
+const LAST_BLOB_USE = `
+SELECT max(blob) FROM (SELECT blob FROM checkpoint_blob_uses
+  WHERE thread_id = ? AND checkpoint_ns = '' AND blob > ? ORDER BY blob LIMIT 200)`;
 
 const COPY_CHECKPOINT = `
 INSERT OR REPLACE INTO checkpoints
@@ -40,7 +46,8 @@ export class ThreadCopy {
   readonly #database: Database;
   readonly #chain: ThreadChain;
   readonly #packed: PackedCheckpoints;
-  readonly #uses: Statement<[Place]>;
+  readonly #uses: Statement<[Place & { after: number; last: number }]>;
+  readonly #lastUse: Statement<[string, number], number | null>;
   readonly #checkpoint: Statement<[Place & { id: string }]>;
   readonly #writes: Statement<[Place & { id: string; without: string }]>;
   readonly #newest: Statement<[string], string | null>;
@@ -51,6 +58,7 @@ export class ThreadCopy {
     this.#chain = chain;
     this.#packed = packed;
     this.#uses = database.prepare(COPY_BLOB_USES);
+    this.#lastUse = database.prepare<[string, number], number | null>(LAST_BLOB_USE).pluck();
     this.#checkpoint = database.prepare(COPY_CHECKPOINT);
     this.#writes = database.prepare(COPY_WRITES);
     this.#newest = database.prepare<[string], string | null>(NEWEST).pluck();
@@ -67,7 +75,7 @@ export class ThreadCopy {
   async make({ thread, target }: Place, checkpoint: string | undefined): Promise<boolean> {
     const chain = (await this.#chain.to(thread, checkpoint)).reverse();
     if (chain.length === 0) return false;
-    await whenUnlocked(this.#database, () => this.#uses.run({ thread, target }));
+    await this.#copyUses({ thread, target });
     for (let at = 0; at < chain.length; at += COPIED_PER_TURN) {
       await ownTurn();
       const isCopied = await this.#copyAll(
@@ -81,6 +89,17 @@ export class ThreadCopy {
   }
 
   /** False when the thread was deleted since the way was looked up. */
+  async #copyUses(place: Place): Promise<void> {
+    for (let after = -1; ;) {
+      const last = this.#lastUse.get(place.thread, after) ?? null;
+      if (last === null) return;
+      const some = { ...place, after, last };
+      await whenUnlocked(this.#database, () => this.#uses.run(some));
+      after = last;
+      await ownTurn();
+    }
+  }
+
   async #copyAll(place: Place, links: readonly Link[], ends: boolean): Promise<boolean> {
     const left = await whenUnlocked(this.#database, () => this.#some.immediate(place, links, ends));
     for (const { id } of left) {

@@ -16,6 +16,9 @@ export function bundleProcess(folder: string): string {
     bundle: true,
     platform: "node",
     format: "esm",
+    // As in the build: threads are given the sources of functions as they are then.
+    minifyWhitespace: true,
+    minifySyntax: true,
     external: ["better-sqlite3"],
   });
   return bundle;

@@ -1,8 +1,9 @@
+import { type Migration, NODE } from "../../src/storage/migration.ts";
 import { once } from "node:events";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
 import { type Database, openDatabase } from "../../src/storage/database.ts";
-import { type Migration, migrateInTurns } from "../../src/storage/migrations.ts";
+import { migrateInTurns } from "../../src/storage/migrations.ts";
 import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
 
 /**
@@ -35,6 +36,7 @@ const mortal = (steps: readonly Migration[]): Migration[] =>
       // So that what is not committed is in the log already.
       database.pragma("cache_size = 1");
       if ("sql" in one) database.exec(one.sql);
+      else if ("rewrite" in one) one.rewrite(database, NODE);
       else for (const _ of one.up(database) ?? []);
       process.kill(process.pid, "SIGKILL");
     };

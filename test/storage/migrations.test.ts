@@ -1,9 +1,10 @@
+import type { Migration } from "../../src/storage/migration.ts";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { type Migration, migrate, migrateInTurns, schemaVersion } from "../../src/storage/migrations.ts";
+import { migrate, migrateInTurns, schemaVersion } from "../../src/storage/migrations.ts";
 import { bundleProcess, finish, startProcess } from "./migrate-child.ts";
 import { opened, temporaryFolder } from "./support.ts";
 
@@ -206,6 +207,8 @@ INSERT INTO notes SELECT i FROM n`,
     const file = join(temporaryFolder(), "agent.db");
     const database = opened(file);
     migrate(database, "notes", [notes]);
+    // Small files are not worth it.
+    database.exec("CREATE TABLE large (x); INSERT INTO large VALUES (zeroblob(2000000))");
     const executed: string[] = [];
     const exec = database.exec.bind(database);
     database.exec = (sql) => (executed.push(sql), exec(sql));

@@ -1,9 +1,10 @@
+import type { Migration } from "../../src/storage/migration.ts";
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
 import { openDatabase } from "../../src/storage/database.ts";
-import { migrate, type Migration } from "../../src/storage/migrations.ts";
+import { migrate } from "../../src/storage/migrations.ts";
 import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
 
 /** A digest of the tables, indexes, views and triggers that each version of a component has. */
@@ -34,6 +35,7 @@ it("no step that a database may have been made by changes", () => {
         "2 f5ca5bd33d54",
         "3 6f99d34b9346",
         "4 8bba44e284c0",
+        "5 8bba44e284c0",
       ],
       "runs": [
         "1 d7c9f91b1265",
@@ -57,6 +59,7 @@ it("no step that a database may have been made by changes", () => {
         "4 30742d555d0b",
         "5 89f6da53cf25",
         "6 c4d724ae837a",
+        "7 c4d724ae837a",
       ],
     }
   `);

@@ -1,4 +1,4 @@
-import type { Migration } from "../../storage/migrations.ts";
+import type { Migration } from "../../storage/migration.ts";
 
 /**
  * Tables of runs.
