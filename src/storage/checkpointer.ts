@@ -18,7 +18,7 @@ import { returnSpace } from "./free-space.ts";
 import { deleteInPieces } from "./delete-in-pieces.ts";
 import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
 import { flushesItself, flushLog } from "./durability.ts";
-import { bytesOfWrites, encodeWrites, type Result } from "./encode-writes.ts";
+import { allOf, bytesOfWrites, type Encoded, encodeWrites, type Result } from "./encode-writes.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { LargeValues } from "./large-values.ts";
 import { whenUnlocked } from "./lock-wait.ts";
@@ -117,15 +117,18 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (threadId === undefined) throw missing("thread_id");
     const id = this.ids.place(threadId, namespace, checkpoint.id);
     const assertHeld = this.fences.guard(threadId);
-    const [[type, state], [metadataType, facts]] = await Promise.all([
-      this.dumped(copyCheckpoint(checkpoint), { thread: threadId, namespace }),
-      this.dumped(metadata, { thread: threadId, namespace }),
-    ]);
-    if (type !== metadataType) throw new Error("A checkpoint and its metadata must have the same encoding.");
+    const owner = { thread: threadId, namespace };
+    const encoded = allOf([
+      this.dumped(copyCheckpoint(checkpoint), owner),
+      this.dumped(metadata, owner),
+    ] as const);
+    const [[type, state], [factsType, facts]] = encoded instanceof Promise ? await encoded : encoded;
+    if (type !== factsType) throw new Error("A checkpoint and its metadata must have the same encoding.");
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
     const before = keyOf(threadId, namespace, parent);
     const results = this.underWay.get(before);
-    if (results) await Promise.all([...results.values()].map(({ encoded }) => encoded));
+    const late = allOf([...(results?.values() ?? [])].map(({ encoded: rows }) => rows));
+    if (late instanceof Promise) await late;
     await this.commits.run({ bytes: state.length, source: graphKey(threadId, namespace) }, () => {
       assertHeld();
       for (const { failure } of results?.values() ?? []) if (failure !== undefined) throw failure;
@@ -158,7 +161,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     const replaces = writes.every(([channel]) => channel in WRITES_IDX_MAP);
     const put = replaces ? this.sql.replaceWrite : this.sql.addWrite;
     try {
-      const rows = await result.encoded;
+      const rows = result.encoded instanceof Promise ? await result.encoded : result.encoded;
       await this.commits.run({ bytes: bytesOfWrites(rows), source: graphKey(threadId, namespace) }, () => {
         assertHeld();
         for (const row of rows) put.run(...row);
@@ -178,10 +181,9 @@ export class SqliteCheckpointer extends SqliteSaver {
     return whenUnlocked(this.db, () => this.commits.flush());
   }
 
-  /** Serialised, when the large parts of it are stored. */
-  private dumped(value: unknown, owner: BlobOwner): Promise<[string, Uint8Array]> {
-    const { light, stored } = this.large.taken(value, owner);
-    return stored ? stored.then(() => this.serde.dumpsTyped(light)) : this.serde.dumpsTyped(light);
+  /** Serialised, when the large parts of it are stored; a serialiser that took the place of ours has it whole. */
+  private dumped(value: unknown, owner: BlobOwner): Encoded | Promise<Encoded> {
+    return this.serde === this.large ? this.large.dumps(value, owner) : this.serde.dumpsTyped(value);
   }
 
   /**

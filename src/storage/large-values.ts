@@ -1,6 +1,7 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../core/turns.ts";
 import type { BlobOwner, Blobs } from "./blobs.ts";
+import type { Encoded } from "./encode-writes.ts";
 import { unreadable } from "./errors.ts";
 import {
   ENTRIES_PER_PIECE,
@@ -29,8 +30,6 @@ const CHARACTERS_UNDER_WAY = 512 * 1024;
 export class LargeValues implements SerializerProtocol {
   readonly #blobs: Blobs;
   readonly #serde: SerializerProtocol;
-  /** What was looked through last: it is serialised next, and was on the way. */
-  #seen: { value: unknown; json: string } | undefined;
 
   constructor(blobs: Blobs, serde: SerializerProtocol) {
     this.#blobs = blobs;
@@ -38,9 +37,8 @@ export class LargeValues implements SerializerProtocol {
   }
 
   /** As it is, without storing anything. */
-  async dumpsTyped(value: unknown): Promise<[string, Uint8Array]> {
-    const json = this.#seen && this.#seen.value === value ? this.#seen.json : plainJson(value);
-    this.#seen = undefined;
+  async dumpsTyped(value: unknown): Promise<Encoded> {
+    const json = plainJson(value);
     return json === undefined ? this.#serde.dumpsTyped(value) : ["json", Buffer.from(json)];
   }
 
@@ -60,18 +58,17 @@ export class LargeValues implements SerializerProtocol {
     }
   }
 
-  /** Takes the large parts out of `value`, if it has any; `stored` resolves once they are committed. */
-  taken(value: unknown, owner: BlobOwner): { light: unknown; stored?: Promise<void> } {
+  /** Serialised, with its large parts stored by themselves; at once where it has none. */
+  dumps(value: unknown, owner: BlobOwner): Encoded | Promise<Encoded> {
     const json = plainJson(value);
-    this.#seen = json === undefined ? undefined : { value, json };
-    if (json !== undefined) return { light: value };
-    const held: Held[] = [];
-    const light = lighten(value, held);
-    return held.length === 0 ? { light } : { light, stored: this.#storeAll(held, owner) };
+    return json === undefined ? this.#dumpsInParts(value, owner) : ["json", Buffer.from(json)];
   }
 
-  async #storeAll(held: readonly Held[], owner: BlobOwner): Promise<void> {
+  async #dumpsInParts(value: unknown, owner: BlobOwner): Promise<Encoded> {
+    const held: Held[] = [];
+    const light = lighten(value, held);
     for (const one of held) await this.#store(one, owner);
+    return this.#serde.dumpsTyped(light);
   }
 
   async #store(held: Held, owner: BlobOwner): Promise<void> {
@@ -109,9 +106,7 @@ export class LargeValues implements SerializerProtocol {
       const entries = kind === "list" ? value : Object.entries(value);
       for (let at = 0; at < entries.length; at += ENTRIES_PER_PIECE) {
         await ownTurn();
-        const { light, stored } = this.taken(entries.slice(at, at + ENTRIES_PER_PIECE), owner);
-        await stored;
-        const [, data] = await this.#serde.dumpsTyped(light);
+        const [, data] = await this.dumps(entries.slice(at, at + ENTRIES_PER_PIECE), owner);
         yield Buffer.from(data).toString();
       }
     }

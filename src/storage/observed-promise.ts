@@ -10,7 +10,7 @@ export class ObservedPromise<T> extends Promise<T> {
   /** The outcome of `promise`. */
   static of<T>(promise: Promise<T>): ObservedPromise<T> {
     const observed = new ObservedPromise<T>((resolve, reject) => void promise.then(resolve, reject));
-    observed.catch(() => undefined);
+    observe(observed);
     return observed;
   }
 
@@ -20,7 +20,11 @@ export class ObservedPromise<T> extends Promise<T> {
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
   ): Promise<Fulfilled | Rejected> {
     const next = super.then(onFulfilled, onRejected);
-    next.catch(() => undefined);
+    observe(next);
     return next;
   }
 }
+
+/** Not by `catch`, which would observe what it makes, too. */
+const observe = (promise: Promise<unknown>): void =>
+  void Promise.prototype.then.call(promise, undefined, () => undefined);
