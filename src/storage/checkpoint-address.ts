@@ -20,15 +20,17 @@ const isName = (value: unknown): value is string | number =>
   (typeof value === "string" && value !== "") || typeof value === "number";
 
 /** A checkpoint of a thread as one text. */
-export const keyOf = (
-  ...address: [thread: string, namespace: string, checkpoint: string | undefined]
-): string => JSON.stringify(address);
+export const keyOf = (thread: string, namespace: string, checkpoint: string | undefined): string =>
+  `${thread.length}:${thread}${namespace.length}:${namespace}${checkpoint ?? ""}`;
 
 /** A graph at work on a thread as one text. */
 export const graphKey = (thread: string, namespace: string): string => keyOf(thread, namespace, undefined);
 
 /** The thread of a checkpoint named by `keyOf`. */
-export const threadOf = (key: string): unknown => (JSON.parse(key) as unknown[])[0]; // as made above
+export function threadOf(key: string): string {
+  const start = key.indexOf(":") + 1;
+  return key.slice(start, start + Number.parseInt(key, 10));
+}
 
 /** What storing without a part of the address fails with. */
 export const missing = (field: string): Error =>

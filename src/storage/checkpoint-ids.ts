@@ -3,14 +3,16 @@ import type { Statement } from "better-sqlite3";
 import { type Address, addressOf, keyOf } from "./checkpoint-address.ts";
 import type { Database } from "./database.ts";
 
-/** Ids whose place is remembered of each thread, and threads of which any is. */
+/** Newest ids whose place is remembered of each thread, up to twice as many; and threads of which any is. */
 const IDS_PER_THREAD = 500;
 const THREADS = 10_000;
 
 /** What is remembered of a thread at work here. */
 interface Known {
   /** Under which id a checkpoint is stored, by namespace and LangGraph's id. */
-  readonly places: Map<string, string>;
+  places: Map<string, string>;
+  /** Of those before: to drop them one by one would take longer than all else. */
+  olderPlaces: Map<string, string>;
   /** Newest id of each namespace. */
   readonly newest: Map<string, string>;
   /** Newest id that was given in the place of another, in any namespace. */
@@ -52,7 +54,8 @@ export class CheckpointIds {
     const { checkpointId: id, ...address } = addressOf(config);
     const { threadId: thread, namespace } = address;
     if (id === undefined || thread === undefined) return address;
-    const place = this.#threads.get(thread)?.places.get(keyOf(thread, namespace, id));
+    const known = this.#threads.get(thread);
+    const place = known && placeOf(known, keyOf(thread, namespace, id));
     return { ...address, checkpointId: place ?? id };
   }
 
@@ -60,10 +63,10 @@ export class CheckpointIds {
   place(thread: string, namespace: string, id: string): string {
     const known = this.#known(thread);
     const key = keyOf(thread, namespace, id);
-    const before = known.places.get(key);
+    const before = placeOf(known, key);
     if (before !== undefined) return before;
     const newest = this.#newestOf(thread, namespace, known);
-    const isNext = !isOfTime(id) || id > newest || !isOfTime(newest) || this.#isStored(thread, namespace, id);
+    const isNext = id > newest || !isOfTime(id) || !isOfTime(newest) || this.#isStored(thread, namespace, id);
     const place = isNext ? id : after(newest, id, namespace === "" ? STEP_TICKS : 1n);
     if (!isNext) known.given = place;
     if (place > (known.newest.get(namespace) ?? "")) known.newest.set(namespace, place);
@@ -82,7 +85,9 @@ export class CheckpointIds {
   }
 
   #known(thread: string): Known {
-    const known = this.#threads.get(thread) ?? { places: new Map(), newest: new Map(), given: "" };
+    const before = this.#threads.get(thread);
+    if (before) return before;
+    const known = { places: new Map(), olderPlaces: new Map(), newest: new Map(), given: "" };
     this.#threads.set(thread, known);
     if (this.#threads.size > THREADS) dropFirst(this.#threads);
     return known;
@@ -122,9 +127,14 @@ function after(newest: string, id: string, ticks: bigint): string {
   return `${time.slice(0, 8)}-${time.slice(8, 12)}-6${time.slice(12)}${id.slice(18)}`;
 }
 
-function remember({ places }: Known, key: string, place: string): void {
-  places.set(key, place);
-  if (places.size > IDS_PER_THREAD) dropFirst(places);
+const placeOf = ({ places, olderPlaces }: Known, key: string): string | undefined =>
+  places.get(key) ?? olderPlaces.get(key);
+
+function remember(known: Known, key: string, place: string): void {
+  known.places.set(key, place);
+  if (known.places.size < IDS_PER_THREAD) return;
+  known.olderPlaces = known.places;
+  known.places = new Map();
 }
 
 /** The one that was put in first. */
