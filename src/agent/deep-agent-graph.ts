@@ -28,6 +28,7 @@ import {
   traceOf,
   tracePlaceOf,
   withMeter,
+  withOwnSignal,
   withTrace,
 } from "./step.ts";
 import { isTracing, startTrace } from "./tracing.ts";
@@ -219,12 +220,12 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   ): Promise<void> {
     // What it was built with counts, not what the agent that delegates was.
     const { recursionLimit, maxConcurrency } = this.config ?? {};
-    const options = {
+    const given = {
       ...config,
       ...(recursionLimit ? { recursionLimit } : {}),
       ...(maxConcurrency ? { maxConcurrency } : {}),
     };
-    await outsideOfTask(async () => {
+    const work = async (options: RunnableConfig): Promise<void> => {
       // A graph that a limit may end while it waits goes on as another one.
       if (!isWatched(config) && !new Meter(this.traits.limits).hasTotals) {
         const channels = [this.streamChannelsAsIs].flat();
@@ -233,7 +234,8 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
       for await (const state of this._streamIterator(input, { ...options, streamMode: "values" })) {
         reached(state);
       }
-    });
+    };
+    await outsideOfTask(() => withOwnSignal(given, work));
   }
 
   /**

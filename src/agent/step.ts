@@ -166,8 +166,6 @@ export function subagentConfig(
   files: ThreadFiles,
 ): RunnableConfig {
   const { checkpoint_id: _dropped, ...configurable } = config.configurable ?? {};
-  const signals = configurable[SIGNALS_KEY] as { externalAbortSignal?: AbortSignal } | undefined; // LangGraph's shape
-  if (signals?.externalAbortSignal) expectFanOut(signals.externalAbortSignal);
   return {
     ...config,
     metadata: { ...config.metadata, [AGENT_NAME]: segment.name },
@@ -178,6 +176,31 @@ export function subagentConfig(
       [METER_KEY]: meterOf(config, {}).account(),
     },
   };
+}
+
+/**
+ * Does `work` for a graph inside the task of `config` with a signal of its own in the place of the one that all
+ * graphs of a run share: each step of each graph listens on it, and whoever begins or ends to listen looks
+ * through all who do.
+ */
+export async function withOwnSignal(
+  config: RunnableConfig,
+  work: (config: RunnableConfig) => Promise<void>,
+): Promise<void> {
+  const signals = config.configurable?.[SIGNALS_KEY] as { externalAbortSignal?: AbortSignal } | undefined; // LangGraph's shape
+  const shared = signals?.externalAbortSignal;
+  if (!shared || shared.aborted) return work(config);
+  const own = new AbortController();
+  const abort = (): void => own.abort(shared.reason);
+  expectFanOut(shared);
+  expectFanOut(own.signal);
+  shared.addEventListener("abort", abort);
+  try {
+    const ownSignals = { ...signals, externalAbortSignal: own.signal };
+    await work({ ...config, configurable: { ...config.configurable, [SIGNALS_KEY]: ownSignals } });
+  } finally {
+    shared.removeEventListener("abort", abort);
+  }
 }
 
 /** Counts what the agent of this task uses; of a graph run by itself, for this task only. */
