@@ -106,9 +106,14 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pro
   if (!signal) return work;
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(signal.reason as Error); // LangGraph aborts with errors
-    const settled = (): void => signal.removeEventListener("abort", stop);
     signal.addEventListener("abort", stop, { once: true });
-    work.then(resolve, reject).finally(settled);
+    const settled =
+      <Given>(settle: (given: Given) => void) =>
+      (given: Given): void => {
+        signal.removeEventListener("abort", stop);
+        settle(given);
+      };
+    work.then(settled(resolve), settled(reject));
   });
 }
 

@@ -55,7 +55,7 @@ export class EffectGuard {
 
   /** Whether the call was begun before this task. */
   async wasBegun(): Promise<boolean> {
-    return (await this.#before()) !== undefined;
+    return this.#log !== undefined && (await this.#before()) !== undefined;
   }
 
   /** The answer of a call that was begun before a crash; `undefined`: it may run. */
@@ -64,7 +64,7 @@ export class EffectGuard {
     call: ToolCall,
     files: ThreadFiles,
   ): Promise<Outcome | undefined> {
-    const known = await this.#before();
+    const known = this.#log && (await this.#before());
     if (known === undefined) return undefined;
     if (known.outcome === undefined) return toolOutcome(call, toolError(unknownOutcome(tool, call)));
     const outcome = await revive(known.outcome);

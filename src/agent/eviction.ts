@@ -22,7 +22,6 @@ export async function evictLargeResult(
   tokens: number,
 ): Promise<Kept | undefined> {
   const text = textOf(message);
-  if (text.length <= tokens * CHARS_PER_TOKEN) return undefined;
   const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(message.tool_call_id)}`, text, place);
   message.content = withText(
     message.content,
@@ -32,6 +31,10 @@ export async function evictLargeResult(
   );
   return kept;
 }
+
+/** Whether a message exceeds `tokens`, of about four characters each. */
+export const isLarge = (message: BaseMessage, tokens: number): boolean =>
+  textOf(message).length > tokens * CHARS_PER_TOKEN;
 
 /** What stands for a result that is in a file: how it begins, and how to read the rest. */
 export function resultPreview(
@@ -71,10 +74,7 @@ export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean =>
 export function largeMessages(messages: readonly BaseMessage[], tokens: number): HumanMessage[] {
   return messages.filter(
     (message): message is HumanMessage =>
-      isPerson(message) &&
-      message.id !== undefined &&
-      textOf(message).length > tokens * CHARS_PER_TOKEN &&
-      !isEvicted(message),
+      isPerson(message) && message.id !== undefined && isLarge(message, tokens) && !isEvicted(message),
   );
 }
 

@@ -53,7 +53,7 @@ type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
 
 /** `node` with a thread that ends in what the agent was told meanwhile, if it was. */
 export function readingInbox(node: Node): Node {
-  return async (state, config) => {
+  const withTold: Node = async (state, config) => {
     const told = await newMessages(inboxOf(config), state.messages);
     if (told.length === 0) return node(state, config);
     const { update, goto } = await node({ ...state, messages: foldMessages(state.messages, [told]) }, config);
@@ -61,4 +61,5 @@ export function readingInbox(node: Node): Node {
     const { messages = [], ...rest } = (update ?? {}) as Partial<AgentState>;
     return new Command({ update: { ...rest, messages: [...told, ...messages] }, ...(goto ? { goto } : {}) });
   };
+  return (state, config) => (inboxOf(config) ? withTold : node)(state, config);
 }

@@ -25,6 +25,7 @@ import {
   backendRuntime,
   effectLog,
   emit,
+  isResuming,
   loadedMeter,
   meterOf,
   readState,
@@ -57,7 +58,7 @@ export function createToolNode(
   return async ({ callId }, config) => {
     await ownTurn();
     config.signal?.throwIfAborted();
-    await restoreStepFiles(config);
+    if (isResuming(config)) await restoreStepFiles(config);
     const state = readState(config, parts.channels);
     const meter = await loadedMeter(config, state, parts.limits);
     const { made, messageId } = findCall(state.messages, callId);

@@ -1,4 +1,4 @@
-import type { BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command, isCommand } from "@langchain/langgraph";
 import { foldMessages } from "../messages-reducer.ts";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
@@ -7,7 +7,7 @@ import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
 import { toAgentTool, toolMessagesOf } from "../agent-tool.ts";
-import { evictLargeMessage, evictLargeResult, largeMessages } from "../eviction.ts";
+import { evictLargeMessage, evictLargeResult, isLarge, largeMessages } from "../eviction.ts";
 import { HISTORY_FOLDER, type KeepingPlace } from "../kept-files.ts";
 import { FILES_PROMPT } from "../prompts.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
@@ -53,7 +53,9 @@ export function filesystemMiddleware(
       const place = await placeOf(request.runtime);
       const isUsable = { execute: canExecute(place.backend), job: jobsOf(place.backend) !== undefined };
       const offered = request.tools.filter(({ name }) => isUsable[name as keyof typeof isUsable] ?? true); // other names are looked up in vain
-      const fitting = await withoutLargeMessages(request, place, humanEvictTokens, historyFolder);
+      const large = humanEvictTokens === null ? [] : largeMessages(request.messages, humanEvictTokens);
+      const fitting =
+        large.length === 0 ? request : await withoutLargeMessages(request, large, place, historyFolder);
       const withTools = { ...fitting, tools: offered };
       return next(prompt === null ? withTools : appendSystemPrompt(withTools, prompt));
     },
@@ -62,6 +64,7 @@ export function filesystemMiddleware(
       if (evictTokens === null || request.toolCall.name === "read_file") return outcome;
       const update: FilesUpdate = {};
       for (const message of toolMessagesOf(outcome)) {
+        if (!isLarge(message, evictTokens)) continue;
         const kept = await evictLargeResult(message, await placeOf(request.runtime), evictTokens);
         Object.assign(update, kept?.update);
       }
@@ -73,11 +76,10 @@ export function filesystemMiddleware(
 /** The request as this and all later ones show it: the state takes the short messages with the reply. */
 async function withoutLargeMessages(
   request: ModelRequest,
+  large: readonly HumanMessage[],
   place: KeepingPlace,
-  tokens: number | null,
   folder: string,
 ): Promise<ModelRequest> {
-  const large = tokens === null ? [] : largeMessages(request.messages, tokens);
   const short: BaseMessage[] = [];
   for (const message of large) {
     const evicted = await evictLargeMessage(message, place, folder);
