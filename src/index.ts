@@ -3,6 +3,7 @@
  */
 export { createDeepAgent } from "./agent/create-deep-agent.ts";
 export type { CompiledRunnable, CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
+export { loadSubagents, type LoadSubagentsOptions } from "./agent/load-subagents.ts";
 export type { AgentLimits, ModelPrice, StopReason } from "./agent/limits/limits.ts";
 export type { FilesystemPermission } from "./agent/permissions.ts";
 export type { JsonSchemaFormat, ResponseFormat } from "./agent/structured.ts";

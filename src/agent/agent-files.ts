@@ -21,6 +21,9 @@ export type ParsedAgentFile = { ok: true; agent: AgentFile } | { ok: false; prob
 
 const MAX_CHARS = 100_000;
 
+/** Folders of a workspace whose files describe subagents, lowest priority first. */
+export const AGENT_FOLDERS: readonly string[] = ["/.claude/agents", "/.deepagent/agents"];
+
 const Fields = z.looseObject({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" }),
   description: z.string().trim().min(1).max(1024),

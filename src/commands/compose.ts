@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { buildAgent } from "../agent/agent-core.ts";
-import { loadAgentFiles } from "../agent/agent-files.ts";
+import { AGENT_FOLDERS, loadAgentFiles } from "../agent/agent-files.ts";
 import { type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import type { ModelChoice } from "../agent/models/choose.ts";
@@ -29,9 +29,9 @@ import { withForeignTools } from "./compose/foreign-tools.ts";
 import { limitsOf } from "./compose/limits.ts";
 import { type Memories, openMemories } from "./compose/memories.ts";
 import { Models, subagentModelProblem, usableFallbacks, withModels } from "./compose/models.ts";
-import { AGENT_FILES, MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
+import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
 import { retentionOf } from "./compose/retention.ts";
-import type { ToolWishes } from "./compose/subagent-tools.ts";
+import type { ToolWishes } from "../agent/subagent-tools.ts";
 import { approvalGates } from "./compose/write-gates.ts";
 
 export interface RunSettings {
@@ -156,7 +156,7 @@ async function withAgentFiles(
 ): Promise<Array<ToolWishes & Config["subagents"][number]>> {
   if (workspace === undefined) return subagents;
   const names = new Set(subagents.map(({ name }) => name));
-  const folders = AGENT_FILES.map((folder) => WORKSPACE_MOUNT + folder);
+  const folders = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
   const described = await loadAgentFiles(files, folders, log);
   const others = described.filter(({ name }) => !names.has(name));
   return [...subagents, ...others.map((file) => ({ ...file, isFile: true }))];

@@ -1,8 +1,14 @@
+import { HumanMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { loadAgentFiles, parseAgentFile } from "../../src/agent/agent-files.ts";
 import type { FileData, FilesUpdate } from "../../src/backends/backend.ts";
 import { StateBackend } from "../../src/backends/state.ts";
-import { silentLogger } from "../../src/core/logger.ts";
+import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+import { loadSubagents } from "../../src/agent/load-subagents.ts";
+import { createLogger, silentLogger } from "../../src/core/logger.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
 
 const file = (name: string, prompt = "Review it.", more = ""): string =>
   `---\nname: ${name}\ndescription: Reviews a change.\n${more}---\n\n${prompt}\n`;
@@ -81,5 +87,47 @@ describe("an agent file", () => {
       ["asker", "ask"],
       ["reviewer", "new"],
     ]);
+  });
+});
+
+describe("subagents of a library user's files", () => {
+  it("are read with the tools they name, and work", async () => {
+    const search = tool(() => "found", { name: "search", description: "d", schema: z.object({}) });
+    const send = tool(() => "sent", { name: "send", description: "d", schema: z.object({}) });
+    const backend = backendWith({
+      "/.claude/agents/a.md": file("scout", "Look.", "tools: Grep, search, Nonsense\n"),
+      "/.claude/agents/b.md": file("free"),
+      "/.claude/agents/c.md": "no front matter",
+      "/.deepagent/agents/d.md": file("free", "Own prompt.", "disallowedTools: [send, Write]\n"),
+    });
+    const lines: string[] = [];
+    const log = createLogger("warn", (line) => void lines.push(line));
+    const subagents = await loadSubagents({ backend, tools: [search, send], log });
+    expect(subagents).toMatchObject([
+      { name: "free", systemPrompt: "Own prompt.", tools: [{ name: "search" }] },
+      {
+        name: "scout",
+        tools: [{ name: "search" }],
+        filesystem: { tools: ["ls", "read_file", "grep"] },
+      },
+    ]);
+    expect(subagents[0]?.filesystem?.tools).not.toContain("write_file");
+    expect(lines.join("")).toContain("/.claude/agents/c.md does not start with front matter");
+    expect(lines.join("")).toContain("'Nonsense', which does not exist here");
+    const model = scriptedModel(({ messages, call }) =>
+      messages.some(({ text }) => text === "look")
+        ? { text: "looked" }
+        : call === 0
+          ? { toolCalls: [{ name: "task", args: { subagent_type: "scout", description: "look" } }] }
+          : { text: "end" },
+    );
+    const agent = createDeepAgent({ model, tools: [search, send], subagents });
+    await agent.invoke({ messages: [new HumanMessage("go")] });
+    expect(model.requests[1]?.tools.sort()).toEqual(["grep", "ls", "read_file", "search", "write_todos"]);
+  });
+
+  it("need a backend that is there", async () => {
+    await expect(loadSubagents({ backend: () => backendWith({}) })).rejects.toThrow("is made for each call");
+    expect(await loadSubagents({ backend: backendWith({}) })).toEqual([]);
   });
 });

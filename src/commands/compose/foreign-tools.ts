@@ -5,8 +5,7 @@ import { LazyModel } from "../../agent/lazy-model.ts";
 import type { McpTools, McpToolSet } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../../agent/mcp-tools/report-missing.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { FileToolName } from "../../tools/options.ts";
-import { chooseTools, type ToolOffer, type ToolWishes } from "./subagent-tools.ts";
+import { chooseTools, type ToolOffer, type ToolWishes } from "../../agent/subagent-tools.ts";
 
 /** A subagent, with the tools it may use by name. */
 type SubagentConfig = Omit<SubAgent, "tools"> & ToolWishes;
@@ -43,8 +42,7 @@ export async function withForeignTools(
     return {
       ...subagent,
       ...(chosen.tools ? { tools: chosen.tools, interruptOn: gatesOf(chosen.tools) } : {}),
-      // They are names of file tools, as the list of all is.
-      ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools as FileToolName[] } } : {}),
+      ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
     };
   });
   // Without servers nobody works: what was asked for is only read.

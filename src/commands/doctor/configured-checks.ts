@@ -1,4 +1,4 @@
-import { loadAgentFiles } from "../../agent/agent-files.ts";
+import { AGENT_FOLDERS, loadAgentFiles } from "../../agent/agent-files.ts";
 import { type McpToolSet, openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { modelChoice } from "../../agent/models/choose.ts";
@@ -7,8 +7,7 @@ import { packageVersion } from "../../config/package-info.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { type LogFields, silentLogger } from "../../core/logger.ts";
-import { AGENT_FILES } from "../compose/mounts.ts";
-import { chooseTools, type ToolOffer, type ToolWishes } from "../compose/subagent-tools.ts";
+import { chooseTools, type ToolOffer, type ToolWishes } from "../../agent/subagent-tools.ts";
 import type { Check } from "./checks.ts";
 
 /** The models besides the main one; looks at names and variables only. */
@@ -83,7 +82,7 @@ async function checkSubagentTools(
       const text = `${String(path ?? folder)} is left out: ${String(problem ?? error)}`;
       broken.push({ name, ok: false, text });
     };
-    for (const file of await loadAgentFiles(files, AGENT_FILES, { ...silentLogger, warn: skipped })) {
+    for (const file of await loadAgentFiles(files, AGENT_FOLDERS, { ...silentLogger, warn: skipped })) {
       described.push({ ...file, isFile: true });
     }
   }

@@ -1,7 +1,8 @@
-import type { AgentTool } from "../../agent/agent-tool.ts";
-import { offeredName } from "../../agent/mcp-tools/names.ts";
-import { closestNames } from "../../core/closest-names.ts";
-import { FILE_TOOL_NAMES } from "../../tools/index.ts";
+import type { AgentTool } from "./agent-tool.ts";
+import { offeredName } from "./mcp-tools/names.ts";
+import { closestNames } from "../core/closest-names.ts";
+import { FILE_TOOL_NAMES } from "../tools/index.ts";
+import type { FileToolName } from "../tools/options.ts";
 
 /** Which tools a subagent is to have, as its description says. */
 export interface ToolWishes {
@@ -15,7 +16,7 @@ export interface ToolWishes {
 
 /** What there is to choose from. */
 export interface ToolOffer {
-  /** Of other MCP servers. */
+  /** All but the built-in ones: of other MCP servers, or the caller's. */
   tools: readonly AgentTool[];
   /** Names of the configured MCP servers. */
   servers: readonly string[];
@@ -31,10 +32,10 @@ export interface ToolNote {
 }
 
 export interface ChosenTools {
-  /** Of other MCP servers. Absent: all. */
+  /** Of those offered. Absent: all. */
   tools?: AgentTool[];
   /** Absent: all. */
-  fileTools?: string[];
+  fileTools?: FileToolName[];
   notes: ToolNote[];
 }
 
@@ -95,7 +96,7 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   const tools = left.size > 0 || chosen ? offer.tools.filter((tool) => !left.has(tool)) : undefined;
   return {
     ...(tools ? { tools: tools.filter((tool) => chosen?.includes(tool) ?? true) } : {}),
-    ...(fileTools ? { fileTools } : {}),
+    ...(fileTools ? { fileTools: fileTools as FileToolName[] } : {}), // of the list of their names
     notes,
   };
 }
