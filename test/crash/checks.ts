@@ -5,24 +5,24 @@ import { expect, onTestFinished } from "vitest";
 import type { Decision } from "../../src/agent/agent-core.ts";
 import type { Approval, RunEvent, RunStatus } from "../../src/runs/run.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { bare, changed } from "./script.ts";
+import { bare, changed, ELSEWHERE } from "./script.ts";
 
 /** What servers have acknowledged, and must keep. */
 export interface Promised {
   /** By idempotency key: the run, and how it has to end. */
-  runs: Map<string, { runId: string; task: string; status: RunStatus }>;
+  runs: Map<string, { runId: string; task: string; status: RunStatus; answer?: string }>;
   /** Decision by run id and approval id. */
   decisions: Map<string, Decision["type"]>;
   /** What was read of the journal of a run, by its id. */
   journals: Map<string, RunEvent[]>;
 }
 
-const EFFECTS = ["append", "execute", "write_file", "edit_file", "delete"];
+const EFFECTS = ["append", "lines__append", "execute", "write_file", "edit_file", "delete"];
 
 /** A data directory with a workspace. To be asked for before the servers on it, which then end before it goes. */
 export function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-crash-"));
-  mkdirSync(join(folder, "workspace"));
+  for (const name of ["workspace", "skills"]) mkdirSync(join(folder, name));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }));
   return folder;
 }
@@ -37,17 +37,21 @@ export function decisionOn({ args }: Approval): Decision {
 
 /**
  * Every file with its content, and the lines in any order: parallel parts append as they come. Each call has left
- * one line at most; `late` are lines of two calls, the first of which came through after it was looked for.
+ * one line at most; `late` are lines of two calls, the first of which came through after it was looked for, and
+ * `lateElsewhere` those of another server.
  */
 export function effectsIn(folder: string) {
   const workspace = join(folder, "workspace");
   const log = join(folder, "lines.txt");
-  let late = 0;
+  let [late, lateElsewhere] = [0, 0];
   const linesOf = (text: string): string[] => {
     const lines = text.split("\n").filter((line) => line !== "");
     expect(lines).toHaveLength(new Set(lines).size);
     const wanted = new Set(lines.map(bare));
-    late += lines.length - wanted.size;
+    const elsewhere = lines.map(bare).filter((line) => line.endsWith(ELSEWHERE));
+    const twiceElsewhere = elsewhere.length - new Set(elsewhere).size;
+    lateElsewhere += twiceElsewhere;
+    late += lines.length - wanted.size - twiceElsewhere;
     return [...wanted].toSorted();
   };
   const files = readdirSync(workspace, { recursive: true, encoding: "utf8" })
@@ -58,7 +62,7 @@ export function effectsIn(folder: string) {
       return [name, name.endsWith(".txt") ? linesOf(text) : text];
     });
   const lines = linesOf(existsSync(log) ? readFileSync(log, "utf8") : "");
-  return { files, lines, late };
+  return { files, lines, late, lateElsewhere };
 }
 
 /** Checks what is stored; gives the number of calls whose outcome was unknown. */
@@ -68,8 +72,8 @@ export function checkDatabases(folder: string, { runs, decisions, journals }: Pr
   onTestFinished(() => [database, checkpoints].forEach((open) => open.close()));
   expect([integrityProblems(database), integrityProblems(checkpoints)]).toEqual([[], []]);
   const kept = database.prepare("SELECT idempotency_key, task, status, answer FROM runs WHERE id = ?");
-  for (const [key, { runId, task, status }] of runs) {
-    const answer = status === "completed" ? `${task} is done` : null;
+  for (const [key, { runId, task, status, answer: told = `${task} is done` }] of runs) {
+    const answer = status === "completed" ? told : null;
     expect(kept.get(runId)).toEqual({ idempotency_key: key, task, status, answer });
   }
   const journal = database.prepare<[string, number]>(

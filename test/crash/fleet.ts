@@ -1,3 +1,5 @@
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import { ServerProcess } from "./process.ts";
@@ -16,26 +18,40 @@ const ENDS = [
   ...Array<"sleep">(4).fill("sleep"),
 ] as const;
 
+function changeSkills(folder: string): void {
+  if (existsSync(folder)) return rmSync(folder, { recursive: true });
+  mkdirSync(folder);
+  const text = "---\nname: notes\ndescription: How notes are taken.\n---\n\nShortly.\n";
+  writeFileSync(join(folder, "SKILL.md"), text);
+}
+
 /** Servers on one data directory, each of them ended or stopped at random moments, and replaced. */
 export class Fleet {
   readonly #servers = new Set<ServerProcess>();
   readonly #live: ServerProcess[] = [];
   readonly #script: string;
+  readonly #linesServer: string;
   #isClosed = false;
   /** What was done so far. */
   readonly counts = { kills: 0, shutdowns: 0, sleeps: 0, locks: 0 };
 
-  constructor(script: string) {
+  constructor({ script, linesServer }: { script: string; linesServer: string }) {
     this.#script = script;
+    this.#linesServer = linesServer;
   }
 
-  /** Starts one more, ready to answer. */
-  async open(folder: string): Promise<ServerProcess> {
+  /** Starts one more, ready to answer. `changes`: it may know no other server, and skills come and go. */
+  async open(folder: string, changes = false): Promise<ServerProcess> {
     this.throwIfClosed();
     const server = new ServerProcess(this.#script);
     this.#servers.add(server);
     await server.ready;
-    server.ask({ method: "open", folder, leaseMs: LEASE_MS }).catch(() => (this.counts.locks += 1));
+    const isKnown = !changes || Math.random() < 0.5;
+    const linesServer = isKnown ? { linesServer: this.#linesServer } : {};
+    if (changes) changeSkills(join(folder, "skills", "notes"));
+    server
+      .ask({ method: "open", folder, leaseMs: LEASE_MS, ...linesServer })
+      .catch(() => (this.counts.locks += 1));
     this.#live.push(server);
     return server;
   }
@@ -43,7 +59,7 @@ export class Fleet {
   /** Starts servers one after the other and does something to each at a random moment, until the deadline. */
   async disturb(folder: string, deadline: number): Promise<void> {
     while (Date.now() < deadline) {
-      const server = await this.open(folder);
+      const server = await this.open(folder, true);
       await delay(Math.random() ** 2 * LIFETIME_MS);
       if (!this.#live.includes(server)) continue; // killed together with another
       expect(server.ended).toBe(false);

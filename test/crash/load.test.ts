@@ -7,7 +7,7 @@ import { openDatabase } from "../../src/storage/database.ts";
 import { checkDatabases, decisionOn, effectsIn, newFolder, type Promised } from "./checks.ts";
 import { serverProgram, ServerProcess } from "./process.ts";
 
-const RUNS_PER_SERVER = 6;
+const RUNS_PER_SERVER = 5;
 const WITHOUT_KILLS = ["run_resumed", "run_parked", "run_failed", "warning"];
 
 /** Which of the servers holds the lease of a run now, by their process ids. */
@@ -32,13 +32,16 @@ async function openServers(count: number, folder: string): Promise<ServerProcess
   return servers;
 }
 
-/** Of each run: four lines of its own, three of each part, two of each leaf; two commands and one of each part. */
+/**
+ * Of each run: four lines of its own, three of each part, two of each leaf, one of each subagent of others and one
+ * where another server would be; two commands and one of each part.
+ */
 function expectEachOnce(folder: string, runs: number): void {
   const { lines, files, late } = effectsIn(folder);
   expect(late).toBe(0);
   const commands = files.filter(([name]) => name.endsWith("commands.txt")).flatMap(([, text]) => text);
   for (const [all, perRun] of [
-    [lines, 17],
+    [lines, 24],
     [commands, 5],
   ] as const) {
     expect(all).toHaveLength(perRun * runs);

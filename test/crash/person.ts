@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import type { Approval, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
+import type { Approval, Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
 import type {
   CancelOutcome,
   DecideOutcome,
@@ -15,7 +15,7 @@ import { besides } from "./script.ts";
 
 /**
  * Has work done by whatever servers are there, until they have acknowledged it. Each piece of work is a story:
- * a run that is told something while it works, a follow-up in its thread, a run that begins at a point of that
+ * a run that is told something while it works, once by a message and once by a follow-up, a follow-up in its thread, a run that begins at a point of that
  * thread, and one that is cancelled.
  */
 export class Person {
@@ -45,7 +45,8 @@ export class Person {
       this.#run(story, () => ({ task: `main ${story}` })),
       this.#run(`${story}-stop`, () => ({ task: `stop ${story}-stop` })),
     ]);
-    if (main?.run.status !== "completed") return false;
+    if (main === undefined || !(await this.#goesOn(story, main.run))) return false;
+    if (main.run.status !== "completed") return false;
     const { threadId, id } = main.run;
     const [more, fork] = await Promise.all([
       this.#run(`${story}-more`, () => ({ task: `more ${story}`, threadId })),
@@ -55,6 +56,29 @@ export class Person {
       }),
     ]);
     return [main, stop, more, fork].every((view) => view?.run.endedAt !== undefined);
+  }
+
+  /** A follow-up while the run may be at work: it is told, or there is another run. True once that is settled. */
+  async #goesOn(story: string, { id, threadId }: Run): Promise<boolean> {
+    const key = `${story}-meanwhile`;
+    if (this.#told.has(key)) return true;
+    const { runs } = this.promised;
+    if (!runs.has(key)) {
+      const task = besides(story, "meanwhile");
+      const request = { task, threadId, idempotencyKey: key };
+      const started = await this.#ask<StartOutcome>({ method: "start", request });
+      if (started === undefined || (!started.ok && started.code === "shutting_down")) return false;
+      if (!started.ok) throw new Error(started.message);
+      if (started.run.id === id) {
+        this.#told.add(key);
+        return true;
+      }
+      const answer = `main ${story} is done`;
+      runs.set(key, { runId: started.run.id, task, status: "completed", answer });
+    }
+    const runId = runs.get(key)?.runId ?? "";
+    await this.#readOn(runId);
+    return (await this.#ask<RunView>({ method: "view", runId }))?.run.status === "completed";
   }
 
   /** Starts the run if nobody acknowledged it, and does what it waits for; `undefined` while nobody answers. */

@@ -8,6 +8,9 @@ import type { Request } from "./server.ts";
 /** The server of this folder as a program. */
 export const serverProgram = (): Promise<string> => bundled("test/crash/server.ts");
 
+/** The other MCP server of this folder as a program. */
+export const linesProgram = (): Promise<string> => bundled("test/crash/lines-server.ts");
+
 interface Answer {
   id: number;
   result?: unknown;

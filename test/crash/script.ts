@@ -7,8 +7,10 @@ type Call = Omit<ScriptedToolCall, "id">;
 /** One thing an agent wants done, and how it finds out whether it was. */
 interface Goal {
   name: string;
-  /** The calls of a goal count from 0; what they leave behind says which one it was. */
-  call(attempt: number): Call;
+  /** The calls of a goal count from 0; what they leave behind says which one it was. `last`: how the last was answered. */
+  call(attempt: number, last?: string): Call;
+  /** Whatever answers it, it is reached. */
+  isContentWithAny?: true;
   /** Absent for calls that may be repeated. */
   check?: { call: Call; done: (answer: string) => boolean };
 }
@@ -19,6 +21,9 @@ type Stage = readonly Goal[];
 const read = (file_path: string): Call => ({ name: "read_file", args: { file_path } });
 
 const look = (file_path: string): Goal => ({ name: `look at ${file_path}`, call: () => read(file_path) });
+
+/** A look at what may not be there. */
+const glance = (file_path: string): Goal => ({ ...look(file_path), isContentWithAny: true });
 
 const write = (file_path: string, content: string): Goal => ({
   name: `write ${file_path}`,
@@ -38,18 +43,38 @@ const remove = (file_path: string): Goal => ({
   check: { call: read(file_path), done: (answer) => answer.includes("not found") },
 });
 
+/** Whether a line is there, as it was wanted or as a person changed it. */
+const isWritten = (line: string): NonNullable<Goal["check"]> => ({
+  call: { name: "lines", args: {} },
+  done: (answer) =>
+    answer
+      .split("\n")
+      .map(bare)
+      .some((other) => other === line || other === changed(line)),
+});
+
 /** What must not be done twice; a line with `ask`, `deny` or `change` in it needs a person. */
 const append = (line: string): Goal => ({
   name: `append ${line}`,
   call: (attempt) => ({ name: "append", args: { line: `${line} #${attempt}` } }),
-  check: {
-    call: { name: "lines", args: {} },
-    done: (answer) =>
-      answer
-        .split("\n")
-        .map(bare)
-        .some((other) => other === line || other === changed(line)),
-  },
+  check: isWritten(line),
+});
+
+/** As `append`, by another server where one is configured. */
+const appendElsewhere = (line: string): Goal => ({
+  name: `append elsewhere ${line}`,
+  call: (attempt, last = "") => ({
+    name: last.includes(NO_TOOL) ? "append" : "lines__append",
+    args: { line: `${line} #${attempt}` },
+  }),
+  check: isWritten(line),
+});
+
+/** As `append`, by a subagent of which nobody knows what it does. */
+const appendBy = (subagent_type: string, line: string): Goal => ({
+  name: `append by ${subagent_type} ${line}`,
+  call: (attempt) => ({ name: "task", args: { description: `${line} #${attempt}`, subagent_type } }),
+  check: isWritten(line),
 });
 
 /** As `append`, by a command in the workspace. */
@@ -65,9 +90,9 @@ const command = (run: string, line: string): Goal => ({
   check: { call: read(`/workspace/${run}/commands.txt`), done: (answer) => answer.includes(`${line} #`) },
 });
 
-const delegate = (description: string): Goal => ({
+const delegate = (description: string, subagent_type = "general-purpose"): Goal => ({
   name: description,
-  call: () => ({ name: "task", args: { description, subagent_type: "general-purpose" } }),
+  call: () => ({ name: "task", args: { description, subagent_type } }),
 });
 
 /** What a person makes of a line that contains `change`. */
@@ -77,7 +102,12 @@ export const changed = (line: string): string => `${line} (changed)`;
 export const bare = (line: string): string => line.replace(/ #\d+/, "");
 
 /** What a working agent is told to do besides. */
-export const besides = (run: string): string => `also ${run}`;
+export const besides = (run: string, name = ""): string => `also ${run} ${name}`.trimEnd();
+
+/** The end of the lines that another server appends, which may outlive the one that asked it to by a moment. */
+export const ELSEWHERE = "elsewhere";
+/** What a call is answered with whose server is not configured. */
+const NO_TOOL = "is not a valid tool";
 
 const KINDS: Record<string, (run: string, name: string) => Stage[]> = {
   main(run) {
@@ -97,6 +127,12 @@ const KINDS: Record<string, (run: string, name: string) => Stage[]> = {
       [
         ...["one", "two", "three"].map((name) => delegate(`part ${run} ${name}`)),
         command(run, `${run} works`),
+        delegate(`leaf ${run} forked`, "fork"),
+        delegate(`leaf ${run} deep`, "deep"),
+        appendBy("graph", `${run} by a graph`),
+        appendBy("function", `${run} by a function`),
+        appendElsewhere(`${run} ${ELSEWHERE}`),
+        glance("/skills/notes/SKILL.md"),
       ],
       [
         append(`${run} ask`),
@@ -149,7 +185,7 @@ const KINDS: Record<string, (run: string, name: string) => Stage[]> = {
     [write(`/workspace/${run}/${name}.md`, `${name} of ${run}\n`)],
     [command(run, `${run} ${name} ends`)],
   ],
-  also: (run) => [[append(`${run} was told`)]],
+  also: (run, name) => [[append(`${run} was told ${name}`.trimEnd())]],
   more: (run) => [
     [
       look("/draft.md"),
@@ -202,14 +238,18 @@ function callFor(goal: Goal, calls: readonly string[], answers: ReadonlyMap<stri
   const state = last === undefined ? "open" : stateAfter(goal, last, answers.get(last), own.length > 1);
   if (state === "done") return [];
   if (state === "unknown" && goal.check) return [{ id: `${ids.look}${own.length}`, ...goal.check.call }];
-  return [{ id: `${ids.act}${own.length}`, ...goal.call(own.length) }];
+  const before = last === undefined ? undefined : answers.get(last)?.text;
+  return [{ id: `${ids.act}${own.length}`, ...goal.call(own.length, before) }];
 }
 
 /** `again`: an earlier call of unknown outcome may have come through since it was looked for. */
 function stateAfter(goal: Goal, call: string, answer: ToolMessage | undefined, again: boolean): State {
   if (answer === undefined) throw new Error(`the call ${call} was not answered`);
   if (call.startsWith(idsOf(goal).look)) return goal.check?.done(answer.text) === true ? "done" : "missing";
+  if (goal.isContentWithAny) return "done";
   if (answer.text.startsWith("Error: The server stopped")) return "unknown";
+  if (answer.text.includes(NO_TOOL)) return "missing";
+  if (answer.text.startsWith("Error: The MCP server lines failed")) return "unknown";
   if (answer.status !== "error" || answer.text.startsWith("User rejected")) return "done";
   if (again) return "unknown";
   throw new Error(`the call ${call} was answered: ${answer.text}`);

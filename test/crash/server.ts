@@ -1,16 +1,9 @@
 // A server process that is killed at random: runs over the databases of a folder, spoken to in lines.
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { setTimeout as delay } from "node:timers/promises";
-import { tool } from "@langchain/core/tools";
-import { z } from "zod";
-import { buildAgent } from "../../src/agent/agent-core.ts";
-import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import type { SandboxBackend } from "../../src/backends/backend.ts";
-import { openBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
-import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
-import { StateBackend } from "../../src/backends/state.ts";
+import type { Agent } from "../../src/agent/agent-core.ts";
+import { openMcpTools } from "../../src/agent/mcp-tools/open-mcp-tools.ts";
+import type { McpServerConfig } from "../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
@@ -19,12 +12,18 @@ import type { RunService, StartRequest } from "../../src/runs/service.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
-import { nextReply } from "./script.ts";
+import { openAgent, openFiles } from "./agent.ts";
+
+export interface Opening {
+  folder: string;
+  /** How long a server may be stopped before others take its runs. Default 5000. */
+  leaseMs?: number;
+  /** The program of another MCP server. Default: none is configured. */
+  linesServer?: string;
+}
 
 export type Request =
-  /** `leaseMs`: how long a server may be stopped before others take its runs. Default 5000. */
-  | { method: "open"; folder: string; leaseMs?: number }
+  | ({ method: "open" } & Opening)
   | { method: "start"; request: StartRequest }
   | { method: "decide"; runId: string; approvalId: string; decision: PersonDecision }
   | { method: "tell"; runId: string; text: string; key: string }
@@ -38,59 +37,23 @@ const OWNER = "local";
 /** A server that is only slow keeps its runs; those of one that was killed are taken at the next heartbeat. */
 const TIMING = { pollMs: 20, heartbeatMs: 50 };
 
-/** Commands in the sandbox where there is one. */
-async function openWorkspace(rootDir: string): Promise<SandboxBackend> {
-  const opened = await openBubblewrap({ rootDir, mountPath: "/workspace" });
-  return opened.ok ? opened.backend : new LocalShellBackend({ rootDir, virtualMode: true });
-}
-
 interface Opened {
   runs: RunService;
   close(): Promise<void>;
 }
 
-async function openService(folder: string, leaseMs = 5000): Promise<Opened> {
-  const workspace = join(folder, "workspace");
-  const log = join(folder, "lines.txt");
+async function openService({ folder, leaseMs = 5000, linesServer }: Opening): Promise<Opened> {
   const database = openDatabase(join(folder, "deepagent.db"));
   migrate(database, "runs", RUN_MIGRATIONS);
   const checkpoints = openDatabase(join(folder, "checkpoints.db"), { synchronous: "NORMAL" });
   const checkpointer = createCheckpointer(checkpoints);
-  const backend = new CompositeBackend(
-    new StateBackend(),
-    { "/workspace": await openWorkspace(workspace) },
-    { executor: "/workspace" },
-  );
-  const append = tool(
-    async ({ line }) => {
-      await delay(Math.random() * 5);
-      appendFileSync(log, `${line}\n`);
-      await delay(Math.random() * 5);
-      return "appended";
-    },
-    { name: "append", description: "Appends a line.", schema: z.object({ line: z.string() }) },
-  );
-  const lines = {
-    name: "lines",
-    description: "All lines.",
-    schema: z.object({}),
-    kind: "read" as const,
-    invoke: () => (existsSync(log) ? readFileSync(log, "utf8") : ""),
-  };
-  const needsPerson = ({ args }: { args: Record<string, unknown> }) =>
-    /(ask|deny|change)/.test(String(args["line"] ?? args["command"]));
-  const agent = buildAgent({
-    model: scriptedModel(({ messages }) => nextReply(messages)),
-    tools: [append, lines],
-    interruptOn: { append: { when: needsPerson }, execute: { when: needsPerson } },
-    backend,
-    checkpointer,
-    filesystem: { delete: true },
-    limits: { subagentDepth: 2 },
-  });
+  const backend = await openFiles(folder);
+  const log = createLogger("warn");
+  const mcp = openMcpTools(otherServers(folder, linesServer), { env: {}, version: "1", log });
+  let agent: Promise<Agent> | undefined;
   const runs = createRunService({
     database,
-    agentFor: () => Promise.resolve(agent),
+    agentFor: () => (agent ??= openAgent(folder, backend, checkpointer, mcp)),
     checkpoints: checkpointer,
     tree: () => Promise.resolve(backend),
     treeWithThread: () => Promise.resolve(backend),
@@ -99,15 +62,29 @@ async function openService(folder: string, leaseMs = 5000): Promise<Opened> {
     environment: "crash",
     concurrentRuns: 8,
     crashLimit: Number.POSITIVE_INFINITY,
-    log: createLogger("warn"),
+    log,
     timing: { ...TIMING, leaseMs },
   });
   const close = async (): Promise<void> => {
     await runs.close();
+    await mcp.close();
     for (const open of [database, checkpoints]) open.close();
   };
   return { runs, close };
 }
+
+const otherServers = (folder: string, program: string | undefined): Record<string, McpServerConfig> =>
+  program === undefined
+    ? {}
+    : {
+        lines: {
+          command: process.execPath,
+          args: [program, join(folder, "lines.txt")],
+          env: {},
+          timeout: 60,
+          approve: "none",
+        },
+      };
 
 /** The whole journal of a run, read while it grows. */
 async function follow(runs: RunService, runId: string): Promise<RunEvent[]> {
@@ -121,7 +98,7 @@ let service: Promise<Opened> | undefined;
 
 async function answer(request: Request): Promise<unknown> {
   if (request.method === "open") {
-    service = openService(request.folder, request.leaseMs);
+    service = openService(request);
     await service;
     return {};
   }
