@@ -8,7 +8,7 @@ import { createPace } from "./pace.ts";
 
 const MAX_CHARACTERS = 200;
 /** Nobody reads faster, and a client that does not read at all costs the memory of every line. */
-const LINES = { burst: 40, everyMs: 50 };
+const LINES = { burst: 40, everyMs: 100 };
 
 /** Tells a client that waits what its run does. */
 export interface Progress {

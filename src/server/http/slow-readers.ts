@@ -17,6 +17,18 @@ export interface SlowReadersOptions {
   patienceMs?: number | undefined;
 }
 
+/** Calls `stalled` when the client has taken nothing of what waits for it for `patienceMs`, by default 60 seconds. */
+export function whenStalled(
+  response: ServerResponse,
+  stalled: () => void,
+  patienceMs: number = PATIENCE_MS,
+): void {
+  // The socket rests also while there is nothing to send.
+  response.setTimeout(patienceMs, () => {
+    if (response.writableLength > 0) stalled();
+  });
+}
+
 type Write = (chunk: Uint8Array | string) => boolean;
 
 /**
@@ -26,14 +38,14 @@ type Write = (chunk: Uint8Array | string) => boolean;
  */
 export class SlowReaders {
   readonly #logger: Logger;
-  readonly #patienceMs: number;
+  readonly #patienceMs: number | undefined;
   readonly cut = new Counter({
     name: "deepagent_http_readers_cut_total",
     help: "Connections closed because their client did not read, by reason.",
     label: "reason",
   });
 
-  constructor({ logger, patienceMs = PATIENCE_MS }: SlowReadersOptions) {
+  constructor({ logger, patienceMs }: SlowReadersOptions) {
     this.#logger = logger;
     this.#patienceMs = patienceMs;
   }
@@ -66,9 +78,7 @@ export class SlowReaders {
     };
     response.write = guarded as ServerResponse["write"]; // nobody here gives an encoding or a callback
     response.on("drain", sendHeld);
-    response.setTimeout(this.#patienceMs, () => {
-      if (response.writableLength > 0) this.#end(response, "stalled");
-    });
+    whenStalled(response, () => this.#end(response, "stalled"), this.#patienceMs);
   }
 
   #end(response: ServerResponse, reason: "too_much" | "stalled"): void {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { isFinal, type RunEvent, type RunView } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
+import { whenStalled } from "../http/slow-readers.ts";
 import { SECURITY_HEADERS } from "./page-headers.ts";
 import type { PageSession } from "./page-sessions.ts";
 import { renderApprovals } from "./render-approvals.ts";
@@ -9,7 +10,6 @@ import { renderRun, SHOWN_EVENTS } from "./render-run.ts";
 /** Changes within this time become one update. */
 const GATHER_MS = 150;
 const KEEP_ALIVE_MS = 15_000;
-const READ_MS = 60_000;
 
 /** The run and the newest part of its journal; `undefined`: no such run. */
 export async function readRun(
@@ -43,9 +43,7 @@ export async function sendUpdates(
     if (!response.writableNeedDrain) response.write(": alive\n\n");
   }, KEEP_ALIVE_MS);
   // A browser that takes nothing of what waits for it makes room for others; it comes back by itself.
-  response.setTimeout(READ_MS, () => {
-    if (response.writableLength > 0) response.destroy();
-  });
+  whenStalled(response, () => response.destroy());
   try {
     for (let known = -1; !stop.signal.aborted;) {
       const now = await readRun(runs, session);
