@@ -95,11 +95,10 @@ class Tail {
     if (this.#news.take()) this.look(seq);
     const run = this.#run;
     if (run === undefined || this.#start === undefined) return undefined;
-    const events =
-      seq >= this.#start
-        ? this.#events.slice(seq - this.#start)
-        : this.#store.events.page(this.#runId, seq, PAGE);
-    return { run, events };
+    if (seq >= this.#start) return { run, events: this.#events.slice(seq - this.#start) };
+    // Of a run that is being forgotten, nobody takes what is left of the journal for the whole.
+    if (this.#store.get(this.#principal, this.#runId) === undefined) return undefined;
+    return { run, events: this.#store.events.page(this.#runId, seq, PAGE) };
   }
 
   close(): void {
