@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Database, usedBytes } from "../storage/database.ts";
 import { durably, flushLog, withoutWaiting } from "../storage/durability.ts";
-import { returnSpace } from "../storage/free-space.ts";
+import { inOwnRoom, returnSpace } from "../storage/free-space.ts";
 import { whenUnlocked } from "../storage/lock-wait.ts";
 import type { FencingToken } from "../storage/thread-fences.ts";
 import type { ThreadStep } from "../storage/thread-steps.ts";
@@ -114,7 +114,9 @@ export async function prune(
   const forget = prepareForgetting(database);
   const forgetSome = async (endedBefore: number, limit: number): Promise<number> => {
     await shortenJournals(database, endedBefore, limit);
-    return whenUnlocked(database, () => withoutWaiting(database, () => forget(endedBefore, limit)));
+    return inOwnRoom(database, (again) =>
+      whenUnlocked(database, () => withoutWaiting(database, () => forget(endedBefore, again ? 1 : limit))),
+    );
   };
   // Where there is too little room one at a time: the next may stay.
   const forgetNext = async (): Promise<number> => {
@@ -133,7 +135,9 @@ export async function prune(
     await flushLog(database);
     report.threads += await forgetThreads(database, checkpoints);
   }
-  report.freedBytes = (await returnSpace(database, signal)) + ((await checkpoints?.returnSpace(signal)) ?? 0);
+  // On a full disk the room that either log takes counts for both.
+  const ofCheckpoints = await inOwnRoom(database, async () => checkpoints?.returnSpace(signal));
+  report.freedBytes = (ofCheckpoints ?? 0) + (await returnSpace(database, signal));
   return report;
 }
 
@@ -173,7 +177,8 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner 
   );
   const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
   /** The log keeps the order: what a power cut undoes of this is the end of it. */
-  const quickly = (work: () => unknown) => whenUnlocked(database, () => withoutWaiting(database, work));
+  const quickly = (work: () => unknown) =>
+    inOwnRoom(database, () => whenUnlocked(database, () => withoutWaiting(database, work)));
   for (const { id, last_seq } of long.all(endedBefore, limit)) {
     await quickly(() => disown.run(id));
     for (let seq = EVENTS_PER_PIECE; seq < last_seq; seq += EVENTS_PER_PIECE) {
@@ -269,9 +274,10 @@ async function forgetThreads(database: Database, checkpoints: Checkpoints | unde
   const threads = database.prepare<[], { id: string }>("SELECT id FROM pruned_threads").all();
   const forgotten = database.prepare("DELETE FROM pruned_threads WHERE id = ?");
   for (const { id } of threads) {
-    await checkpoints?.deleteThread(id);
+    await inOwnRoom(database, async () => checkpoints?.deleteThread(id));
     // What a power cut brings back is deleted once more.
-    await whenUnlocked(database, () => withoutWaiting(database, () => forgotten.run(id)));
+    const forget = () => whenUnlocked(database, () => withoutWaiting(database, () => forgotten.run(id)));
+    await inOwnRoom(database, forget);
   }
   return threads.length;
 }

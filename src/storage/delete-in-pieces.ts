@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Statement } from "better-sqlite3";
 import type { Database } from "./database.ts";
+import { inOwnRoom } from "./free-space.ts";
 import { whenUnlocked } from "./lock-wait.ts";
 
 /** Most of what one statement deletes: more would hold up the event loop. */
@@ -35,6 +36,8 @@ export async function deleteInPieces(
       assertMay();
       return piece.run({ thread }).changes;
     });
-    while ((await whenUnlocked(piece.database, () => some.immediate())) > 0) await nextTurn();
+    const { database } = piece;
+    const next = () => inOwnRoom(database, () => whenUnlocked(database, () => some.immediate()));
+    while ((await next()) > 0) await nextTurn();
   }
 }

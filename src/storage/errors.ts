@@ -30,6 +30,9 @@ function damaged(name: string): string {
   );
 }
 
+const full = (name: string): string =>
+  `There is no space left to write to ${name}. Free some disk space and try again.`;
+
 /** The error of a file that lost a part SQLite does not miss. */
 export const damagedError = (name: string): StorageError =>
   new StorageError("storage_corrupt", damaged(name));
@@ -72,7 +75,13 @@ const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name
   {
     sqlite: "SQLITE_FULL",
     code: "storage_full",
-    text: (name) => `There is no space left to write to ${name}. Free some disk space and try again.`,
+    text: full,
+  },
+  {
+    // The memory that connections share is a file, too.
+    sqlite: "SQLITE_IOERR_SHMSIZE",
+    code: "storage_full",
+    text: full,
   },
   {
     sqlite: "SQLITE_READONLY",
@@ -131,6 +140,10 @@ export const mayPass = (thrown: unknown): thrown is StorageError =>
 /** Whether another connection held the lock until a try was over. */
 export const isLocked = (thrown: unknown): thrown is StorageError =>
   thrown instanceof StorageError && thrown.code === "storage_busy";
+
+/** Whether a disk had too little room for what was to be written. */
+export const isFull = (thrown: unknown): boolean =>
+  thrown instanceof StorageError && thrown.code === "storage_full";
 
 /** Whether another connection's lock is the only thing in the way. */
 export function isBusy(thrown: unknown): boolean {
