@@ -74,7 +74,9 @@ export function createModelNode(
       strategy = await parts.structured?.strategyFor(request.model);
       const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
       const { cache } = parts;
-      return askModel(request, { strategy, binder, finish, cache, meter, config: timed });
+      return attempt(request, () =>
+        askModel(request, { strategy, binder, finish, cache, meter, config: timed }),
+      );
     });
     const updates: StateUpdate[] = [];
     const answer = await answered(async () => {
@@ -101,6 +103,17 @@ export function createModelNode(
     }
     return answerWith(jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after)));
   };
+}
+
+async function attempt({ attempted }: ModelRequest, ask: () => Promise<AIMessage>): Promise<AIMessage> {
+  try {
+    const reply = await ask();
+    attempted?.(undefined);
+    return reply;
+  } catch (error) {
+    attempted?.(error);
+    throw error;
+  }
 }
 
 /** What the reply means for the structured answer; calls that were refused are none. */

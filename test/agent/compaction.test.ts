@@ -1,6 +1,7 @@
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
+import { type AgentMiddleware, modelFallbackMiddleware, modelRetryMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent-core.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
@@ -112,6 +113,9 @@ describe("a request that the provider finds too long", () => {
     const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long], ...params });
     return { model, agent };
   };
+  const fail = (text: string): never => {
+    throw new Error(text);
+  };
   const failureOf = (attempt: Promise<unknown>): Promise<unknown> =>
     attempt.then(
       () => undefined,
@@ -131,6 +135,17 @@ describe("a request that the provider finds too long", () => {
       const next = model.requests.slice(call + 1).find(({ messages }) => !isSummarizer(messages));
       expect(sizeOf(next?.messages ?? [])).toBeLessThan(100_000);
     }
+  });
+
+  it.each<[string, () => AgentMiddleware]>([
+    ["an answer", () => modelRetryMiddleware({ maxRetries: 1, initialDelayMs: 1 })],
+    ["an error of its own", () => modelRetryMiddleware({ maxRetries: 0, onFailure: () => fail("no luck") })],
+    ["a call of another model", () => modelFallbackMiddleware(overflowing(50_000, 1).model)],
+  ])("is compacted, too, where middleware makes %s of the failure", async (_what, made) => {
+    const { agent, model } = overflowing(100_000, 40_000, { middleware: [made()] });
+    const events = await collect(agent, { kind: "task", task: "go" });
+    expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
+    expect(model.requests.some(({ messages }) => isSummarizer(messages))).toBe(true);
   });
 
   it("is not sent again where nothing can be made shorter", async () => {

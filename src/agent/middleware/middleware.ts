@@ -38,6 +38,11 @@ export interface ModelRequest {
   modelSettings?: Record<string, unknown>;
   readonly state: AgentState;
   readonly runtime: AgentRuntime;
+  /**
+   * Told what the model threw, or `undefined` when it answered, each time it is asked: a layer further in may
+   * make an answer of a failure.
+   */
+  readonly attempted?: (failure: unknown) => void;
   /** Changes the thread's state together with the reply. */
   updateState(update: StateUpdate): void;
 }

@@ -1,4 +1,5 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage } from "@langchain/core/messages";
 import { StateSchema } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -9,7 +10,7 @@ import { type CompactOptions, compact, requestTokens } from "../summarization/co
 import { type ContextLimits, type ContextSize, defaultLimits, isOver } from "../summarization/plan.ts";
 import { ESTIMATE, TokenCounter } from "../summarization/tokens.ts";
 import { type Compaction, compactedView } from "../summarization/view.ts";
-import type { Middleware } from "./middleware.ts";
+import type { Middleware, ModelHandler, ModelRequest } from "./middleware.ts";
 
 export interface SummarizationOptions {
   /** Default: 85 % of the model's window, or 170,000 tokens when that is unknown. */
@@ -56,18 +57,39 @@ export function summarizationMiddleware(setup: Setup): Middleware {
       const isDue = isOver(limits, tokens, view.length) && tokens >= (known.waitUntil ?? 0);
       const first = isDue ? await compact(request, known, options) : known;
       const shown = first === known ? view : compactedView(request.messages, first);
-      try {
-        return await next({ ...request, messages: shown });
-      } catch (error) {
-        if (modelFailure(error).code !== "context_overflow") throw error;
-        setup.log.warn("context_overflow", { messages: shown.length });
-        const refused = { tokens: requestTokens(request, shown, counter), fitting: fittingPart(error) };
-        const second = await compact(request, first, { ...options, refused });
-        if (second === first) throw error;
-        return next({ ...request, messages: compactedView(request.messages, second) });
-      }
+      const answer = await firstAnswer({ ...request, messages: shown }, next);
+      const { overflow } = answer;
+      if (overflow === undefined) return answer.give();
+      setup.log.warn("context_overflow", { messages: shown.length });
+      const refused = { tokens: requestTokens(request, shown, counter), fitting: fittingPart(overflow) };
+      const second = await compact(request, first, { ...options, refused });
+      if (second === first) return answer.give();
+      return next({ ...request, messages: compactedView(request.messages, second) });
     },
   };
+}
+
+interface Answer {
+  /** The provider's error, when it found the request too long, whatever layers further in made of it. */
+  overflow?: unknown;
+  /** The reply, or what was thrown in its place. */
+  give(): AIMessage;
+}
+
+async function firstAnswer(request: ModelRequest, next: ModelHandler): Promise<Answer> {
+  let last: unknown;
+  const attempted = (failure: unknown): void => void (last = failure);
+  const overflowIn = (failure: unknown) =>
+    failure !== undefined && modelFailure(failure).code === "context_overflow" ? { overflow: failure } : {};
+  try {
+    const reply = await next({ ...request, attempted });
+    return { ...overflowIn(last), give: () => reply };
+  } catch (error) {
+    const give = (): never => {
+      throw error;
+    };
+    return { ...overflowIn(last), ...overflowIn(error), give };
+  }
 }
 
 function limitsFor({ trigger, keep }: SummarizationOptions, model: BaseChatModel): ContextLimits {
