@@ -26,7 +26,11 @@ export interface Child {
 /** Starts the program; it is killed after the test if it still runs. */
 export async function startProgram(args: readonly string[], env: Record<string, string>): Promise<Child> {
   const child = spawn(process.execPath, [await program(), ...args], { env });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  const gone = once(child, "exit");
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await gone;
+  });
   const output: string[] = [];
   let errors = "";
   const waiting = new Set<() => void>();
@@ -62,8 +66,8 @@ export async function startProgram(args: readonly string[], env: Record<string, 
         waiting.add(check);
         check();
       });
-      const gone = exited.then(() => Promise.reject(new Error(`the program has ended: ${errors}`)));
-      return Promise.race([found, gone]);
+      const ended = exited.then(() => Promise.reject(new Error(`the program has ended: ${errors}`)));
+      return Promise.race([found, ended]);
     },
   };
 }

@@ -40,7 +40,8 @@ export interface HomeOptions {
 
 export async function openHome({ think, files = {}, env = {} }: HomeOptions): Promise<Home> {
   const root = mkdtempSync(join(tmpdir(), "deepagent-e2e-"));
-  onTestFinished(() => rmSync(root, { recursive: true, force: true, maxRetries: 3 }));
+  // A process that a client has left may take a moment to end, and still write.
+  onTestFinished(() => rmSync(root, { recursive: true, force: true, maxRetries: 20 }));
   const workspace = join(root, "workspace");
   const dataDir = join(root, "data");
   mkdirSync(workspace);

@@ -104,7 +104,7 @@ describe.skipIf(!probe.ok)(`BubblewrapBackend${whyNot}`, () => {
     expect((await sandbox.execute("cat out/secret")).exitCode).not.toBe(0);
     expect((await sandbox.execute("echo x > out/made")).exitCode).not.toBe(0);
     expect((await sandbox.execute("ln /usr/bin/env hard")).exitCode).not.toBe(0);
-    await sandbox.execute(`ln -s ${outside}/secret soft`);
+    await sandbox.execute(`ln -s '${outside}/secret' soft`);
     expect((await sandbox.read("/soft")).code).toBe("outside_root");
     writeFileSync(join(sandbox.root, "own"), "own");
     linkSync(join(sandbox.root, "own"), join(sandbox.root, "own-too"));
