@@ -25,7 +25,7 @@ it("the served program makes spans for a tracer that was preloaded", async () =>
   writeFileSync(script, preload(createRequire(import.meta.url).resolve("@opentelemetry/api"), spans));
   const world = await openWorld("stdio", {
     think: () => ({ text: "done" }),
-    env: { NODE_OPTIONS: `--import ${script}` },
+    env: { NODE_OPTIONS: `--import="${script}"` },
   });
   const client = await world.connect("v2-legacy");
   await client.call("run_deep_agent", { task: "go" });

@@ -128,7 +128,7 @@ describe("serve", () => {
     );
     const { code, stdout } = await runBin(["--workspace", folder, "--data-dir", join(folder, "data")], {
       input: INITIALIZE,
-      env: { NODE_OPTIONS: `--import=${trace}` },
+      env: { NODE_OPTIONS: `--import="${trace}"` },
     });
     expect(code).toBe(0);
     expect(stdout).toContain('"serverInfo"');
