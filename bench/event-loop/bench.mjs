@@ -107,16 +107,17 @@ ${SERIES} ${events}) SELECT 'run_1', i, i, '[]', 'tool_end', '{"output":"' || he
 UPDATE runs SET last_seq = ${events} WHERE id = 'run_1';`);
 }
 
+const memories = (from, count) =>
+  Array.from({ length: count }, (_, i) => ({
+    namespace: ["memories"],
+    key: `/${from + i}.md`,
+    value: { content: `memory ${from + i} about ${from + i === 777 ? "needle" : "hay"} ${text(900)}` },
+  }));
+
 async function fillStore(count) {
   for (let from = 0; from < count; from += 100) {
     await nextTurn();
-    await store.batch(
-      Array.from({ length: 100 }, (_, i) => ({
-        namespace: ["memories"],
-        key: `/${from + i}.md`,
-        value: { content: `memory ${from + i} about ${from + i === 777 ? "needle" : "hay"} ${text(900)}` },
-      })),
-    );
+    await store.batch(memories(from, 100));
   }
 }
 
@@ -125,13 +126,8 @@ function oldDatabase(name, component, migrations, fill) {
   migrate(database, component, migrations);
   fill(database);
   database.pragma("wal_checkpoint(TRUNCATE)");
-  return () =>
-    migrateInTurns(
-      database,
-      component,
-      component === "store" ? STORE_MIGRATIONS : CHECKPOINT_MIGRATIONS,
-      () => undefined,
-    );
+  const steps = component === "store" ? STORE_MIGRATIONS : CHECKPOINT_MIGRATIONS;
+  return { database, migrated: () => migrateInTurns(database, component, steps, () => undefined) };
 }
 const oldCheckpoints = oldDatabase(
   "old-checkpoints.db",
@@ -140,7 +136,12 @@ const oldCheckpoints = oldDatabase(
   (database) =>
     database.exec(`
 INSERT INTO writes (thread_id, checkpoint_id, task_id, idx, channel, type, value)
-${SERIES} ${scaled(5000)}) SELECT 'thr', 'c' || i, 't', 0, 'messages', 'json', randomblob(100000) FROM n`),
+${SERIES} ${scaled(5000)}) SELECT 'thr', 'c' || i, 't', 0, 'messages', 'json', randomblob(100000) FROM n;
+INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata)
+VALUES ('large', '1', 'json', '${JSON.stringify(emptyCheckpoint())}', '{}');
+INSERT INTO writes (thread_id, checkpoint_id, task_id, idx, channel, type, value)
+VALUES ('large', '1', 't', 0, 'files', 'json',
+  CAST('{"/large.txt":{"content":"' || hex(randomblob(${scaled(25 * MB)})) || '"}}' AS BLOB))`),
 );
 const oldStore = oldDatabase("old-store.db", "store", STORE_MIGRATIONS.slice(0, 2), (database) =>
   database.exec(`
@@ -192,6 +193,8 @@ await printTurns([
       ),
   ],
   [`${scaled(20_000)} memories written, 100 at a time`, () => fillStore(scaled(20_000))],
+  ["1000 in one call", () => store.batch(memories(1e6, 1000))],
+  ["1000 of them listed", () => store.search(["memories"], { limit: 1000 })],
   [
     "searched for a word",
     () => each(50, (i) => store.search(["memories"], { query: i % 2 ? "needle" : "memory hay" })),
@@ -200,8 +203,12 @@ await printTurns([
   ["of words", () => memory(large[1])],
   ["that found", () => store.search(["memories"], { query: "words" })],
   ["that deleted", () => store.delete(["memories"], "/large.md")],
-  [`checkpoints of ${scaled(500)} MB from an older version`, oldCheckpoints],
-  [`${scaled(20_000)} memories from an older version`, oldStore],
+  [`checkpoints of ${scaled(500)} MB from an older version`, oldCheckpoints.migrated],
+  [
+    `a value of ${scaled(50)} MB of it loaded`,
+    () => createCheckpointer(oldCheckpoints.database).getTuple(configOf("large")),
+  ],
+  [`${scaled(20_000)} memories from an older version`, oldStore.migrated],
 ]);
 for (const end of logs) await end();
 checkpoints.close();
