@@ -215,7 +215,9 @@ CREATE TABLE stream_events (id INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT N
 CREATE INDEX stream_events_of_session ON stream_events (session, id);
 CREATE INDEX stream_events_by_time ON stream_events (time);
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
-INSERT INTO stream_events (session, owner, stream, message, size, time) SELECT 'old', 'me', 'a', '{"i":1}', 7, 0 FROM n`);
+INSERT INTO stream_events (session, owner, stream, message, size, time) SELECT 'old', 'me', 'a', '{"i":1}', 7, 0 FROM n;
+-- So many ids that a thread adds their sizes.
+UPDATE stream_events SET id = 900000 WHERE id = 3000`);
   older.close();
   const events = open({ file, totalCharacters: 2000 * 7 });
   let turns = 0;
