@@ -5,7 +5,13 @@ import { onTestFinished, vi } from "vitest";
  * monotonic clock. A limit of an hour is then reached at one certain moment, however busy the machine is.
  */
 export function handSetTime(): { pass(milliseconds: number): void } {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"], shouldAdvanceTime: true });
+  if (vi.isFakeTimers()) throw new Error("Time is set already: what waits for it would be forgotten.");
+  vi.useFakeTimers({
+    toFake: ["setTimeout", "clearTimeout", "performance"],
+    shouldAdvanceTime: true,
+    // Of what began before.
+    shouldClearNativeTimers: true,
+  });
   const timeout = vi.spyOn(AbortSignal, "timeout").mockImplementation((milliseconds) => {
     const controller = new AbortController();
     const end = (): void => controller.abort(new DOMException("The time is over", "TimeoutError"));
