@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { ownTurn } from "../core/turns.ts";
 import { type Database, usedBytes } from "../storage/database.ts";
 import { durably, flushLog, withoutWaiting } from "../storage/durability.ts";
 import { inOwnRoom, returnSpace } from "../storage/free-space.ts";
@@ -278,6 +279,7 @@ async function forgetThreads(database: Database, checkpoints: Checkpoints | unde
     // What a power cut brings back is deleted once more.
     const forget = () => whenUnlocked(database, () => withoutWaiting(database, () => forgotten.run(id)));
     await inOwnRoom(database, forget);
+    await ownTurn();
   }
   return threads.length;
 }

@@ -109,7 +109,8 @@ export async function migrateInTurns(
     }
     if (!backedUp || isNew || database.memory) return;
     await flushLog(database);
-    await checkpointInThread(database.name, "PASSIVE");
+    // Emptied by the thread: of a long one no commit has to cut off the rest.
+    await checkpointInThread(database.name, "TRUNCATE");
   } catch (thrown) {
     throw storageError(thrown, databaseName(database.name));
   } finally {
