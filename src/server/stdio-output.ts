@@ -1,11 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/server";
-import { HeldBack, supersededBy } from "./superseded.ts";
-
-/** Bytes that wait for the client from where on it is behind. */
-const BEHIND = 64 * 1024;
-/** Bytes from where on nothing more is read from it. */
-const MOST = 16 * 1024 * 1024;
+import { BEHIND_BYTES, HeldBack, MOST_BYTES, supersededBy } from "./superseded.ts";
 
 /**
  * Bounds what waits for a client that does not read: to one that is behind only the newest of what supersedes
@@ -27,11 +22,11 @@ export function boundOutput(transport: Transport, stdin: Readable, stdout: Writa
     isWaiting = false;
   });
   transport.send = async (message, options) => {
-    const key = stdout.writableLength > BEHIND ? supersededBy(message) : undefined;
+    const key = stdout.writableLength > BEHIND_BYTES ? supersededBy(message) : undefined;
     if (key !== undefined) return held.hold(key, message);
     sendHeld();
     const sent = send(message, options);
-    if (stdout.writableLength > MOST) {
+    if (stdout.writableLength > MOST_BYTES) {
       isWaiting = true;
       stdin.pause();
     }

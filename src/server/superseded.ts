@@ -1,5 +1,10 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 
+/** Bytes that wait for a reader from where on it is behind. */
+export const BEHIND_BYTES = 64 * 1024;
+/** Bytes that may wait for it besides one last message; replaying a broken stream takes most. */
+export const MOST_BYTES = 16 * 1024 * 1024;
+
 /**
  * What a later message makes worthless to a reader who has not read this one: two messages with the same answer,
  * and the newer is enough. `undefined`: it has to be read.

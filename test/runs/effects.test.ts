@@ -49,30 +49,35 @@ function countedTool(kind: "read" | "write" | "execute", work: () => Promise<str
   };
 }
 
+/** A server that was killed while the tool worked on the call of its run; `calls` are those it had begun. */
+async function killedAtWork(kind: "read" | "write" | "execute") {
+  const file = databaseFile();
+  const model = calling({ name: "counted", args: {} });
+  const atWork = deferred();
+  const { tool: counted, calls } = countedTool(kind, () => {
+    atWork.resolve();
+    return never();
+  });
+  const died = openServer(file, { model, tools: [counted] });
+  const run = await startRun(died.service, "go");
+  await atWork.promise;
+  await follow(died.service, run.id, (event) => event.kind === "tool_started");
+  died.kill();
+  return { file, model, run, calls };
+}
+
 describe("a call that was at work when the server died", () => {
   test.each(["execute", "write"] as const)(
     "is not made again when it %ss: the model is told",
     async (kind) => {
-      const file = databaseFile();
-      const model = calling({ name: "counted", args: {} });
-      const atWork = deferred();
-      const first = countedTool(kind, () => {
-        atWork.resolve();
-        return never();
-      });
-      const died = openServer(file, { model, tools: [first.tool] });
-      const run = await startRun(died.service, "go");
-      await atWork.promise;
-      await follow(died.service, run.id, (event) => event.kind === "tool_started");
-      died.kill();
-
+      const { file, model, run, calls } = await killedAtWork(kind);
       const second = countedTool(kind, () => Promise.resolve("made"));
       const next = openServer(file, { model, tools: [second.tool] });
       const { run: ended } = await reach(next.service, run.id, "completed");
       expect(ended.answer).toBe(
         "Error: The server stopped while counted was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check what it would have left behind, such as files or output, before you call it again.",
       );
-      expect([first.calls, second.calls]).toEqual([[kind], []]);
+      expect([calls, second.calls]).toEqual([[kind], []]);
       const events = await follow(next.service, run.id);
       expect(kinds(events).filter((kind) => kind.startsWith("tool_"))).toEqual([
         "tool_started",
@@ -112,17 +117,7 @@ describe("a call that was at work when the server died", () => {
   test("is told so too when the tool takes or allows it no more, or has gone", async () => {
     const schemas = [z.object({ text: z.string() }), undefined] as const;
     for (const schema of schemas) {
-      const file = databaseFile();
-      const model = calling({ name: "counted", args: {} });
-      const atWork = deferred();
-      const first = countedTool("execute", () => {
-        atWork.resolve();
-        return never();
-      });
-      const died = openServer(file, { model, tools: [first.tool] });
-      const run = await startRun(died.service, "go");
-      await atWork.promise;
-      died.kill();
+      const { file, model, run } = await killedAtWork("execute");
       const { tool: changed, calls } = countedTool("execute", () => Promise.resolve("made"));
       const tools = schema === undefined ? [] : [{ ...changed, schema }];
       const next = openServer(file, { model, tools });
@@ -133,17 +128,7 @@ describe("a call that was at work when the server died", () => {
   });
 
   test("is made again when it only reads", async () => {
-    const file = databaseFile();
-    const model = calling({ name: "counted", args: {} });
-    const atWork = deferred();
-    const first = countedTool("read", () => {
-      atWork.resolve();
-      return never();
-    });
-    const died = openServer(file, { model, tools: [first.tool] });
-    const run = await startRun(died.service, "go");
-    await atWork.promise;
-    died.kill();
+    const { file, model, run } = await killedAtWork("read");
     const second = countedTool("read", () => Promise.resolve("seen"));
     const next = openServer(file, { model, tools: [second.tool] });
     expect((await reach(next.service, run.id, "completed")).run.answer).toBe("seen");

@@ -1,13 +1,9 @@
 import type { ServerResponse } from "node:http";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import type { Logger } from "../../core/logger.ts";
-import { HeldBack, supersededBy } from "../superseded.ts";
+import { BEHIND_BYTES, HeldBack, MOST_BYTES, supersededBy } from "../superseded.ts";
 import { Counter } from "./metrics.ts";
 
-/** Bytes that wait for a reader from where on it is behind. */
-const BEHIND = 64 * 1024;
-/** Bytes that may wait for it besides one last message; replaying a broken stream takes most. */
-const MOST = 16 * 1024 * 1024;
 /** Milliseconds in which a reader has to take something of what waits for it. */
 const PATIENCE_MS = 60_000;
 
@@ -61,13 +57,13 @@ export class SlowReaders {
       for (const frame of held.take()) write(frame);
     };
     const guarded: Write = (chunk) => {
-      const key = response.writableLength > BEHIND ? frameKey(chunk) : undefined;
+      const key = response.writableLength > BEHIND_BYTES ? frameKey(chunk) : undefined;
       if (key === KEEP_ALIVE) return true;
       if (key !== undefined && typeof chunk !== "string") {
         held.hold(key, chunk);
         return true;
       }
-      if (response.writableLength > MOST) {
+      if (response.writableLength > MOST_BYTES) {
         this.#end(response, "too_much");
         return false;
       }
@@ -93,7 +89,7 @@ const COLON = 0x3a;
 
 /** By what a frame of an event stream is superseded. The SDK writes each in one piece. */
 function frameKey(chunk: Uint8Array | string): string | undefined {
-  if (typeof chunk === "string" || chunk.length > BEHIND) return undefined;
+  if (typeof chunk === "string" || chunk.length > BEHIND_BYTES) return undefined;
   if (chunk[0] === COLON) return KEEP_ALIVE;
   const data = /^data: (.*)$/m.exec(Buffer.from(chunk).toString("utf8"))?.[1];
   if (data === undefined || data === "") return undefined;
