@@ -3,6 +3,7 @@ import type { Backend } from "../backends/backend.ts";
 import { contentOf } from "../backends/file-data.ts";
 import type { Logger } from "../core/logger.ts";
 import { frontMatterOf } from "./front-matter.ts";
+import { GENERAL_PURPOSE } from "./prompts.ts";
 
 /** A subagent that a Markdown file describes. */
 export interface AgentFile {
@@ -20,6 +21,9 @@ export interface AgentFile {
 export type ParsedAgentFile = { ok: true; agent: AgentFile } | { ok: false; problem: string };
 
 const MAX_CHARS = 100_000;
+
+/** Files come with a workspace that others may have written, so they only add subagents. */
+const REPLACES_BUILT_IN = `name: '${GENERAL_PURPOSE}' is the built-in subagent, which a file does not replace; give the file another name, or put the subagent under "subagents" in the configuration`;
 
 /** Folders of a workspace whose files describe subagents, lowest priority first. */
 export const AGENT_FOLDERS: readonly string[] = ["/.claude/agents", "/.deepagent/agents"];
@@ -64,6 +68,7 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
     return { ok: false, problem: `${path}: ${fields.join("; ")}` };
   }
   const { name, description, model, tools, disallowedTools } = parsed.data;
+  if (name === GENERAL_PURPOSE) return { ok: false, problem: `${path}: ${REPLACES_BUILT_IN}` };
   const systemPrompt = found.body.trim();
   if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
   return {

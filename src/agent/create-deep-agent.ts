@@ -25,7 +25,7 @@ import { ReplyCache } from "./models/reply-cache.ts";
 import { type AgentMiddleware, joinSystem, type Middleware } from "./middleware/middleware.ts";
 import { Permissions } from "./permissions.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
-import { GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
+import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
 import { builtInChannels } from "./state.ts";
 import { type ResponseFormat, StructuredResponse } from "./structured.ts";
 import { type BuiltSubagent, SubagentRunner } from "./subagents.ts";
@@ -35,7 +35,6 @@ import type { TypedDeepAgent } from "./typed.ts";
 
 const DEFAULT_RECURSION_LIMIT = 1000;
 const DEFAULT_PARALLEL = 8;
-const GENERAL_PURPOSE = "general-purpose";
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
 /** A deep agent: its graph, and the tools it was built with. */

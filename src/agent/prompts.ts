@@ -17,6 +17,9 @@ Find with \`glob\` and \`grep\`, then read the part you need with \`read_file\` 
 export const SUBAGENT_PROMPT = `## Delegating
 \`task\` starts a subagent with a context of its own. Use it for parts that need much reading or many steps and whose result fits into a short report; not for a single look-up. A subagent sees only your description: give the goal, the facts and paths it cannot know, and the form of the report you need. Start independent tasks together in one reply; they run at the same time. Check a report before you rely on it.`;
 
+/** The subagent that is there without being configured. */
+export const GENERAL_PURPOSE = "general-purpose";
+
 export const GENERAL_PURPOSE_DESCRIPTION =
   "Researches a question or does a task of several steps with the same tools, and returns one report.";
 

@@ -52,6 +52,7 @@ describe("an agent file", () => {
     ["no front matter", "just text", "does not start with front matter"],
     ["a bad name", file("My Agent"), "name: use lowercase letters"],
     ["no prompt", file("a", ""), "has no prompt"],
+    ["the name of the built-in subagent", file("general-purpose"), "is the built-in subagent"],
     ["tools that are no names", file("a", "x", "tools: { Read: true }\n"), "tools: use names"],
     ["broken YAML", "---\n: [\n---\nx", "front matter"],
   ])("with %s is refused with the reason", (_what, text, problem) => {

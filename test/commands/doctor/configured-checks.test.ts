@@ -38,6 +38,7 @@ it("names tools of subagents that do not exist, and files that describe none", a
     `---\nname: ${name}\ndescription: d\ntools: ${tools}\n---\nWork.\n`;
   file(".claude/agents/reviewer.md", agent("reviewer", "Read, WebFetch, Gerp, mcp__broken__tool"));
   file(".claude/agents/hidden.md", agent("hidden", "Nonsense"));
+  file(".claude/agents/helper.md", agent("general-purpose", "Read"));
   file(".deepagent/agents/notes.md", "no front matter");
   const hidden = { name: "hidden", description: "d", systemPrompt: "p", tools: ["toy", "toy__stroe"] };
   const { command, args } = await toyServer();
@@ -47,6 +48,11 @@ it("names tools of subagents that do not exist, and files that describe none", a
     mcpServers: { toy: { command, args }, broken: { command: "/no/such/program" } },
   });
   expect((await checkTools(config, {})).slice(2)).toEqual([
+    {
+      name: "Subagent",
+      ok: false,
+      text: expect.stringContaining("helper.md: name: 'general-purpose' is the built-in subagent"),
+    },
     {
       name: "Subagent",
       ok: false,
