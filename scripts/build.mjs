@@ -78,6 +78,8 @@ function bundleProgram() {
     banner: { js: REQUIRE },
     logLevel: "warning",
     external: ["@langchain/*", "langchain", "better-sqlite3", "@vscode/ripgrep"],
+    // Its CommonJS form loads its parts in a way that no bundler sees.
+    alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
     plugins: [zodNamespace],
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Writes docs/configuration.md from the schema of the configuration. With --check it writes nothing and
- * fails when the file is not what it would write.
+ * Writes docs/configuration.md and config.schema.json from the schema of the configuration. With --check it
+ * writes nothing and fails when a file is not what it would write.
  */
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -8,18 +8,18 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const target = join(root, "docs/configuration.md");
 
 const INTRODUCTION = `# Configuration
 
 Generated from the schema by \`node scripts/config-reference.mjs\`; do not edit.
 
-A setting comes from the command line, else from the environment, else from the file that \`--config FILE\` or \`DEEPAGENT_CONFIG\` names, else it has its default. The file holds one JSON object; a dot in a key below means an object inside. Flags and variables that take lists: a flag is repeated or separates by commas, a variable separates by commas, folders by the system's path separator. Times are seconds unless the text says otherwise. All problems of a configuration are reported at once; \`deepagent-mcp doctor\` checks one without starting anything.
+A setting comes from the command line, else from the environment, else from the file that \`--config FILE\` or \`DEEPAGENT_CONFIG\` names, else it has its default. The file holds one JSON object, in which comments and trailing commas are allowed; a dot in a key below means an object inside. \`config.schema.json\` of the package is its JSON schema: named under \`$schema\`, by an address relative to the file or as \`file:///…\`, it lets editors check and complete the settings. Flags and variables that take lists: a flag is repeated or separates by commas, a variable separates by commas, folders by the system's path separator. Times are seconds unless the text says otherwise. All problems of a configuration are reported at once; \`deepagent-mcp doctor\` checks one without starting anything.
 
-\`\`\`json
+\`\`\`jsonc
 {
+  "$schema": "file:///path/to/deepagent-mcp/config.schema.json",
   "workspace": "/home/me/project",
-  "model": "anthropic:claude-sonnet-4-5-20250929",
+  "model": "anthropic:claude-sonnet-4-5-20250929", // its key comes from the environment
   "approvals": { "write": "workspace" },
   "limits": { "tokens": 2000000 }
 }
@@ -29,12 +29,20 @@ Keys of model providers are no settings: they are read from the environment, und
 `;
 
 const { ConfigSchema, SETTINGS, envNameOf, flagNameOf, toJSONSchema } = await loadSchema();
-const text = render(toJSONSchema(ConfigSchema, { io: "input", unrepresentable: "any" }));
-if (!process.argv.includes("--check")) {
-  await writeFile(target, text);
-} else if ((await readFile(target, "utf8").catch(() => "")) !== text) {
-  console.error("docs/configuration.md is stale. Run: node scripts/config-reference.mjs");
-  process.exitCode = 1;
+// The server fills in what has a default: the file has to hold nothing.
+const { required: _, ...schema } = toJSONSchema(ConfigSchema, { io: "input", unrepresentable: "any" });
+const files = {
+  "docs/configuration.md": render(schema),
+  "config.schema.json": `${JSON.stringify({ ...schema, title: "Configuration of deepagent-mcp" }, null, 2)}\n`,
+};
+for (const [name, text] of Object.entries(files)) {
+  const target = join(root, name);
+  if (!process.argv.includes("--check")) {
+    await writeFile(target, text);
+  } else if ((await readFile(target, "utf8").catch(() => "")) !== text) {
+    console.error(`${name} is stale. Run: node scripts/config-reference.mjs`);
+    process.exitCode = 1;
+  }
 }
 
 /** The modules of the schema, compiled aside. */

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { delimiter, isAbsolute, resolve } from "node:path";
 import { closestName } from "../core/closest-names.ts";
+import { parseJson } from "./jsonc.ts";
 import { defaultDataDir, defaultWorkspace, expandHome, folderProblem, isInside, realPath } from "./paths.ts";
 import type { HostFacts } from "./paths.ts";
 import { describeIssues } from "./problems.ts";
@@ -101,23 +102,11 @@ function readFile(draft: Draft, sources: ConfigSources): void {
     draft.problems.push(`config: the file ${path} cannot be read (from ${origin})`);
     return;
   }
-  try {
-    const values: unknown = JSON.parse(text.replace(/^\uFEFF/, ""));
-    if (isRecord(values)) draft.values = values;
-    else draft.problems.push(`config: the file ${path} must hold one JSON object (from ${origin})`);
-  } catch (error) {
-    draft.problems.push(
-      `config: the file ${path} is not valid JSON${positionOf(error, text)} (from ${origin})`,
-    );
-  }
-}
-
-/** Only the place: the engine's own message quotes the text around it, which may be a secret. */
-function positionOf(error: unknown, text: string): string {
-  const position = /at position (\d+)/.exec(error instanceof Error ? error.message : "")?.[1];
-  if (position === undefined) return "";
-  const before = text.slice(0, Number(position)).split("\n");
-  return `, line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+  const parsed = parseJson(text.replace(/^\uFEFF/, ""));
+  if (!parsed.ok)
+    draft.problems.push(`config: the file ${path} is not valid JSON, ${parsed.place} (from ${origin})`);
+  else if (isRecord(parsed.value)) draft.values = parsed.value;
+  else draft.problems.push(`config: the file ${path} must hold one JSON object (from ${origin})`);
 }
 
 function readEnvironment(draft: Draft, sources: ConfigSources): void {

@@ -25,6 +25,12 @@ const subagent = z.strictObject({
 
 /** Everything that can be configured, with its default. Times are seconds. */
 export const ConfigSchema = z.strictObject({
+  $schema: z
+    .string()
+    .optional()
+    .describe(
+      "Address of the JSON schema, by which editors check and complete the file; the server ignores it.",
+    ),
   dataDir: absolutePath.describe(
     "Where runs, threads and memories are kept. Default: `deepagent-mcp` in the user's data folder.",
   ),

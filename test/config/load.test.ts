@@ -39,6 +39,26 @@ function configFile(content: unknown): string {
   return file;
 }
 
+describe("the configuration file", () => {
+  it("may have comments, trailing commas and a $schema", () => {
+    const text = `\uFEFF{
+      "$schema": "./config.schema.json", // for the editor
+      /* no key needed */
+      "model": "offline",
+      "limits": { "parallelTools": 3, },
+    }`;
+    expect(configOf({ flags: { config: configFile(text) } })).toMatchObject({
+      model: "offline",
+      limits: { parallelTools: 3 },
+    });
+  });
+
+  it("is refused in one line when it is nested without end", () => {
+    const config = configFile("[".repeat(200_000));
+    expect(problemsOf({ flags: { config } })).toEqual([expect.stringContaining("is not valid JSON")]);
+  });
+});
+
 describe("precedence", () => {
   it("takes defaults when nothing is given", () => {
     const config = configOf();

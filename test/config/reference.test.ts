@@ -1,10 +1,25 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { ConfigSchema } from "../../src/config/schema.ts";
 
 it("is what the schema says", () => {
   expect(() => execFileSync(process.execPath, ["scripts/config-reference.mjs", "--check"])).not.toThrow();
+});
+
+it("has a JSON schema that is shipped, and asks for no setting", () => {
+  const text = readFileSync("config.schema.json", "utf8");
+  const schema = z.fromJSONSchema(JSON.parse(text));
+  expect(schema.safeParse({ $schema: "x", model: "offline", limits: { parallelTools: 3 } }).success).toBe(
+    true,
+  );
+  for (const wrong of [{ modle: "offline" }, { limits: { parallelTools: 0 } }, { subagents: [{}] }])
+    expect(schema.safeParse(wrong).success).toBe(false);
+  const packed = execFileSync("npm", ["pack", "--dry-run", "--json", "--ignore-scripts"], {
+    encoding: "utf8",
+  });
+  expect(packed).toContain('"config.schema.json"');
 });
 
 it("describes every setting, in lists and records too", () => {
