@@ -103,24 +103,29 @@ export const ConfigSchema = z.strictObject({
     .prefault({}),
   delivery: z
     .strictObject({
-      windowWithoutProgress: seconds
+      window: seconds
         .default(40)
-        .describe("How long a call waits when no progress was asked for."),
+        .describe("How long a call waits; most clients end one after 60 seconds, progress or not."),
       windowWithProgress: seconds
         .default(240)
-        .describe("How long a call waits when it carries a progress token."),
+        .describe(
+          "How long a call waits that carries a progress token, for clients known to wait while they are told of progress.",
+        ),
       heartbeat: seconds.min(1).default(15).describe("Longest silence between two progress notifications."),
       clients: z
         .record(
           z.string().min(1),
           z.strictObject({
-            windowWithoutProgress: seconds.optional().describe("Likewise, for this client."),
-            windowWithProgress: seconds.optional().describe("Likewise, for this client."),
+            window: seconds.optional().describe("How long its calls wait, with progress or without."),
+            pausesForForms: z
+              .boolean()
+              .optional()
+              .describe("Whether it does not count the time while a form of the call is open."),
           }),
         )
         .default({})
         .describe(
-          "Windows of single clients, by the name they give or by `name/version`, where the beginning of a version will do. They replace what is known of the client.",
+          "How long single clients wait, by the name they give or by `name/version`, where the beginning of a version will do. It replaces what is known of the client.",
         ),
       ask: z
         .enum(["form", "page"])

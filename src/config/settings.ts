@@ -29,7 +29,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "execute.memoryMb", kind: "number" },
   { path: "execute.processes", kind: "number" },
   { path: "execute.readOnly", kind: "paths" },
-  { path: "delivery.windowWithoutProgress", kind: "number" },
+  { path: "delivery.window", kind: "number" },
   { path: "delivery.windowWithProgress", kind: "number" },
   { path: "delivery.heartbeat", kind: "number" },
   { path: "delivery.ask", kind: "text" },

@@ -109,14 +109,14 @@ describe("precedence", () => {
     const config = configOf({
       env: {
         DEEPAGENT_APPROVALS_ALLOW_MODEL_ANSWERS: "true",
-        DEEPAGENT_DELIVERY_WINDOW_WITHOUT_PROGRESS: "1.5",
+        DEEPAGENT_DELIVERY_WINDOW: "1.5",
         DEEPAGENT_SKILLS: skills.join(delimiter),
         DEEPAGENT_HTTP_ALLOWED_HOSTS: "a.example, b.example",
       },
       flags: { "allowed-origins": ["x,y", "z"] },
     });
     expect(config.approvals.allowModelAnswers).toBe(true);
-    expect(config.delivery.windowWithoutProgress).toBe(1.5);
+    expect(config.delivery.window).toBe(1.5);
     expect(config.skills).toEqual(skills);
     expect(config.http.allowedHosts).toEqual(["a.example", "b.example"]);
     expect(config.http.allowedOrigins).toEqual(["x", "y", "z"]);

@@ -161,8 +161,7 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     let release = (): void => undefined;
     const world = await openWorld(transport, {
       env: {
-        DEEPAGENT_DELIVERY_WINDOW_WITHOUT_PROGRESS: "0.2",
-        DEEPAGENT_DELIVERY_WINDOW_WITH_PROGRESS: "0.2",
+        DEEPAGENT_DELIVERY_WINDOW: "0.2",
       },
       think: play({
         "Take your time": [

@@ -5,10 +5,7 @@ import { deferred } from "../support/harness-deferred.ts";
 import { CLIENT_KINDS, type ClientKind } from "../support/clients.ts";
 import { APPROVE, delegate, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
 
-const SHORT_WINDOW = {
-  DEEPAGENT_DELIVERY_WINDOW_WITHOUT_PROGRESS: "0.2",
-  DEEPAGENT_DELIVERY_WINDOW_WITH_PROGRESS: "0.2",
-};
+const SHORT_WINDOW = { DEEPAGENT_DELIVERY_WINDOW: "0.2" };
 
 /** Starts a run, kills its server while the model of a subagent keeps it waiting, and finds it in the next. */
 async function survives(kind: ClientKind): Promise<void> {

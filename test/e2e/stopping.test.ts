@@ -36,7 +36,7 @@ function homeWithCommand(seconds: string, env: Record<string, string>): Promise<
   const sleep = `PATH=/usr/bin:/bin sleep ${seconds}`;
   const command = `${sleep} & (PATH=/usr/bin:/bin setsid sleep ${seconds} &) ; ${sleep}`;
   return openHome({
-    env: { ...env, DEEPAGENT_DELIVERY_WINDOW_WITHOUT_PROGRESS: "0.2" },
+    env: { ...env, DEEPAGENT_DELIVERY_WINDOW: "0.2" },
     think: play({
       "Run a command": [
         { toolCalls: [{ name: "execute", args: { command } }] },

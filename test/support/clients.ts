@@ -42,6 +42,8 @@ export type Browser = (page: PageRequest) => FormAnswer | Promise<FormAnswer>;
 
 export interface ClientOptions {
   kind: ClientKind;
+  /** What it calls itself. Default: a name that nobody knows. */
+  name?: string;
   /** Without one the client declares that it shows no forms. */
   person?: Person;
   /** Without one the client declares that it opens no addresses. */
@@ -122,7 +124,7 @@ export interface Connector {
   modern(): ModernTransport;
 }
 
-const INFO = { name: "test-client", version: "1.0.0" };
+const infoOf = ({ name = "test-client" }: ClientOptions) => ({ name, version: "1.0.0" });
 const TIMEOUT = 100_000;
 
 /** Connects a client, and makes sure that it speaks the era it is meant to speak. */
@@ -137,7 +139,7 @@ async function connectFirst(to: Connector, options: ClientOptions): Promise<Test
     ...(person || browser ? { elicitation: browser ? elicitationOf(options) : {} } : {}),
     ...(model ? { sampling: { tools: {} } } : {}),
   };
-  const client = new FirstClient(INFO, { capabilities });
+  const client = new FirstClient(infoOf(options), { capabilities });
   if (model) {
     client.setRequestHandler(CreateMessageRequestSchema, async ({ params }, { signal }) =>
       model(params, signal),
@@ -182,7 +184,7 @@ async function connectFirst(to: Connector, options: ClientOptions): Promise<Test
 async function connectModern(to: Connector, options: ClientOptions): Promise<TestClient> {
   const { kind, person, browser, model } = options;
   const modern = kind === "v2-modern";
-  const client = new ModernClient(INFO, {
+  const client = new ModernClient(infoOf(options), {
     capabilities: {
       ...(person || browser ? { elicitation: elicitationOf(options) } : {}),
       ...(model ? { sampling: { tools: {} } } : {}),

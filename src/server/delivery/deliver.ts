@@ -5,7 +5,7 @@ import type { ToolCall } from "../tools/tool.ts";
 import { asksForClientModel } from "../../config/client-model.ts";
 import type { CarriedAnswers } from "./carried.ts";
 import { chooseDelivery, DELIVERIES } from "./choose.ts";
-import { windowsFor } from "./client-windows.ts";
+import { windowFor } from "./client-windows.ts";
 import { whileLending } from "./lend.ts";
 import type { DeliverySession } from "./session.ts";
 import { leavingBy, stopsRun } from "./stop.ts";
@@ -28,9 +28,8 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
   const { clock: now, monotonic: clock, logger, config } = deps;
   const progress = progressOf(call, view.run.id);
   const hasToken = progress !== noProgress;
-  const windows = windowsFor(call.client.name, config.delivery);
-  const window = hasToken ? windows.windowWithProgress : windows.windowWithoutProgress;
-  const seconds = Math.min(options.waitSeconds ?? window, window);
+  const window = windowFor(call.client.name, hasToken, config.delivery);
+  const seconds = Math.min(options.waitSeconds ?? window.seconds, window.seconds);
   progress.started(view);
   try {
     const wishes = { asTask: options.asTask === true, lends: asksForClientModel(config) };
@@ -47,6 +46,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       clock,
       logger,
       deadline: clock() + seconds * 1000,
+      pausesForForms: window.pausesForForms,
       untilChange: options.untilChange,
       answers: options.answers,
       seen: view.run.lastSeq,
@@ -56,7 +56,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
     const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
     const lends = wishes.lends && call.client.models && call.client.era === "legacy";
     // The client is at work for the run: what it has begun may take as long as a call may take at all.
-    const patienceMs = windows.windowWithProgress * 1000;
+    const patienceMs = window.seconds * 1000;
     const outcome = lends
       ? await whileLending(session, patienceMs, () => delivery.deliver(session))
       : await delivery.deliver(session);

@@ -2,14 +2,15 @@ import type { Approval, RunView } from "../../runs/run.ts";
 import { approvalForm } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { askable, takeAnswer, type FormResponse } from "./answers.ts";
-import { follow, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
+import { follow, hasNews, isOver, LONGEST_TIMER, type Delivery, type DeliverySession } from "./session.ts";
 
 /** How often one approval is shown again because its answer could not be carried out. */
 const MAX_ATTEMPTS = 5;
 
 /**
  * For 2025-era clients with forms: the call stays open while forms are pushed to the client, one at a time.
- * A form that is still open when the window closes is taken back; its approval waits on.
+ * A form that is still open when the window closes is taken back; its approval waits on. For a client that does
+ * not count the time meanwhile the window closes that much later.
  */
 export const elicitDelivery: Delivery = {
   deliver: async (session) => {
@@ -53,16 +54,19 @@ async function push(
   total: number,
   problem: string | undefined,
 ): Promise<FormResponse | undefined> {
-  const { context, runId, deadline, clock, logger } = session;
+  const { context, runId, pausesForForms, clock, logger } = session;
+  const opened = clock();
+  const until = pausesForForms ? Infinity : session.deadline;
   const place = { runId, position: 1, total, ...(problem === undefined ? {} : { problem }) };
   const form = new AbortController();
   const answered = new AbortController();
   const following = follow(session, (view) => !pendingApprovals(view).some(({ id }) => id === approval.id), {
+    until,
     signal: answered.signal,
   }).finally(() => form.abort());
   const pushed = context.mcpReq
     .elicitInput(approvalForm(approval, place), {
-      timeout: Math.max(deadline - clock(), 1),
+      timeout: Math.min(Math.max(until - opened, 1), LONGEST_TIMER),
       signal: form.signal,
       // Without it the form would not travel on the stream of this call.
       relatedRequestId: context.mcpReq.id,
@@ -73,6 +77,7 @@ async function push(
     })
     .finally(() => answered.abort());
   const [response] = await Promise.all([pushed, following]);
+  if (pausesForForms) session.deadline += clock() - opened;
   return response;
 }
 

@@ -35,7 +35,9 @@ export interface DeliverySession {
   readonly logger: Logger;
   readonly client: ClientFacts;
   /** When the window of this call closes, by `clock`. */
-  readonly deadline: number;
+  deadline: number;
+  /** The client does not count the time while a form of the call is open. */
+  readonly pausesForForms: boolean;
   /** Whether the call is over at the first change instead of at the end of the run. */
   readonly untilChange: boolean;
   /** What the client brought along when this call answers questions of an earlier one. */
@@ -73,7 +75,7 @@ export async function follow(
   const left = until - session.clock();
   if (left <= 0 || signals.some((source) => source.aborted)) end();
   // Timers fire up to a millisecond early, and the window would seem to be open yet.
-  const timer = setTimeout(end, left + 1);
+  const timer = setTimeout(end, Math.min(left + 1, LONGEST_TIMER));
   for (const source of signals) source.addEventListener("abort", end);
   try {
     return await nextView(session, enough, stop.signal);
@@ -82,6 +84,9 @@ export async function follow(
     for (const source of signals) source.removeEventListener("abort", end);
   }
 }
+
+/** What a timer can wait, in milliseconds: 24 days. */
+export const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
  * Calls and subagents tend to ask at the same moment: what comes soon after the first of `open` is told

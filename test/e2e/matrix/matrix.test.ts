@@ -15,7 +15,7 @@ import {
 import { personWho, type MatrixPerson, type Wish } from "./person.ts";
 
 /** Long enough for a run of this test to get to its approval, mostly; the clients look again anyway. */
-const DELIVERY = { windowWithoutProgress: 1.5, windowWithProgress: 1.5 };
+const DELIVERY = { window: 1.5 };
 const TASK = { task: "note a", idempotency_key: "once" };
 
 interface Options {

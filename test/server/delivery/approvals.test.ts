@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ME, note, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS, type Form, type FormAnswer } from "../../support/clients.ts";
@@ -165,7 +166,7 @@ test.each(CLIENT_KINDS)("%s: without forms the call gives a handle and nothing i
 
 test("2025 era: a form still open when the window closes is taken back, its approval waits", async () => {
   const { service, notes } = approvalRuns(note("a"));
-  const deps = depsFor(async () => service, { config: { delivery: { windowWithoutProgress: 3 } } });
+  const deps = depsFor(async () => service, { config: { delivery: { window: 3 } } });
   const never = new Promise<FormAnswer>(() => {});
   const client = await connect(deps, { kind: "v1", person: () => never });
   const { structured, isError } = await client.call("run_deep_agent", { task: "note a" });
@@ -173,6 +174,23 @@ test("2025 era: a form still open when the window closes is taken back, its appr
   expect(structured).toMatchObject({ status: "input_required", approvals: [{ tool: "note" }] });
   expect(notes).toEqual([]);
 });
+
+test.each(["codex-mcp-client", "test-client"])(
+  "2025 era: %s, said to stop its clock for forms, is waited for until the form is answered",
+  async (name) => {
+    const { service, notes } = approvalRuns(note("a"));
+    const known = name === "codex-mcp-client" ? {} : { [name]: { pausesForForms: true } };
+    const deps = depsFor(async () => service, { config: { delivery: { window: 1, clients: known } } });
+    const person = async (): Promise<FormAnswer> => {
+      await delay(2500);
+      return approve;
+    };
+    const client = await connect(deps, { kind: "v1", name, person });
+    const { structured } = await client.call("run_deep_agent", { task: "note a" });
+    expect(structured).toMatchObject({ status: "completed", answer: "noted a" });
+    expect(notes).toEqual(["a"]);
+  },
+);
 
 test("2025 era: a decision made elsewhere takes the open form back and the call goes on", async () => {
   const { service, notes } = approvalRuns(note("a"));

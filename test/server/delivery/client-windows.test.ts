@@ -1,34 +1,37 @@
 import { expect, test } from "vitest";
 import { ConfigSchema, type ConfigInput } from "../../../src/config/schema.ts";
-import { CLIENT_WINDOWS, windowsFor } from "../../../src/server/delivery/client-windows.ts";
+import { KNOWN_LIMITS, windowFor } from "../../../src/server/delivery/client-windows.ts";
 import { leavingBy, stopsRun } from "../../../src/server/delivery/stop.ts";
 
 const delivery = (changes: NonNullable<ConfigInput["delivery"]> = {}) =>
   ConfigSchema.parse({ dataDir: "/data", delivery: changes }).delivery;
 
-test("calls wait 40 seconds without a token and 240 with one, whoever calls", () => {
-  const general = { windowWithoutProgress: 40, windowWithProgress: 240 };
-  expect(windowsFor(undefined, delivery())).toEqual(general);
-  expect(windowsFor({ name: "someone", version: "1" }, delivery())).toEqual(general);
+test("calls of unknown clients wait 40 seconds, with a progress token or without", () => {
+  for (const client of [undefined, { name: "someone", version: "1" }]) {
+    for (const tellsProgress of [true, false]) {
+      expect(windowFor(client, tellsProgress, delivery())).toEqual({ seconds: 40, pausesForForms: false });
+    }
+  }
 });
 
-test.each(Object.keys(CLIENT_WINDOWS))("%s waits no longer than it is known to", (name) => {
-  const client = { name, version: "1.2.3" };
-  expect(windowsFor(client, delivery()).windowWithProgress).toBeLessThan(60);
-  expect(windowsFor(client, delivery({ windowWithProgress: 5 })).windowWithProgress).toBe(5);
+test("only clients known to extend wait longer, and only while they are told of progress", () => {
+  const seconds = (name: string, tellsProgress: boolean) =>
+    windowFor({ name, version: "1.2.3" }, tellsProgress, delivery()).seconds;
+  const names = Object.keys(KNOWN_LIMITS);
+  expect(names.map((name) => seconds(name, false))).toEqual(names.map(() => 40));
+  expect(names.map((name) => seconds(name, true))).toEqual(
+    names.map((name) => (KNOWN_LIMITS[name]?.extendsOnProgress === true ? 240 : 40)),
+  );
 });
 
 test("the configuration replaces what is known, for a client or for some of its versions", () => {
   const configured = delivery({
-    clients: {
-      "codex-mcp-client": { windowWithProgress: 600 },
-      "codex-mcp-client/0.16": { windowWithoutProgress: 10 },
-    },
+    clients: { "codex-mcp-client": { window: 600 }, "codex-mcp-client/0.16": { pausesForForms: false } },
   });
-  const windows = (version: string) => windowsFor({ name: "codex-mcp-client", version }, configured);
-  expect(windows("1.0")).toEqual({ windowWithoutProgress: 40, windowWithProgress: 600 });
-  expect(windows("0.16.2")).toEqual({ windowWithoutProgress: 10, windowWithProgress: 240 });
-  expect(windows("0.161")).toEqual({ windowWithoutProgress: 40, windowWithProgress: 600 });
+  const window = (version: string) => windowFor({ name: "codex-mcp-client", version }, true, configured);
+  expect(window("1.0")).toEqual({ seconds: 600, pausesForForms: true });
+  expect(window("0.16.2")).toEqual({ seconds: 40, pausesForForms: false });
+  expect(window("0.161")).toEqual({ seconds: 600, pausesForForms: true });
 });
 
 test.each<[unknown, "cancellation" | "disconnect"]>([

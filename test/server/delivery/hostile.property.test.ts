@@ -121,7 +121,7 @@ class World {
 
   #deps(principal = ME) {
     const { service } = this;
-    const delivery = { windowWithoutProgress: WINDOW_SECONDS, windowWithProgress: WINDOW_SECONDS };
+    const delivery = { window: WINDOW_SECONDS };
     return depsFor(async () => service, { config: { delivery }, principalOf: () => principal });
   }
 

@@ -7,7 +7,7 @@ import { approvalRuns, connect, depsFor, type DepsOptions } from "../support.ts"
 import { overMemory } from "../tasks/raw.ts";
 
 const OPENED: FormAnswer = { action: "accept" };
-const BRIEFLY = { config: { delivery: { windowWithoutProgress: 3 } } };
+const BRIEFLY = { config: { delivery: { window: 3 } } };
 
 const withPage = (service: RunService, options: DepsOptions = {}) =>
   depsFor(async () => service, { page: true, ...options });

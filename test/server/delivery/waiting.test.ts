@@ -25,6 +25,18 @@ test.each(CLIENT_KINDS)(
   },
 );
 
+test.each(CLIENT_KINDS)(
+  "%s: a client whose limit does not move with progress is answered before it gives up",
+  async (kind) => {
+    const model = scriptedModel(() => new Promise<never>(() => {}));
+    const { service } = openServer(databaseFile(), { model });
+    const deps = depsFor(async () => service, { config: { delivery: { window: 1 } } });
+    const client = await connect(deps, { kind });
+    const call = client.call("run_deep_agent", { task: "x" }, { onProgress: () => {}, timeout: 20_000 });
+    expect((await call).structured).toMatchObject({ status: "working", next: { tool: "check_deep_agent" } });
+  },
+);
+
 test.each(CLIENT_KINDS)("%s: giving up on a call does not end its run", async (kind) => {
   const started = deferred();
   const thinking = deferred();
