@@ -33,6 +33,8 @@ export async function bundled(entry: string): Promise<string> {
       js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
     },
     external: ["better-sqlite3", "@vscode/ripgrep"],
+    // As in scripts/build.mjs.
+    alias: { "jsonc-parser": "jsonc-parser/lib/esm/main.js" },
   });
   try {
     renameSync(draft, folder);
