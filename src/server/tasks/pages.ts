@@ -7,16 +7,29 @@ import type { PersonRequest } from "../outcome.ts";
 const CAPACITY = 1000;
 
 interface Shown {
-  key: string;
+  /** When it was asked under its present key. */
+  at: number;
   request: PersonRequest;
   approvals: ReadonlySet<string>;
   /** The client has opened the page: nothing more is asked of it for these approvals. */
   isOpened: boolean;
+  /** What there is to say about it. */
+  note?: string;
 }
+
+/** What to ask now, by key, and what to say about it. */
+export interface PageQuestion {
+  requests: Record<string, PersonRequest>;
+  note?: string | undefined;
+}
+
+const OPENED = "The page was opened: the decision is made there.";
+const CLOSED = "Asked again: the page was not opened, so the approval is still open.";
 
 /**
  * The one question that a task has for clients which open the local page: the same key and address on every
- * poll, until the page was opened or there is something new to decide.
+ * poll, until the page was opened or there is something new to decide. A client that did not open it is asked
+ * under a new key.
  */
 export class TaskPages {
   readonly #clock: Clock;
@@ -26,35 +39,46 @@ export class TaskPages {
     this.#clock = clock;
   }
 
-  /** What to ask now, by key; nothing when the page is open already, or cannot be served. */
+  /** Nothing is asked when the page is open already, or cannot be served. */
   async ask(
     runId: string,
     pending: readonly Approval[],
     open: () => Promise<string | undefined>,
-  ): Promise<Record<string, PersonRequest>> {
+  ): Promise<PageQuestion> {
     const known = this.#shown.get(runId);
     if (known !== undefined && pending.every(({ id }) => known.approvals.has(id))) {
-      return known.isOpened ? {} : { [known.key]: known.request };
+      const { at, request, isOpened, note } = known;
+      return { requests: isOpened ? {} : { [keyOf(runId, at)]: request }, note };
     }
     const url = await open();
-    if (url === undefined) return {};
-    const key = `${runId}@${this.#clock().toString(36)}`;
+    if (url === undefined) return { requests: {} };
     const request = { mode: "url" as const, message: pageMessage(runId, pending), url };
+    const at = this.#laterThan(known);
     this.#shown.delete(runId);
     this.#shown.set(runId, {
-      key,
+      at,
       request,
       approvals: new Set(pending.map(({ id }) => id)),
       isOpened: false,
     });
     const oldest = this.#shown.keys().next();
     if (this.#shown.size > CAPACITY && oldest.done !== true) this.#shown.delete(oldest.value);
-    return { [key]: request };
+    return { requests: { [keyOf(runId, at)]: request } };
   }
 
-  /** The client says that it has opened the page; that decides nothing. */
-  opened(runId: string, key: string): void {
+  /** The client says whether it has opened the page; that decides nothing. */
+  answered(runId: string, key: string, isOpened: boolean): void {
     const shown = this.#shown.get(runId);
-    if (shown?.key === key) shown.isOpened = true;
+    if (shown === undefined || key !== keyOf(runId, shown.at)) return;
+    shown.isOpened = isOpened;
+    shown.note = isOpened ? OPENED : CLOSED;
+    if (!isOpened) shown.at = this.#laterThan(shown);
+  }
+
+  /** No key comes twice in a run. */
+  #laterThan(shown: Shown | undefined): number {
+    return Math.max(this.#clock(), (shown?.at ?? 0) + 1);
   }
 }
+
+const keyOf = (runId: string, at: number): string => `${runId}@${at.toString(36)}`;

@@ -11,12 +11,13 @@ import { asksForClientModel } from "../../config/client-model.ts";
 import { isFinal, type ModelCall, type Principal, type RunView } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { approvalForm } from "../approval-form.ts";
-import { takeAnswer } from "../delivery/answers.ts";
+import { takeAnswer, type Taken } from "../delivery/answers.ts";
 import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
 import { samplingParams, samplingReply } from "../delivery/sampling.ts";
 import type { ServerDeps } from "../deps.ts";
 import { guarded } from "../resources/guarded.ts";
 import { runResult } from "../results.ts";
+import { pageOf } from "../tools/tool.ts";
 import { pendingApprovals } from "../run-report.ts";
 import type { TaskPages } from "./pages.ts";
 import type { TaskQuestions } from "./questions.ts";
@@ -25,6 +26,7 @@ import {
   taskDetails,
   taskFields,
   TASKS_EXTENSION,
+  withNote,
   type ElicitationRequest,
   type InputRequests,
 } from "./view.ts";
@@ -72,23 +74,37 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
   });
 }
 
-async function getTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
+async function getTask(request: TaskRequest, scope: TasksScope): Promise<object> {
   const { view, client } = request;
-  // A client that can be asked in no way is asked nothing: someone decides elsewhere.
-  const people = client.forms
-    ? openQuestions(view, questions)
-    : client.page
-      ? await pageQuestion(request, deps, pages)
-      : {};
-  const asked = { ...people, ...(await modelRequests(request)) };
-  const isToldWhere = view.run.status === "input_required" && pendingApprovals(view).length > 0;
+  const { deps } = scope;
+  const lends = client.models && asksForClientModel(deps.config);
+  const fields = taskFields(view, deps.keptAtLeastMs ?? null, { lends });
+  if (isHandedOver(view, client)) {
+    const waits = pendingApprovals(view).length > 0 ? { statusMessage: decidedElsewhere(view) } : {};
+    return { ...fields, ...waits, status: "completed", result: await finalResult(request, deps) };
+  }
+  const people = client.forms ? openQuestions(view, scope.questions) : await pageQuestion(request, scope);
+  const asked = { ...people.requests, ...(await modelRequests(request)) };
   return {
-    ...taskFields(view, deps.keptAtLeastMs ?? null, {
-      lends: client.models && asksForClientModel(deps.config),
-    }),
-    ...(client.forms || client.page || !isToldWhere ? {} : { statusMessage: decidedElsewhere(view) }),
-    ...taskDetails(view, asked, () => finalResult(view, deps, client)),
+    ...fields,
+    ...(people.note === undefined ? {} : { statusMessage: withNote(view, people.note) }),
+    ...(await taskDetails(view, asked, () => finalResult(request, deps))),
   };
+}
+
+/**
+ * Whether the task of a client that cannot be asked ends with a handle, as its call would have. Once the run has
+ * needed a person it stays so, because a task that has ended does not go on.
+ */
+function isHandedOver({ run, approvals }: RunView, { forms, page, models }: ClientFacts): boolean {
+  if (forms || page) return false;
+  return approvals.length > 0 || (run.status === "input_required" && !models);
+}
+
+/** What people are asked now, and what there is to say about it. */
+interface Asked {
+  requests: Record<string, ElicitationRequest>;
+  note?: string | undefined;
 }
 
 /** What the client's model is asked, by a client that lends it. */
@@ -108,38 +124,49 @@ const modelKey = ({ id }: Pick<ModelCall, "id">): string => `model-${id}`;
 
 async function pageQuestion(
   { principal, view }: TaskRequest,
-  { page, logger }: ServerDeps,
-  pages: TaskPages,
-): Promise<Record<string, ElicitationRequest>> {
+  { deps: { page, logger }, pages }: TasksScope,
+): Promise<Asked> {
   const pending = pendingApprovals(view);
-  if (pending.length === 0) return {};
+  if (pending.length === 0) return { requests: {} };
   const open = async (): Promise<string | undefined> =>
     page?.decide(principal, view.run.id).catch((error: unknown) => {
       logger.warn("page.not_opened", { error });
       return undefined;
     });
-  const asked = Object.entries(await pages.ask(view.run.id, pending, open));
-  return Object.fromEntries(asked.map(([key, params]) => [key, { method: "elicitation/create", params }]));
+  const { requests, note } = await pages.ask(view.run.id, pending, open);
+  const asked = Object.entries(requests);
+  return {
+    requests: Object.fromEntries(
+      asked.map(([key, params]) => [key, { method: "elicitation/create", params }]),
+    ),
+    note,
+  };
 }
 
-function openQuestions(view: RunView, questions: TaskQuestions): Record<string, ElicitationRequest> {
+function openQuestions(view: RunView, questions: TaskQuestions): Asked {
   const pending = pendingApprovals(view);
-  return Object.fromEntries(
-    pending.map((approval, index) => {
-      const { key, problem } = questions.show(approval);
-      const place = { runId: view.run.id, position: index + 1, total: pending.length };
-      const params = approvalForm(approval, problem === undefined ? place : { ...place, problem });
-      return [key, { method: "elicitation/create", params }];
-    }),
-  );
+  const requests: Asked["requests"] = {};
+  let note: string | undefined;
+  for (const [index, approval] of pending.entries()) {
+    const { key, problem } = questions.show(approval);
+    const place = { runId: view.run.id, position: index + 1, total: pending.length };
+    const params = approvalForm(approval, problem === undefined ? place : { ...place, problem });
+    requests[key] = { method: "elicitation/create", params };
+    if (problem !== undefined) note = `Asked again: ${problem}`;
+  }
+  return { requests, note };
 }
 
 /** What the call would have returned had it waited. */
-function finalResult(view: RunView, { config }: ServerDeps, client: ClientFacts): CallToolResult {
+async function finalResult(
+  { view, client, context }: TaskRequest,
+  deps: ServerDeps,
+): Promise<CallToolResult> {
   const ways = {
     forms: client.forms,
     opensPage: client.page,
-    model: config.approvals.allowModelAnswers,
+    page: client.forms || client.page ? undefined : await pageOf({ kind: "run", view }, context, deps),
+    model: deps.config.approvals.allowModelAnswers,
     links: true,
   };
   return { isError: false, ...runResult(view, ways) };
@@ -152,19 +179,25 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
   const pending = pendingApprovals(view);
   await takeModelReplies(request, deps);
   for (const key of Object.keys(context.mcpReq.inputResponses ?? {})) {
-    const found = questions.find(key, pending);
     const response = inputResponse(context.mcpReq.inputResponses, key);
-    if (response.kind === "elicit" && response.action === "accept") pages.opened(view.run.id, key);
-    if (found === undefined || response.kind !== "elicit") continue;
+    pages.answered(view.run.id, key, response.kind === "elicit" && response.action === "accept");
+    const found = questions.find(key, pending);
+    if (found === undefined) continue;
     const { approval, question } = found;
     // A question this process has not shown was shown by an earlier one, long enough ago.
     const elapsed = question.shownAt === undefined ? Infinity : monotonic() - question.shownAt;
     const session = { runs, principal, runId: view.run.id, logger };
-    const taken = await takeAnswer(session, approval, response, { elapsed, by: "tasks/update" });
-    if (taken.kind === "again") questions.askAgain(approval, taken.problem);
+    const taken: Taken =
+      response.kind === "elicit"
+        ? await takeAnswer(session, approval, response, { elapsed, by: "tasks/update" })
+        : { kind: "left" };
+    // The client has answered this key and would wait for another for ever.
+    if (taken.kind !== "decided") questions.askAgain(approval, "problem" in taken ? taken.problem : CLOSED);
   }
   return {};
 }
+
+const CLOSED = "the form came back without a decision, so the approval is still open.";
 
 /** Stores what the client's model replied; the first reply to a call counts. */
 async function takeModelReplies(

@@ -60,21 +60,23 @@ export function taskFields(
   };
 }
 
-/** The status message for a client that shows no forms, and so would poll without knowing for what. */
-export function decidedElsewhere({ run, activity }: RunView): string {
-  const waits = oneLine(stripControl(activity), MAX_STATUS_CHARACTERS);
-  return `${waits}. This client cannot ask: decide in a terminal with deepagent-mcp runs open ${run.id}`;
-}
+/** The status message that tells where to decide, for a client that cannot ask. */
+export const decidedElsewhere = (view: RunView): string =>
+  withNote(view, `This client cannot ask: decide in a terminal with deepagent-mcp runs open ${view.run.id}`);
+
+/** The status message with what a person has to know besides. */
+export const withNote = ({ activity }: RunView, note: string): string =>
+  `${oneLine(stripControl(activity), MAX_STATUS_CHARACTERS)}. ${oneLine(note, MAX_STATUS_CHARACTERS)}`;
 
 /** What `tasks/get` adds for the status: the open questions, or the result the call would have had. */
-export function taskDetails(
+export async function taskDetails(
   { run }: RunView,
   questions: InputRequests,
-  result: () => CallToolResult,
-): { status?: "input_required"; inputRequests?: InputRequests; result?: CallToolResult } {
+  result: () => Promise<CallToolResult>,
+): Promise<{ status?: "input_required"; inputRequests?: InputRequests; result?: CallToolResult }> {
   // A run keeps its place while its client's model is asked; the client has to see that it is.
   const isAsking = run.status === "input_required" || Object.keys(questions).length > 0;
   if (!isFinal(run.status)) return isAsking ? { status: "input_required", inputRequests: questions } : {};
-  if (run.status === "completed" || run.status === "failed") return { result: result() };
+  if (run.status === "completed" || run.status === "failed") return { result: await result() };
   return {};
 }

@@ -90,7 +90,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
 }
 
 /** Where people can look at a run that is not over; what the link is for is no reason to lose the answer. */
-async function pageOf(
+export async function pageOf(
   outcome: Outcome,
   { http }: ServerContext,
   { page, logger }: ServerDeps,

@@ -94,11 +94,14 @@ async function connectorTo(transport: Transport, deps: ServerDeps): Promise<Conn
   return httpConnector(deps, cleanUpWith);
 }
 
-/** A task, or what a start gets that is repeated after the end of its run. */
+type Report = { run_id: string; status: string };
+
+/** A task, at its end with what the call came to; or what a start gets that is repeated after the end of its run. */
 interface TaskReply {
   taskId?: string;
   status?: string;
-  structuredContent?: { run_id: string; status: string };
+  result?: { structuredContent: Report };
+  structuredContent?: Report;
 }
 
 interface InputRequest {
@@ -123,8 +126,10 @@ export function taskClient(
     return result;
   };
   const seen = (reply: Record<string, unknown>): Seen => {
-    const { taskId, status, structuredContent: report } = reply as TaskReply;
-    return { runId: taskId ?? report?.run_id ?? "", status: status ?? report?.status ?? "" };
+    const { taskId, status, result, structuredContent: report } = reply as TaskReply;
+    // A task of a client that cannot be asked ends before its run does.
+    const stands = result?.structuredContent.status ?? status ?? report?.status;
+    return { runId: taskId ?? report?.run_id ?? "", status: stands ?? "" };
   };
   return {
     run: async (args) => seen(await ask("tools/call", { name: "run_deep_agent", arguments: args })),

@@ -134,15 +134,16 @@ test.each(["form", "page"] as const)(
   },
 );
 
-test("a task asks under one key with one address until the page was opened", async () => {
+test("a task asks under one key until it is answered, and anew when the page was not opened", async () => {
   const { service, notes } = approvalRuns(note("a"));
   const rpc = await overMemory(withPage(service));
   const capabilities = { elicitation: { url: {} }, extensions: { "io.modelcontextprotocol/tasks": {} } };
   const started = await rpc("tools/call", { name: "run_deep_agent", arguments: { task: "x" } }, capabilities);
   const taskId = String(started.result?.["taskId"]);
   await reach(service, taskId, "input_required");
+  const get = async () => (await rpc("tasks/get", { taskId }, capabilities)).result;
   const asked = async () => {
-    const { result } = await rpc("tasks/get", { taskId }, capabilities);
+    const result = await get();
     return result?.["inputRequests"] as Record<string, { params: { mode: string; url: string } }>;
   };
   const first = await asked();
@@ -151,9 +152,14 @@ test("a task asks under one key with one address until the page was opened", asy
   const request = first[key];
   expect(request?.params.mode).toBe("url");
   await rpc("tasks/update", { taskId, inputResponses: { [key]: { action: "cancel" } } }, capabilities);
-  expect(await asked()).toEqual(first);
-  await rpc("tasks/update", { taskId, inputResponses: { [key]: OPENED } }, capabilities);
+  const second = await asked();
+  expect(Object.keys(second)).not.toEqual(Object.keys(first));
+  expect(Object.values(second)).toEqual([request]);
+  expect(await get()).toMatchObject({ statusMessage: expect.stringContaining("the page was not opened") });
+  const [again = ""] = Object.keys(second);
+  await rpc("tasks/update", { taskId, inputResponses: { [again]: OPENED } }, capabilities);
   expect(await asked()).toEqual({});
+  expect(await get()).toMatchObject({ statusMessage: expect.stringContaining("The page was opened") });
   expect((await service.view(ME, taskId))?.run.status).toBe("input_required");
   await press(request?.params.url ?? "", "approve");
   await reach(service, taskId, "completed");

@@ -7,7 +7,7 @@ import {
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
-import { calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
+import { approve, calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, depsFor, plainRuns, type DepsOptions } from "../support.ts";
 import { FORMS, overHttp, overMemory, TASKS, type Reply, type Rpc } from "./raw.ts";
@@ -171,19 +171,35 @@ test("a run that fails is a completed task with an error result", async () => {
   expect(raw).toMatchObject({ status: "completed", result: { isError: true } });
 });
 
-test("a client without forms is asked nothing, and its run waits for someone else", async () => {
+test("the task of a client without forms ends with the handle that other clients get, and stays ended", async () => {
   const { service, notes } = approvalRuns(note("a"));
   const rpc = await open("memory", service);
   const capabilities = { extensions: TASKS };
   const taskId = await create(rpc, "note a", capabilities);
   await reach(service, taskId, "input_required");
-  const { task } = await get(rpc, taskId, capabilities);
+  const { task, raw } = await get(rpc, taskId, capabilities);
   expect(task).toMatchObject({
-    status: "input_required",
-    inputRequests: {},
+    status: "completed",
     statusMessage: expect.stringContaining(`deepagent-mcp runs open ${taskId}`),
+    result: {
+      isError: false,
+      structuredContent: {
+        run_id: taskId,
+        status: "input_required",
+        message: expect.stringContaining(`deepagent-mcp runs open ${taskId}`),
+        approvals: [{ tool: "note" }],
+        next: { tool: "check_deep_agent" },
+      },
+    },
   });
+  expect(raw).not.toHaveProperty("inputRequests");
   expect(notes).toEqual([]);
+  await approve(service, taskId, "a");
+  await reach(service, taskId, "completed");
+  expect((await get(rpc, taskId, capabilities)).task).toMatchObject({
+    status: "completed",
+    result: { structuredContent: { status: "completed", answer: "noted a" } },
+  });
 });
 
 test("an answer that cannot be carried out is asked again under a new key, and the old key is dead", async () => {
@@ -204,7 +220,7 @@ test("an answer that cannot be carried out is asked again under a new key, and t
 });
 
 test.each([{ action: "cancel" }, { action: "decline" }, { action: "nonsense" }])(
-  "%j from a program, faster than anyone reads, leaves the approval open under its key",
+  "%j from a program, faster than anyone reads, leaves the approval open, asked under a new key",
   async (response) => {
     let now = 1_000_000;
     const { service } = approvalRuns(note("a"));
@@ -213,7 +229,16 @@ test.each([{ action: "cancel" }, { action: "decline" }, { action: "nonsense" }])
     await reach(service, taskId, "input_required");
     const [[key] = [""]] = await questions(rpc, taskId);
     await update(rpc, taskId, { [key]: response });
-    expect((await questions(rpc, taskId)).map(([other]) => other)).toEqual([key]);
+    const [[next, message] = ["", ""]] = await questions(rpc, taskId);
+    expect(next).not.toBe(key);
+    expect(message).toContain("came back without a decision");
+    const { task } = await get(rpc, taskId);
+    expect(task.statusMessage).toContain("Asked again: the form came back without a decision");
+    // The client has answered the old key already.
+    await update(rpc, taskId, { [key]: APPROVE });
+    expect((await questions(rpc, taskId)).map(([other]) => other)).toEqual([next]);
+    await update(rpc, taskId, { [next]: APPROVE });
+    await reach(service, taskId, "completed");
   },
 );
 
