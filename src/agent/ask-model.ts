@@ -2,12 +2,13 @@ import { type AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } fr
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ownTurn } from "../core/turns.ts";
 import type { ToolBinder } from "./bind-tools.ts";
+import type { Logger } from "../core/logger.ts";
 import { countCalls, type Meter } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import { appendSystemPrompt, type ModelRequest } from "./middleware/middleware.ts";
+import { callModel } from "./models/call-model.ts";
 import type { ReplyCache } from "./models/reply-cache.ts";
 import { answeredBy } from "./models/reply.ts";
-import { tracedCall } from "./models/traced-call.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
 import { answerInText, hasCalls, reminderFor } from "./structured-text.ts";
 
@@ -25,6 +26,7 @@ export interface Asking {
   /** What the agent has used before, and its limits. */
   meter: Meter;
   config: RunnableConfig;
+  log: Logger;
 }
 
 /**
@@ -33,7 +35,7 @@ export interface Asking {
  */
 export async function askModel(
   given: ModelRequest,
-  { strategy, binder, finish, cache, meter, config }: Asking,
+  { strategy, binder, finish, cache, meter, config, log }: Asking,
 ): Promise<AIMessage> {
   const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
   const request = finish(notice ? appendSystemPrompt(given, notice) : given);
@@ -47,8 +49,10 @@ export async function askModel(
   };
   const settings = request.modelSettings ?? {};
   const askNow = async (input: BaseMessage[]): Promise<AIMessage> => {
-    const reply = await tracedCall(config, model, () =>
-      binder.bind(binding).invoke(input, { ...config, ...settings }),
+    const reply = await callModel(
+      request,
+      (oneTry) => binder.bind(binding).invoke(input, { ...config, ...oneTry, ...settings }),
+      { scope: config, log },
     );
     await ownTurn();
     return answeredBy(reply, model);

@@ -1,3 +1,4 @@
+import type { ModelFailureReason } from "./models/failure-facts.ts";
 import type { StopReason } from "./limits/limits.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 
@@ -142,6 +143,19 @@ export type AgentEvent =
       to: string;
       /** File with the whole text of what was summarized. */
       path?: string;
+    }
+  | {
+      /** A model call failed in a way that may pass; nothing of a broken answer was used. */
+      kind: "model_retry";
+      agent: AgentPath;
+      model: string;
+      reason: ModelFailureReason;
+      /** Such as `model overloaded, trying again in 20 s (3rd time)`. */
+      message: string;
+      /** Failures of this call in a row, from 1. */
+      attempt: number;
+      /** Until the next try. */
+      pauseMs: number;
     }
   | { kind: "warning"; agent: AgentPath; message: string }
   | {

@@ -73,9 +73,9 @@ export function createModelNode(
     const call = composeModelCall(parts.middleware, async (request) => {
       strategy = await parts.structured?.strategyFor(request.model);
       const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
-      const { cache } = parts;
+      const { cache, log } = parts;
       return attempt(request, () =>
-        askModel(request, { strategy, binder, finish, cache, meter, config: timed }),
+        askModel(request, { strategy, binder, finish, cache, meter, config: timed, log }),
       );
     });
     const updates: StateUpdate[] = [];

@@ -121,6 +121,7 @@ class RunSpans implements RunTrace {
         this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
         return;
       case "compacted":
+      case "model_retry":
       case "warning":
         this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
         return;

@@ -87,7 +87,7 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
   const { config, env, logger } = settings;
   const { store, checkpointer, database } = parts.storage;
   const tree = new FileTree(config, store);
-  const models = new Models(env, logger);
+  const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
   const canWork = config.workspace !== undefined && choice.ok;
   const executorFor = ({ id, principal }: Run) => parts.executors.of(id, () => endOf(service, principal, id));

@@ -195,6 +195,15 @@ export const ConfigSchema = z.strictObject({
         )
         .optional()
         .describe("US dollars per million tokens, by model name or its beginning."),
+      modelPatience: seconds
+        .default(600)
+        .describe(
+          "How long a model call is tried again, with growing pauses, when its provider is overloaded, limits the rate, cannot be reached or breaks off.",
+        ),
+      modelSilence: seconds
+        .min(1)
+        .default(300)
+        .describe("How long a model may say nothing in the middle of an answer; then it is asked again."),
       workTime: seconds
         .optional()
         .describe("Time at work per run, without waiting for a person; reaching it ends the run likewise."),

@@ -43,6 +43,8 @@ export const SETTINGS: readonly Setting[] = [
   { path: "limits.toolCalls", kind: "number" },
   { path: "limits.tokens", kind: "number" },
   { path: "limits.costUsd", kind: "number" },
+  { path: "limits.modelPatience", kind: "number" },
+  { path: "limits.modelSilence", kind: "number" },
   { path: "limits.workTime", kind: "number" },
   { path: "limits.toolTime", kind: "number" },
   { path: "limits.subagentDepth", kind: "number" },

@@ -20,6 +20,25 @@ export function steadyClock(): Clock {
 /** Longest delay of a timer, in milliseconds: a longer one ends at once. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** Resolves after `milliseconds`. @throws the reason of `signal` as soon as it is aborted. */
+export function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error); // aborted with errors only
+    };
+    const timer = setTimeout(
+      () => {
+        signal?.removeEventListener("abort", stop);
+        resolve();
+      },
+      Math.min(milliseconds, LONGEST_TIMER_MS),
+    );
+    if (signal?.aborted) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
 /** ISO 8601 with milliseconds, UTC. */
 export const isoTime = (milliseconds: number): string => new Date(milliseconds).toISOString();
 

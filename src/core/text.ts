@@ -46,3 +46,9 @@ export const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogat
 
 /** A name that a caller gave, as messages show it: one line, and no longer than any of ours. */
 export const shownName = (name: string): string => oneLine(name, 80);
+
+const ORDINALS = new Intl.PluralRules("en", { type: "ordinal" });
+const SUFFIXES: Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> = { one: "st", two: "nd", few: "rd" };
+
+/** Such as `3rd`. */
+export const ordinal = (count: number): string => `${count}${SUFFIXES[ORDINALS.select(count)] ?? "th"}`;

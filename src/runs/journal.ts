@@ -25,6 +25,7 @@ import type { Approval, RunEventKind } from "./run.ts";
  * - `model_requested`, `model_awaited`: a client is to answer a model call; nobody has for a while: nothing
  * - `compacted`: `how` ("shortened": long texts and arguments; "summarized": all before the newest part),
  *   `messages` (how many), `path` (file with what was summarized)
+ * - `model_retry`: `model`, `reason`, `message`, `attempt`, `pauseMs`: a call failed and is made again after a pause
  * - `warning`: `message`
  * - `message_received`: `messageId`, `text` (its beginning)
  */
@@ -75,6 +76,10 @@ export function entryOf(event: ToldEvent): JournalEntry {
       const { how, messages, to, path } = event;
       const data = { how, messages, ...(path === undefined ? {} : { path }) };
       return { kind, agent, data, identity: identity("compacted", agent, to) };
+    }
+    case "model_retry": {
+      const { model, reason, message, attempt, pauseMs } = event;
+      return { kind, agent, data: { model, reason, message, attempt, pauseMs } };
     }
     case "warning": {
       const message = oneLine(event.message, TEXT);

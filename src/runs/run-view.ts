@@ -105,6 +105,7 @@ function stepOf(event: RunEvent): string | undefined {
       return "waits for a client that lends its model";
     case "compacted":
       return compactedText(data);
+    case "model_retry":
     case "warning":
       return text(data["message"]);
     default:

@@ -178,6 +178,7 @@ export type RunEventKind =
   | "model_requested"
   | "model_awaited"
   | "compacted"
+  | "model_retry"
   | "warning";
 
 /** Everything a client may see of a run, at one moment. */

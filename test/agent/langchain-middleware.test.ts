@@ -24,9 +24,11 @@ const listing =
   (count: number): ScriptedReplyFunction =>
   ({ call }) =>
     call < count ? { toolCalls: [{ name: "ls", args: {} }] } : { text: "end" };
+/** What is tried again is up to the middleware. */
+const ONE_TRY = { modelPatienceMs: 0 };
 const agentWith = (reply: ScriptedReplyFunction, params: DeepAgentParams) => {
   const model = scriptedModel(reply);
-  return { model, agent: buildAgent({ checkpointer: new MemorySaver(), model, ...params }) };
+  return { model, agent: buildAgent({ checkpointer: new MemorySaver(), model, limits: ONE_TRY, ...params }) };
 };
 const broken: ScriptedReplyFunction = () => {
   throw Object.assign(new Error("503 overloaded"), { status: 503 });

@@ -72,10 +72,13 @@ async function observe(
   };
 }
 
-const agentOf = (parts: Parts): unknown => createDeepAgent(parts);
+/** What is tried again is up to the middleware, as in LangChain's agent. */
+const limits = { modelPatienceMs: 0 };
+const agentOf = (parts: Parts): unknown => createDeepAgent({ limits, ...parts });
 /** The same as a subagent, which is given the task as it stands. */
 const delegating = ({ model, middleware, tools, checkpointer }: Parts): unknown =>
   createDeepAgent({
+    limits,
     checkpointer,
     model: scriptedModel(({ messages }) => {
       const last = messages.at(-1);

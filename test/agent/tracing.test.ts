@@ -171,7 +171,8 @@ describe("spans", () => {
     const model = scriptedModel(() => {
       throw Object.assign(new Error("overloaded"), { status: 529 });
     });
-    await expect(collect(buildAgent({ model, checkpointer: new MemorySaver() }), TASK)).rejects.toThrow();
+    const agent = buildAgent({ model, checkpointer: new MemorySaver(), limits: { modelPatienceMs: 0 } });
+    await expect(collect(agent, TASK)).rejects.toThrow();
     expect(spans[0]).toMatchObject({ ended: 1, status: { code: SpanStatusCode.ERROR } });
     expect(spans[0]?.attributes["error.type"]).toBe("model_unavailable");
     expect(spans[1]).toMatchObject({
@@ -211,7 +212,8 @@ describe("spans", () => {
       throw Object.assign(new Error("limited"), { status: 429 });
     });
     const fallbackModels = [scriptedModel(() => ({ text: "end" }))];
-    await createDeepAgent({ model, fallbackModels }).invoke({ messages: [new HumanMessage("go")] });
+    const limits = { modelPatienceMs: 0 };
+    await createDeepAgent({ model, fallbackModels, limits }).invoke({ messages: [new HumanMessage("go")] });
     const calls = spans.filter(({ name }) => name === "chat scripted");
     expect(calls.map(({ attributes }) => attributes["error.type"])).toEqual([
       "model_rate_limited",

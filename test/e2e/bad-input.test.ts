@@ -72,6 +72,7 @@ test.each<[string, WireReply, string]>([
   let broken = true;
   const world = await openWorld("memory", {
     think: (thought) => (broken ? fault : answering(thought)),
+    env: { DEEPAGENT_LIMITS_MODEL_PATIENCE: "0" },
   });
   const client = await world.connect("v2-modern");
   const failed = await client.call("run_deep_agent", { task: "Say hello" });

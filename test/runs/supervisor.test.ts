@@ -89,7 +89,7 @@ test("what ends a run too early becomes a stable reason without stack or path", 
     if (task === "config") throw new ConfigurationError("no_model", "No model is configured. Set one.");
     if (task === "bug") throw new TypeError(`undefined is not a function at ${secret}`);
     if (task === "text") return { model: scriptedModel(() => ({ text: "-3" })), responseFormat };
-    return { model: broken };
+    return { model: broken, limits: { modelPatienceMs: 0 } };
   };
   const { service } = openServer(databaseFile(), (run) => failing(run.task));
   const failureOf = async (task: string) =>

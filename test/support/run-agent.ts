@@ -24,6 +24,14 @@ export async function collect(
   return events;
 }
 
+/** For `told` of `collect`: the pauses between tries of a model call are over as soon as they begin. */
+export function skippingPauses(time: { pass(milliseconds: number): void }) {
+  return (events: readonly AgentEvent[]): void => {
+    const newest = events.at(-1);
+    if (newest?.kind === "model_retry") time.pass(newest.pauseMs);
+  };
+}
+
 /** The tool messages of a thread as a model sees them: in call order. */
 export async function toolMessages(agent: Agent, threadId = "t1"): Promise<ToolMessage[]> {
   const { values } = await agent.graph.getState({ configurable: { thread_id: threadId } });

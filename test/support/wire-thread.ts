@@ -44,8 +44,7 @@ export async function wireThread(
     const step = steps[next++] ?? { text: "end" };
     return typeof step === "function" ? step(request) : step;
   });
-  const patience = { retries: 0, requestMs: 20_000 };
-  const { model } = await resolveModel({ model: spec, env: server.env(provider), patience });
+  const { model } = await resolveModel({ model: spec, env: server.env(provider), requestMs: 20_000 });
   const checkpointer = new MemorySaver();
   /** As a new process makes it. */
   const agent = () =>

@@ -30,6 +30,11 @@ export interface AgentLimits {
   wallTimeMs?: number;
   /** Time for one tool call, delegation aside; default none. */
   toolTimeoutMs?: number;
+  /**
+   * How long a model call that failed in a way that may pass is tried again, with growing pauses. Default: a
+   * minute; 0: it is not.
+   */
+  modelPatienceMs?: number;
   /** Tool calls of one reply that work at a time. Default 8. */
   parallelTools?: number;
   /** Subagents of one agent that work at a time. Default 8. */

@@ -43,6 +43,8 @@ export interface ModelRequest {
    * make an answer of a failure.
    */
   readonly attempted?: (failure: unknown) => void;
+  /** Another model takes over when this one fails: the call is given up sooner. */
+  readonly hasSpare?: true;
   /** Changes the thread's state together with the reply. */
   updateState(update: StateUpdate): void;
 }

@@ -26,6 +26,12 @@ export interface FailureFacts {
   /** System error such as `ECONNREFUSED`, when the connection failed. */
   network?: string;
   timedOut: boolean;
+  /** The provider has too much to do. */
+  overloaded: boolean;
+  /** The provider reported a fault of its own, before an answer or inside one. */
+  reported: boolean;
+  /** The answer began, and then nothing came for this long. */
+  silentMs?: number;
   /** Code of the failure, when no secure connection could be made. */
   tls?: string;
   /** What came is no answer of a model: the other end is probably something else. */
@@ -48,6 +54,9 @@ export function failureFacts(error: unknown): FailureFacts {
     ...retryAfter(chain),
     quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
     timedOut,
+    overloaded: status === 529 || OVERLOADED_KIND.test(kind),
+    reported: status !== undefined || UNAVAILABLE_KIND.test(kind),
+    ...silence(chain),
     ...(tls === undefined ? {} : { tls }),
     foreign: chain.some((link) => nameOf(link) === NO_ANSWER),
     text,
@@ -56,8 +65,10 @@ export function failureFacts(error: unknown): FailureFacts {
   const transient =
     (reason === "model_rate_limited" && !facts.quota) ||
     (reason === "model_unavailable" && tls === undefined && !facts.foreign) ||
+    reason === "model_stream_broken" ||
     status === 409;
-  return { ...facts, reason, retryable: transient && !chain.some(isAbort) };
+  const refused = chain.some(isAbort) || headerOf(chain, "x-should-retry") === "false";
+  return { ...facts, reason, retryable: transient && !refused };
 }
 
 type Evidence = Omit<FailureFacts, "reason" | "retryable"> & { kind: string; chain: readonly object[] };
@@ -91,6 +102,7 @@ const NOT_FOUND_KIND = /not_found_error|model_not_found|^not_found$/i;
 const RATE_KIND = /rate_limit/i;
 const QUOTA_KIND = /insufficient_quota|billing/i;
 const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current quota|out of credits/i;
+const OVERLOADED_KIND = /overloaded/i;
 const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
 /** How Node words a connection that was lost while the body of an answer was read. */
 const BROKEN_TEXT = /^terminated$|premature close|unexpected end of (?:json|stream)/i;
@@ -201,21 +213,30 @@ function firstString(chain: readonly object[], field: string, pattern: RegExp): 
   return undefined;
 }
 
-/** The `retry-after` of the answer: seconds, or a date by the clock of whoever answered. */
-function retryAfter(chain: readonly object[]): { retryAfterMs?: number } {
+function silence(chain: readonly object[]): { silentMs?: number } {
+  const silentMs = firstNumber(chain, "silentMs");
+  return silentMs === undefined ? {} : { silentMs };
+}
+
+function headerOf(chain: readonly object[], name: string): string | undefined {
   for (const link of chain) {
     const headers = nested(link, "headers");
-    const header = (name: string): unknown =>
-      headers instanceof Headers ? headers.get(name) : nested(headers, name);
-    const value = header("retry-after");
-    if (typeof value !== "string") continue;
-    const seconds = Number(value);
-    if (Number.isFinite(seconds)) return { retryAfterMs: Math.max(seconds, 0) * 1000 };
-    const date = Date.parse(value);
-    const now = Date.parse(String(header("date")));
-    if (Number.isFinite(date)) {
-      return { retryAfterMs: Math.max(date - (Number.isFinite(now) ? now : Date.now()), 0) };
-    }
+    const value: unknown = headers instanceof Headers ? headers.get(name) : nested(headers, name);
+    if (typeof value === "string") return value;
   }
-  return {};
+  return undefined;
+}
+
+/** The pause that the answer asks for: milliseconds, seconds, or a date by the clock of whoever answered. */
+function retryAfter(chain: readonly object[]): { retryAfterMs?: number } {
+  const milliseconds = Number(headerOf(chain, "retry-after-ms") ?? NaN);
+  if (Number.isFinite(milliseconds)) return { retryAfterMs: Math.max(milliseconds, 0) };
+  const value = headerOf(chain, "retry-after");
+  if (value === undefined) return {};
+  const seconds = Number(value);
+  if (Number.isFinite(seconds)) return { retryAfterMs: Math.max(seconds, 0) * 1000 };
+  const date = Date.parse(value);
+  const now = Date.parse(headerOf(chain, "date") ?? "");
+  if (!Number.isFinite(date)) return {};
+  return { retryAfterMs: Math.max(date - (Number.isFinite(now) ? now : Date.now()), 0) };
 }

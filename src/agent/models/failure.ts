@@ -32,9 +32,11 @@ const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: Fa
       ? `${subject} is refused because the account's quota or credit is used up${http(facts)}. Check the account's billing, or choose another model.${quote(facts)}`
       : `${subject} is rate limited${http(facts)}. Wait${pause(facts)} and continue the run in the same thread, lower the number of parallel subagents, or choose another model.${quote(facts)}`,
   model_unavailable: (subject, facts) =>
-    `${subject} could not be reached: ${unavailable(facts)}${quote(facts)}`,
+    facts.overloaded
+      ? `${subject} is overloaded${http(facts)}. Try again later, or choose another model.${quote(facts)}`
+      : `${subject} could not be reached: ${unavailable(facts)}${quote(facts)}`,
   model_stream_broken: (subject, facts) =>
-    `${subject} stopped in the middle of an answer: the connection ended before the answer did. Continue in the same thread; nothing of the broken answer was used.${quote(facts)}`,
+    `${subject} stopped in the middle of an answer: ${broken(facts)}. Continue in the same thread; nothing of the broken answer was used.`,
   context_overflow: (subject, facts) =>
     `The conversation is longer than ${lowerFirst(subject)} can read. Start a new thread, split the task, or choose a model with a larger context.${quote(facts)}`,
   model_error: (subject, facts) =>
@@ -48,7 +50,7 @@ function unavailable(facts: FailureFacts): string {
   if (facts.tls !== undefined) {
     return `no secure connection could be made (${facts.tls}). Check that the configured endpoint begins with https only if it is one; for a certificate of your own, name its authority in NODE_EXTRA_CA_CERTS.`;
   }
-  if (facts.status !== undefined) {
+  if (facts.reported) {
     return `its provider answered with an error of its own${http(facts)}. Try again later, or choose another model.`;
   }
   if (facts.network !== undefined) {
@@ -58,6 +60,25 @@ function unavailable(facts: FailureFacts): string {
     return "it did not answer in time. Try again later, or choose another model.";
   }
   return "the connection failed. Check the network and the configured endpoint, then try again.";
+}
+
+function broken({ silentMs }: FailureFacts): string {
+  return silentMs === undefined
+    ? "the connection ended before the answer did"
+    : `nothing came for ${Math.round(silentMs / 1000)} s`;
+}
+
+/** A failure that may pass, in a few words. */
+export function problemOf(facts: FailureFacts): string {
+  const { reason, network, overloaded, timedOut, silentMs, reported } = facts;
+  if (reason === "model_rate_limited") return `model rate limited${http(facts)}`;
+  if (reason === "model_stream_broken") {
+    return silentMs === undefined ? "model's answer broke off" : "model fell silent in its answer";
+  }
+  if (overloaded) return `model overloaded${http(facts)}`;
+  if (reported) return `model's provider failed${http(facts)}`;
+  if (timedOut) return "model did not answer in time";
+  return network === undefined ? "model not reachable" : `model not reachable (${network})`;
 }
 
 function http({ status }: FailureFacts): string {

@@ -5,7 +5,7 @@ import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { LazyModel, type ModelSource } from "../lazy-model.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../middleware/middleware.ts";
-import { agentPath, emit } from "../step.ts";
+import { agentPath, emit, meterOf } from "../step.ts";
 import { failureFacts } from "./failure-facts.ts";
 import { modelName } from "./reply.ts";
 
@@ -16,7 +16,7 @@ export interface FallbackOptions {
   clock?: Clock;
 }
 
-/** How long a model that failed is passed over, so that not every call waits for its attempts again. */
+/** How long a model that failed is passed over, so that not every call waits for its tries again. */
 const REST_MS = 60_000;
 /** And at most, whatever its provider asks for. */
 const LONGEST_REST_MS = 3_600_000;
@@ -30,8 +30,9 @@ const REASONS: ReadonlySet<string> = new Set([
 
 /**
  * Calls the next model of a list when one cannot answer: it is not reachable, limited, unknown to its
- * provider, or broke off in the middle of its answer. Other failures would meet every model, or are the
- * person's to mend, and pass.
+ * provider, or broke off in the middle of its answers. Other failures would meet every model, or are the
+ * person's to mend, and pass. While there are models to turn to, each is given a few tries; when all have
+ * failed, the first that may yet answer is waited for.
  */
 export function modelFallbackMiddleware({
   models,
@@ -43,6 +44,11 @@ export function modelFallbackMiddleware({
     name: "ModelFallbackMiddleware",
     wrapModelCall: (request, next) => chain.call(request, next),
   };
+}
+
+interface Failure {
+  of: BaseChatModel;
+  error: unknown;
 }
 
 class FallbackChain {
@@ -59,30 +65,27 @@ class FallbackChain {
   }
 
   async call(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {
-    const first = request.model;
-    let failure: { of: BaseChatModel; error: unknown } | undefined;
-    if (!this.#rests(first)) {
-      try {
-        return await next(request);
-      } catch (error) {
-        failure = { of: first, error: this.#passable(error, request) };
-        this.#rest(first, error);
-      }
-    }
-    for (const lazy of this.#models) {
+    const failures: Failure[] = [];
+    for (const lazy of [new LazyModel(request.model), ...this.#models]) {
       const model = await this.#resolve(lazy);
-      if (model === undefined || model === first || this.#rests(model)) continue;
-      if (failure) this.#tell(request, failure, model);
+      if (model === undefined || this.#rests(model) || failures.some(({ of }) => of === model)) continue;
+      const last = failures.at(-1);
+      if (last) this.#tell(request, last, model);
       try {
-        return await next({ ...request, model });
+        return await next({ ...request, model, hasSpare: true });
       } catch (error) {
-        failure = { of: model, error: this.#passable(error, request) };
+        failures.push({ of: model, error: this.#passable(error, request) });
         this.#rest(model, error);
       }
     }
-    // None is left that has not just failed: the first one is asked, or has told why it cannot answer.
-    if (failure === undefined) return next(request);
-    throw failure.error;
+    const last = failures.at(-1);
+    // All have failed a moment ago: the first is waited for.
+    if (last === undefined) return next(request);
+    const { modelPatienceMs } = meterOf(request.runtime, {}).limits;
+    const waitedFor =
+      modelPatienceMs === 0 ? undefined : failures.find(({ error }) => failureFacts(error).retryable);
+    if (waitedFor === undefined) throw last.error;
+    return next({ ...request, model: waitedFor.of });
   }
 
   /** The error, if another model may do better. @throws it otherwise. */
@@ -92,8 +95,10 @@ class FallbackChain {
     return error;
   }
 
+  /** A broken answer says nothing about the next one: its model is asked again. */
   #rest(model: BaseChatModel, error: unknown): void {
-    const { retryAfterMs = 0 } = failureFacts(error);
+    const { reason, retryAfterMs = 0 } = failureFacts(error);
+    if (reason === "model_stream_broken") return;
     this.#resting.set(model, this.#clock() + Math.min(Math.max(REST_MS, retryAfterMs), LONGEST_REST_MS));
   }
 
@@ -110,11 +115,7 @@ class FallbackChain {
     }
   }
 
-  #tell(
-    { runtime }: ModelRequest,
-    { of, error }: { of: BaseChatModel; error: unknown },
-    to: BaseChatModel,
-  ): void {
+  #tell({ runtime }: ModelRequest, { of, error }: Failure, to: BaseChatModel): void {
     const { reason, status } = failureFacts(error);
     const why = error instanceof DeepAgentError ? error.code : reason;
     const http = status === undefined ? "" : `, HTTP ${status}`;

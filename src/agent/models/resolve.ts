@@ -4,28 +4,21 @@ import { silentLogger, type Logger } from "../../core/logger.ts";
 import { type ModelChoice, type ModelOptions, OFFLINE, modelChoice, takesNoKey } from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
 import { PROVIDERS, type Provider, endpointOf, variable } from "./providers.ts";
-import { retryPolicy } from "./retry.ts";
 import { guardedFetch } from "./stream-guard.ts";
 
-/** How long one attempt may take to begin an answer. */
+/** How long a call may take to begin an answer. */
 const REQUEST_TIMEOUT_MS = 120_000;
 /** Longest silence inside an answer: reasoning models think for minutes without a word. */
 const STREAM_IDLE_MS = 300_000;
-/** Attempts after the first. */
-const RETRIES = 2;
 /** Room for one reply: enough for a long file in one tool call. */
 const ANTHROPIC_MAX_TOKENS = 16_384;
 
 export interface ResolveOptions extends ModelOptions {
   log?: Logger;
-  /** Default: 120 s to the start of an answer, 300 s of silence inside it, 2 retries. */
-  patience?: Partial<Patience>;
-}
-
-export interface Patience {
-  requestMs: number;
-  idleMs: number;
-  retries: number;
+  /** How long a call may take to begin an answer, in milliseconds. Default 120,000. */
+  requestMs?: number;
+  /** Longest silence inside an answer, in milliseconds. Default 300,000. */
+  idleMs?: number;
 }
 
 export interface ResolvedModel {
@@ -46,7 +39,7 @@ export async function resolveModel(options: ResolveOptions): Promise<ResolvedMod
   const choice = modelChoice(options);
   if (!choice.ok) throw new ConfigurationError(choice.code, choice.message);
   const { spec, provider, endpoint, why } = choice;
-  const model = provider === OFFLINE ? await offlineModel() : await providerModel(choice, options, log);
+  const model = provider === OFFLINE ? await offlineModel() : await providerModel(choice, options);
   log.info("model_selected", { model: spec, ...(endpoint === undefined ? {} : { endpoint }), why });
   return { model, name: spec, provider };
 }
@@ -58,31 +51,24 @@ async function offlineModel(): Promise<BaseChatModel> {
 
 async function providerModel(
   { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
-  { env, patience }: ResolveOptions,
-  log: Logger,
+  { env, requestMs = REQUEST_TIMEOUT_MS, idleMs = STREAM_IDLE_MS }: ResolveOptions,
 ): Promise<BaseChatModel> {
   const [{ initChatModel }, { streamAnswers }] = await Promise.all([
     import("langchain/chat_models/universal"),
     import("./stream-answers.ts"),
   ]);
   const facts = PROVIDERS[provider] ?? { package: "" };
-  const limits: Patience = {
-    requestMs: REQUEST_TIMEOUT_MS,
-    idleMs: STREAM_IDLE_MS,
-    retries: RETRIES,
-    ...patience,
-  };
   const given = facts.key === undefined ? undefined : variable(env, facts.key);
   // The package wants some key, whether the server asks for one or not.
   const key = given ?? (takesNoKey(facts, env) ? "none" : undefined);
   try {
     const configurable = await initChatModel(name, {
       modelProvider: provider,
-      maxRetries: limits.retries,
-      onFailedAttempt: retryPolicy(log),
+      // Failed calls are tried again in one place, around the call.
+      maxRetries: 0,
       callbacks: [streamAnswers],
       ...(key === undefined ? {} : { apiKey: key }),
-      ...providerParameters(provider, name, endpointOf(facts, env)?.url, limits),
+      ...providerParameters(provider, name, endpointOf(facts, env)?.url, { requestMs, idleMs }),
     });
     // The configurable wrapper keeps one model for every distinct call configuration it ever saw.
     return await configurable._getModelInstance();
@@ -96,7 +82,7 @@ function providerParameters(
   provider: string,
   name: string,
   baseURL: string | undefined,
-  { requestMs, idleMs }: Patience,
+  { requestMs, idleMs }: { requestMs: number; idleMs: number },
 ): Record<string, unknown> {
   const fetch = guardedFetch(idleMs);
   if (provider === "anthropic") {

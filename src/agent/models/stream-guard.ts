@@ -2,9 +2,19 @@ import { NO_ANSWER, STREAM_BROKEN } from "./failure-facts.ts";
 
 type Fetch = typeof globalThis.fetch;
 
-/** A streamed answer ended, fell silent or failed before it was complete. */
+/** A streamed answer ended before it was complete. */
 export class ModelStreamBrokenError extends Error {
   override readonly name: string = STREAM_BROKEN;
+}
+
+/** A streamed answer fell silent. */
+class ModelSilentError extends ModelStreamBrokenError {
+  readonly silentMs: number;
+
+  constructor(silentMs: number) {
+    super("nothing arrived in the middle of an answer");
+    this.silentMs = silentMs;
+  }
 }
 
 /** What came instead of an answer. */
@@ -82,7 +92,7 @@ async function nextPiece(
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
-      const error = new ModelStreamBrokenError(`nothing arrived for ${Math.round(idleMs / 1000)} s`);
+      const error = new ModelSilentError(idleMs);
       reject(error);
       reader.cancel(error).catch(() => {}); // the stream is given up; how its end goes does not matter
     }, idleMs);

@@ -5,10 +5,10 @@ import type { Logger } from "../../core/logger.ts";
 import { currentRun, spentBy } from "../limits/limits.ts";
 import { SPENT } from "../limits/meter.ts";
 import type { ModelRequest } from "../middleware/middleware.ts";
+import { callModel } from "../models/call-model.ts";
 import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { answeredBy, emitModelCalled } from "../models/reply.ts";
-import { tracedCall } from "../models/traced-call.ts";
 import { SUMMARY_PROMPT } from "../prompts.ts";
 import { meterOf } from "../step.ts";
 import { piecesOf } from "./transcript.ts";
@@ -20,6 +20,7 @@ export interface Summarizer {
   log: Logger;
 }
 
+/** How often a model that gives an empty summary is asked. */
 const ATTEMPTS = 2;
 const CHARS_PER_TOKEN = 4;
 /** Part of the window that one piece may fill: characters are no exact measure of tokens. */
@@ -33,7 +34,7 @@ const SMALLEST_PIECE = 4000;
  * A summary of a transcript and of what was summarized before. What does not fit into one request is
  * summarized piece by piece, each with the summary so far.
  *
- * @returns `undefined` when the model gave none; it was asked twice then.
+ * @returns `undefined` when the model gave none.
  */
 export async function summarize(
   text: string,
@@ -71,15 +72,18 @@ async function ask(
   const { signal } = request.runtime;
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     try {
-      const reply = await tracedCall(request.runtime, model, () =>
-        model.invoke(messages, signal ? { signal } : {}),
+      const reply = await callModel(
+        { ...request, model },
+        (oneTry) => model.invoke(messages, { ...oneTry, ...(signal ? { signal } : {}) }),
+        { scope: request.runtime, log },
       );
       count(reply, request, model);
       if (reply.text.trim() !== "") return { text: reply.text.trim() };
     } catch (error) {
       if (signal?.aborted || error instanceof ModelAwaited) throw error;
       if (modelFailure(error).code === "context_overflow") return "too long";
-      log.warn("summary_failed", { attempt, problem: errorMessage(error) });
+      log.warn("summary_failed", { problem: errorMessage(error) });
+      return "none";
     }
   }
   return "none";

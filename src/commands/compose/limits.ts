@@ -4,11 +4,12 @@ import type { Config } from "../../config/schema.ts";
 /** What a run may use, as configured. */
 export function limitsOf({ limits }: Config): AgentLimits {
   const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
-  const { parallelSubagents, parallelTools, subagentDepth } = limits;
+  const { parallelSubagents, parallelTools, subagentDepth, modelPatience } = limits;
   return {
     parallelSubagents,
     parallelTools,
     subagentDepth,
+    modelPatienceMs: modelPatience * 1000,
     ...(modelCalls === undefined ? {} : { maxIterations: modelCalls }),
     ...(toolCalls === undefined ? {} : { toolCalls }),
     ...(tokens === undefined ? {} : { tokens }),

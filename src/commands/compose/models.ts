@@ -15,11 +15,13 @@ export interface ModelSources {
 export class Models {
   readonly #env: Environment;
   readonly #log: Logger;
+  readonly #idleMs: number;
   readonly #resolved = new Map<string | undefined, Promise<BaseChatModel>>();
 
-  constructor(env: Environment, log: Logger) {
+  constructor({ limits }: Pick<Config, "limits">, env: Environment, log: Logger) {
     this.#env = env;
     this.#log = log;
+    this.#idleMs = limits.modelSilence * 1000;
   }
 
   /** With the model that clients lend to one run. */
@@ -34,7 +36,8 @@ export class Models {
   get(spec: string | undefined): Promise<BaseChatModel> {
     const known = this.#resolved.get(spec);
     if (known) return known;
-    const resolving = buildLlm({ model: spec, env: this.#env, log: this.#log }).catch((error: unknown) => {
+    const options = { model: spec, env: this.#env, log: this.#log, idleMs: this.#idleMs };
+    const resolving = buildLlm(options).catch((error: unknown) => {
       this.#resolved.delete(spec);
       throw error;
     });

@@ -75,6 +75,7 @@ const TOLD: Readonly<Record<RunEventKind, (field: Fields) => string[]>> = {
   compacted: (field) => [
     `${field("how")} ${field("messages")} older messages${field("path") === "" ? "." : `; they are kept in ${code(field("path"))}.`}`,
   ],
+  model_retry: (field) => [`${field("message")}.`],
   warning: (field) => ["Warning:", quote(field("message"))],
 };
 

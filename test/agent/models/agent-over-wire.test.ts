@@ -59,7 +59,7 @@ describe.each(PROVIDERS)("an agent over $protocol", ({ protocol, provider, spec 
     const { model } = await resolveModel({
       model: spec,
       env: server.env(provider),
-      patience: { retries: 0, requestMs },
+      requestMs,
     });
     const memories = new StoreBackend({ store, namespace: ["memories"] });
     const agent = buildAgent({
@@ -109,7 +109,7 @@ describe.each(PROVIDERS)("an agent over $protocol", ({ protocol, provider, spec 
   ])("%j ends the run with %s", async (reply, code) => {
     const { agent } = await agentOn(
       () => reply,
-      {},
+      { limits: { modelPatienceMs: 0 } },
       "fault" in reply && reply.fault === "hang" ? 100 : undefined,
     );
     const error: unknown = await collect(agent, { kind: "task", task: "x" }).catch(

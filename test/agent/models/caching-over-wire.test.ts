@@ -26,11 +26,10 @@ async function setup(params: DeepAgentParams = {}, status?: number) {
     return number === 0 ? { toolCalls: [{ name: "ls", args: {} }] } : { text: "end" };
   });
   servers.push(server);
-  const patience = { retries: 0, requestMs: 20_000 };
   const [claude, gpt] = await Promise.all(
     (["anthropic:claude-sonnet-4-5-20250929", "openai:gpt-4.1"] as const).map(async (model) => {
       const env = server.env(model.startsWith("openai") ? "openai" : "anthropic");
-      return (await resolveModel({ model, env, patience })).model;
+      return (await resolveModel({ model, env, requestMs: 20_000 })).model;
     }),
   );
   if (!claude || !gpt) throw new Error("no models");

@@ -6,7 +6,8 @@ import { modelFallbackMiddleware } from "../../../src/agent/models/fallback.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { RunFailure } from "../../../src/core/errors.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { collect, toolMessages } from "../../support/run-agent.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
+import { collect, skippingPauses, toolMessages } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 
@@ -23,12 +24,13 @@ async function modelOver(provider: Provider, reply: (request: WireRequest) => Wi
   const { model } = await resolveModel({
     model: SPECS[provider],
     env: server.env(provider),
-    patience: { retries: 0 },
   });
   return { model, server };
 }
 
-const agentOf = (params: DeepAgentParams) => buildAgent({ checkpointer: new MemorySaver(), ...params });
+/** Calls are not tried again, where nothing else is said. */
+const agentOf = (params: DeepAgentParams) =>
+  buildAgent({ checkpointer: new MemorySaver(), limits: { modelPatienceMs: 0 }, ...params });
 
 const OVERLOADED: WireReply = { status: 529, type: "overloaded_error", message: "overloaded" };
 
@@ -130,6 +132,31 @@ describe("falling back", () => {
     });
     await collect(agent, TASK);
     expect((await toolMessages(agent)).map(({ text }) => text)).toEqual(["spare report"]);
+  });
+
+  test("begins after a few tries, and waits for the first when every model fails", async () => {
+    const first = await modelOver("anthropic", ({ number }) => (number < 9 ? OVERLOADED : { text: "first" }));
+    const last = await modelOver("openai", () => ({ status: 429, message: "slow down" }));
+    const agent = agentOf({ model: first.model, fallbackModels: [last.model], limits: {} });
+    const events = await collect(agent, TASK, {}, skippingPauses(handSetTime()));
+    expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "first" });
+    const before = events.findIndex(({ kind }) => kind === "warning");
+    expect(before).toBeGreaterThan(1);
+    expect(before).toBeLessThan(8);
+    expect(first.server.requests).toHaveLength(10);
+    expect(last.server.requests.length).toBeLessThan(8);
+  });
+
+  test("is for one call when the first broke off: the next one goes to it again", async () => {
+    let isBroken = true;
+    const first = await modelOver("anthropic", () => (isBroken ? { fault: "cut" } : { text: "first" }));
+    const spare = scriptedModel(() => {
+      isBroken = false;
+      return { toolCalls: [{ name: "ls", args: {} }] };
+    });
+    const events = await collect(agentOf({ model: first.model, fallbackModels: [spare] }), TASK);
+    expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "first" });
+    expect(spare.requests).toHaveLength(1);
   });
 
   test("asks the first again after its rest", async () => {

@@ -265,11 +265,12 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
     };
     const first = await thread([calls]);
     const env = first.server.env(provider === "anthropic" ? "openai" : "anthropic");
-    const { model } = await resolveModel({ model: other, env, patience: { retries: 0, requestMs: 20_000 } });
+    const { model } = await resolveModel({ model: other, env, requestMs: 20_000 });
     const { go, goOn } = await thread(
       [calls, { status: 500, message: "down" }, { status: 500, message: "down" }],
       {
         fallbackModels: [model],
+        limits: { modelPatienceMs: 0 },
       },
     );
     await go();
