@@ -7,6 +7,7 @@ import type { ModelChoice } from "../agent/models/choose.ts";
 import { packageVersion } from "../config/package-info.ts";
 import { folderProblem, realPath } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
+import { closeInherited } from "../core/child-process.ts";
 import type { Logger } from "../core/logger.ts";
 import { isFinal, type Principal, type Run } from "../runs/run.ts";
 import type { Backend } from "../backends/backend.ts";
@@ -50,6 +51,8 @@ export interface RunSettings {
  */
 export async function openRuns(settings: RunSettings): Promise<RunService> {
   const { config, env, lendable = false } = settings;
+  // Other MCP servers are started by the SDK, which passes on whatever is open.
+  closeInherited();
   const storage = await openStorage(config.dataDir, settings.logger);
   try {
     const executors = new RunExecutors(() => chooseExecutor(config));

@@ -1,5 +1,6 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import type { Readable } from "node:stream";
+import { startChild } from "../../core/child-process.ts";
 
 export interface RipgrepRequest {
   binary: string;
@@ -113,7 +114,7 @@ function start(request: RipgrepRequest): ChildProcess {
     `--regexp=${request.pattern}`,
   ];
   const [command, ...args] = [...LIMIT_MEMORY, request.binary, ...flags, "--", "."];
-  return spawn(command, args, {
+  return startChild(command, args, {
     cwd: request.directory,
     stdio: ["ignore", "pipe", "pipe"],
     // Nothing of the environment changes the search, and no secret of ours is passed on.

@@ -1,8 +1,7 @@
-import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { promisify } from "node:util";
+import { runProgram } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
@@ -132,11 +131,10 @@ export async function probeBubblewrap(
 ): Promise<BubblewrapProbe> {
   const program = options.bwrap ?? "bwrap";
   if (process.platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
-  const run = (args: readonly string[]) =>
-    promisify(execFile)(program, args, { timeout: timeoutMs, killSignal: "SIGKILL", cwd: "/" });
+  const run = (args: readonly string[]) => runProgram(program, args, { timeout: timeoutMs, cwd: "/" });
   let version: string;
   try {
-    version = (await run(["--version"])).stdout.trim().replace(/^bubblewrap /, "");
+    version = (await run(["--version"])).trim().replace(/^bubblewrap /, "");
   } catch (error) {
     if (isTimedOut(error)) return { ok: false, ...tooSlow(program, timeoutMs) };
     if (isMissing(error)) return { ok: false, reason: `${INSTALL} (the program ${program} was not found)` };

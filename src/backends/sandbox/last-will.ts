@@ -1,4 +1,5 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { startChild } from "../../core/child-process.ts";
 
 /** A program with its arguments and its whole environment. */
 export interface Will {
@@ -17,7 +18,7 @@ export class LastWill {
   constructor({ file, args, env }: Will) {
     const script = 'cat >/dev/null; exec "$@"';
     // A group of its own, so that an interrupt from the terminal does not end it before its work.
-    this.#shell = spawn("/bin/sh", ["-c", script, "sh", file, ...args], {
+    this.#shell = startChild("/bin/sh", ["-c", script, "sh", file, ...args], {
       detached: true,
       env,
       cwd: "/",

@@ -1,3 +1,5 @@
+import { ProgramFailure } from "../../core/child-process.ts";
+
 /** Why commands cannot be isolated on this machine. */
 export interface NoSandbox {
   /** What it is, and what to do about it. */
@@ -9,14 +11,12 @@ export interface NoSandbox {
 /** How long a program of the sandbox may take to do nothing. */
 export const PROBE_TIMEOUT_MS = 10_000;
 
-/** Of what `execFile` throws: whether its time was over. */
-export const isTimedOut = (error: unknown): boolean => fieldOf(error, "killed") === true;
+/** Of what `runProgram` throws: whether the program's time was over. */
+export const isTimedOut = (error: unknown): boolean => error instanceof ProgramFailure && error.isTimeout;
 
-/** Of what `execFile` throws: whether there is no such program. */
-export const isMissing = (error: unknown): boolean => fieldOf(error, "code") === "ENOENT";
-
-const fieldOf = (error: unknown, name: string): unknown =>
-  typeof error === "object" && error !== null ? Reflect.get(error, name) : undefined;
+/** Of what `runProgram` throws: whether there is no such program. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "ENOENT";
 
 export const tooSlow = (program: string, timeoutMs: number): NoSandbox => ({
   reason: `Whether commands can be isolated is not known: ${program} did not answer within ${timeoutMs / 1000} s, as on a machine that is overloaded. Try again when it is less busy; a server does so before each run.`,

@@ -1,4 +1,5 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { runProgram, startChild } from "../../core/child-process.ts";
 import { END_MARKED } from "./marked-command.ts";
 import { SYSTEM_PATH } from "./shell-environment.ts";
 
@@ -55,10 +56,8 @@ export class ProcessGuard {
   /** Kills what one command started, or every one, also what is in no group known here. */
   async endMarked(mark = this.#mark): Promise<void> {
     if (this.#shell === undefined) return;
-    await new Promise<void>((resolve) => {
-      const options = { env: ENVIRONMENT, cwd: "/", timeout: END_TIMEOUT_MS };
-      execFile("/bin/sh", ["-c", END_MARKED, "sh", mark], options, () => resolve());
-    });
+    const options = { env: ENVIRONMENT, cwd: "/", timeout: END_TIMEOUT_MS };
+    await runProgram("/bin/sh", ["-c", END_MARKED, "sh", mark], options).catch(() => undefined);
   }
 
   /** To be called when everything has ended. */
@@ -74,7 +73,7 @@ export class ProcessGuard {
 
 function startShell(mark: string): ChildProcess {
   // A group of its own, so that an interrupt from the terminal does not end it before its work.
-  const shell = spawn("/bin/sh", ["-c", SCRIPT, "sh", mark], {
+  const shell = startChild("/bin/sh", ["-c", SCRIPT, "sh", mark], {
     detached: true,
     env: ENVIRONMENT,
     cwd: "/",
@@ -82,9 +81,9 @@ function startShell(mark: string): ChildProcess {
   });
   shell.unref();
   const { stdin } = shell;
-  if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();
+  if (stdin !== null && "unref" in stdin && typeof stdin.unref === "function") stdin.unref();
   // Without the guard, groups end with `close` and with an orderly exit of this process.
   shell.on("error", () => undefined);
-  stdin.on("error", () => undefined);
+  stdin?.on("error", () => undefined);
   return shell;
 }

@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
+import { startChild } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { ExecuteResponse } from "../backend.ts";
 import { CommandOutput } from "./command-output.ts";
@@ -229,7 +230,7 @@ class ProcessGroup implements RunningProcess {
 /** The child, or why there is none: some failures are thrown at once, such as that of a command too long. */
 function spawnGroup({ file, args, env, cwd }: ProcessRequest): ChildProcess | string {
   try {
-    return spawn(file, args, {
+    return startChild(file, args, {
       env,
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],

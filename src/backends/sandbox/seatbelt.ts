@@ -1,8 +1,7 @@
-import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
+import { runProgram } from "../../core/child-process.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { FilesystemBackend } from "../filesystem/filesystem.ts";
@@ -119,7 +118,7 @@ export async function seatbeltProblem(options: SeatbeltOptions): Promise<NoSandb
   const profile = seatbeltProfile([realpathSync.native(resolve(options.rootDir))], options.readOnly ?? []);
   const args = ["-p", profile, "/bin/sh", "-c", "exit 0"];
   try {
-    await promisify(execFile)(PROGRAM, args, { timeout: PROBE_TIMEOUT_MS });
+    await runProgram(PROGRAM, args, { timeout: PROBE_TIMEOUT_MS });
     return undefined;
   } catch (error) {
     if (isTimedOut(error)) return tooSlow(PROGRAM, PROBE_TIMEOUT_MS);

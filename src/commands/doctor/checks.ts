@@ -1,10 +1,9 @@
-import { execFile } from "node:child_process";
 import { access, constants, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { modelChoice } from "../../agent/models/choose.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
+import { runProgram } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { chooseExecutor } from "../compose/executors.ts";
 
@@ -94,8 +93,8 @@ export async function checkSearch(): Promise<Check> {
   const name = "Search";
   try {
     const { rgPath } = await import("@vscode/ripgrep");
-    const { stdout } = await promisify(execFile)(rgPath, ["--version"], { timeout: SEARCH_TIMEOUT_MS });
-    return { name, ok: true, text: stdout.split("\n")[0] ?? "ripgrep" };
+    const version = await runProgram(rgPath, ["--version"], { timeout: SEARCH_TIMEOUT_MS });
+    return { name, ok: true, text: version.split("\n")[0] ?? "ripgrep" };
   } catch (error) {
     return {
       name,

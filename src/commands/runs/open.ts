@@ -1,5 +1,5 @@
-import { spawn } from "node:child_process";
 import type { FlagValues } from "../../config/load.ts";
+import { startChild } from "../../core/child-process.ts";
 import { monotonicClock } from "../../core/clock.ts";
 import { openPageServer } from "../../server/page/page-server.ts";
 import { loadStateKey } from "../../server/state-key.ts";
@@ -38,7 +38,7 @@ const OPENERS: Partial<Record<NodeJS.Platform, readonly [command: string, ...arg
 /** Where there is no browser the printed link is left. */
 function openInBrowser(link: string): void {
   const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
-  const child = spawn(command, [...args, link], { stdio: "ignore", detached: true });
+  const child = startChild(command, [...args, link], { stdio: "ignore", detached: true });
   child.once("error", () => undefined);
   child.unref();
 }

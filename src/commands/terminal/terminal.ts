@@ -1,8 +1,8 @@
-import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
+import { startChild } from "../../core/child-process.ts";
 import type { Asker } from "./approval.ts";
 import type { Colors } from "../colors.ts";
 
@@ -43,7 +43,7 @@ async function editInEditor(text: string, fileName: string): Promise<string | un
   try {
     await writeFile(file, text, { mode: 0o600 });
     const code = await new Promise<number | null>((resolve) => {
-      const child = spawn(command, [...args, file], { stdio: "inherit" });
+      const child = startChild(command, [...args, file], { stdio: "inherit" });
       child.once("error", () => resolve(null));
       child.once("exit", resolve);
     });

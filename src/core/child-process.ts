@@ -1,0 +1,112 @@
+import { type ChildProcess, spawn, type SpawnOptions, type StdioOptions } from "node:child_process";
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { devNull } from "node:os";
+
+/** Standard input, output and error of a child: all it gets of what this process has open. */
+type StandardStreams = [input: Stream, output: Stream, errors: Stream];
+type Stream = "ignore" | "inherit" | "pipe";
+
+export interface ChildOptions extends Pick<
+  SpawnOptions,
+  "cwd" | "detached" | "env" | "timeout" | "killSignal" | "windowsHide"
+> {
+  stdio: StandardStreams | Stream;
+}
+
+const O_CLOEXEC = 0o2000000;
+
+/** The last descriptor that children are meant to have. */
+const STANDARD_ERROR = 2;
+
+/**
+ * Descriptors above 2 that the launcher of this process left open and that every child would inherit. Node
+ * opens none of that kind. Empty on macOS and Windows, where Node starts children with the listed ones only.
+ */
+let inherited: readonly number[] | undefined;
+let nothing: number | undefined;
+
+/** Starts a program that gets its standard streams and no other open file of this process. */
+export function startChild(file: string, args: readonly string[], options: ChildOptions): ChildProcess {
+  return spawn(file, args, { ...options, stdio: onlyStandard(options.stdio) });
+}
+
+/** Why a program that was started did not end well. */
+export class ProgramFailure extends Error {
+  readonly isTimeout: boolean;
+
+  constructor(message: string, isTimeout: boolean) {
+    super(message);
+    this.isTimeout = isTimeout;
+  }
+}
+
+/**
+ * Runs a program to its end and gives its output. Rejects with `ProgramFailure`, whose message is what it
+ * wrote on standard error, and with Node's error when it cannot be started. `timeout` is in milliseconds.
+ */
+export function runProgram(
+  file: string,
+  args: readonly string[],
+  options: Omit<ChildOptions, "stdio" | "killSignal"> & { timeout: number },
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const stdio: StandardStreams = ["ignore", "pipe", "pipe"];
+    const child = startChild(file, args, { ...options, killSignal: "SIGKILL", stdio });
+    let [output, errors] = ["", ""];
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => (output += text));
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => (errors += text));
+    child.once("error", reject);
+    child.once("close", (code) => {
+      if (code === 0) resolve(output);
+      else reject(new ProgramFailure(errors, child.killed));
+    });
+  });
+}
+
+/**
+ * Closes what the launcher of this process left open above standard error. For a program that owns its
+ * process and hands the start of children to libraries, once it has read what it was given as `/dev/fd/N`.
+ */
+export function closeInherited(): void {
+  for (const descriptor of inheritedDescriptors()) closeSync(descriptor);
+  inherited = [];
+}
+
+/** With every inherited descriptor replaced by the null device: Node cannot leave one out. */
+function onlyStandard(streams: ChildOptions["stdio"]): StdioOptions {
+  const stdio: (Stream | number)[] = typeof streams === "string" ? [streams, streams, streams] : [...streams];
+  const toReplace = inheritedDescriptors();
+  if (toReplace.length === 0) return stdio;
+  nothing ??= openSync(devNull, "r+");
+  for (let number = stdio.length; number <= Math.max(...toReplace); number += 1) stdio[number] = "ignore";
+  for (const number of toReplace) stdio[number] = nothing;
+  return stdio;
+}
+
+function inheritedDescriptors(): readonly number[] {
+  return (inherited ??= process.platform === "linux" ? findInherited() : []);
+}
+
+function findInherited(): number[] {
+  return entriesOf("/proc/self/fd")
+    .map(Number)
+    .filter((number) => number > STANDARD_ERROR && outlivesExec(number));
+}
+
+function entriesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function outlivesExec(descriptor: number): boolean {
+  try {
+    const flags = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8"))?.[1];
+    return flags !== undefined && (Number.parseInt(flags, 8) & O_CLOEXEC) === 0;
+  } catch {
+    // It was the one that the folder was read with.
+    return false;
+  }
+}
