@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import module from "node:module";
 import { homedir } from "node:os";
-import { join } from "node:path";
 import { parseArguments } from "./commands/arguments.ts";
 import type { Command, ExitCode } from "./commands/command.ts";
+import { compileCacheDir } from "./config/paths.ts";
 import { ConfigurationError, errorMessage } from "./core/errors.ts";
 
 /** Loaded on demand: `serve` must answer the handshake before anything it does not need is read. */
@@ -73,6 +73,5 @@ function complain(problems: readonly string[], code: ExitCode = 2): ExitCode {
  */
 function keepCompiledCode(): void {
   if (!("enableCompileCache" in module) || typeof module.enableCompileCache !== "function") return;
-  const cache = process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache");
-  module.enableCompileCache(join(cache, "deepagent-mcp", "compile"));
+  module.enableCompileCache(compileCacheDir({ home: homedir(), env: process.env }));
 }

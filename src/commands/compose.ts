@@ -5,10 +5,11 @@ import { type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.t
 import { OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import type { ModelChoice } from "../agent/models/choose.ts";
 import { packageVersion } from "../config/package-info.ts";
-import { folderProblem, realPath } from "../config/paths.ts";
+import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
 import type { Logger } from "../core/logger.ts";
+import { realPath } from "../core/real-path.ts";
 import { isFinal, type Principal, type Run } from "../runs/run.ts";
 import type { Backend } from "../backends/backend.ts";
 import { RUN_MIGRATIONS } from "../runs/stores/schema.ts";

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { delimiter, isAbsolute, resolve } from "node:path";
 import { closestName } from "../core/closest-names.ts";
+import { isInside, realPath } from "../core/real-path.ts";
 import { parseJson } from "./jsonc.ts";
-import { defaultDataDir, defaultWorkspace, expandHome, folderProblem, isInside, realPath } from "./paths.ts";
+import { compileCacheDir, defaultDataDir, defaultWorkspace, expandHome, folderProblem } from "./paths.ts";
 import type { HostFacts } from "./paths.ts";
 import { describeIssues } from "./problems.ts";
 import { ConfigSchema } from "./schema.ts";
@@ -38,19 +39,22 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const workspace = defaultWorkspace(sources);
   if (workspace !== undefined) draft.setDefault("workspace", workspace);
   checkFolders(draft);
+  const own = ownFolders(draft, sources);
 
   const parsed = ConfigSchema.safeParse(draft.values);
   if (!parsed.success)
     draft.problems.push(...describeIssues(parsed.error.issues, (path) => draft.origin(path)));
   if (!parsed.success || draft.problems.length > 0) return { ok: false, problems: draft.problems };
-  return { ok: true, config: parsed.data, warnings: warningsFor(parsed.data, sources) };
+  const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
+  return { ok: true, config: { ...parsed.data, privatePaths }, warnings: warningsFor(parsed.data, sources) };
 }
 
 /** Values as collected so far, each with where it came from. */
 class Draft {
   values: Record<string, unknown> = {};
   readonly problems: string[] = [];
-  file: string | undefined;
+  /** Real or not, as it was given. */
+  configFile: string | undefined;
   readonly #origins = new Map<string, string>();
 
   set(path: string, value: unknown, origin: string): void {
@@ -83,7 +87,7 @@ class Draft {
       const origin = this.#origins.get(known);
       if (origin !== undefined) return origin;
     }
-    return this.file ?? "default";
+    return this.configFile === undefined ? "default" : `config file ${this.configFile}`;
   }
 }
 
@@ -94,7 +98,7 @@ function readFile(draft: Draft, sources: ConfigSources): void {
   if (given === undefined || given === "") return;
   const origin = fromFlag ? "--config" : CONFIG_FILE_ENV;
   const path = resolve(sources.cwd, expandHome(given, sources.home));
-  draft.file = `config file ${path}`;
+  draft.configFile = path;
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -176,15 +180,37 @@ function expandPaths(draft: Draft, sources: ConfigSources): void {
 }
 
 function checkFolders(draft: Draft): void {
-  const skills: unknown = draft.get("skills");
-  const folders: [string, unknown][] = [["workspace", draft.get("workspace")]];
-  if (Array.isArray(skills)) skills.forEach((folder, index) => folders.push([`skills[${index}]`, folder]));
-  for (const [path, folder] of folders) {
-    if (typeof folder !== "string" || !isAbsolute(folder)) continue;
+  for (const [path, folder] of foldersOf(draft, ["workspace", "skills"])) {
     const problem = folderProblem(folder);
     if (problem !== undefined)
       draft.problems.push(`${path}: ${problem} (from ${draft.origin(settingOf(path))})`);
   }
+}
+
+/** The folders this program keeps its own things in; agents are shown no folder in there. */
+function ownFolders(draft: Draft, sources: ConfigSources): string[] {
+  const dataDir = draft.get("dataDir");
+  const own = [compileCacheDir(sources), ...(typeof dataDir === "string" ? [dataDir] : [])];
+  for (const [path, folder] of foldersOf(draft, ["workspace", "skills", "execute.readOnly"])) {
+    const around = own.find((one) => isInside(realPath(one), realPath(folder)));
+    if (around === undefined) continue;
+    draft.problems.push(
+      `${path}: ${folder} is the folder in which this program keeps its data, or lies inside it; choose another one, or another --data-dir than ${around} (from ${draft.origin(settingOf(path))})`,
+    );
+  }
+  return own;
+}
+
+/** Absolute folders of some settings, with where each stands. */
+function foldersOf(draft: Draft, settings: readonly string[]): [path: string, folder: string][] {
+  const found = settings.flatMap((setting): [string, unknown][] => {
+    const value = draft.get(setting);
+    if (!Array.isArray(value)) return [[setting, value]];
+    return value.map((folder: unknown, index) => [`${setting}[${index}]`, folder]);
+  });
+  return found.filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string" && isAbsolute(entry[1]),
+  );
 }
 
 const settingOf = (path: string): string => path.replace(/\[.*$/, "");
@@ -195,11 +221,6 @@ function warningsFor(config: Config, sources: ConfigSources): string[] {
     warnings.push(
       `No workspace: the server was started in ${sources.cwd}, which is too wide to be one. ` +
         "Set it with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.",
-    );
-  } else if (isInside(realPath(config.workspace), realPath(config.dataDir))) {
-    warnings.push(
-      `The data folder ${config.dataDir} lies inside the workspace, so the agent can read it. ` +
-        "Choose a narrower workspace or another --data-dir.",
     );
   }
   return warnings;

@@ -1,5 +1,6 @@
-import { existsSync, realpathSync, statSync } from "node:fs";
-import { isAbsolute, join, parse, relative, resolve, sep } from "node:path";
+import { statSync } from "node:fs";
+import { isAbsolute, join, parse } from "node:path";
+import { isInside, realPath } from "../core/real-path.ts";
 
 /** Facts about the machine that defaults depend on; injected, so that tests need no other machine. */
 export interface HostFacts {
@@ -21,6 +22,11 @@ export function defaultDataDir(host: HostFacts): string {
   return join(base, APP_NAME);
 }
 
+/** Where Node keeps compiled code of this program between starts. */
+export function compileCacheDir({ home, env }: Pick<HostFacts, "home" | "env">): string {
+  return join(env["XDG_CACHE_HOME"] ?? join(home, ".cache"), APP_NAME, "compile");
+}
+
 function localAppData(host: HostFacts): string {
   return host.env["LOCALAPPDATA"] ?? join(host.home, "AppData", "Local");
 }
@@ -37,12 +43,6 @@ export function defaultWorkspace(host: HostFacts): string | undefined {
   return cwd;
 }
 
-/** Whether `path` is `folder` or lies below it. */
-export function isInside(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
-}
-
 /** `~` and `~/…` stand for the home directory: client configurations are not read by a shell. */
 export function expandHome(path: string, home: string): string {
   if (path === "~") return home;
@@ -56,10 +56,4 @@ export function folderProblem(path: string): string | undefined {
   } catch {
     return `${path} does not exist or cannot be opened`;
   }
-}
-
-/** `path` with links resolved as far as it exists. */
-export function realPath(path: string): string {
-  const absolute = resolve(path);
-  return existsSync(absolute) ? realpathSync(absolute) : absolute;
 }

@@ -256,5 +256,8 @@ export const ConfigSchema = z.strictObject({
   logLevel: z.enum(LOG_LEVELS).default("info").describe("Lowest severity that is written to standard error."),
 });
 
-export type Config = z.output<typeof ConfigSchema>;
+export type Config = z.output<typeof ConfigSchema> & {
+  /** The files and folders of this program itself, which no agent gets to see. Not a setting: `loadConfig` finds them. */
+  readonly privatePaths?: readonly string[];
+};
 export type ConfigInput = z.input<typeof ConfigSchema>;

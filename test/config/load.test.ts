@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -236,9 +236,24 @@ describe("folders", () => {
     ]);
   });
 
-  it("warns when the data folder lies inside the workspace", () => {
-    const loaded = load({ flags: { workspace: home } });
-    expect(loaded).toMatchObject({ ok: true, warnings: [expect.stringContaining("inside the workspace")] });
+  it("finds what of this program no agent may see: data, compiled code, the file it is configured by", () => {
+    const file = configFile({ dataDir: "~/data" });
+    const cache = join(home, ".cache", "deepagent-mcp", "compile");
+    expect(configOf({ flags: { config: file } }).privatePaths).toEqual([cache, join(home, "data"), file]);
+  });
+
+  it("refuses to show agents the folder in which data is kept, or one inside it", () => {
+    const data = join(home, "data");
+    mkdirSync(join(data, "deep"), { recursive: true });
+    symlinkSync(data, join(home, "link"));
+    const dataDir = { DEEPAGENT_DATA_DIR: data };
+    expect(problemsOf({ flags: { workspace: data }, env: dataDir })).toEqual([
+      expect.stringMatching(/^workspace: .*keeps its data.*choose another.*\(from --workspace\)$/),
+    ]);
+    expect(problemsOf({ flags: { workspace: join(home, "link", "deep") }, env: dataDir })).toHaveLength(1);
+    expect(problemsOf({ env: { ...dataDir, DEEPAGENT_SKILLS: join(data, "deep") } })).toHaveLength(1);
+    expect(problemsOf({ env: { ...dataDir, DEEPAGENT_EXECUTE_READ_ONLY: data } })).toHaveLength(1);
+    expect(configOf({ flags: { workspace: home }, env: dataDir }).workspace).toBe(home);
   });
 
   it.each<[NodeJS.Platform, Record<string, string>, string]>([

@@ -1,12 +1,12 @@
 import { rmdirSync, unlinkSync } from "node:fs";
 import type { CallOptions, DeleteResult } from "../backend.ts";
-import type { DirectoryHandle } from "./directory-handles.ts";
+import { AccessError, type DirectoryHandle } from "./directory-handles.ts";
 import { fileNotFound } from "../errors.ts";
 import { statEntry } from "./file-writer.ts";
 import type { FilesystemPath } from "./paths.ts";
 import type { Jail } from "./jail.ts";
 
-/** Removes a file, a link (never what it leads to) or a directory with everything below it. */
+/** Removes a file, a link (never what it leads to) or a directory with everything below it, if nothing there is hidden. */
 export function deleteEntry(
   jail: Jail,
   { segments, shownAs }: FilesystemPath,
@@ -18,6 +18,7 @@ export function deleteEntry(
     async ({ directory, name }): Promise<DeleteResult> => {
       const stats = statEntry(directory, name);
       if (stats === undefined) return fileNotFound(shownAs);
+      if (stats.isDirectory() && jail.hidden.areBelow(stats)) throw new AccessError("EACCES");
       if (stats.isDirectory()) await removeTree(directory, name, options?.signal);
       else unlinkSync(directory.at(name));
       await directory.flush();

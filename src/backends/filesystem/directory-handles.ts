@@ -17,7 +17,7 @@ const flush = promisify(fsync);
 
 /** A file system refusal of our own, in the shape of Node's: `code` says what it is. */
 export class AccessError extends Error {
-  readonly code: "EOUTSIDE" | "ELOOP" | "ENOTDIR" | "EBUSY" | "EALIAS" | "ENOROOT";
+  readonly code: "EOUTSIDE" | "ELOOP" | "ENOTDIR" | "EBUSY" | "EALIAS" | "ENOROOT" | "EHIDDEN" | "EACCES";
 
   constructor(code: AccessError["code"]) {
     super(code);
@@ -212,4 +212,4 @@ export async function flushed(descriptor: number): Promise<void> {
 
 const UNSUPPORTED = new Set(["EINVAL", "ENOTSUP", "ENOSYS"]);
 
-const identityOf = (stats: { dev: bigint; ino: bigint }): string => `${stats.dev}:${stats.ino}`;
+export const identityOf = (stats: { dev: bigint; ino: bigint }): string => `${stats.dev}:${stats.ino}`;

@@ -53,6 +53,11 @@ export interface FilesystemOptions {
   respectGitignore?: boolean;
   /** Path of the `rg` binary; `false` searches without. Default: the one of `@vscode/ripgrep`, if there. */
   ripgrep?: string | false;
+  /**
+   * Files and directories of this machine that no method shows or changes, by whatever name. Where they lie
+   * outside of `rootDir` they need no mention.
+   */
+  hidden?: readonly string[];
   /** Open files relative to directory descriptors. Default: where the system can. */
   descriptorPaths?: boolean;
 }
@@ -75,7 +80,8 @@ export class FilesystemBackend implements Backend {
     const isContained = options.containment !== "none";
     const jailDir = isContained ? rootDir : parse(rootDir).root;
     this.#form = { virtual: options.virtualMode === true, rootDir, configuredDir, jailDir };
-    this.#jail = new Jail(isContained ? configuredDir : jailDir, options.descriptorPaths);
+    const { descriptorPaths, hidden } = options;
+    this.#jail = new Jail(isContained ? configuredDir : jailDir, descriptorPaths, hidden);
     this.#maxFileSize = (options.maxFileSizeMb ?? 10) * BYTES_PER_MB;
     this.#respectGitignore = options.respectGitignore === true;
     if (options.ripgrep !== undefined) this.#ripgrep = Promise.resolve(options.ripgrep || undefined);

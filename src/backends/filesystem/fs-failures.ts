@@ -27,6 +27,7 @@ export function failureOf(thrown: unknown, path: string, expected: Expected): er
       throw thrown;
     case "ENOENT":
     case "ENOTDIR":
+    case "EHIDDEN":
       return missing(path, expected);
     case "EACCES":
     case "EPERM":
@@ -46,9 +47,12 @@ export function failureOf(thrown: unknown, path: string, expected: Expected): er
   }
 }
 
-/** As `failureOf`, for changes: a parent that is a file is the reason, not a missing file. */
-export const writeFailureOf = (thrown: unknown, path: string): errors.BackendFailure =>
-  codeOf(thrown) === "ENOTDIR" ? errors.parentIsFile(path) : failureOf(thrown, path, "file");
+/** As `failureOf`, for changes: a parent that is a file, or a hidden place, is the reason, not a missing file. */
+export function writeFailureOf(thrown: unknown, path: string): errors.BackendFailure {
+  const code = codeOf(thrown);
+  if (code === "ENOTDIR") return errors.parentIsFile(path);
+  return code === "EHIDDEN" ? errors.permissionDenied(path) : failureOf(thrown, path, "file");
+}
 
 function missing(path: string, expected: Expected): errors.BackendFailure {
   if (expected === "file") return errors.fileNotFound(path);

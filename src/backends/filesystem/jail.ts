@@ -1,6 +1,7 @@
 import { type BigIntStats, lstatSync, mkdirSync, readlinkSync, realpathSync } from "node:fs";
 import { isAbsolute, sep } from "node:path";
 import { AccessError, type DirectoryHandle, hasDescriptorPaths, openRoot } from "./directory-handles.ts";
+import { HiddenEntries } from "./hidden.ts";
 
 /** An entry and the open directory it is in. `segments` is its path from the root, free of links. */
 export interface Located {
@@ -29,12 +30,14 @@ const MAX_LINKS = 40;
 export class Jail {
   /** Real path, for `ripgrep` and nothing else. */
   readonly root: string;
+  readonly hidden: HiddenEntries;
   readonly #aliases: readonly string[];
   readonly #byDescriptor: boolean;
 
-  /** `rootDir` must exist. `byDescriptor`: see `openRoot`. */
-  constructor(rootDir: string, byDescriptor: boolean = hasDescriptorPaths()) {
+  /** `rootDir` must exist. `byDescriptor`: see `openRoot`. `hidden`: paths of this machine, see `HiddenEntries`. */
+  constructor(rootDir: string, byDescriptor: boolean = hasDescriptorPaths(), hidden: readonly string[] = []) {
     this.root = realpathSync.native(rootDir);
+    this.hidden = new HiddenEntries(this.root, hidden);
     this.#aliases = [this.root, rootDir];
     this.#byDescriptor = byDescriptor;
     openRoot(this.root, byDescriptor).close();
@@ -94,7 +97,7 @@ export class Jail {
 
   #openRoot(): DirectoryHandle {
     try {
-      return openRoot(this.root, this.#byDescriptor);
+      return this.hidden.guard(openRoot(this.root, this.#byDescriptor));
     } catch (thrown) {
       const code = codeOf(thrown);
       // What has taken its place may be a file, or a link to somewhere else.

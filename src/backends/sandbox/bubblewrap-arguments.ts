@@ -1,4 +1,6 @@
-import { existsSync, lstatSync, readlinkSync } from "node:fs";
+import { existsSync, lstatSync, readlinkSync, statSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { isInside, realPath } from "../../core/real-path.ts";
 import { SHELL } from "./shell-executor.ts";
 
 /** A folder of this machine at a path inside the sandbox. */
@@ -12,6 +14,8 @@ export interface SandboxShape {
   /** The one place that commands may change. */
   writable: SandboxMount;
   readOnly: readonly SandboxMount[];
+  /** Paths of this machine that are empty wherever they would be seen. */
+  hidden: readonly string[];
   env: Readonly<Record<string, string>>;
   /** Bytes of memory of one process. */
   memory: number;
@@ -93,12 +97,45 @@ export function bubblewrapArguments(shape: SandboxShape, command: string, cwd: s
     scratch("/dev/shm", shape),
     readOnly.flatMap(({ folder, at }) => ["--ro-bind-try", folder, at]),
     ["--bind", writable.folder, writable.at],
+    masks(shape),
     // For a server that runs as root the files of the kernel's settings would be its own, and writable.
     ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"],
     Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
     ["--chdir", "/", "--", "/bin/sh", "-c", START, "sh"],
     [kibibytes(memory), kibibytes(memory * ADDRESS_SPACE_FACTOR), String(processes), cwd, SHELL, command],
   ].flat();
+}
+
+/**
+ * Covers what is hidden below any mount. The directories on the way become mounts of their own where commands
+ * may write, because a mount cannot be renamed: otherwise what is covered could be moved from under its cover.
+ */
+function masks({ writable, readOnly, hidden }: SandboxShape): string[] {
+  const places = hidden.map((path) => realPath(path));
+  const system = SYSTEM_FOLDERS.map((path) => ({ folder: path, at: path }));
+  return [...system, ...readOnly, writable].flatMap((mount) => {
+    const folder = realPath(mount.folder);
+    const inside = places.filter((path) => path !== folder && isInside(folder, path));
+    const onTheWay =
+      mount === writable ? new Set(inside.flatMap((path) => directoriesBetween(folder, path))) : [];
+    const at = (path: string): string => join(mount.at, relative(folder, path));
+    return [
+      ...[...onTheWay].flatMap((path) => ["--bind-try", path, at(path)]),
+      ...inside.flatMap((path) => cover(path, at(path))),
+    ];
+  });
+}
+
+/** Outermost first. */
+function directoriesBetween(folder: string, path: string): string[] {
+  const above = dirname(path);
+  return above === folder ? [] : [...directoriesBetween(folder, above), above];
+}
+
+function cover(path: string, at: string): string[] {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return [];
+  return stats.isDirectory() ? ["--tmpfs", at, "--remount-ro", at] : ["--ro-bind", "/dev/null", at];
 }
 
 const kibibytes = (bytes: number): string => String(Math.floor(bytes / KIB));

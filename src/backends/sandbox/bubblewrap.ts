@@ -25,6 +25,8 @@ export interface BubblewrapOptions extends ShellLimits {
   rootDir: string;
   /** As of `FilesystemBackend`. Default false. */
   respectGitignore?: boolean;
+  /** As of `FilesystemBackend`; commands find an empty folder, or a file they cannot read, in their place. */
+  hidden?: readonly string[];
   /** Where commands see that folder; the same path they have in the agent's tree. Default `/workspace`. */
   mountPath?: string;
   /** More folders that commands may read; one that does not exist is left out. */
@@ -64,9 +66,9 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
   #cgroup: ProcessCgroup | null | undefined;
 
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
-    const { rootDir, maxFileSizeMb, respectGitignore = false } = options;
+    const { rootDir, maxFileSizeMb, respectGitignore = false, hidden = [] } = options;
     const size = maxFileSizeMb === undefined ? {} : { maxFileSizeMb };
-    super({ rootDir, virtualMode: true, respectGitignore, ...size });
+    super({ rootDir, virtualMode: true, respectGitignore, hidden, ...size });
     Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
     this.id = `bubblewrap-${randomBytes(8).toString("hex")}`;
     const shape = shapeOf(options, hasSizeLimits);
@@ -168,7 +170,7 @@ function isAtLeast(version: string, [major, minor]: readonly [number, number]): 
 }
 
 function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxShape {
-  const { readOnly = [], memoryMb = 2048, maxProcesses = 512, scratchMb = 512 } = options;
+  const { readOnly = [], hidden = [], memoryMb = 2048, maxProcesses = 512, scratchMb = 512 } = options;
   const { LANG = "C.UTF-8" } = process.env;
   return {
     writable: {
@@ -176,6 +178,7 @@ function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxSha
       at: withoutSlash(options.mountPath ?? "/workspace"),
     },
     readOnly,
+    hidden,
     env: {
       PATH: visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, readOnly),
       HOME: "/tmp",

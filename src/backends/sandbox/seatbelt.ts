@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { realpathSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
+import { realPath } from "../../core/real-path.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { FilesystemBackend } from "../filesystem/filesystem.ts";
@@ -17,6 +18,8 @@ export interface SeatbeltOptions extends ShellLimits {
   respectGitignore?: boolean;
   /** More folders that commands may read. */
   readOnly?: readonly string[];
+  /** As of `FilesystemBackend`, for commands too. */
+  hidden?: readonly string[];
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
 }
@@ -40,9 +43,13 @@ const SYSTEM_FOLDERS = [
 
 /**
  * The rules of macOS's sandbox for commands: everything is forbidden but to start programs of the system,
- * to read `readable` and to change `writable`. There is no network.
+ * to read `readable` and to change `writable`, without `hidden`. There is no network.
  */
-export function seatbeltProfile(writable: readonly string[], readable: readonly string[]): string {
+export function seatbeltProfile(
+  writable: readonly string[],
+  readable: readonly string[],
+  hidden: readonly string[] = [],
+): string {
   const subpaths = (paths: readonly string[]): string =>
     paths.map((path) => `(subpath ${literal(path)})`).join(" ");
   return [
@@ -57,8 +64,16 @@ export function seatbeltProfile(writable: readonly string[], readable: readonly 
     `(allow file-write* ${subpaths(writable)})`,
     '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))',
     "(deny network*)",
+    ...hidden.map((path) => `(deny file-read* file-write* (subpath ${literal(path)}))`),
+    // Whoever could rename a directory on the way would move what is hidden to another path.
+    ...hidden
+      .flatMap((path) => directoriesAbove(path))
+      .map((path) => `(deny file-write* (literal ${literal(path)}))`),
   ].join("\n");
 }
+
+const directoriesAbove = (path: string): string[] =>
+  dirname(path) === path ? [] : [dirname(path), ...directoriesAbove(dirname(path))];
 
 const literal = (path: string): string => `"${path.replace(/["\\]/g, "\\$&")}"`;
 
@@ -73,12 +88,12 @@ export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend
 
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
   constructor(options: SeatbeltOptions) {
-    const { rootDir: folder, respectGitignore = false } = options;
-    super({ rootDir: folder, virtualMode: true, respectGitignore });
+    const { rootDir: folder, respectGitignore = false, hidden = [] } = options;
+    super({ rootDir: folder, virtualMode: true, respectGitignore, hidden });
     Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
     this.id = `seatbelt-${randomBytes(8).toString("hex")}`;
     const rootDir = realpathSync.native(resolve(options.rootDir));
-    const profile = seatbeltProfile([rootDir], options.readOnly ?? []);
+    const profile = seatbeltProfile([rootDir], options.readOnly ?? [], hidden.map(realPath));
     const { LANG = "en_US.UTF-8" } = process.env;
     const env = { PATH: SYSTEM_PATH, HOME: rootDir, LANG, TERM: "dumb", ...options.env };
     this.#executor = new ShellExecutor({

@@ -15,7 +15,10 @@ import type { Config } from "../../config/schema.ts";
 import { skillFolders } from "./file-tree.ts";
 import { WORKSPACE_MOUNT } from "./mounts.ts";
 
-export type ExecutorConfig = Pick<Config, "workspace" | "execute" | "skills" | "respectGitignore">;
+export type ExecutorConfig = Pick<
+  Config,
+  "workspace" | "execute" | "skills" | "respectGitignore" | "privatePaths"
+>;
 
 /** A workspace in which commands run, and that ends them when it is closed. */
 export type WorkspaceExecutor = SandboxBackend & { close(): Promise<void> };
@@ -30,12 +33,12 @@ export type ExecutorChoice =
 
 /** Finds out how commands can run here. Starts one that does nothing, to know that the sandbox works. */
 export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorChoice> {
-  const { workspace: rootDir, execute, respectGitignore } = config;
+  const { workspace: rootDir, execute, respectGitignore, privatePaths: hidden = [] } = config;
   if (execute.mode === "off") return { kind: "none", reason: "switched off by execute.mode" };
   if (rootDir === undefined || folderProblem(rootDir) !== undefined)
     return { kind: "none", reason: "there is no workspace to run them in" };
   const { timeout, maxOutputBytes, memoryMb, processes: maxProcesses } = execute;
-  const limits = { rootDir, respectGitignore, timeout, maxOutputBytes };
+  const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes };
   const sandbox =
     process.platform === "darwin"
       ? await seatbelt({ ...limits, readOnly: execute.readOnly })

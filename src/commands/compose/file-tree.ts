@@ -14,7 +14,7 @@ import type { Config } from "../../config/schema.ts";
 import type { Principal } from "../../runs/run.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./mounts.ts";
 
-export type FileTreeConfig = Pick<Config, "workspace" | "skills" | "respectGitignore">;
+export type FileTreeConfig = Pick<Config, "workspace" | "skills" | "respectGitignore" | "privatePaths">;
 
 /** The folders every run of a principal shares: workspace, memories, skills. */
 export class FileTree {
@@ -50,11 +50,18 @@ export class FileTree {
   }
 
   #routes(principal: Principal): Record<string, Backend> {
-    const { workspace: rootDir, skills, respectGitignore } = this.#config;
+    const { workspace: rootDir, skills, respectGitignore, privatePaths: hidden = [] } = this.#config;
     return {
       ...(rootDir === undefined
         ? {}
-        : { [WORKSPACE_MOUNT]: new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore }) }),
+        : {
+            [WORKSPACE_MOUNT]: new FilesystemBackend({
+              rootDir,
+              virtualMode: true,
+              respectGitignore,
+              hidden,
+            }),
+          }),
       [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(principal) }),
       ...Object.fromEntries(
         skillFolders(skills).map(([path, folder]) => [
@@ -68,7 +75,8 @@ export class FileTree {
   #folder(rootDir: string): Backend {
     const known = this.#folders.get(rootDir);
     if (known !== undefined) return known;
-    const backend = new FilesystemBackend({ rootDir, virtualMode: true });
+    const { privatePaths: hidden = [] } = this.#config;
+    const backend = new FilesystemBackend({ rootDir, virtualMode: true, hidden });
     this.#folders.set(rootDir, backend);
     return backend;
   }

@@ -111,6 +111,43 @@ describe.skipIf(!probe.ok)(`BubblewrapBackend${whyNot}`, () => {
     expect((await sandbox.execute("cat own-too")).output).toBe("own");
   });
 
+  it("covers what is hidden, wherever it would be seen, and lets nothing be moved from under the cover", async () => {
+    const root = folder();
+    mkdirSync(join(root, "share/program"), { recursive: true });
+    for (const path of ["share/program/key", "settings.json", "share/other"])
+      writeFileSync(join(root, path), "secret");
+    symlinkSync("share/program", join(root, "link"));
+    const hidden = [join(root, "share/program"), join(root, "settings.json"), join(root, "missing")];
+    const opened = await openBubblewrap({
+      rootDir: root,
+      hidden,
+      readOnly: [{ folder: root, at: "/again" }],
+    });
+    if (!opened.ok) throw new Error(opened.reason);
+    onTestFinished(() => opened.backend.close());
+    const run = (command: string) => opened.backend.execute(command);
+    const { output } = await run(
+      "cat share/other; ls share/program link /again/share/program; cat */*/key */key settings.json /again/settings.json",
+    );
+    expect(output.match(/secret/g)).toHaveLength(1);
+    expect(output).not.toMatch(/^key$/m);
+    for (const change of [
+      "touch share/program/planted",
+      "mv share moved",
+      "mv share/program moved",
+      "rm -rf share",
+      "echo planted > settings.json",
+      "mv settings.json moved",
+      "umount share/program",
+    ]) {
+      expect((await run(change)).exitCode, change).not.toBe(0);
+    }
+    expect((await run("cat moved/*; find . -name key")).output).not.toContain("secret");
+    expect(readFileSync(join(root, "share/program/key"), "utf8")).toBe("secret");
+    expect(readFileSync(join(root, "settings.json"), "utf8")).toBe("secret");
+    expect((await run("echo new > share/new && cat share/new")).output).toBe("new\n");
+  });
+
   it("has no network, not even to this machine", async () => {
     const server = createServer((_request, response) => response.end("reached"));
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));

@@ -29,6 +29,16 @@ describe("seatbeltProfile", () => {
       expect(reads).not.toContain(`(subpath "${path}")`);
   });
 
+  it("hides what lies below the folder, and keeps what is above it in place", () => {
+    const hidden = seatbeltProfile(["/Users/a"], [], ["/Users/a/data"]).split("\n");
+    expect(hidden.slice(-4)).toEqual([
+      '(deny file-read* file-write* (subpath "/Users/a/data"))',
+      '(deny file-write* (literal "/Users/a"))',
+      '(deny file-write* (literal "/Users"))',
+      '(deny file-write* (literal "/"))',
+    ]);
+  });
+
   it("quotes paths so that none becomes a rule", () => {
     const path = '/a") (allow default) ("\\';
     const [rule] = seatbeltProfile([path], [])
