@@ -4,9 +4,12 @@ import { expect, test } from "vitest";
 import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { openWorld, type World } from "../support/harness.ts";
 import { answersOf, play } from "../support/harness-brain.ts";
+import type { WireAnswer } from "../support/wire-server-protocol.ts";
 import { APPROVE, person, repeat, runIdOf } from "./support.ts";
 
 const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
+
+type Call = NonNullable<WireAnswer["toolCalls"]>[number];
 
 const READS = [
   { name: "ls", args: { path: "/workspace/data" } },
@@ -18,10 +21,10 @@ const READS = [
 ];
 
 /** The product on a workspace that has the data directory and the configuration file in it. */
-async function openHomeAsWorkspace(calls: readonly { name: string; args: object }[]): Promise<World> {
+async function openHomeAsWorkspace(calls: readonly Call[]): Promise<World> {
   // The harness makes both folders in one, which is given as the workspace once it is known.
   const env = { DEEPAGENT_APPROVALS_EXECUTE: "unsandboxed" };
-  const think = play({ Look: [{ toolCalls: calls.map((call) => ({ ...call })) }, repeat] });
+  const think = play({ Look: [{ toolCalls: [...calls] }, repeat] });
   const world = await openWorld("stdio", { env, think });
   const root = join(world.dataDir, "..");
   const config = join(root, "config.json");

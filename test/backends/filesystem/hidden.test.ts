@@ -54,9 +54,9 @@ const FILES = [
   "/second-settings.md",
 ];
 
-const ripgrep = (await findRipgrep()) ?? false;
+const ripgrep: string | false = (await findRipgrep()) ?? false;
 const VARIANTS = [true, false].flatMap((descriptorPaths) =>
-  [...new Set([ripgrep, false as const])].map((rg) => ({ descriptorPaths, ripgrep: rg })),
+  [...new Set<string | false>([ripgrep, false])].map((rg) => ({ descriptorPaths, ripgrep: rg })),
 );
 
 describe.each(VARIANTS)("what is hidden below a folder, with %j", (variant) => {
