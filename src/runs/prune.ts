@@ -102,19 +102,20 @@ export async function prune(
   const isTooMuch = (): boolean => maxBytes !== undefined && storedBytes(database, checkpoints) > maxBytes;
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
   await durably(database, () => giveUpCopies(database, now - COPY_MS));
-  await forgetThreads(database, checkpoints);
+  await forgetThreads(database, checkpoints, signal);
   report.memories = (await sweepMemories?.(signal)) ?? 0;
   if (orphans !== "keep") {
     const found = await findOrphans(database, checkpoints);
     report.orphans = found.length;
     if (orphans === "delete") {
       await noteThreads(database, found);
-      await forgetThreads(database, checkpoints);
+      await forgetThreads(database, checkpoints, signal);
     }
   }
   const forget = prepareForgetting(database);
   const forgetSome = async (endedBefore: number, limit: number): Promise<number> => {
-    await shortenJournals(database, endedBefore, limit);
+    await shortenJournals(database, { endedBefore, limit, signal });
+    if (signal.aborted) return 0;
     return inOwnRoom(database, (again) =>
       whenUnlocked(database, () => withoutWaiting(database, () => forget(endedBefore, again ? 1 : limit))),
     );
@@ -134,7 +135,7 @@ export async function prune(
     report.runs += forgotten;
     // Checkpoints, in a file of their own, are deleted only when a power cut brings no run back that has them.
     await flushLog(database);
-    report.threads += await forgetThreads(database, checkpoints);
+    report.threads += await forgetThreads(database, checkpoints, signal);
   }
   // On a full disk the room that either log takes counts for both.
   const ofCheckpoints = await inOwnRoom(database, async () => checkpoints?.returnSpace(signal));
@@ -169,7 +170,10 @@ const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): 
  * Forgets all but the end of long journals of runs that are forgotten next. Nobody has such a run any more,
  * so that no reader takes what is left for the whole, also when this is broken off; and it is the first to go.
  */
-async function shortenJournals(database: Database, endedBefore: number, limit: number): Promise<void> {
+async function shortenJournals(
+  database: Database,
+  { endedBefore, limit, signal }: { endedBefore: number; limit: number; signal: AbortSignal },
+): Promise<void> {
   const long = database.prepare<[number, number], { id: string; last_seq: number }>(`
 SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner IS NULL
   ORDER BY ended_at LIMIT ?) WHERE last_seq > ${EVENTS_PER_PIECE}`);
@@ -182,7 +186,7 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner 
     inOwnRoom(database, () => whenUnlocked(database, () => withoutWaiting(database, work)));
   for (const { id, last_seq } of long.all(endedBefore, limit)) {
     await quickly(() => disown.run(id));
-    for (let seq = EVENTS_PER_PIECE; seq < last_seq; seq += EVENTS_PER_PIECE) {
+    for (let seq = EVENTS_PER_PIECE; seq < last_seq && !signal.aborted; seq += EVENTS_PER_PIECE) {
       await quickly(() => shorten.run(id, seq));
       await nextTurn();
     }
@@ -271,15 +275,22 @@ async function noteThreads(database: Database, threads: readonly string[]): Prom
 }
 
 /** Checkpoints are in a file of their own: what is to be deleted there is noted here until it is. */
-async function forgetThreads(database: Database, checkpoints: Checkpoints | undefined): Promise<number> {
+async function forgetThreads(
+  database: Database,
+  checkpoints: Checkpoints | undefined,
+  signal: AbortSignal,
+): Promise<number> {
   const threads = database.prepare<[], { id: string }>("SELECT id FROM pruned_threads").all();
   const forgotten = database.prepare("DELETE FROM pruned_threads WHERE id = ?");
+  let count = 0;
   for (const { id } of threads) {
+    if (signal.aborted) break;
     await inOwnRoom(database, async () => checkpoints?.deleteThread(id));
     // What a power cut brings back is deleted once more.
     const forget = () => whenUnlocked(database, () => withoutWaiting(database, () => forgotten.run(id)));
     await inOwnRoom(database, forget);
+    count += 1;
     await ownTurn();
   }
-  return threads.length;
+  return count;
 }

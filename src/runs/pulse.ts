@@ -18,19 +18,21 @@ export class Pulse {
   readonly #options: PulseOptions;
   readonly #timers: NodeJS.Timeout[];
   #version: unknown;
-  #isBeating = false;
+  #beat: Promise<void> | undefined;
 
   constructor(options: PulseOptions) {
     this.#options = options;
     this.#version = this.#readVersion();
     this.#timers = [
       setInterval(() => this.#poll(), options.pollMs).unref(),
-      setInterval(() => void this.#beat(), options.heartbeatMs).unref(),
+      setInterval(() => this.#startBeat(), options.heartbeatMs).unref(),
     ];
   }
 
-  stop(): void {
+  /** Stops, and waits for the beat under way: its database may be closed then. */
+  async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
+    await this.#beat;
   }
 
   #poll(): void {
@@ -44,15 +46,11 @@ export class Pulse {
     }
   }
 
-  async #beat(): Promise<void> {
-    if (this.#isBeating) return;
-    this.#isBeating = true;
-    try {
-      await this.#options.onHeartbeat();
-    } catch (error) {
-      this.#failed("heartbeat", error);
-    }
-    this.#isBeating = false;
+  #startBeat(): void {
+    this.#beat ??= this.#options
+      .onHeartbeat()
+      .catch((error: unknown) => this.#failed("heartbeat", error))
+      .finally(() => (this.#beat = undefined));
   }
 
   /** Changes when another connection commits, and only then. */

@@ -59,7 +59,7 @@ class Supervisor implements RunService {
   readonly #approvals: ApprovalViews;
   readonly #pulse: Pulse;
   readonly #closed = new AbortController();
-  readonly #housekeeping: { stop(): void } | undefined;
+  readonly #housekeeping: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: RunServiceOptions) {
@@ -116,7 +116,8 @@ class Supervisor implements RunService {
     });
     this.#worker.start();
     const { retention } = options;
-    this.#housekeeping = retention && keepHouse((now) => this.#prune(retention, "keep", now), options);
+    this.#housekeeping =
+      retention && keepHouse((now) => this.#prune(retention, "keep", now), options, this.#closed.signal);
   }
 
   async start(principal: Principal, request: StartRequest): Promise<StartOutcome> {
@@ -273,10 +274,8 @@ class Supervisor implements RunService {
   }
 
   async #close(): Promise<void> {
-    this.#pulse.stop();
-    this.#housekeeping?.stop();
     this.#closed.abort();
-    await this.#worker.close();
+    await Promise.all([this.#pulse.close(), this.#housekeeping, this.#worker.close()]);
     this.#feed.close();
   }
 }

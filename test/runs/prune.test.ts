@@ -1,5 +1,8 @@
+import { once } from "node:events";
 import { statSync } from "node:fs";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { silentLogger } from "../../src/core/logger.ts";
 import type { Run, RunEvent } from "../../src/runs/run.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
@@ -214,6 +217,24 @@ test("housekeeping forgets runs and memories whose time is over, and is left to 
   const told = openServer(server.database.name, agent, { ...options, retention: { maxAgeMs: DAY } });
   await expect.poll(() => [rows("runs"), rows("store_items")]).toEqual([0, 1]);
   await told.service.close();
+});
+
+test("closing breaks housekeeping off, and waits until it has stopped", async () => {
+  const { server } = open();
+  const told: string[] = [];
+  const warn = (event: string) => void told.push(event);
+  const log = { ...silentLogger, warn, error: warn };
+  const sweepMemories = async (signal: AbortSignal): Promise<number> => {
+    if (!signal.aborted) await once(signal, "abort");
+    await nextTurn();
+    told.push("stopped");
+    return 0;
+  };
+  const options = { concurrentRuns: 0, retention: { maxAgeMs: DAY }, sweepMemories, log };
+  const keeping = openServer(server.database.name, { model: calling(note("a")) }, options);
+  await keeping.service.close();
+  keeping.database.close();
+  expect(told).toEqual(["stopped"]);
 });
 
 test("a clock that is a year ahead for a while makes housekeeping forget nothing", async () => {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { runBin } from "../built-bin.ts";
 import { listed, terminalHome, waitingRun } from "../terminal-home.ts";
 
 test("--yes works to the end, and shows plan, approvals and answer", async () => {
@@ -47,6 +48,17 @@ test("a run that ended is shown as it ended, and is not worked on again", async 
   expect(code).toBe(1);
   expect(stdout).toContain("wrong [31mfolder");
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
+});
+
+test("without a key the ways out are all that is said", async () => {
+  const home = terminalHome();
+  const { code, stdout, stderr } = await runBin(["run", "say hi"], {
+    cwd: home.workspace,
+    env: { ...home.env, DEEPAGENT_MODEL: "" },
+  });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain("No model is configured.");
+  expect(stderr).not.toMatch(/^\{/m);
 });
 
 test.each([
