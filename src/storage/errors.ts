@@ -3,6 +3,7 @@ import { DeepAgentError, errorMessage } from "../core/errors.ts";
 
 /** Stable reasons why the database cannot be used. */
 export type StorageErrorCode =
+  | "storage_not_loaded"
   | "storage_directory"
   | "storage_not_a_database"
   | "storage_corrupt"
@@ -48,6 +49,23 @@ export function unreadable(thrown: unknown, database: string): unknown {
     "storage_corrupt",
     `A row of ${database} is damaged and cannot be read. It was left untouched: restore a backup copy, or ` +
       `move the file away and save what can be read with "sqlite3 FILE .recover".`,
+    { cause: thrown },
+  );
+}
+
+/** The error of a native module that Node cannot load, which better-sqlite3 finds when it is first used. */
+function notLoaded(thrown: unknown): StorageError | undefined {
+  if (!(thrown instanceof Error)) return undefined;
+  const isMissing = "tries" in thrown;
+  if (!isMissing && !("code" in thrown && thrown.code === "ERR_DLOPEN_FAILED")) return undefined;
+  const what = isMissing
+    ? "was not built when this program was installed, as with --ignore-scripts"
+    : "is damaged, or was built for another version of Node or another system";
+  return new StorageError(
+    "storage_not_loaded",
+    `SQLite cannot be loaded: the native module of better-sqlite3 ${what}. Where this program is installed, run ` +
+      `"npm rebuild better-sqlite3 --ignore-scripts=false" with the Node that runs it, ${process.version} ` +
+      `(${process.platform} ${process.arch}). Then try again. The command doctor names the folder.`,
     { cause: thrown },
   );
 }
@@ -117,7 +135,7 @@ const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name
  * Anything that is not a known failure of the file comes back as it is.
  */
 export function storageError(thrown: unknown, name: string): unknown {
-  if (!(thrown instanceof SqliteDatabase.SqliteError)) return thrown;
+  if (!(thrown instanceof SqliteDatabase.SqliteError)) return notLoaded(thrown) ?? thrown;
   // Extended codes continue the primary one: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT.
   // Every JSON in a file is our own.
   if (thrown.message === "malformed JSON") return unreadable(new SyntaxError(thrown.message), name);

@@ -1,5 +1,6 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -10,9 +11,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { INITIALIZE, ROOT, cleanEnv } from "../commands/built-bin.ts";
+import { INITIALIZE, ROOT } from "../commands/built-bin.ts";
+import { connect } from "../support/harness.ts";
+import { serveHttp } from "../support/harness-http-process.ts";
+import { stdioServer } from "../support/harness-stdio.ts";
 
 /**
  * The package as npm would install it: the tarball is unpacked into an empty folder, and of what is
@@ -54,10 +58,18 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const manifest = () => Manifest.parse(JSON.parse(readFileSync(join(installed, "package.json"), "utf8")));
 
-/** Runs Node in the empty folder, without anything that points at this checkout. */
+/** An environment without anything that points at this checkout. */
+const environment = () => ({
+  PATH: process.env["PATH"] ?? "",
+  HOME: folder,
+  TMPDIR: folder,
+  XDG_DATA_HOME: join(folder, "data"),
+});
+
+/** Runs Node in the empty folder. */
 function node(args: string[], input = ""): string {
-  const env = { ...cleanEnv(), HOME: folder, TMPDIR: folder, XDG_DATA_HOME: join(folder, "data") };
-  return execFileSync(process.execPath, args, { cwd: folder, env, input, encoding: "utf8", stdio: "pipe" });
+  const options = { cwd: folder, env: environment(), input, encoding: "utf8", stdio: "pipe" } as const;
+  return execFileSync(process.execPath, args, options);
 }
 
 const bin = () => join(installed, manifest().bin["deepagent-mcp"]);
@@ -95,3 +107,65 @@ it("can be imported as a library", () => {
   );
   expect(node([script])).toBe("function function\n");
 });
+
+describe.each([
+  ["was not built", undefined],
+  ["is of another system", "MZ, as programs of Windows begin"],
+])("when the native module %s", (_, content) => {
+  const sqlite = () => join(folder, "node_modules/better-sqlite3");
+  const original = join(ROOT, "node_modules/better-sqlite3");
+  const built = () => join(sqlite(), "build/Release/better_sqlite3.node");
+  let told: string;
+
+  beforeAll(() => {
+    rmSync(sqlite());
+    // As `npm ci --ignore-scripts` leaves it.
+    for (const part of ["lib", "package.json"]) cpSync(join(original, part), join(sqlite(), part), TREE);
+    symlinkSync(join(ROOT, "node_modules/bindings"), join(folder, "node_modules/bindings"));
+    mkdirSync(dirname(built()), TREE);
+    if (content !== undefined) writeFileSync(built(), content);
+    const { stdout } = failing("doctor", "--model", "offline", "--workspace", folder);
+    told = /SQLite cannot be loaded: .*$/m.exec(stdout)?.[0] ?? "";
+    expect(told).toContain('run "npm rebuild better-sqlite3 --ignore-scripts=false"');
+    expect(stdout).toContain(`npm --prefix "${sqlite()}" run install`);
+  });
+  afterAll(() => {
+    rmSync(sqlite(), TREE);
+    rmSync(join(folder, "node_modules/bindings"));
+    symlinkSync(original, sqlite());
+  });
+
+  it.each([["run", "task"], ["runs", "list"], ["demo"]])("%s says what doctor says", (...args) => {
+    const { stderr } = failing(...args);
+    expect(stderr).toContain(told);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it("a client is told the same by its first call, and is served as soon as that is mended", async () => {
+    const http = await serveHttp(
+      { env: environment() },
+      ["--model", "offline", "--workspace", folder],
+      bin(),
+    );
+    for (const server of [http.connector, stdioServer(bin(), environment())]) {
+      const client = await connect(server, "v2-modern");
+      const list = () => client.call("check_deep_agent", { run_id: "run_x" });
+      expect(await list()).toMatchObject({ isError: true, text: told });
+      rmSync(built(), { force: true });
+      cpSync(join(original, "build/Release/better_sqlite3.node"), built());
+      expect((await list()).text).toContain("run_x");
+      rmSync(built());
+      if (content !== undefined) writeFileSync(built(), content);
+    }
+  });
+});
+
+const TREE = { recursive: true } as const;
+
+/** What the program says that does not end well. */
+function failing(...args: string[]): { stdout: string; stderr: string } {
+  const options = { cwd: folder, env: environment(), encoding: "utf8" } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, [bin(), ...args], options);
+  expect(status).toBe(1);
+  return { stdout, stderr };
+}

@@ -11,12 +11,13 @@ export interface HttpProcess {
   readonly connector: Connector;
 }
 
-/** `serve --http` as a process of its own, on a free port. */
+/** `serve --http` as a process of its own, on a free port. `script`: another program than that of the sources. */
 export async function serveHttp(
   { env }: Pick<Home, "env">,
   args: readonly string[] = [],
+  script?: string,
 ): Promise<HttpProcess> {
-  const child = await startProgram(["serve", "--http", "--port", "0", ...args], env);
+  const child = await startProgram(["serve", "--http", "--port", "0", ...args], env, script);
   const find = (): string => /Serving MCP at (\S+)/.exec(child.errors())?.[1] ?? "";
   const gone = child.exited.then(() => Promise.reject(new Error(`the program has ended: ${child.errors()}`)));
   await Promise.race([expect.poll(find).not.toBe(""), gone]);

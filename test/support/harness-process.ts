@@ -23,9 +23,13 @@ export interface Child {
   readonly exited: Promise<Exit>;
 }
 
-/** Starts the program; it is killed after the test if it still runs. */
-export async function startProgram(args: readonly string[], env: Record<string, string>): Promise<Child> {
-  const child = spawn(process.execPath, [await program(), ...args], { env });
+/** Starts the program, or `script`; it is killed after the test if it still runs. */
+export async function startProgram(
+  args: readonly string[],
+  env: Record<string, string>,
+  script?: string,
+): Promise<Child> {
+  const child = spawn(process.execPath, [script ?? (await program()), ...args], { env });
   const gone = once(child, "exit");
   onTestFinished(async () => {
     child.kill("SIGKILL");

@@ -1,10 +1,11 @@
 import { access, constants, mkdir, mkdtemp, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { modelChoice } from "../../agent/models/choose.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { runProgram } from "../../core/child-process.ts";
-import { errorMessage } from "../../core/errors.ts";
+import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import { chooseExecutor } from "../compose/executors.ts";
 
 /** One thing a run needs. */
@@ -59,19 +60,20 @@ export async function checkModel({ model }: Config, env: NodeJS.ProcessEnv): Pro
 export async function checkStorage(): Promise<Check> {
   const name = "Storage";
   try {
-    const { default: Database } = await import("better-sqlite3");
-    const database = new Database(":memory:");
+    const { openDatabase } = await import("../../storage/database.ts");
+    const database = openDatabase(":memory:");
     const version: unknown = database.prepare("SELECT sqlite_version()").pluck().get();
     database.close();
     return { name, ok: true, text: `SQLite ${String(version)}` };
   } catch (error) {
-    return {
-      name,
-      ok: false,
-      text: `SQLite cannot be loaded: ${errorMessage(error)}\nRun npm rebuild better-sqlite3 with this version of Node.`,
-    };
+    const isInstalled = error instanceof DeepAgentError;
+    const command = () => `In any folder: npm --prefix "${folderOf("better-sqlite3")}" run install`;
+    return { name, ok: false, text: isInstalled ? `${error.message}\n${command()}` : errorMessage(error) };
   }
 }
+
+const folderOf = (dependency: string): string =>
+  dirname(createRequire(import.meta.url).resolve(`${dependency}/package.json`));
 
 /** Runs a command that does nothing in the sandbox. Without one a run still works, with less comfort. */
 export async function checkCommands(config: Config): Promise<Check> {
