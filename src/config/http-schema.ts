@@ -101,6 +101,20 @@ export const httpSchema = z.strictObject({
     .max(1_000_000)
     .default(60)
     .describe("Tokens from one address that may be refused in a minute; good ones go on being accepted."),
+  sessions: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(200)
+    .describe(
+      "Sessions of 2025-era clients at one time; an idle one makes room for a new one, a busy one never.",
+    ),
+  sessionsPerPrincipal: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(100)
+    .describe("Those of one principal; likewise."),
   trustedProxies: z
     .array(network)
     .default([])

@@ -56,6 +56,8 @@ export const SETTINGS: readonly Setting[] = [
   { path: "http.allowedOrigins", kind: "list", flag: "allowed-origins" },
   { path: "http.requestsPerMinute", kind: "number", flag: "requests-per-minute" },
   { path: "http.refusalsPerMinute", kind: "number", flag: "refusals-per-minute" },
+  { path: "http.sessions", kind: "number" },
+  { path: "http.sessionsPerPrincipal", kind: "number" },
   { path: "http.trustedProxies", kind: "list", flag: "trusted-proxies" },
   { path: "logLevel", kind: "text" },
 ];

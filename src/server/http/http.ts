@@ -49,9 +49,9 @@ export interface HttpOptions {
   /** Database of what sessions sent, for streams that are resumed. Absent: kept in memory. */
   eventFile?: string;
   /** Sessions of 2025-era clients at one time. Default 200. */
-  maxSessions?: number;
-  /** Those of one principal. Default 50. */
-  maxSessionsPerPrincipal?: number;
+  sessions?: number;
+  /** Those of one principal. Default 100. */
+  sessionsPerPrincipal?: number;
   /** Milliseconds after which an unused session ends. Default 30 minutes. */
   sessionIdleMs?: number;
   /** Milliseconds after which the tokens of open streams are looked at again. Default 30 seconds. */
@@ -177,8 +177,8 @@ function createEndpoint(options: HttpOptions) {
     events,
     logger,
     clock: elapsed,
-    limit: options.maxSessions ?? 200,
-    limitPerOwner: options.maxSessionsPerPrincipal ?? 50,
+    limit: options.sessions ?? 200,
+    limitPerOwner: options.sessionsPerPrincipal ?? 100,
     idleMs: options.sessionIdleMs ?? 30 * 60_000,
     keepAliveMs: KEEP_ALIVE_MS,
   });

@@ -15,7 +15,7 @@ export interface SessionOptions {
   /** What sessions sent; whoever made it closes it. */
   events: SessionEvents;
   clock: Clock;
-  /** Sessions at one time; when it is reached, the one idle for longest makes room. */
+  /** Sessions at one time; when it is reached, the one idle for longest makes room, and a busy one never. */
   limit: number;
   /** The same for the sessions of one owner. */
   limitPerOwner: number;
@@ -35,6 +35,16 @@ interface Session {
   /** Requests and streams open now. */
   open: number;
   lastUsed: number;
+}
+
+/** A client between two calls still uses its session; after this long without a request it counts as idle. */
+const BUSY_MS = 60_000;
+
+/** Why there is no room for another session. */
+interface Crowd {
+  status: 429 | 503;
+  message: string;
+  retryAfterSeconds: number;
 }
 
 /** The sessions of 2025-era HTTP clients: one server instance each, from `initialize` to DELETE or expiry. */
@@ -97,8 +107,10 @@ export class Sessions {
   /** Serves `initialize`: opens a session, unless the request turns out to be malformed. */
   async open(request: AuthenticatedRequest, response: ServerResponse, body: unknown): Promise<void> {
     const owner = ownerOf(request.auth);
-    if (!(await this.#makeRoom(owner))) {
-      sendError(response, 503, -32000, "Too many sessions: close one or try again later");
+    const crowd = await this.#makeRoom(owner);
+    if (crowd !== undefined) {
+      response.setHeader("retry-after", String(crowd.retryAfterSeconds));
+      sendError(response, crowd.status, -32000, crowd.message);
       return;
     }
     this.#opening.push(owner);
@@ -169,25 +181,35 @@ export class Sessions {
     });
   }
 
-  /** First among the sessions of the owner itself, so that nobody loses one because another opens many. */
-  async #makeRoom(owner: string): Promise<boolean> {
+  /**
+   * Ends an idle session where another one would be too many: first among the owner's own, so that nobody loses
+   * one because another opens many.
+   */
+  async #makeRoom(owner: string): Promise<Crowd | undefined> {
     const { limit, limitPerOwner } = this.#options;
-    return (
-      (await this.#evict(limitPerOwner, (candidate) => candidate === owner)) &&
-      (await this.#evict(limit, () => true))
-    );
+    const own = await this.#evict(limitPerOwner, (candidate) => candidate === owner);
+    if (own !== undefined) {
+      const message = `You have ${limitPerOwner} sessions, all in use: end one with DELETE, or try again in ${own} s`;
+      return { status: 429, message, retryAfterSeconds: own };
+    }
+    const any = await this.#evict(limit, () => true);
+    if (any === undefined) return undefined;
+    const message = `All ${limit} sessions of this server are in use: try again in ${any} s`;
+    return { status: 503, message, retryAfterSeconds: any };
   }
 
-  /** Whether there is room for one more among the sessions whose owner `counts`. */
-  async #evict(limit: number, counts: (owner: string) => boolean): Promise<boolean> {
+  /** `undefined` when there is room for one more among the sessions whose owner `counts`, else seconds to wait. */
+  async #evict(limit: number, counts: (owner: string) => boolean): Promise<number | undefined> {
     const sessions = [...this.#sessions.values()].filter((session) => counts(session.owner));
-    if (sessions.length + this.#opening.filter(counts).length < limit) return true;
-    const idle = sessions.filter((session) => session.open === 0);
-    const [oldest] = idle.sort((a, b) => a.lastUsed - b.lastUsed);
-    if (oldest === undefined) return false;
+    if (sessions.length + this.#opening.filter(counts).length < limit) return undefined;
+    const quiet = sessions.filter((session) => session.open === 0);
+    const [oldest] = quiet.sort((a, b) => a.lastUsed - b.lastUsed);
+    const idleAt = (oldest?.lastUsed ?? Number.POSITIVE_INFINITY) + BUSY_MS;
+    const waitMs = Math.min(idleAt - this.#options.clock(), BUSY_MS);
+    if (oldest === undefined || waitMs > 0) return Math.ceil(waitMs / 1000);
     this.#options.logger.warn("http.session_evicted", { sessions: this.#sessions.size });
     await oldest.close();
-    return true;
+    return undefined;
   }
 }
 

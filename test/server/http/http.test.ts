@@ -157,7 +157,7 @@ describe("malformed requests", () => {
   });
 
   test("an initialize that is refused leaves no session", async () => {
-    const { url } = await serve({ maxSessions: 1 });
+    const { url } = await serve({ sessions: 1 });
     const refused = await send(url, { body: JSON.stringify(INITIALIZE), headers: { accept: "text/html" } });
     expect(refused.status).toBe(406);
     const first = await openSession(url);
@@ -187,11 +187,11 @@ describe("sessions", () => {
 
   test("the one idle for longest makes room for a new one", async () => {
     let now = 0;
-    const { url } = await serve({ maxSessions: 2, clock: () => now });
+    const { url } = await serve({ sessions: 2, clock: () => now });
     const first = sessionHeaders(await openSession(url));
     now = 1;
     const second = sessionHeaders(await openSession(url));
-    now = 2;
+    now = 60_001;
     expect((await send(url, { headers: first, body: call("echo") })).status).toBe(200);
     const third = sessionHeaders(await openSession(url));
     expect((await send(url, { headers: second, body: call("echo") })).status).toBe(404);
@@ -201,7 +201,8 @@ describe("sessions", () => {
 
   test("those of one principal make room for each other only", async () => {
     const authenticator = withTokens(entry("a", "alice"), entry("b", "bob"));
-    const { url } = await serve({ authenticator, maxSessionsPerPrincipal: 1 });
+    let now = 0;
+    const { url } = await serve({ authenticator, sessionsPerPrincipal: 1, clock: () => now });
     const open = async (token: string) => {
       const authorization = `Bearer ${token}`;
       const opened = await send(url, { body: JSON.stringify(INITIALIZE), headers: { authorization } });
@@ -209,18 +210,38 @@ describe("sessions", () => {
     };
     const bob = await open("b");
     const first = await open("a");
+    now = 60_000;
     const second = await open("a");
     expect((await send(url, { headers: first, body: call("echo") })).status).toBe(404);
     expect((await send(url, { headers: second, body: call("echo") })).status).toBe(200);
     expect((await send(url, { headers: bob, body: call("echo") })).status).toBe(200);
   });
 
+  test("clients that are at work never push each other out: one too many is told when to come back", async () => {
+    let now = 0;
+    const { url } = await serve({ sessions: 3, sessionsPerPrincipal: 2, clock: () => now });
+    const opened = [sessionHeaders(await openSession(url)), sessionHeaders(await openSession(url))];
+    for (const _round of [1, 2, 3]) {
+      now += 45_000;
+      for (const headers of opened) {
+        expect((await send(url, { headers, body: call("echo") })).status).toBe(200);
+      }
+      const refused = await openSession(url);
+      expect(refused.status).toBe(429);
+      expect(refused.headers["retry-after"]).toBe("60");
+      expect(errorOf(refused)).toMatchObject({ message: expect.stringContaining("2 sessions, all in use") });
+    }
+    now += 60_000;
+    expect((await openSession(url)).status).toBe(200);
+  });
+
   test("one with a request in it is not evicted", async () => {
-    const { url } = await serve({ maxSessions: 1 });
+    const { url } = await serve({ sessions: 1 });
     const headers = sessionHeaders(await openSession(url));
     const waiting = send(url, { headers, body: call("wait") });
     await entered.promise;
-    expect((await openSession(url)).status).toBe(503);
+    const refused = await openSession(url);
+    expect([refused.status, refused.headers["retry-after"]]).toEqual([503, "60"]);
     gate.resolve();
     expect((await waiting).body).toContain("waited");
   });
