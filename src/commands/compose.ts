@@ -134,6 +134,7 @@ function assemble(settings: RunSettings, parts: Parts, choice: ModelChoice): Run
     environment: environmentOf(config, choice),
     // A server that cannot work still answers questions about runs, and leaves them to others.
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
+    openRuns: config.limits.openRuns,
     crashLimit: config.limits.serverCrashes,
     ...deadlineOf(config),
     log: logger,

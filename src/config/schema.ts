@@ -153,6 +153,14 @@ export const ConfigSchema = z.strictObject({
         .max(1000)
         .default(8)
         .describe("Runs that work at the same time; more wait for their turn."),
+      openRuns: z
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(500)
+        .describe(
+          "Runs of one principal that are not over, waiting ones included; starting one more is refused.",
+        ),
       serverCrashes: z
         .int()
         .min(1)

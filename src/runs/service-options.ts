@@ -56,6 +56,8 @@ export interface RunServiceOptions {
   mayClaim?: () => boolean;
   /** How many runs to work on at once; the others wait. 0: only looks on, and leaves the work to others. */
   concurrentRuns: number;
+  /** How many runs of one principal may be open, at work or waiting, when it starts another. Default: any number. */
+  openRuns?: number;
   /**
    * How often a server may end while it works on one run, without ten minutes of work in between, before
    * the run fails with `server_crashes`. Default 10.

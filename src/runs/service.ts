@@ -40,6 +40,7 @@ export type StartRefusal =
   | "thread_not_found"
   | "point_not_found"
   | "idempotency_conflict"
+  | "too_many_open_runs"
   | "model_not_configured"
   | "workspace_missing"
   | "restart_needed"

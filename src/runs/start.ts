@@ -99,6 +99,8 @@ function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: 
         code: "thread_not_found",
         message: `There is no thread ${named}. Leave the thread out to start a new one.`,
       };
+    case "too_many_open":
+      return { ok: false, code: "too_many_open_runs", message: tooManyOpen(created.limit) };
     case "copy_given_up":
       return {
         ok: false,
@@ -107,3 +109,6 @@ function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: 
       };
   }
 }
+
+const tooManyOpen = (limit: number): string =>
+  `No run was started: ${limit} of your runs are not over, the most there may be at one time. Answer those that wait for a person, cancel those that nobody needs (cancel_deep_agent), or wait until one ends; the resources list them. "limits.openRuns" of the server's configuration sets the number.`;

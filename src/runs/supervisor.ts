@@ -70,11 +70,12 @@ class Supervisor implements RunService {
     this.#patient = patientClock(this.#clock, options.machine ?? options.clock ?? machineClock);
     this.#newId = options.newId ?? randomId;
     const changed = (runId: string): void => this.#feed.notify(runId);
-    this.#store = new RunStore(database, (runId) => {
+    const storeChanged = (runId: string): void => {
       changed(runId);
       // At once: what this server was given, it begins, and the log keeps the order on the disk.
       this.#worker.pump();
-    });
+    };
+    this.#store = new RunStore(database, storeChanged, { openRuns: options.openRuns });
     this.#tails = new SharedTails({ store: this.#store, feed: this.#feed });
     this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
     this.#approvals = new ApprovalViews(this.#store.approvals);

@@ -67,6 +67,32 @@ test("nothing is stored when the preflight refuses", async () => {
   expect(await service.list(ME, { limit: 10 })).toEqual([]);
 });
 
+test("a principal has so many open runs and no more; finding, telling and cancelling go on", async () => {
+  const gate = deferred();
+  const slow = scriptedModel(async () => {
+    await gate.promise;
+    return { text: "done" };
+  });
+  const { service } = openServer(databaseFile(), { model: slow }, { openRuns: 2 });
+  const key = { idempotencyKey: "k1" };
+  await service.start(ME, { task: "1", ...key });
+  const second = await startRun(service, "2");
+  const refused = await service.start(ME, { task: "3" });
+  expect(refused).toMatchObject({
+    ok: false,
+    code: "too_many_open_runs",
+    message: expect.stringMatching(/^No run was started: 2 of your runs are not over.*cancel_deep_agent/),
+  });
+  expect(await service.list(ME, { limit: 10 })).toHaveLength(2);
+  expect(await service.start(ME, { task: "1", ...key })).toMatchObject({ ok: true, how: "existing" });
+  const more = await service.start(ME, { task: "more", threadId: second.threadId });
+  expect(more).toMatchObject({ ok: true, how: "told" });
+  expect(await service.start("someone", { task: "theirs" })).toMatchObject({ ok: true, how: "started" });
+  await service.cancel(ME, second.id, "not needed");
+  expect(await service.start(ME, { task: "3" })).toMatchObject({ ok: true, how: "started" });
+  gate.resolve();
+});
+
 test("a run of another principal looks exactly like one that does not exist", async () => {
   const { service } = openServer(databaseFile(), { model });
   const run = await startRun(service, "mine");

@@ -30,6 +30,7 @@ export type Created =
   | { kind: "conflict"; run: Run }
   | { kind: "thread_not_found" }
   | { kind: "thread_busy"; run: Run }
+  | { kind: "too_many_open"; limit: number }
   | { kind: "copy_given_up" };
 
 type InsertRow = Pick<
@@ -62,10 +63,20 @@ export class RunStore {
   readonly #openInThread: Statement<[string], RunRow>;
   readonly #list: Statement<{ principal: string; before: string | null; limit: number }, RunRow>;
   readonly #makeRunnable: Statement<{ id: string; now: number }>;
+  readonly #hasMoreOpenThan: Statement<[string, number]>;
+  readonly #openRuns: number;
 
-  /** `changed` is told of every run that was changed here, after the change is on disk. */
-  constructor(database: Database, changed: (runId: string) => void) {
+  /**
+   * `changed` is told of every run that was changed here, after the change is on disk. `openRuns`: how many runs of
+   * one principal may be open when another is started.
+   */
+  constructor(
+    database: Database,
+    changed: (runId: string) => void,
+    { openRuns = Number.MAX_SAFE_INTEGER }: { openRuns?: number | undefined } = {},
+  ) {
     this.database = database;
+    this.#openRuns = openRuns;
     this.changed = changed;
     this.events = new EventStore(database);
     this.approvals = new ApprovalStore(database);
@@ -98,6 +109,9 @@ export class RunStore {
     this.#makeRunnable = database.prepare(
       "UPDATE runs SET runnable = 1, runnable_since = @now WHERE id = @id AND runnable = 0",
     );
+    this.#hasMoreOpenThan = database.prepare(
+      "SELECT 1 FROM runs WHERE principal = ? AND ended_at IS NULL LIMIT 1 OFFSET ?",
+    );
   }
 
   get(principal: Principal, runId: string): Run | undefined {
@@ -129,14 +143,13 @@ export class RunStore {
       const run = this.#known(principal, sent.runId);
       return { kind: sent.text === task && run.threadId === threadId ? "existing" : "conflict", run };
     }
-    if (threadId === undefined) return undefined;
+    if (threadId === undefined) return this.#crowd(principal);
     const point = parsePoint(threadId);
     if (this.#thread.get(point?.threadId ?? threadId, principal) === undefined) {
       return { kind: "thread_not_found" };
     }
-    if (point !== undefined) return undefined;
-    const busy = this.#openInThread.get(threadId);
-    return busy === undefined ? undefined : { kind: "thread_busy", run: toRun(busy) };
+    const busy = point === undefined ? this.#openInThread.get(threadId) : undefined;
+    return busy === undefined ? this.#crowd(principal) : { kind: "thread_busy", run: toRun(busy) };
   }
 
   create(principal: Principal, request: StartRequest, fresh: NewRun): Created {
@@ -198,6 +211,11 @@ export class RunStore {
   /** Lets a run that waits be worked on; belongs inside the transaction of what it waited for. */
   makeRunnable(runId: string, now: number): void {
     this.#makeRunnable.run({ id: runId, now });
+  }
+
+  #crowd(principal: Principal): { kind: "too_many_open"; limit: number } | undefined {
+    const isFull = this.#hasMoreOpenThan.get(principal, this.#openRuns - 1) !== undefined;
+    return isFull ? { kind: "too_many_open", limit: this.#openRuns } : undefined;
   }
 
   #known(principal: Principal, runId: string): Run {

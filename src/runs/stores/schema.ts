@@ -225,6 +225,9 @@ const APPROVALS_OF_RUN = "CREATE INDEX approvals_of_run ON approvals (run_id)";
 /** The first span of a run, where one was made: `traceparent` of the W3C. */
 const TRACES = "ALTER TABLE runs ADD COLUMN traceparent TEXT";
 
+/** How many runs of a principal are not over is counted at every start. */
+const OPEN_RUNS = "CREATE INDEX runs_open ON runs (principal) WHERE ended_at IS NULL";
+
 const migration = (version: number, name: string, sql: string): Migration => ({ version, name, sql });
 
 /** Set `runs` of the database's migrations. */
@@ -242,4 +245,5 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   migration(11, "keys of messages to runs", MESSAGE_KEYS),
   migration(12, "approvals of a run in their order", APPROVALS_OF_RUN),
   migration(13, "traces of runs", TRACES),
+  migration(14, "open runs of a principal", OPEN_RUNS),
 ];
