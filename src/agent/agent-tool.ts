@@ -13,7 +13,7 @@ import { invalidArguments, parametersOf, parseArguments } from "../tools/argumen
 import { type ArgumentsCheck, argumentsCheck } from "./arguments-check.ts";
 import type { AgentState } from "./state.ts";
 import { toldCall } from "./told-call.ts";
-import type { CallPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
+import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
 
 /** A plain function with the facts a model needs to call it. */
 export interface ToolFunction {
@@ -47,7 +47,7 @@ export interface AgentTool {
   validate(args: unknown): ValidatedArgs;
   /** Runs the call with the given arguments; throws only for bugs of the tool. */
   run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
-  preview(args: Record<string, unknown>, context: ToolContext): Promise<CallPreview>;
+  preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
   pathOf(args: Record<string, unknown>): string | undefined;
   /** What a call that succeeded changed, as a diff; `undefined` when its arguments do not tell. */
   changeOf?(args: Record<string, unknown>): string | undefined;
@@ -173,6 +173,6 @@ function validateBy(check: ArgumentsCheck, name: string, args: unknown): Validat
   return { ok: true, args: { ...args } };
 }
 
-function argumentsPreview(name: string, args: Record<string, unknown>): CallPreview {
+function argumentsPreview(name: string, args: Record<string, unknown>): BoundPreview {
   return { kind: "arguments", summary: name, detail: JSON.stringify(args, null, 2) };
 }

@@ -3,13 +3,13 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
 import { type ToolResult, toolError } from "../tools/tool.ts";
-import type { AgentTool, CallScope } from "./agent-tool.ts";
+import type { CallScope } from "./agent-tool.ts";
 import type { Decision, HitlRequest, HitlResponse } from "./events.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { checkEdit, type EditRules } from "./check-call.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import { cutMiddle } from "../core/text.ts";
-import type { CallPreview } from "../tools/tool.ts";
+import type { BoundPreview, CallPreview } from "../tools/tool.ts";
 import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "./middleware/human-in-the-loop.ts";
 import type { Gate, ToolCallRequest, ToolGate } from "./middleware/middleware.ts";
 import { isRequest, questionId } from "./pending.ts";
@@ -18,7 +18,15 @@ import { refuseSharedAnswer } from "./shared-answers.ts";
 import { agentPath, emit, lastQuestion } from "./step.ts";
 
 /** A call that may run, exactly as it stands here, or the answer in its place. */
-export type Verdict = { run: true; toolCall: ToolCall; edited: boolean } | { run: false; result: ToolResult };
+export type Verdict = Go | { run: false; result: ToolResult };
+
+export interface Go {
+  run: true;
+  toolCall: ToolCall;
+  edited: boolean;
+  /** Version of the file that a person was shown the change of. */
+  expectedVersion?: string | undefined;
+}
 
 /** What asking needs to know of the agent. */
 type Parts = EditRules & Pick<AgentParts, "log">;
@@ -33,6 +41,8 @@ export class Approval {
   /** The same of what was asked before the process ended or the run paused. */
   #before: Promise<readonly string[]> | undefined;
   #hasBegun = false;
+  /** The newest answer, and what it was given for. */
+  #answered: Answered | undefined;
 
   constructor(gates: readonly ToolGate[], parts: Parts, scope: CallScope) {
     this.#gates = gates;
@@ -50,7 +60,8 @@ export class Approval {
    * About a call that was `begun` nobody is asked: it is not made again.
    *
    * The task stops here until there is an answer and starts again from its top then, so nothing with an
-   * effect may come before. An answer that does not fit leaves the request open under the same id.
+   * effect may come before. An answer that does not fit leaves the request open under the same id. An answer counts
+   * for what was shown: when the call would do something else by now, it is asked again under a new id.
    */
   async of(request: ToolCallRequest, begun = false): Promise<Verdict> {
     const { toolCall } = request;
@@ -58,15 +69,48 @@ export class Approval {
     const known = (await (this.#before ??= questionsBefore(this.#scope.config)))[this.#shown.length];
     const isFree = gate.isWaived || begun;
     if (isFree && known === undefined) return { run: true, toolCall, edited: false };
-    const seal = sealOf(toolCall);
-    if (isFree && known !== seal) return { run: true, toolCall, edited: false };
+    const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
+    if (isFree && !isKnown) return { run: true, toolCall, edited: false };
     if (this.#hasBegun) return { run: false, result: toolError(changedTooLate(toolCall)) };
     // The answer that is there, or comes, is for another call.
-    if (known !== undefined && known !== seal)
-      return { run: false, result: toolError(changedAgain(toolCall)) };
-    this.#shown.push(seal);
+    if (known !== undefined && !isKnown) return { run: false, result: toolError(changedAgain(toolCall)) };
+    return this.#review({ toolCall, gate, begun });
+  }
+
+  /** Of an approved call that found its file changed at the last moment and did nothing: as `of`. */
+  async again(): Promise<Verdict> {
+    if (!this.#answered) throw new Error("nobody was asked about this call");
+    return this.#review(this.#answered.question, this.#answered);
+  }
+
+  async #review(question: Question, answered?: Answered): Promise<Verdict> {
+    const { toolCall, begun } = question;
+    for (let last = answered; ;) {
+      const preview = await previewOf(toolCall, this.#parts, this.#scope);
+      const now = sealOf(toolCall, preview);
+      const known = (await this.#before)?.[this.#shown.length];
+      const isAskedAgain = known !== undefined && callOf(known) === callOf(now);
+      // What a call that was begun has done already is no change to ask about.
+      if (last && !isAskedAgain && (begun || isSame(last.shown, now))) {
+        this.#answered = last;
+        return { ...last.go, expectedVersion: last.go.edited ? undefined : preview?.version };
+      }
+      // Asked before: the person may be looking at that one, and not at what would be shown now.
+      const shown = isAskedAgain ? known : now;
+      this.#shown.push(shown);
+      const verdict = await this.#ask(question, preview, last !== undefined);
+      if (!verdict.run) return verdict;
+      last = { question, shown, go: verdict };
+    }
+  }
+
+  async #ask(
+    { toolCall, gate }: Question,
+    preview: BoundPreview | undefined,
+    again: boolean,
+  ): Promise<Verdict> {
     const number = this.#shown.length > 1 ? { question: this.#shown.length } : {};
-    const review = await reviewRequest(toolCall, gate, this.#parts, this.#scope);
+    const review = reviewRequest(toolCall, gate, this.#parts, { scope: this.#scope, preview, again });
     const question = { ...review, ...number, shown: [...this.#shown] };
     for (;;) {
       await refuseSharedAnswer(this.#scope.config);
@@ -82,12 +126,35 @@ export class Approval {
 /** Of a call that nobody need be asked about. */
 const NO_GATE: Gate = { allowedDecisions: [...ALL_DECISIONS], isWaived: true };
 
-/** What an approval is bound to. */
-const sealOf = ({ name, args }: ToolCall): string =>
-  createHash("sha256")
-    .update(canonicalJson([name, args]))
-    .digest("base64url")
-    .slice(0, 22);
+interface Question {
+  toolCall: ToolCall;
+  gate: Gate;
+  /** The call was at work before the process ended. */
+  begun: boolean;
+}
+
+interface Answered {
+  question: Question;
+  /** Seal of what was shown. */
+  shown: string;
+  go: Go;
+}
+
+/** What an approval is bound to: the call, and what it would do where its tool tells. */
+function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string {
+  const call = digest([name, args]);
+  return preview?.effect === undefined
+    ? call
+    : `${call}.${digest([preview.summary, preview.place, preview.effect])}`;
+}
+
+const digest = (facts: unknown): string =>
+  createHash("sha256").update(canonicalJson(facts)).digest("base64url").slice(0, 22);
+
+const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
+
+/** Questions of earlier versions are sealed without the effect. */
+const isSame = (shown: string, now: string): boolean => shown === now || shown === callOf(now);
 
 /** What the running task has asked about, as its newest question says; a subagent's questions are its own. */
 async function questionsBefore(config: RunnableConfig): Promise<readonly string[]> {
@@ -113,16 +180,23 @@ async function firstGate(gates: readonly ToolGate[], request: ToolCallRequest): 
   return waived;
 }
 
-async function reviewRequest(
+interface Showing {
+  scope: CallScope;
+  preview: BoundPreview | undefined;
+  /** The person has approved something else before. */
+  again: boolean;
+}
+
+function reviewRequest(
   toolCall: ToolCall,
   gate: Gate,
   parts: Parts,
-  scope: CallScope,
-): Promise<HitlRequest> {
+  { scope, preview: bound, again }: Showing,
+): HitlRequest {
   const { id = "", name, args } = toolCall;
   const tool = parts.tools.get(name);
-  const preview = await previewOf(tool, toolCall, parts, scope);
-  const same = tool && preview ? { same: sameCalls(tool, args, preview) } : {};
+  const same = tool && bound ? { same: sameCalls(tool, args, bound) } : {};
+  const preview = bound && shownOf(bound, again);
   const shown = preview?.detail ?? JSON.stringify(args, null, 2);
   const description =
     gate.description ??
@@ -135,15 +209,20 @@ async function reviewRequest(
   };
 }
 
+const shownOf = ({ kind, summary, detail }: BoundPreview, again: boolean): CallPreview => ({
+  kind,
+  summary: again ? `${summary}. Asked again: it would not do what you were shown before` : summary,
+  detail,
+});
+
 /** A preview that fails is left out: the person has the arguments. */
 async function previewOf(
-  tool: AgentTool | undefined,
   { name, args }: ToolCall,
-  { log }: Parts,
+  { tools, log }: Parts,
   { context }: CallScope,
-): Promise<CallPreview | undefined> {
+): Promise<BoundPreview | undefined> {
   try {
-    return await tool?.preview(args, context);
+    return await tools.get(name)?.preview(args, context);
   } catch (error) {
     if (context.signal.aborted) throw error;
     log.warn("preview_failed", { tool: name, error });

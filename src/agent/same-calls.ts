@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../core/canonical-json.ts";
 import { oneLine, stripControl } from "../core/text.ts";
-import type { CallPreview } from "../tools/tool.ts";
+import type { BoundPreview } from "../tools/tool.ts";
 import type { AgentTool } from "./agent-tool.ts";
 import type { SameCalls } from "./events.ts";
 
@@ -10,12 +10,13 @@ import type { SameCalls } from "./events.ts";
  * the same file by the same tool, and otherwise only a call with the same arguments that would have the same
  * effect, which for a command includes whether a sandbox confines it.
  */
-export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: CallPreview): SameCalls {
+export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {
   const name = oneLine(stripControl(tool.name), 64);
   const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
+    // Where links lead somewhere else, the path alone may come to mean another file.
     return {
-      key: keyOf([tool.name, "path", path]),
+      key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
       text: `${name} of ${oneLine(stripControl(path), 500)}, whatever it changes there`,
     };
   }

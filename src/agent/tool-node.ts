@@ -9,7 +9,7 @@ import { mayPass } from "../storage/errors.ts";
 import { type ToolContext, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, type CallScope, toolMessagesOf, toolOutcome } from "./agent-tool.ts";
-import { Approval, type Verdict } from "./approval.ts";
+import { Approval, type Go, type Verdict } from "./approval.ts";
 import { broughtTool, checkCall, unknownTool } from "./check-call.ts";
 import { EffectGuard } from "./effects.ts";
 import { withKeptFiles } from "./kept-files.ts";
@@ -93,7 +93,7 @@ export function createToolNode(
     emitStarted(approved, config, known !== undefined);
     if (known) return finish(parts, approved, told(known, approved, tool, config), config);
     const time = callTime(config.signal, tool?.kind === "delegate" ? undefined : meter, parts.limits);
-    const runs = new Map(tool ? [[signature(approved), approved]] : []);
+    const runs = new Map(tool ? [[signature(approved), verdict]] : []);
     const { handler, settled } = keepingPauses((inner) =>
       runApproved(inner, { runs, scope: timed(scope, time), parts, approval, effects }),
     );
@@ -148,7 +148,7 @@ async function callScope(
 
 interface ApprovedCall {
   /** What may run without asking (again), by the signature of the call that a wrapper passes on. */
-  runs: Map<string, ToolCall>;
+  runs: Map<string, Go>;
   scope: CallScope;
   parts: AgentParts;
   approval: Approval;
@@ -165,18 +165,37 @@ async function runApproved(
   if ("invalid" in checked) return toolOutcome(request.toolCall, checked.invalid);
   if (!checked.tool) return toolOutcome(request.toolCall, unknownTool(parts, request.toolCall));
   const key = signature(checked.toolCall);
-  let call = runs.get(key);
-  if (!call) {
+  let go = runs.get(key);
+  if (!go) {
     const verdict = await approval.of({ ...request, toolCall: checked.toolCall });
     if (!verdict.run) return toolOutcome(request.toolCall, verdict.result);
-    runs.set(key, (call = verdict.toolCall));
+    runs.set(key, (go = verdict));
   }
+  const { toolCall: call } = go;
   const tool = given ?? parts.tools.get(call.name) ?? checked.tool;
   // A run that was stopped begins nothing more: others may be at work on it already.
   scope.config.signal?.throwIfAborted();
   await effects.begin(tool, call, { backend: scope.context.backend, subagents: parts.subagents });
   approval.begin();
-  return tool.run(call, scope);
+  for (let { expectedVersion } = go, attempt = 1; ; attempt += 1) {
+    const outcome = await tool.run(call, { ...scope, context: { ...scope.context, expectedVersion } });
+    if (expectedVersion === undefined || !isConflict(outcome) || attempt === MAX_ATTEMPTS) return outcome;
+    const verdict = await approval.again();
+    if (!verdict.run) return toolOutcome(call, verdict.result);
+    ({ expectedVersion } = verdict);
+  }
+}
+
+/** How often a call is made again whose file others change at that very moment, and not what it changes of it. */
+const MAX_ATTEMPTS = 5;
+
+/** The call did nothing, because its file was another version than the person was shown. */
+function isConflict(outcome: Outcome): boolean {
+  const [message] = toolMessagesOf(outcome);
+  const artifact: unknown = message?.artifact;
+  return (
+    typeof artifact === "object" && artifact !== null && "code" in artifact && artifact.code === "conflict"
+  );
 }
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);

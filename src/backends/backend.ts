@@ -53,6 +53,11 @@ export interface WriteOptions extends EditOptions {
   mode?: "create" | "overwrite";
 }
 
+export interface ResolveOptions {
+  /** Default `target`. */
+  lastLink?: "itself" | "target";
+}
+
 export interface GrepOptions extends CallOptions {
   /** Default false: the pattern is literal text. Expressions are RE2 / Rust-regex syntax, linear in time. */
   regex?: boolean;
@@ -224,6 +229,12 @@ export interface Backend {
    * otherwise `capabilities.lifetime` tells for all.
    */
   lifetimeOf?(path: string): MaybePromise<BackendCapabilities["lifetime"]>;
+  /**
+   * Where a path leads when links are followed, as a path of this backend; what does not exist yet is where it would
+   * be made. With `lastLink: "itself"` a link at the end is not followed. `undefined`: nowhere that can be named. A
+   * backend without this method has no links.
+   */
+  followLinks?(path: string, options?: ResolveOptions): MaybePromise<string | undefined>;
   /** Entries of one directory, sorted by path; directories end in `/`. */
   ls(path: string, options?: CallOptions): MaybePromise<LsResult>;
   /**

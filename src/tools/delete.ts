@@ -1,9 +1,12 @@
 import { z } from "zod";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
-import { displayName } from "./format.ts";
+import type { Backend, FileInfo } from "../backends/backend.ts";
+import { withoutSlash } from "../backends/paths.ts";
+import { counted, displayName } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+import { argumentsPreview, destinationOf } from "./preview.ts";
+import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({ file_path: z.string() });
 
@@ -19,10 +22,7 @@ export function deleteTool(settings: FileToolSettings): ToolSpec<typeof schema> 
     pathOf: ({ file_path: path }) => pathArgument(path, settings.allowedPrefixes),
     handle: (args, context) =>
       cancellable("delete", context.signal, () => remove(args.file_path, context, settings.allowedPrefixes)),
-    async preview({ file_path: path }) {
-      const name = displayName(path);
-      return { kind: "arguments", summary: `Delete ${name} and everything below it`, detail: name };
-    },
+    preview: (args, context) => previewDelete(args.file_path, context, settings.allowedPrefixes),
   });
 }
 
@@ -43,4 +43,63 @@ async function remove(
     artifact: { path: result.path ?? path },
     ...(result.filesUpdate ? { update: { files: { ...result.filesUpdate, ...result.recorded } } } : {}),
   };
+}
+
+/** Entries that are looked up and compared at most; a person reads fewer. */
+const MAX_ENTRIES = 5000;
+const MAX_SHOWN = 200;
+
+/** Bound to each entry that would go, with its size and time. */
+async function previewDelete(
+  raw: string,
+  { backend, signal }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<BoundPreview> {
+  const checked = checkPath(raw, backend, allowedPrefixes);
+  if (!checked.ok) return argumentsPreview(`Delete; it would fail: ${checked.error}`, { file_path: raw });
+  const { path } = checked;
+  const { place, name } = await destinationOf(path, backend, { lastLink: "itself" });
+  if (await isLink(path, backend)) {
+    const summary = `Delete the link ${displayName(name)}; what it leads to stays`;
+    return { kind: "arguments", summary, detail: displayName(path), place, effect: null };
+  }
+  const { entries, isAll } = await entriesOf(path, backend, signal);
+  const number = `${isAll ? "" : "more than "}${counted(entries.length, "entry", "entries")}`;
+  const below =
+    entries.length === 1 && entries[0]?.path === path ? "" : ` and everything below it: ${number}`;
+  const shown = entries.slice(0, MAX_SHOWN).map((entry) => displayName(entry.path));
+  const missing = entries.length - shown.length;
+  if (missing > 0 || !isAll) shown.push(`[${isAll ? "" : "more than "}${missing} more not shown]`);
+  return {
+    kind: "arguments",
+    summary: `Delete ${displayName(name)}${below}`,
+    detail: shown.length === 0 ? displayName(path) : shown.join("\n"),
+    place,
+    effect: entries.map(({ path: at, size, modified_at }) => [at, size, modified_at]),
+  };
+}
+
+async function isLink(path: string, backend: Backend): Promise<boolean> {
+  const itself = await backend.followLinks?.(path, { lastLink: "itself" });
+  return itself !== (await backend.followLinks?.(path));
+}
+
+/** The file, or the entries below the directory in the order of their paths; links are listed, not followed. */
+async function entriesOf(
+  top: string,
+  backend: Backend,
+  signal: AbortSignal,
+): Promise<{ entries: FileInfo[]; isAll: boolean }> {
+  const entries: FileInfo[] = [];
+  const directories = [top];
+  for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
+    const { files = [] } = await backend.ls(directory, { signal });
+    if (entries.length + files.length > MAX_ENTRIES) return { entries, isAll: false };
+    entries.push(...files);
+    for (const { path, is_dir } of files) {
+      const at = withoutSlash(path);
+      if (is_dir === true && !(await isLink(at, backend))) directories.push(at);
+    }
+  }
+  return { entries, isAll: true };
 }

@@ -17,6 +17,13 @@ export function unifiedDiff(change: TextChange): string {
   return bounded(change, hunkLines(change));
 }
 
+/** The same, with all changed lines and those around them, wherever in the file they stand. */
+export function boundDiff(change: TextChange): { shown: string; lines: string[] } {
+  const hunks = hunkLines(change);
+  const lines = hunks.map((line) => (line.startsWith("@@") ? "@@" : line));
+  return { shown: bounded(change, hunks), lines };
+}
+
 /**
  * The same for a part of a file that was replaced, when where it stands is not known: hunks say `place`
  * instead of line numbers.

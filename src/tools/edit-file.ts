@@ -4,9 +4,9 @@ import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { replacementDiff } from "./diff-preview.ts";
 import { counted, displayName, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { argumentsPreview, currentText, diffPreview } from "./preview.ts";
+import { argumentsPreview, currentText, destinationOf, diffPreview } from "./preview.ts";
 import {
-  type CallPreview,
+  type BoundPreview,
   type ToolContext,
   type ToolResult,
   type ToolSpec,
@@ -48,14 +48,17 @@ export function editFileTool(settings: FileToolSettings): ToolSpec<typeof schema
 
 async function edit(
   { file_path: raw, old_string: old, new_string: replacement, replace_all: all }: EditArguments,
-  { backend, signal }: ToolContext,
+  { backend, signal, expectedVersion }: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, raw);
   const { path } = checked;
   if (!isWellFormed(replacement)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
-  const result = await backend.edit(path, old, replacement, all, { signal });
+  const result = await backend.edit(path, old, replacement, all, {
+    signal,
+    ...(expectedVersion === undefined ? {} : { expectedVersion }),
+  });
   if (result.error !== undefined) {
     const isMiss = result.code === "no_match" && old !== "" && old !== replacement;
     return backendError(isMiss ? { ...result, error: `${result.error}. ${ON_MISS}` } : result, path);
@@ -72,23 +75,23 @@ async function previewEdit(
   args: EditArguments,
   { backend, signal }: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
-): Promise<CallPreview> {
+): Promise<BoundPreview> {
   const checked = checkPath(args.file_path, backend, allowedPrefixes);
   if (!checked.ok) return argumentsPreview(`Edit a file; it would fail: ${checked.error}`, args);
   const { path } = checked;
+  const { place, name } = await destinationOf(path, backend);
   const current = await currentText(path, backend, signal);
   if (current.kind === "absent")
-    return argumentsPreview(`Edit ${path}; it would fail: the file is missing`, args);
+    return argumentsPreview(`Edit ${name}; it would fail: the file is missing`, args, place);
   if (current.kind === "unreadable") {
-    return argumentsPreview(`Edit ${path}; its content could not be compared: ${current.reason}`, args);
+    const summary = `Edit ${name}; its content could not be compared: ${current.reason}`;
+    return argumentsPreview(summary, args, place);
   }
   const edited = editText(current.text, args.old_string, args.new_string, args.replace_all);
-  if (!edited.ok) return argumentsPreview(`Edit ${path}; it would fail: ${edited.error}`, args);
-  return diffPreview(`Edit ${path} (${counted(edited.occurrences, "occurrence", "occurrences")})`, {
-    path,
-    before: current.text,
-    after: edited.text,
-  });
+  if (!edited.ok) return argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, place);
+  const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence", "occurrences")})`;
+  const preview = diffPreview(summary, { path, before: current.text, after: edited.text }, place);
+  return current.version === undefined ? preview : { ...preview, version: current.version };
 }
 
 const ON_MISS =

@@ -4,8 +4,9 @@ import type { BackgroundJobs } from "../backends/sandbox/background-jobs.ts";
 import { backendError, cancellable, checkPath } from "./call.ts";
 import { displayName, displayText, wellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
+import { destinationOf } from "./preview.ts";
 import {
-  type CallPreview,
+  type BoundPreview,
   type ToolContext,
   type ToolResult,
   type ToolSpec,
@@ -47,21 +48,32 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
     ].join(" "),
     handle: (args: Arguments, context: ToolContext) =>
       cancellable("execute", context.signal, () => run(args, context, settings.allowedPrefixes)),
-    preview: async (args: Arguments, { backend }: ToolContext): Promise<CallPreview> => ({
-      kind: "command",
-      summary: summaryOf(args, backend),
-      detail: displayText(args.command),
-    }),
+    preview: (args: Arguments, context: ToolContext) =>
+      previewCommand(args, context, settings.allowedPrefixes),
   } as const;
   return settings.jobs
     ? defineTool({ ...spec, schema: withJobs })
     : defineTool({ ...spec, schema: foreground });
 }
 
-function summaryOf({ cwd, background }: Arguments, backend: Backend): string {
+/** Bound to the directory that the command runs in, and to what confines it. */
+async function previewCommand(
+  { command, cwd, background }: Arguments,
+  { backend }: ToolContext,
+  allowedPrefixes: readonly string[] | undefined,
+): Promise<BoundPreview> {
   const what = background === true ? "Start a command in the background" : "Run a command";
-  const where = cwd === undefined ? "" : ` in ${displayName(cwd)}`;
-  return `${what}${where}${confinement(backend.capabilities?.isolation)}`;
+  const checked = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
+  const directory = checked?.ok === true ? await destinationOf(checked.path, backend) : undefined;
+  const where = cwd === undefined ? "" : ` in ${displayName(directory?.name ?? cwd)}`;
+  const summary = `${what}${where}${confinement(backend.capabilities?.isolation)}`;
+  return {
+    kind: "command",
+    summary,
+    detail: displayText(command),
+    place: directory?.place,
+    effect: null,
+  };
 }
 
 /** What keeps a command from the rest of the machine; nothing is said when that is not known. */

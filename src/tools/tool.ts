@@ -34,6 +34,19 @@ export interface CallPreview {
   detail: string;
 }
 
+/** A preview, and what an approval of it is bound to. */
+export interface BoundPreview extends CallPreview {
+  /**
+   * All that the call would change, uncut, as JSON: when it, `summary` or `place` is another one after the answer,
+   * the person is asked again. Absent: what is shown follows from the arguments alone.
+   */
+  effect?: unknown;
+  /** The path that the call touches, links followed. */
+  place?: string | undefined;
+  /** Version of the file that the preview was made from. The call is handed it, to change no other. */
+  version?: string;
+}
+
 /** Starts a subagent and returns its report; provided by the agent layer. */
 export type SpawnSubagent = (request: { subagentType: string; description: string }) => Promise<ToolResult>;
 
@@ -43,6 +56,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Resolved for this call. */
   readonly backend: Backend;
+  /** Version of the file that a person was shown the change of: another one is not changed (`conflict`). */
+  readonly expectedVersion?: string | undefined;
   readonly spawn?: SpawnSubagent;
 }
 
@@ -57,7 +72,7 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   /** Must not throw for expected conditions; what it throws all the same becomes an error result. */
   handle(args: z.output<Schema>, context: ToolContext): Promise<ToolResult>;
   /** What to show a person who is asked to approve this call. Default: the arguments. */
-  preview?(args: z.output<Schema>, context: ToolContext): Promise<CallPreview>;
+  preview?(args: z.output<Schema>, context: ToolContext): Promise<BoundPreview>;
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;
   /** What a call that succeeded changed, as a diff for people; asks nothing of the backend. */

@@ -6,9 +6,9 @@ import { unifiedDiff } from "./diff-preview.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, displayName, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { argumentsPreview, currentText, diffPreview } from "./preview.ts";
+import { argumentsPreview, currentText, destinationOf, diffPreview } from "./preview.ts";
 import {
-  type CallPreview,
+  type BoundPreview,
   type ToolContext,
   type ToolResult,
   type ToolSpec,
@@ -68,33 +68,30 @@ async function previewWrite(
   { file_path: raw, content }: WriteArguments,
   { backend, signal }: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
-): Promise<CallPreview> {
+): Promise<BoundPreview> {
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok)
     return argumentsPreview(`Write a file; it would fail: ${checked.error}`, { file_path: raw, content });
   const { path } = checked;
-  if (!isTextType(mimeTypeOf(path))) return binaryPreview(path, content);
+  const { place, name } = await destinationOf(path, backend);
+  if (!isTextType(mimeTypeOf(path))) return binaryPreview(path, content, place);
   const current = await currentText(path, backend, signal);
   if (current.kind === "unreadable") {
-    return argumentsPreview(`Write ${path}; its content could not be compared: ${current.reason}`, {
-      file_path: path,
-      content,
-    });
+    const summary = `Write ${name}; its content could not be compared: ${current.reason}`;
+    return argumentsPreview(summary, { file_path: path, content }, place);
   }
   if (current.kind === "absent") {
     const lines = counted(lineCount(content), "line", "lines");
-    return diffPreview(`Create ${path} (${lines})`, { path, before: undefined, after: content });
+    return diffPreview(`Create ${name} (${lines})`, { path, before: undefined, after: content }, place);
   }
-  const summary = `Write ${path}; it would fail, because the file already exists`;
-  return diffPreview(summary, { path, before: current.text, after: content });
+  const summary = `Write ${name}; it would fail, because the file already exists`;
+  return diffPreview(summary, { path, before: current.text, after: content }, place);
 }
 
 /** Base64 is not worth reading; type and size are. */
-function binaryPreview(path: string, content: string): CallPreview {
-  return argumentsPreview(binarySummary(path, content), {
-    file_path: path,
-    content: oneLine(content, BASE64_HEAD),
-  });
+function binaryPreview(path: string, content: string, place: string | undefined): BoundPreview {
+  const shown = { file_path: path, content: oneLine(content, BASE64_HEAD) };
+  return argumentsPreview(binarySummary(path, content), shown, place);
 }
 
 function binarySummary(path: string, content: string): string {

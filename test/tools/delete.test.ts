@@ -55,11 +55,17 @@ describe("delete", () => {
   });
 
   test("the preview names what goes", async () => {
-    const tools = harness(stateBackend({ "/a": "1" }), { delete: true });
+    const files = { "/a\u001b": "1", "/d/b": "2", "/d/e/c": "3" };
+    const tools = harness(stateBackend(files), { delete: true });
     expect(await tools.preview("delete", { file_path: "/a\u001b" })).toEqual({
       kind: "arguments",
-      summary: "Delete /a\\u001b and everything below it",
+      summary: "Delete /a\\u001b",
       detail: "/a\\u001b",
+    });
+    expect(await tools.preview("delete", { file_path: "/d" })).toEqual({
+      kind: "arguments",
+      summary: "Delete /d and everything below it: 3 entries",
+      detail: "/d/b\n/d/e/\n/d/e/c",
     });
   });
 });

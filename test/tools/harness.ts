@@ -33,11 +33,13 @@ export class ToolHarness {
     return content;
   }
 
+  /** What a person is shown. */
   async preview(name: string, raw: Record<string, unknown>): Promise<CallPreview> {
     const tool = this.tool(name);
     const preview = await tool.preview?.(argumentsFor(tool, raw), this.#context({}));
     if (!preview) throw new Error(`${name} has no preview`);
-    return preview;
+    const { kind, summary, detail } = preview;
+    return { kind, summary, detail };
   }
 
   pathOf(name: string, raw: Record<string, unknown>): string | undefined {

@@ -16,6 +16,7 @@ import type {
   LsResult,
   ReadRawResult,
   ReadResult,
+  ResolveOptions,
   SandboxBackend,
   WriteOptions,
   WriteResult,
@@ -33,7 +34,7 @@ import { downloadTree, uploadTree } from "./transfer.ts";
 import type { BackendFailure } from "../errors.ts";
 import { lifetimeAt } from "../lifetime.ts";
 import { MountTree, readMounts, restore, type Target } from "./mounts.ts";
-import { validatePath } from "../paths.ts";
+import { addPrefix, validatePath } from "../paths.ts";
 import { bindRuntime } from "../runtime.ts";
 
 /** The operations of a tree of mounts. */
@@ -77,6 +78,16 @@ class TreeBackend implements Backend {
       parts.map(async (part) => lifetimeAt(await this.#tree.backend(part.mount), part.inner)),
     );
     return lifetimes.includes("persistent") ? "persistent" : "thread";
+  }
+
+  async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
+    const valid = validatePath(path);
+    if (!valid.ok) return undefined;
+    const { mount, inner } = this.#tree.targetOf(valid.path);
+    const backend = await this.#tree.backend(mount);
+    if (backend.followLinks === undefined) return valid.path;
+    const led = await backend.followLinks(inner, options);
+    return led === undefined ? undefined : addPrefix(mount.prefix, led);
   }
 
   ls(path: string, options?: CallOptions): Promise<LsResult> {

@@ -16,6 +16,7 @@ import type {
   LsResult,
   ReadRawResult,
   ReadResult,
+  ResolveOptions,
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
@@ -24,12 +25,12 @@ import { bytesOf, bytesToWrite } from "../file-data.ts";
 import { compileGlob } from "../glob/glob.ts";
 import { deleteEntry } from "./delete.ts";
 import { listDirectory } from "./list.ts";
-import { type FilesystemPath, parseFilesystemPath, type PathForm } from "./paths.ts";
+import { type FilesystemPath, filesystemPathOf, parseFilesystemPath, type PathForm } from "./paths.ts";
 import { readPath, readWholePath } from "./read.ts";
 import { globDirectory, grepDirectory, grepFile, type SearchRoot, withGitignore } from "./search.ts";
 import { editPath, putPath } from "./write.ts";
 import { failureOf, type Expected, writeFailureOf } from "./fs-failures.ts";
-import { codeOf, Jail } from "./jail.ts";
+import { codeOf, Jail, realSegments } from "./jail.ts";
 import { pageRequest } from "../pages.ts";
 import { findRipgrep } from "./ripgrep.ts";
 
@@ -95,6 +96,13 @@ export class FilesystemBackend implements Backend {
       lifetime: "persistent",
       isolation: "none",
     };
+  }
+
+  async followLinks(path: string, { lastLink }: ResolveOptions = {}): Promise<string | undefined> {
+    const parsed = parseFilesystemPath(path, this.#form);
+    if (!parsed.ok) return undefined;
+    const real = await realSegments(this.#jail, parsed.segments, lastLink);
+    return real && filesystemPathOf(real, this.#form);
   }
 
   ls(path: string, options?: CallOptions): Promise<LsResult> {

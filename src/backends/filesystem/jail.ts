@@ -152,6 +152,24 @@ export class Jail {
   }
 }
 
+/** Where `segments` lead after links; what does not exist yet is below the last directory that does. */
+export async function realSegments(
+  jail: Jail,
+  segments: readonly string[],
+  lastLink?: WalkOptions["lastLink"],
+): Promise<readonly string[] | undefined> {
+  for (let known = segments.length; known >= 0; known -= 1) {
+    const options = known === segments.length && lastLink !== undefined ? { lastLink } : {};
+    try {
+      const real = await jail.atEntry(segments.slice(0, known), options, (located) => located.segments);
+      return [...real, ...segments.slice(known)];
+    } catch (thrown) {
+      if (codeOf(thrown) !== "ENOENT") return undefined;
+    }
+  }
+  return undefined;
+}
+
 const withSeparator = (path: string): string => (path.endsWith(sep) ? path : path + sep);
 
 /** Opens a directory below the last of `open` and adds it; of a link gives the target instead. */

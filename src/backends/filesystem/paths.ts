@@ -39,6 +39,14 @@ export function parseFilesystemPath(path: string, form: PathForm): FilesystemPat
   return { ok: true, segments: segmentsOf(below, sep), shownAs: wanted };
 }
 
+/** The path that `parseFilesystemPath` reads as `segments`; undefined when it has none in this form. */
+export function filesystemPathOf(segments: readonly string[], form: PathForm): string | undefined {
+  const real = resolve(form.jailDir, ...segments);
+  if (!form.virtual) return real;
+  const below = replaceBase(real, form.rootDir, "");
+  return below === undefined ? undefined : `/${segmentsOf(below, sep).join("/")}`;
+}
+
 /** `path` with `base` at its beginning replaced; undefined when it is not below `base`. */
 function replaceBase(path: string, base: string, by: string): string | undefined {
   if (path === base) return by;

@@ -15,6 +15,7 @@ import type {
   LsResult,
   ReadRawResult,
   ReadResult,
+  ResolveOptions,
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
@@ -53,6 +54,11 @@ export class PolicyBackend implements Backend {
 
   async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
     return lifetimeAt(await this.#inner(), path);
+  }
+
+  async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
+    const inner = await this.#inner();
+    return inner.followLinks === undefined ? path : inner.followLinks(path, options);
   }
 
   async ls(path: string, options?: CallOptions): Promise<LsResult> {

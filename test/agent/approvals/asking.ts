@@ -63,6 +63,12 @@ export const answer = (
   decision: unknown,
 ): Promise<AgentEvent[]> =>
   collect(agent, resumeAgentInput({ [open?.id ?? ""]: { decisions: [decision as Decision] } })); // also what fits no type
+/** Answers several questions at once, by their ids. */
+export const answerAll = (
+  agent: Agent,
+  answers: Record<string, { decisions: unknown[] }>,
+): Promise<AgentEvent[]> =>
+  collect(agent, resumeAgentInput(answers as Record<string, { decisions: Decision[] }>)); // as `answer`
 export const texts = async (agent: Agent): Promise<string[]> =>
   (await toolMessages(agent)).map(({ text }) => text);
 export const shownIn = (open: PendingInterrupt | undefined) => open?.request.actionRequests[0];

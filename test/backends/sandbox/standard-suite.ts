@@ -37,7 +37,7 @@ type RunSuite = (config: {
   sequential: boolean;
   createSandbox(options?: { initialFiles?: Record<string, string> }): Promise<SuiteSandbox>;
   closeSandbox(sandbox: SuiteSandbox): Promise<void>;
-  resolvePath(name: string): string;
+  followLinks(name: string): string;
 }) => void;
 
 const MOUNT = "/workspace";
@@ -110,7 +110,7 @@ export function registerSuite(run: RunSuite, provider: Provider): void {
     name: provider,
     runner: { describe, it, expect, beforeAll, afterAll },
     sequential: true,
-    resolvePath: (name) => `${at}/${name}`,
+    followLinks: (name) => `${at}/${name}`,
     closeSandbox: (sandbox) => sandbox.close(),
     createSandbox: async ({ initialFiles = {} } = {}) => {
       const sandbox = await createSandbox(optionsOf(provider, folder));

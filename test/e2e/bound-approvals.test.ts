@@ -1,0 +1,40 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { MATRIX, openWorld } from "../support/harness.ts";
+import { play } from "../support/harness-brain.ts";
+import type { Form } from "../support/clients.ts";
+import { APPROVE, inWorkspace, repeat, runIdOf, untilStatus } from "./support.ts";
+
+test.each(MATRIX)(
+  "an approved edit of a file that changed under the form is asked about again: $kind over $transport",
+  async ({ transport, kind }) => {
+    const change = {
+      file_path: "/workspace/limits.txt",
+      old_string: "timeout = 5",
+      new_string: "timeout = 9",
+    };
+    const world = await openWorld(transport, {
+      files: { "limits.txt": "timeout = 5\nretries = 1\n" },
+      think: play({ "Raise the limit": [{ toolCalls: [{ name: "edit_file", args: change }] }, repeat] }),
+    });
+    const messages: string[] = [];
+    const client = await world.connect(kind, (form: Form) => {
+      messages.push(form.message);
+      if (messages.length === 1) {
+        writeFileSync(join(world.workspace, "limits.txt"), "timeout = 5\nretries = 1000\n");
+      } else {
+        expect(inWorkspace(world, "limits.txt")).toBe("timeout = 5\nretries = 1000\n");
+      }
+      return APPROVE;
+    });
+    const runId = runIdOf(await client.call("run_deep_agent", { task: "Raise the limit" }));
+    const report = await untilStatus(client, runId, "completed");
+    expect(messages).toHaveLength(2);
+    expect(messages[0]).toContain("retries = 1\n");
+    expect(messages[1]).toContain("retries = 1000");
+    expect(messages[1]).toContain("Asked again");
+    expect(inWorkspace(world, "limits.txt")).toBe("timeout = 9\nretries = 1000\n");
+    expect(report["answer"]).toContain("Successfully replaced 1 occurrence(s)");
+  },
+);
