@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { diffLines } from "../../server/diff-lines.ts";
 import type { Colors } from "../colors.ts";
 
 /** An elicitation form as this server sends it for an approval. */
@@ -73,14 +74,17 @@ export function approvalTitle(form: ApprovalForm): string {
 const keyed = (choice: string, colors: Colors): string =>
   `[${colors.bold(choice.slice(0, 1))}]${choice.slice(1)}`;
 
-/** Diff lines in their usual colours. */
+/** The form's text with the diff in it, which is indented, in the usual colours. */
 function coloured(message: string, colors: Colors): string[] {
-  return message.split("\n").map((line) => {
-    if (/^ {4}\+/.test(line)) return colors.green(line);
-    if (/^ {4}-/.test(line)) return colors.red(line);
-    return /^ {4}@@/.test(line) ? colors.cyan(line) : line;
-  });
+  const paint = { add: colors.green, del: colors.red, hunk: colors.cyan, file: colors.bold, context: String };
+  const lines = message.split("\n");
+  const kinds = diffLines(
+    lines.map((line) => (line.startsWith(INDENT) ? line.slice(INDENT.length) : "")).join("\n"),
+  );
+  return lines.map((line, index) => paint[kinds[index]?.kind ?? "context"](line));
 }
+
+const INDENT = "    ";
 
 /** The argument a person wants to see as text rather than as an escaped JSON string. */
 const TEXT_ARGUMENTS = ["content", "new_string", "command"];

@@ -42,21 +42,21 @@ dl div { display: flex; gap: 8px; } dd { margin: 0; }
 @media (max-width: 800px) { .columns { grid-template-columns: minmax(0, 1fr); } }
 ul, ol { list-style: none; margin: 0; padding: 0; }
 li { overflow-wrap: anywhere; }
-.mark { display: inline-block; width: 18px; color: var(--dim); }
+.todos li, .tree li { position: relative; padding-left: 22px; }
+.mark { position: absolute; left: 0; color: var(--dim); }
 .mark::before { content: "\\25CB"; }
 .in_progress > .mark::before, .mark.working::before { content: "\\25B8"; color: var(--accent); }
 .completed > .mark::before, .mark.completed::before { content: "\\2714"; color: var(--good); }
 .mark.failed::before { content: "\\2716"; color: var(--bad); }
 .todos .in_progress { font-weight: 600; } .todos .completed { color: var(--dim); }
-.tree p { margin: 0; } .tree li > p:first-child { padding-left: 22px; text-indent: -22px; }
-li small { white-space: nowrap; } .tree .step { padding-left: 22px; font-size: 13px; margin-bottom: 6px; }
-.tree ul { margin-left: 8px; padding-left: 12px; border-left: 1px solid var(--line); }
+.tree p { margin: 0; } li small { white-space: nowrap; } .tree .step { font-size: 13px; margin-bottom: 6px; }
+.tree ul { margin-left: -14px; padding-left: 14px; border-left: 1px solid var(--line); }
 .events { max-height: 340px; overflow: auto; font-size: 13px; }
 pre { margin: 0 0 10px; padding: 10px 12px; background: var(--back); border: 1px solid var(--line);
   border-radius: 6px; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
 .detail { max-height: 460px; }
 .add { background: var(--add); color: var(--add-text); } .del { background: var(--del); color: var(--del-text); }
-.add, .del, .hunk { display: inline-block; min-width: 100%; } .hunk { color: var(--accent); }
+.add, .del { display: inline-block; min-width: 100%; } .hunk { color: var(--accent); } .file { font-weight: 600; }
 .how, .problem { background: var(--warn-back); border-radius: 6px; padding: 8px 12px; margin: 0 0 10px; }
 .problem { color: var(--warn); font-weight: 600; }
 label { display: block; margin: 0 0 10px; } label span, summary { display: block; font-size: 13px; color: var(--dim); }

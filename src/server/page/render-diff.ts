@@ -1,16 +1,13 @@
+import { diffLines } from "../diff-lines.ts";
 import { html, type Html } from "./html.ts";
 
-/** A unified diff with its lines coloured. */
+/** A unified diff with its changed lines coloured. Every line keeps its line break and its indentation. */
 export function renderDiff(diff: string, label: string): Html {
-  return html`<pre class="detail" tabindex="0" aria-label="${label}">${diff.split("\n").map(diffLine)}</pre>`;
-}
-
-function diffLine(line: string): Html {
-  return html`<span class="${kindOf(line)}">${line} </span>`;
-}
-
-function kindOf(line: string): string {
-  if (line.startsWith("+")) return "add";
-  if (line.startsWith("-")) return "del";
-  return line.startsWith("@@") ? "hunk" : "";
+  const lines = diffLines(diff).map(({ kind, text }, index) => {
+    const lineBreak = index === 0 ? "" : "\n";
+    return kind === "context"
+      ? `${lineBreak}${text}`
+      : html`${lineBreak}<span class="${kind}">${text}</span>`;
+  });
+  return html`<pre class="detail" tabindex="0" aria-label="${label}">${lines}</pre>`;
 }

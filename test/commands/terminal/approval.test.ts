@@ -1,3 +1,4 @@
+import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
 import { approvalTitle, askApproval } from "../../../src/commands/terminal/approval.ts";
 import type { ApprovalForm, Asker } from "../../../src/commands/terminal/approval.ts";
@@ -48,6 +49,24 @@ describe("askApproval", () => {
     const asked = person(["s"]);
     expect(await askApproval(form(write, [...decisions]), asked)).toEqual({ decision: "approve_same" });
     expect(asked.prompts[0]).toContain("ame for the whole run");
+  });
+
+  it("colours lines of the diff, and neither its file names nor the text around it", async () => {
+    const colors = picocolors.createColors(true);
+    const diff = ["--- /a", "+++ /a", "@@ -1,2 +1,2 @@", " same", "--- gone", "+++ new"];
+    const message = ["+ asks", "", ...diff.map((line) => `    ${line}`)].join("\n");
+    const asked = { ...person(["a"]), colors };
+    await askApproval({ ...form(write), message }, asked);
+    expect(asked.printed.join("\n").split("\n").slice(2)).toEqual([
+      "+ asks",
+      "",
+      colors.bold("    --- /a"),
+      colors.bold("    +++ /a"),
+      colors.cyan("    @@ -1,2 +1,2 @@"),
+      "     same",
+      colors.red("    --- gone"),
+      colors.green("    +++ new"),
+    ]);
   });
 
   it("asks again until it understands", async () => {

@@ -1,11 +1,22 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { chromium, type BrowserContext, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { calling, cleanUpWith, databaseFile, ME, openServer, reach, startRun } from "../../runs/support.ts";
+import {
+  calling,
+  callingInTurn,
+  cleanUpWith,
+  databaseFile,
+  ME,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
 import { plainRuns } from "../support.ts";
 import { linkTo, openPages, waitingRun } from "./support.ts";
 
@@ -147,6 +158,65 @@ describe.skipIf(CHROMIUM === undefined)("in Chromium", () => {
     await page.getByRole("button", { name: "Approve with changes" }).click();
     await page.getByText("Completed", { exact: true }).waitFor();
     expect(kept.toSorted()).toEqual([content, `${content}third`]);
+  });
+
+  test("a diff keeps the line breaks and the indentation of lines that do not change", async () => {
+    const before = "function a() {\n  if (x) {\n    return 1;\n  }\n\n--- a\n}\n";
+    const place = { file_path: "/a.ts" };
+    const edit = {
+      ...place,
+      old_string: "    return 1;\n  }\n\n--- a",
+      new_string: "    return 2;\n  }\n\n++ b",
+    };
+    const { service } = openServer(databaseFile(), {
+      model: callingInTurn(
+        [{ name: "write_file", args: { ...place, content: before } }],
+        [{ name: "edit_file", args: edit }],
+      ),
+      interruptOn: { edit_file: true },
+    });
+    const { id } = await startRun(service, "edit it");
+    const view = await reach(service, id, "input_required");
+    const { page } = await open(linkTo(await openPages(service), id, "decide"));
+    const diff = page.locator("[data-approval] pre");
+    await diff.waitFor();
+    expect(await diff.innerText()).toBe(view.approvals[0]?.preview.detail);
+    expect(await diff.innerText()).toContain(
+      "   if (x) {\n-    return 1;\n+    return 2;\n   }\n \n---- a\n+++ b\n }",
+    );
+    expect(await diff.locator(".del").allInnerTexts()).toEqual(["-    return 1;", "---- a"]);
+    expect(await diff.locator(".add").allInnerTexts()).toEqual(["+    return 2;", "+++ b"]);
+    expect(await diff.locator(".file").allInnerTexts()).toEqual(["--- /a.ts", "+++ /a.ts"]);
+  });
+
+  test("marks of todos and agents stand inside their cards", async () => {
+    const model = scriptedModel(({ messages }) => {
+      if (messages.some(({ text }) => text === "look closely")) return { text: "seen" };
+      if (messages.some((message) => ToolMessage.isInstance(message))) return { text: "done" };
+      const todos = [{ content: "look", status: "in_progress" }];
+      return {
+        toolCalls: [
+          { name: "write_todos", args: { todos } },
+          { name: "task", args: { description: "look closely", subagent_type: "general-purpose" } },
+        ],
+      };
+    });
+    const { service } = openServer(databaseFile(), { model });
+    const { id } = await startRun(service, "look");
+    await reach(service, id, "completed");
+    const { page } = await open(linkTo(await openPages(service), id, "watch"));
+    await eventually(() => page.locator(".tree .mark").count()).toBe(1);
+    const places = await page.locator(".mark").evaluateAll((marks) =>
+      marks.map((mark) => ({
+        inside:
+          mark.getBoundingClientRect().left >= (mark.closest("section")?.getBoundingClientRect().left ?? 0),
+        indent: getComputedStyle(mark).textIndent,
+      })),
+    );
+    expect(places).toEqual([
+      { inside: true, indent: "0px" },
+      { inside: true, indent: "0px" },
+    ]);
   });
 
   test("a page from a tool result has nothing to press, and says where to decide", async () => {
