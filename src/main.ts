@@ -16,6 +16,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
 };
 
+process.stdout.on("error", endWithReader);
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(argv: readonly string[]): Promise<ExitCode> {
@@ -59,6 +60,15 @@ async function showHelp(name?: string): Promise<ExitCode> {
 
 function commandNamed(name: string): (() => Promise<Command>) | undefined {
   return Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+}
+
+/**
+ * Ends as at Ctrl-C, which parks what runs, when nobody reads any more, as after `runs list | head -1`.
+ * Throws what else goes wrong with standard output.
+ */
+function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
+  if (!process.emit("SIGINT")) process.exit();
 }
 
 function complain(problems: readonly string[], code: ExitCode = 2): ExitCode {

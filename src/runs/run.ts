@@ -65,6 +65,8 @@ export interface Run {
   createdAt: number;
   updatedAt: number;
   endedAt?: number;
+  /** Until when a process that works on it may be silent. Absent: nobody works on it. */
+  leasedUntil?: number;
   todos: Todo[];
   usage: TokenUsage;
   /** Final text, when completed (or what there was, when it ended early). */

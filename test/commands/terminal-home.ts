@@ -1,9 +1,10 @@
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
-import { runBin, type Outcome } from "./built-bin.ts";
+import { BIN, cleanEnv, runBin, type Outcome } from "./built-bin.ts";
 
 /** A workspace and a data directory of a person who works in the terminal with the offline model. */
 export interface TerminalHome {
@@ -11,6 +12,8 @@ export interface TerminalHome {
   env: Record<string, string>;
   /** Runs the program in the workspace. */
   bin(...args: string[]): Promise<Outcome>;
+  /** The same as a process of its own, which ends with the test at the latest. */
+  start(...args: string[]): ChildProcessWithoutNullStreams;
 }
 
 export function terminalHome(): TerminalHome {
@@ -20,7 +23,19 @@ export function terminalHome(): TerminalHome {
   mkdirSync(workspace);
   writeFileSync(join(workspace, "notes.md"), "# Notes\n\nTODO: buy tea\n");
   const env = { HOME: root, DEEPAGENT_DATA_DIR: join(root, "data"), DEEPAGENT_MODEL: "offline" };
-  return { workspace, env, bin: (...args) => runBin(args, { cwd: workspace, env }) };
+  return {
+    workspace,
+    env,
+    bin: (...args) => runBin(args, { cwd: workspace, env }),
+    start: (...args) => {
+      const child = spawn(process.execPath, [BIN, ...args], {
+        cwd: workspace,
+        env: { ...cleanEnv(), ...env },
+      });
+      onTestFinished(() => void child.kill("SIGKILL"));
+      return child;
+    },
+  };
 }
 
 const Line = z.looseObject({ run_id: z.string(), status: z.string() });

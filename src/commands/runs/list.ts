@@ -27,14 +27,20 @@ export async function listRuns({ runs }: LocalRuns, flags: FlagValues): Promise<
   }
   const colors = colorsFor(process.stdout, process.env);
   const width = process.stdout.columns ?? 120;
+  const now = Date.now();
   for (const run of found) {
     const when = isoTime(run.createdAt).slice(0, 16).replace("T", " ");
-    const head = `${run.id}  ${when}  ${run.status.padEnd(14)}  `;
+    const status = statusOf(run, now).padEnd(14);
+    const head = `${run.id}  ${when}  ${status}  `;
     const task = fit(oneLine(stripControl(run.task), 200), Math.max(width - head.length, 20));
-    process.stdout.write(`${run.id}  ${colors.dim(when)}  ${run.status.padEnd(14)}  ${task}\n`);
+    process.stdout.write(`${run.id}  ${colors.dim(when)}  ${status}  ${task}\n`);
   }
   return 0;
 }
+
+/** A run that nobody works on, because its process ended or others come first, is waiting. */
+const statusOf = ({ status, leasedUntil = 0 }: Run, now: number): string =>
+  status === "working" && leasedUntil < now ? "waiting" : status;
 
 const rowOf = (run: Run): object => ({
   run_id: run.id,

@@ -1,19 +1,21 @@
+import { eastAsianWidth } from "get-east-asian-width";
+
 /** Columns that `text` takes in a terminal; escape sequences for colour take none. */
 export function displayWidth(text: string): number {
   let width = 0;
-  for (const character of text.replace(COLOUR, "")) width += characterWidth(character);
+  for (const { segment } of CHARACTERS.segment(text.replace(COLOUR, ""))) width += characterWidth(segment);
   return width;
 }
 
-/** `text`, which holds no colours, cut to `columns` with an ellipsis. */
+/** `text`, which holds no colours, cut to `columns` with an ellipsis, never inside a character. */
 export function fit(text: string, columns: number): string {
   if (displayWidth(text) <= columns) return text;
   let kept = "";
   let width = 0;
-  for (const character of text) {
-    width += characterWidth(character);
+  for (const { segment } of CHARACTERS.segment(text)) {
+    width += characterWidth(segment);
     if (width > columns - 1) break;
-    kept += character;
+    kept += segment;
   }
   return columns > 0 ? `${kept}…` : "";
 }
@@ -36,14 +38,18 @@ export function wrapText(text: string, columns: number): string[] {
   });
 }
 
+/** Columns of one character as people see it. A sequence of emoji takes the room of one. */
 function characterWidth(character: string): number {
-  if (NO_WIDTH.test(character)) return 0;
-  return WIDE.test(character) ? 2 : 1;
+  if (EMOJI_SEQUENCE.test(character)) return 2;
+  let width = 0;
+  for (const point of character)
+    if (!NO_WIDTH.test(point)) width += eastAsianWidth(point.codePointAt(0) ?? 0);
+  return width;
 }
 
+const CHARACTERS = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 // oxlint-disable-next-line no-control-regex -- the escape character starts a colour sequence
 const COLOUR = /\u001b\[[0-9;]*m/g;
 const NO_WIDTH = /^[\p{M}\p{Cf}\p{Cc}]$/u;
-/** East Asian wide characters and pictographs. */
-const WIDE =
-  /^[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]$/u;
+/** Flags, pictures joined to one, and signs that a selector turns into pictures. */
+const EMOJI_SEQUENCE = /^(?:\p{RI}{2}|\p{Extended_Pictographic}.*[\u200d\ufe0f\p{EMod}]|.\ufe0f\u20e3)/u;

@@ -96,6 +96,7 @@ export function toRun(row: RunRow): Run {
       cachedInputTokens: row.cached_input_tokens,
     },
     lastSeq: row.last_seq,
+    ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
     ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
   };

@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +6,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, onTestFinished, test } from "vitest";
 import { visit } from "../../server/page/support.ts";
-import { BIN, cleanEnv } from "../built-bin.ts";
+import { BIN } from "../built-bin.ts";
 import { listed, terminalHome, waitingRun, type TerminalHome } from "../terminal-home.ts";
 
 test("an empty data directory has no runs", async () => {
@@ -38,6 +37,22 @@ test("list has the newest first, and show tells what an open approval would do",
     approvals: [{ status: "pending" }],
   });
 });
+
+test.each([["runs", "list"], ["run", "list every TODO", "--yes"], ["--help"]])(
+  "%s %s ends quietly when nobody reads what it prints",
+  async (...words) => {
+    const home = terminalHome();
+    await waitingRun(home);
+    const child = home.start(...words);
+    child.stdout.destroy();
+    let stderr = "";
+    child.stderr.on("data", (chunk) => (stderr += String(chunk)));
+    const [, signal] = await once(child, "close");
+    expect(signal).toBeNull();
+    expect(stderr).not.toMatch(/EPIPE|^ +at /m);
+    expect((await home.bin("runs", "list")).stdout).not.toContain("  working  ");
+  },
+);
 
 test("an answer is stored, and the run goes on with it", async () => {
   const home = terminalHome();
@@ -89,11 +104,7 @@ test("watch shows a run that has ended, as lines or as JSON", async () => {
 test("watch waits with a run that nobody works on, until it ends", async () => {
   const home = terminalHome();
   const runId = await waitingRun(home);
-  const child = spawn(process.execPath, [BIN, "runs", "watch", runId, "--json"], {
-    cwd: home.workspace,
-    env: { ...cleanEnv(), ...home.env },
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  const child = home.start("runs", "watch", runId, "--json");
   const exited = once(child, "exit");
   const told: Array<{ type: string; kind?: string; seq?: number; status?: string }> = [];
   for await (const line of createInterface({ input: child.stdout })) {
@@ -207,11 +218,7 @@ test("the page can be switched off", async () => {
 test("open serves a page that decides, until it is told to end", async () => {
   const home = terminalHome();
   const runId = await waitingRun(home);
-  const child = spawn(process.execPath, [BIN, "runs", "open", runId, "--no-browser"], {
-    cwd: home.workspace,
-    env: { ...cleanEnv(), ...home.env },
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
+  const child = home.start("runs", "open", runId, "--no-browser");
   const exited = once(child, "exit");
   const [link] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   const visitor = await visit(link);

@@ -126,12 +126,16 @@ describe("text width", () => {
   it("counts columns, not characters", () => {
     expect(displayWidth("e\u0301")).toBe(1);
     expect(displayWidth("漢字")).toBe(4);
+    expect([..."✅❌⚡🚀"].map(displayWidth)).toEqual([2, 2, 2, 2]);
+    expect(["👩‍👩‍👧", "🇩🇪", "👍🏽", "✔️", "1️⃣"].map(displayWidth)).toEqual([2, 2, 2, 2, 2]);
+    expect([..."✔▸…├⠋"].map(displayWidth)).toEqual([1, 1, 1, 1, 1]);
     expect(displayWidth("\u001b[31mred\u001b[0m")).toBe(3);
   });
 
   it("cuts to the columns there are", () => {
     expect(fit("abcdef", 4)).toBe("abc…");
     expect(fit("漢字漢字", 5)).toBe("漢字…");
+    expect(fit("👩‍👩‍👧👩‍👩‍👧", 3)).toBe("👩‍👩‍👧…");
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.nat(40), (text, columns) => {
         expect(displayWidth(fit(text, columns))).toBeLessThanOrEqual(columns);

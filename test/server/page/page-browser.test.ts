@@ -206,13 +206,7 @@ describe.skipIf(CHROMIUM === undefined)("in Chromium", () => {
     await reach(service, id, "completed");
     const { page } = await open(linkTo(await openPages(service), id, "watch"));
     await eventually(() => page.locator(".tree .mark").count()).toBe(1);
-    const places = await page.locator(".mark").evaluateAll((marks) =>
-      marks.map((mark) => ({
-        inside:
-          mark.getBoundingClientRect().left >= (mark.closest("section")?.getBoundingClientRect().left ?? 0),
-        indent: getComputedStyle(mark).textIndent,
-      })),
-    );
+    const places = await page.evaluate(MARKS);
     expect(places).toEqual([
       { inside: true, indent: "0px" },
       { inside: true, indent: "0px" },
@@ -269,6 +263,12 @@ describe.skipIf(CHROMIUM === undefined)("in Chromium", () => {
     expect(faint).toEqual([]);
   });
 });
+
+/** Where the marks stand; runs in the browser. */
+const MARKS = `[...document.querySelectorAll(".mark")].map((mark) => ({
+  inside: mark.getBoundingClientRect().left >= mark.closest("section").getBoundingClientRect().left,
+  indent: getComputedStyle(mark).textIndent,
+}))`;
 
 /** Texts whose contrast is below that which WCAG 2 AA asks of small text; runs in the browser. */
 const FAINT_TEXT = `(() => {
