@@ -11,6 +11,8 @@ export interface ChildOptions extends Pick<
   "cwd" | "detached" | "env" | "timeout" | "killSignal" | "windowsHide"
 > {
   stdio: StandardStreams | Stream;
+  /** What the child can read from the descriptors 3, 4 and so on. */
+  inputs?: readonly Uint8Array[];
 }
 
 const O_CLOEXEC = 0o2000000;
@@ -25,9 +27,21 @@ const STANDARD_ERROR = 2;
 let inherited: readonly number[] | undefined;
 let nothing: number | undefined;
 
-/** Starts a program that gets its standard streams and no other open file of this process. */
-export function startChild(file: string, args: readonly string[], options: ChildOptions): ChildProcess {
-  return spawn(file, args, { ...options, stdio: onlyStandard(options.stdio) });
+/** Starts a program that gets its standard streams and `inputs`, and no other open file of this process. */
+export function startChild(
+  file: string,
+  args: readonly string[],
+  { inputs = [], ...options }: ChildOptions,
+): ChildProcess {
+  const child = spawn(file, args, { ...options, stdio: onlyListed(options.stdio, inputs.length) });
+  for (const [index, bytes] of inputs.entries()) {
+    const stream = child.stdio[STANDARD_ERROR + 1 + index];
+    if (stream === null || stream === undefined || !("end" in stream)) continue;
+    // A child that ends before it has read them says itself what is wrong.
+    stream.on("error", () => undefined);
+    stream.end(bytes);
+  }
+  return child;
 }
 
 /** Why a program that was started did not end well. */
@@ -73,9 +87,10 @@ export function closeInherited(): void {
 }
 
 /** With every inherited descriptor replaced by the null device: Node cannot leave one out. */
-function onlyStandard(streams: ChildOptions["stdio"]): StdioOptions {
-  const stdio: (Stream | number)[] = typeof streams === "string" ? [streams, streams, streams] : [...streams];
-  const toReplace = inheritedDescriptors();
+function onlyListed(streams: ChildOptions["stdio"], inputs: number): StdioOptions {
+  const standard = typeof streams === "string" ? [streams, streams, streams] : streams;
+  const stdio: (Stream | number)[] = [...standard, ...Array<Stream>(inputs).fill("pipe")];
+  const toReplace = inheritedDescriptors().filter((number) => number >= stdio.length);
   if (toReplace.length === 0) return stdio;
   nothing ??= openSync(devNull, "r+");
   for (let number = stdio.length; number <= Math.max(...toReplace); number += 1) stdio[number] = "ignore";

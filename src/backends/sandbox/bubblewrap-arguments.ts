@@ -2,6 +2,7 @@ import { existsSync, lstatSync, readlinkSync, statSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { SHELL } from "./shell-executor.ts";
+import { systemCallFilter } from "./system-call-filter.ts";
 
 /** A folder of this machine at a path inside the sandbox. */
 export interface SandboxMount {
@@ -57,6 +58,20 @@ const SYSTEM_FILES = [
   "timezone",
 ].map((name) => `/etc/${name}`);
 
+/** What the kernel tells everyone about this machine and the keys of its users; containers do not see it either. */
+const MACHINE_FACTS = [
+  "acpi",
+  "asound",
+  "interrupts",
+  "kcore",
+  "key-users",
+  "keys",
+  "latency_stats",
+  "sched_debug",
+  "scsi",
+  "timer_list",
+].map((name) => `/proc/${name}`);
+
 /** Who a server that runs as root is in the sandbox: programs expect more of root than it can do there. */
 const PLAIN_USER = "1000";
 
@@ -79,13 +94,34 @@ const START = [
   'exec "$5" -c "$6"',
 ].join("\n");
 
+/** How `bwrap` is started. */
+export interface BubblewrapCall {
+  args: string[];
+  /** What it reads from the descriptors 3 and 4. */
+  inputs: Uint8Array[];
+}
+
 /**
- * The arguments of `bwrap` for one command: a file system of its own in which only the programs of this
- * machine and the given folders exist, no network, no capabilities, no processes but its own, and an end
- * together with its parent.
+ * One command in a file system of its own in which only the programs of this machine and the given folders
+ * exist, with no network, no capabilities, a filter of system calls, no processes but its own, and an end
+ * together with its parent. The command line tells nothing of this machine, because commands can read it.
  */
-export function bubblewrapArguments(shape: SandboxShape, command: string, cwd: string): string[] {
-  const { writable, readOnly, env, memory, processes } = shape;
+export function bubblewrapCall(shape: SandboxShape, command: string, cwd: string): BubblewrapCall {
+  const { memory, processes } = shape;
+  const filter = systemCallFilter();
+  const settings = [...sandboxArguments(shape), ...(filter === undefined ? [] : ["--seccomp", "4"])];
+  const limits = [kibibytes(memory), kibibytes(memory * ADDRESS_SPACE_FACTOR), String(processes)];
+  return {
+    args: ["--args", "3", "--", "/bin/sh", "-c", START, "sh", ...limits, cwd, SHELL, command],
+    inputs: [
+      Buffer.from(settings.map((text) => `${text}\0`).join("")),
+      ...(filter === undefined ? [] : [filter]),
+    ],
+  };
+}
+
+function sandboxArguments(shape: SandboxShape): string[] {
+  const { writable, readOnly, env } = shape;
   return [
     ISOLATION,
     shape.hasSizeLimits ? ["--disable-userns"] : [],
@@ -93,6 +129,7 @@ export function bubblewrapArguments(shape: SandboxShape, command: string, cwd: s
     SYSTEM_FOLDERS.flatMap((path) => systemFolder(path)),
     SYSTEM_FILES.flatMap((path) => ["--ro-bind-try", path, path]),
     ["--proc", "/proc", "--dev", "/dev"],
+    MACHINE_FACTS.flatMap((path) => cover(path, path)),
     scratch("/tmp", shape),
     scratch("/dev/shm", shape),
     readOnly.flatMap(({ folder, at }) => ["--ro-bind-try", folder, at]),
@@ -101,8 +138,7 @@ export function bubblewrapArguments(shape: SandboxShape, command: string, cwd: s
     // For a server that runs as root the files of the kernel's settings would be its own, and writable.
     ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"],
     Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
-    ["--chdir", "/", "--", "/bin/sh", "-c", START, "sh"],
-    [kibibytes(memory), kibibytes(memory * ADDRESS_SPACE_FACTOR), String(processes), cwd, SHELL, command],
+    ["--chdir", "/"],
   ].flat();
 }
 

@@ -9,15 +9,10 @@ import type { BackgroundJobs } from "./background-jobs.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import { FilesystemBackend } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
-import {
-  bubblewrapArguments,
-  type SandboxMount,
-  type SandboxShape,
-  visiblePath,
-} from "./bubblewrap-arguments.ts";
+import { bubblewrapCall, type SandboxMount, type SandboxShape, visiblePath } from "./bubblewrap-arguments.ts";
 import { ProcessCgroup } from "./process-cgroup.ts";
 import { isMissing, isTimedOut, type NoSandbox, PROBE_TIMEOUT_MS, tooSlow } from "./probe.ts";
-import { SYSTEM_PATH } from "./shell-environment.ts";
+import { programPath, SYSTEM_PATH } from "./shell-environment.ts";
 import { type Launch, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
 
 export interface BubblewrapOptions extends ShellLimits {
@@ -133,7 +128,8 @@ export async function probeBubblewrap(
 ): Promise<BubblewrapProbe> {
   const program = options.bwrap ?? "bwrap";
   if (process.platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
-  const run = (args: readonly string[]) => runProgram(program, args, { timeout: timeoutMs, cwd: "/" });
+  const run = (args: readonly string[], inputs: readonly Uint8Array[] = []) =>
+    runProgram(program, args, { timeout: timeoutMs, cwd: "/", inputs });
   let version: string;
   try {
     version = (await run(["--version"])).trim().replace(/^bubblewrap /, "");
@@ -148,7 +144,8 @@ export async function probeBubblewrap(
   const hasSizeLimits = isAtLeast(version, SIZE_LIMITS_SINCE);
   try {
     const shape = shapeOf(options, hasSizeLimits);
-    await run(bubblewrapArguments(shape, "exit 0", shape.writable.at));
+    const { args, inputs } = bubblewrapCall(shape, "exit 0", shape.writable.at);
+    await run(args, inputs);
     return { ok: true, version, hasSizeLimits };
   } catch (error) {
     if (isTimedOut(error)) return { ok: false, ...tooSlow(program, timeoutMs) };
@@ -204,10 +201,12 @@ function launch(
   const valid = validatePath(cwd ?? "/");
   if (!valid.ok) return { error: valid.error, code: valid.code };
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return directoryNotFound("/");
-  const args = bubblewrapArguments(
-    { ...shape, env: { ...shape.env, ...env } },
-    command,
-    addPrefix(at, valid.path),
-  );
-  return { file: program, args, env: { PATH: process.env["PATH"] ?? SYSTEM_PATH }, cwd: "/" };
+  const all = { ...shape.env, ...env };
+  // They are handed over separated by NUL: what comes after one would be an argument of Bubblewrap.
+  if (Object.entries(all).some((pair) => pair.join("").includes("\0"))) {
+    return { code: "unsupported", error: "An environment variable contains a NUL character." };
+  }
+  const call = bubblewrapCall({ ...shape, env: all }, command, addPrefix(at, valid.path));
+  // Commands can read its environment.
+  return { file: programPath(program), ...call, env: {}, cwd: "/" };
 }

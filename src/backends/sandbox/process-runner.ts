@@ -17,6 +17,8 @@ export interface ProcessRequest {
   /** The whole environment; nothing is added. */
   env: Readonly<Record<string, string>>;
   cwd?: string;
+  /** As of `startChild`. */
+  inputs?: readonly Uint8Array[];
   /** Bytes of output that are kept. */
   maxOutputBytes: number;
   onOutput?: (chunk: string) => void;
@@ -228,12 +230,13 @@ class ProcessGroup implements RunningProcess {
 }
 
 /** The child, or why there is none: some failures are thrown at once, such as that of a command too long. */
-function spawnGroup({ file, args, env, cwd }: ProcessRequest): ChildProcess | string {
+function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): ChildProcess | string {
   try {
     return startChild(file, args, {
       env,
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
+      inputs,
       ...(cwd === undefined ? {} : { cwd }),
     });
   } catch (error) {

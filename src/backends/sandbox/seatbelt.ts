@@ -62,6 +62,7 @@ export function seatbeltProfile(
     '(allow file-read* (literal "/"))',
     `(allow file-read* ${subpaths([...SYSTEM_FOLDERS, ...readable, ...writable])})`,
     `(allow file-write* ${subpaths(writable)})`,
+    "(deny file-write-setugid)",
     '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))',
     "(deny network*)",
     ...hidden.map((path) => `(deny file-read* file-write* (subpath ${literal(path)}))`),

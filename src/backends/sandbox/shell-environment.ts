@@ -1,5 +1,24 @@
+import { accessSync, constants } from "node:fs";
+import { join } from "node:path";
+
 /** Where programs are looked for when nothing else is said. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** Where a program is found by its name; the name where it is not. */
+export function programPath(name: string): string {
+  if (name.includes("/")) return name;
+  const places = (process.env["PATH"] ?? SYSTEM_PATH).split(":").map((folder) => join(folder, name));
+  return places.find((path) => isExecutable(path)) ?? name;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** What a command gets of the server's environment when it does not inherit it. */
 const PLAIN_NAMES = ["PATH", "HOME", "LANG", "TERM"] as const;

@@ -14,7 +14,7 @@ export interface ShellLimits {
 }
 
 /** The process that a command becomes. */
-export type Launch = Pick<ProcessRequest, "file" | "args" | "env" | "cwd">;
+export type Launch = Pick<ProcessRequest, "file" | "args" | "env" | "cwd" | "inputs">;
 
 export interface ShellExecutorOptions extends ShellLimits {
   launch(command: string, options: Pick<ExecuteOptions, "cwd" | "env">): Launch | BackendFailure;

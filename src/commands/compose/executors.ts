@@ -10,6 +10,7 @@ import {
 import { LocalShellBackend } from "../../backends/sandbox/local-shell.ts";
 import type { NoSandbox } from "../../backends/sandbox/probe.ts";
 import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../../backends/sandbox/seatbelt.ts";
+import { systemCallFilter } from "../../backends/sandbox/system-call-filter.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { skillFolders } from "./file-tree.ts";
@@ -63,7 +64,9 @@ async function bubblewrap(options: BubblewrapOptions): Promise<SandboxChoice> {
     return { kind: "none", ...why };
   }
   const open = () => new BubblewrapBackend(options, found.hasSizeLimits);
-  return { kind: "sandbox", name: `Bubblewrap ${found.version}`, open };
+  const filter =
+    systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
+  return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open };
 }
 
 async function seatbelt(options: SeatbeltOptions): Promise<SandboxChoice> {

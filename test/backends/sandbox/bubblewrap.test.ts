@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
@@ -5,11 +6,13 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { visiblePath } from "../../../src/backends/sandbox/bubblewrap-arguments.ts";
@@ -20,6 +23,7 @@ import {
   probeBubblewrap,
 } from "../../../src/backends/sandbox/bubblewrap.ts";
 import { cgroupParent } from "../../../src/backends/sandbox/process-cgroup.ts";
+import { callNumbers, REFUSED_CALLS, SPECIAL_CALLS } from "../../../src/backends/sandbox/system-calls.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 
@@ -169,6 +173,54 @@ describe.skipIf(!probe.ok)(`BubblewrapBackend${whyNot}`, () => {
     if (probe.ok && probe.hasSizeLimits) {
       expect((await sandbox.execute("unshare --user --map-root-user true")).exitCode).not.toBe(0);
     }
+  });
+
+  it.skipIf(spawnSync("perl", ["-e", "1"]).status !== 0)(
+    "makes no system call that containers are refused (needs perl)",
+    async () => {
+      const sandbox = await open();
+      const numbers = callNumbers(REFUSED_CALLS + SPECIAL_CALLS, process.arch === "arm64" ? "arm64" : "x64");
+      const errorOf = async (name: string, ...args: number[]): Promise<string> => {
+        const call = [numbers.get(name), ...args, 0, 0, 0].join(", ");
+        return (await sandbox.execute(`perl -MPOSIX -e '$! = 0; syscall(${call}); print $! + 0'`)).output;
+      };
+      const { EPERM, ENOSYS } = constants.errno;
+      for (const name of ["keyctl", "add_key", "request_key", "io_uring_setup", "bpf", "unshare", "mount"]) {
+        expect(await errorOf(name), name).toBe(String(EPERM));
+      }
+      expect(await errorOf("clone3")).toBe(String(ENOSYS));
+      expect(await errorOf("socket", 38, 5)).toBe(String(EPERM));
+      expect(await errorOf("fchmod", 1, 0o4755)).toBe(String(EPERM));
+    },
+  );
+
+  it("leaves no file that lends the rights of its owner", async () => {
+    const sandbox = await open();
+    const { output } = await sandbox.execute(
+      "cp /bin/sh shell; for mode in 4755 2755 6755; do chmod $mode shell && echo set; done; umask 0; chmod 1777 .; chmod 755 shell; mkdir -m 700 plain",
+    );
+    expect(output).not.toMatch(/^set$/m);
+    expect(statSync(join(sandbox.root, "shell")).mode & 0o7777).toBe(0o755);
+    expect(statSync(join(sandbox.root, "plain")).mode & 0o7777).toBe(0o700);
+  });
+
+  it("tells nothing of this machine's folders in what commands can read of processes", async () => {
+    const sandbox = await open({ env: { ADDED: "the value" } });
+    const { output } = await sandbox.execute("cat /proc/[0-9]*/cmdline | tr '\\0' ' '; cat /proc/1/environ");
+    expect(output).toContain("bwrap --args");
+    expect(output).not.toContain(sandbox.root);
+    expect(output).not.toContain("the value");
+    expect(output).not.toContain(process.env["PATH"]);
+    expect((await sandbox.execute("cat /proc/keys /proc/key-users")).exitCode).not.toBe(0);
+  });
+
+  it("takes no variable that would become an argument of Bubblewrap", async () => {
+    const sandbox = await open();
+    const env = { ADDED: "x\0--bind\0/\0/host" };
+    expect(await sandbox.execute("ls /host", { env })).toMatchObject({
+      exitCode: 1,
+      output: expect.stringContaining("NUL"),
+    });
   });
 
   it("has an environment without the server's variables", async () => {

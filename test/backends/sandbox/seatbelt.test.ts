@@ -19,6 +19,7 @@ describe("seatbeltProfile", () => {
   it("lets commands change the folder and nothing else", () => {
     const writes = rules.filter((rule) => rule.includes("file-write*"));
     expect(writes).toEqual(['(allow file-write* (subpath "/Users/a/project"))']);
+    expect(rules).toContain("(deny file-write-setugid)");
   });
 
   it("lets commands read programs, the folder and what is given, and no homes", () => {

@@ -57,8 +57,8 @@ describe("a server that is killed", () => {
     const seconds = uniqueSleep();
     const rootDir = folder();
     const options = { provider: "bubblewrap", rootDir, readOnly: manyMounts(200) } as const;
-    await killServer(options, seconds, (said) => said !== "" && isBeingMade(rootDir));
-    await until(() => !commandLines().some((line) => line.includes(rootDir)) && !isAsleep(seconds));
+    await killServer(options, seconds, (said) => said !== "" && isBeingMade(seconds));
+    await until(() => !commandLines().some((line) => line.includes(seconds)));
   });
 
   const containers = whyNoContainers === undefined ? "" : ` (${whyNoContainers})`;

@@ -45,11 +45,12 @@ describe.skipIf(!probe.ok)(`Bubblewrap${whyNot}`, () => {
     const sandbox = await createSandbox({ provider: "bubblewrap", rootDir, readOnly: manyMounts(200) });
     onTestFinished(() => sandbox.close());
     const controller = new AbortController();
-    const answer = sandbox.execute(": > begun; sleep 100000", { signal: controller.signal });
-    await until(() => isBeingMade(rootDir));
+    const seconds = uniqueSleep();
+    const answer = sandbox.execute(`: > begun; sleep ${seconds}`, { signal: controller.signal });
+    await until(() => isBeingMade(seconds));
     controller.abort();
     expect(await answer).toEqual({ output: "", exitCode: null, truncated: false });
-    await until(() => !commandLines().some((line) => line.includes(rootDir)));
+    await until(() => !commandLines().some((line) => line.includes(seconds)));
     expect((await sandbox.ls("/")).files).toEqual([]);
   });
 });

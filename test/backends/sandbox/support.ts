@@ -31,9 +31,9 @@ export const manyMounts = (count: number): SandboxMount[] => {
   return Array.from({ length: count }, (_, index) => ({ folder: mounted, at: `/mounted/${index}` }));
 };
 
-/** Whether the sandbox of that folder is being made, by a process of its own. */
-export const isBeingMade = (rootDir: string): boolean =>
-  commandLines().filter((line) => line.startsWith("bwrap\0") && line.includes(`\0${rootDir}\0`)).length > 1;
+/** Whether the sandbox of a command that has `mark` in it is being made, by a process of its own. */
+export const isBeingMade = (mark: string): boolean =>
+  commandLines().filter((line) => /^\S*bwrap\0/.test(line) && line.includes(mark)).length > 1;
 
 /** Waits for as long as it takes for `holds` to become true. */
 export async function until(holds: () => boolean): Promise<void> {
