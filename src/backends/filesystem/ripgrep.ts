@@ -13,8 +13,8 @@ export interface RipgrepRequest {
   maxFileSize: number | undefined;
   /** Globs of ripgrep one of which passes each file wanted; undefined for all files. */
   globs: readonly string[] | undefined;
-  /** Passes over what `.gitignore` files below the directory say, and `.git`. */
-  respectGitignore: boolean;
+  /** Globs of ripgrep for what is left out. */
+  excluded: readonly string[];
   /** More files than this are not collected: the search is stopped. */
   maxFiles: number;
   /** Milliseconds of `performance.now()`. */
@@ -89,19 +89,12 @@ function sizeFlags({ globs, maxFileSize }: RipgrepRequest): string[] {
   return [`--max-filesize=${maxFileSize}`, ...(globs === undefined ? ["--debug"] : [])];
 }
 
-const GITIGNORE_ONLY = [
-  "--no-require-git",
-  "--no-ignore-dot",
-  "--no-ignore-exclude",
-  "--no-ignore-global",
-  "--no-ignore-parent",
-];
-
 function start(request: RipgrepRequest): ChildProcess {
   const flags = [
     "--no-config",
     "--hidden",
-    ...(request.respectGitignore ? GITIGNORE_ONLY : ["--no-ignore"]),
+    // It would wait for ever at a named pipe that is called .gitignore.
+    "--no-ignore",
     "--no-follow",
     "--color=never",
     "--files-with-matches",
@@ -110,7 +103,7 @@ function start(request: RipgrepRequest): ChildProcess {
     request.isRegex ? "--engine=default" : "--fixed-strings",
     ...sizeFlags(request),
     ...(request.globs ?? []).map((glob) => `--glob=${glob}`),
-    ...(request.respectGitignore ? ["--glob=!.git"] : []),
+    ...request.excluded.map((glob) => `--glob=!${glob}`),
     `--regexp=${request.pattern}`,
   ];
   const [command, ...args] = [...LIMIT_MEMORY, request.binary, ...flags, "--", "."];
