@@ -32,7 +32,13 @@ const SERVERS = [
   { name: "bare SDK v2 server", args: [join(here, "bare-server.mjs")], methods: Object.keys(REQUESTS) },
   {
     name: "deepagent-mcp",
-    args: [join(root, "dist/bin/deepagent-mcp.js"), "--data-dir", scratch, "--workspace", scratch],
+    args: [
+      join(root, "dist/bin/deepagent-mcp.js"),
+      "--data-dir",
+      join(scratch, "data"),
+      "--workspace",
+      scratch,
+    ],
     methods: Object.keys(REQUESTS),
   },
   {
