@@ -72,7 +72,7 @@ export class FilesystemBackend implements Backend {
   readonly #form: PathForm;
   readonly #maxFileSize: number;
   readonly #respectGitignore: boolean;
-  #ripgrep: Promise<string | undefined> | undefined;
+  readonly #ripgrep: string | false | undefined;
 
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
   constructor(options: FilesystemOptions = {}) {
@@ -85,7 +85,7 @@ export class FilesystemBackend implements Backend {
     this.#jail = new Jail(isContained ? configuredDir : jailDir, descriptorPaths, hidden);
     this.#maxFileSize = (options.maxFileSizeMb ?? 10) * BYTES_PER_MB;
     this.#respectGitignore = options.respectGitignore === true;
-    if (options.ripgrep !== undefined) this.#ripgrep = Promise.resolve(options.ripgrep || undefined);
+    this.#ripgrep = options.ripgrep;
     this.capabilities = {
       writeMode: true,
       regexGrep: true,
@@ -130,7 +130,8 @@ export class FilesystemBackend implements Backend {
       const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
       if (!filter.ok) return { error: filter.error, code: filter.code };
       const search = { pattern, glob, maxCount, options, maxFileSize: this.#maxFileSize };
-      const ripgrep = await (this.#ripgrep ??= findRipgrep());
+      // A promise that is kept would keep the graph that searched first, through its async context.
+      const ripgrep = (this.#ripgrep ?? (await findRipgrep())) || undefined;
       try {
         return await this.#search({ segments, shownAs }, (root) =>
           grepDirectory(root, { ...search, ripgrep }),

@@ -1,6 +1,10 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { GrepOptions, GrepResult } from "../../../src/backends/backend.ts";
@@ -267,4 +271,25 @@ describe.skipIf(process.platform === "win32")("what may not be read", () => {
       expect(await make().ls("/dir")).toMatchObject({ files: [], skipped: 2 });
     });
   });
+});
+
+it("keeps nothing of the run that searched first", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void; // what the flag adds
+  const context = new AsyncLocalStorage<object>();
+  // What is loaded once for the process may keep the first of all.
+  await make().grep("x");
+  const backend = make();
+  const searched = async (): Promise<WeakRef<object>> => {
+    const run = { graph: "large" };
+    await context.run(run, () => backend.grep("x"));
+    return new WeakRef(run);
+  };
+  const held = await searched();
+  for (let turn = 0; turn < 5 && held.deref() !== undefined; turn += 1) {
+    await nextTurn();
+    collect();
+  }
+  expect(held.deref()).toBeUndefined();
+  expect(await backend.grep("x")).toMatchObject({ matches: [] });
 });
