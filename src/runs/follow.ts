@@ -1,6 +1,6 @@
 import type { ChangeFeed } from "./change-feed.ts";
 import { type Principal, type Run, type RunEvent, isFinal } from "./run.ts";
-import { PAGE, type SharedTails } from "./shared-tail.ts";
+import { PAGE, type SharedTails, type TailReader } from "./shared-tail.ts";
 import type { RunStore } from "./stores/run-store.ts";
 
 /** Runs started at one moment that are told, the newest of them. */
@@ -26,21 +26,33 @@ export async function* follow(
   let last = after;
   try {
     while (!signal.aborted && !feed.closed) {
-      const look = tail.after(last);
-      if (look === undefined) return;
-      for (const event of look.events) {
-        if (signal.aborted) return;
-        last = event.seq;
-        yield event;
-      }
-      if (look.events.length === PAGE) continue;
-      if (isFinal(look.run.status)) return;
+      const read = yield* page(tail, last, signal);
+      if (read === undefined) return;
+      last = read.last;
+      if (read.isFull) continue;
+      if (read.isFinal) return;
       await subscription.changed(signal);
     }
   } finally {
     tail.close();
     subscription.close();
   }
+}
+
+/** What is new, in a frame of its own: a follower that waits for more holds no event. */
+async function* page(
+  tail: TailReader,
+  after: number,
+  signal: AbortSignal,
+): AsyncGenerator<RunEvent, { last: number; isFull: boolean; isFinal: boolean } | undefined, undefined> {
+  const look = tail.after(after);
+  let last = after;
+  for (const event of look?.events ?? []) {
+    if (signal.aborted) return undefined;
+    last = event.seq;
+    yield event;
+  }
+  return look && { last, isFull: look.events.length === PAGE, isFinal: isFinal(look.run.status) };
 }
 
 /** The principal's runs that are started from now on, in this process and in others. */

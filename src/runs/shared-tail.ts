@@ -95,10 +95,20 @@ class Tail {
     if (this.#news.take()) this.look(seq);
     const run = this.#run;
     if (run === undefined || this.#start === undefined) return undefined;
-    if (seq >= this.#start) return { run, events: this.#events.slice(seq - this.#start) };
+    if (seq >= this.#start) {
+      const events = this.#events.slice(seq - this.#start);
+      if (run.status === "input_required") this.#forget();
+      return { run, events };
+    }
     // Of a run that is being forgotten, nobody takes what is left of the journal for the whole.
     if (this.#store.get(this.#principal, this.#runId) === undefined) return undefined;
     return { run, events: this.#store.events.page(this.#runId, seq, PAGE) };
+  }
+
+  /** A run may wait for days: whoever has not read these yet reads them from the database. */
+  #forget(): void {
+    this.#events = [];
+    this.#start = this.#end;
   }
 
   close(): void {
