@@ -36,6 +36,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "delivery.stopRunOn", kind: "text" },
   { path: "page", kind: "boolean" },
   { path: "limits.concurrentRuns", kind: "number" },
+  { path: "limits.openRuns", kind: "number" },
   { path: "limits.serverCrashes", kind: "number" },
   { path: "limits.parallelSubagents", kind: "number" },
   { path: "limits.parallelTools", kind: "number" },
