@@ -23,13 +23,18 @@ export interface StartRequest {
   threadId?: string;
   /** A repeated start with the same key and the same task gives the same run. */
   idempotencyKey?: string;
+  /**
+   * When the call began that waits for the answer. Until it is `answered`, the same request of a later call, with
+   * no key, joins its run.
+   */
+  askedAt?: number;
 }
 
 /**
  * What a start came to: a new run; a message to the run at work in the thread; or, for a repeated one, what it
- * came to before: nothing was changed.
+ * came to before, found by its key or because no call was told of it: nothing was changed.
  */
-export type Started = "started" | "told" | "existing";
+export type Started = "started" | "told" | "existing" | "joined";
 
 export type StartOutcome =
   | { ok: true; run: Run; how: Started }
@@ -127,6 +132,8 @@ export interface MemorySearch {
 export interface RunService {
   /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
   start(principal: Principal, request: StartRequest): Promise<StartOutcome>;
+  /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
+  answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
   view(principal: Principal, runId: string): Promise<RunView | undefined>;
   /** Newest first. */
   list(principal: Principal, options: { limit: number; before?: string }): Promise<Run[]>;

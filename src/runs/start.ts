@@ -35,9 +35,10 @@ export async function start(
 ): Promise<StartOutcome> {
   const request = storable(given);
   for (;;) {
-    const obstacle = context.store.obstacle(principal, request);
+    const obstacle = context.store.obstacle(principal, request, context.environment);
     const met = obstacle ?? (await create(principal, request, context));
     if ("ok" in met) return met;
+    if (met.kind === "joined") await join(met.run, request, context);
     if (met.kind !== "thread_busy") return outcomeOf(met, request);
     const told = await tellInstead(principal, met.run, request, context);
     if (told !== undefined) return told;
@@ -68,17 +69,25 @@ async function create(
   return durably(store.database, () => store.create(principal, request, { ...fresh, now: clock() }));
 }
 
+/** From now on the answer to this call counts, and not the one to a call before it. */
+async function join({ id }: Run, request: StartRequest, { store }: StartContext): Promise<void> {
+  await durably(store.database, () => store.calls.ask(id, request));
+}
+
 /** `undefined`: the run at work in the thread has ended. */
 async function tellInstead(
   principal: Principal,
   run: Run,
-  { task: text, idempotencyKey }: StartRequest,
+  request: StartRequest,
   { store, newId, clock }: StartContext,
 ): Promise<StartOutcome | undefined> {
+  const { task: text, idempotencyKey } = request;
   const message = { text, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
-  const told = await durably(store.database, () =>
-    tell(principal, run.id, message, { store, newId, now: clock() }),
-  );
+  const told = await durably(store.database, () => {
+    const outcome = tell(principal, run.id, message, { store, newId, now: clock() });
+    if (outcome.ok) store.calls.ask(run.id, request);
+    return outcome;
+  });
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
   if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };
   return undefined;
@@ -90,7 +99,8 @@ function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: 
     case "created":
       return { ok: true, run: created.run, how: "started" };
     case "existing":
-      return { ok: true, run: created.run, how: "existing" };
+    case "joined":
+      return { ok: true, run: created.run, how: created.kind };
     case "conflict":
       return { ok: false, code: "idempotency_conflict", message: keyConflict(created.run.id) };
     case "thread_not_found":

@@ -134,6 +134,12 @@ class Supervisor implements RunService {
     return outcome;
   }
 
+  async answered(principal: Principal, runId: string, begunAt: number): Promise<void> {
+    const { calls } = this.#store;
+    // Looked at first: most answers change nothing, and need not wait for whoever writes.
+    if (calls.isUnanswered(principal, runId, begunAt)) await this.#write(() => calls.answer(runId));
+  }
+
   async view(principal: Principal, runId: string): Promise<RunView | undefined> {
     if (this.#store.get(principal, runId) === undefined) return undefined;
     const fold = await this.#folds.of(runId);

@@ -8,6 +8,7 @@ import { registerResources } from "./resources/index.ts";
 import { ResourceListing } from "./resources/listing.ts";
 import type { ResourceScope } from "./resources/scope.ts";
 import { SKILLS_EXTENSION } from "./resources/skills.ts";
+import { SentResults } from "./sent-results.ts";
 import { createStateCodec } from "./state-codec.ts";
 import { registerTasks } from "./tasks/tasks.ts";
 import { TaskPages } from "./tasks/pages.ts";
@@ -58,7 +59,8 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
-    for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps: own, codec, era });
+    const sent = new SentResults(mcp);
+    for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps: own, codec, era, sent });
     if (era === "modern") registerTasks(mcp, { deps: own, questions, pages });
     registerPrompts(mcp);
     const scope: ResourceScope = {

@@ -1,6 +1,7 @@
 import type { CreateMessageRequestParams, ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import type { RunView } from "../runs/run.ts";
 import type { MemoryHit } from "../runs/service.ts";
+import type { RunList } from "./run-list.ts";
 
 /** Media of a file, base64. */
 export interface Media {
@@ -25,6 +26,7 @@ export type Outcome =
       models: Record<string, CreateMessageRequestParams>;
       state: string;
     }
+  | { kind: "runs"; list: RunList }
   | { kind: "file"; path: string; content: string; media: Media[] }
   | { kind: "memories"; query: string; hits: MemoryHit[]; note?: string }
   /** The message says what happened, to which thing, and what to do next. */
@@ -41,5 +43,5 @@ export const refused = (message: string): Outcome => ({ kind: "refused", message
 /** The same for a run that does not exist and for one of another principal. */
 export const unknownRun = (runId: string): Outcome =>
   refused(
-    `No run has the id ${JSON.stringify(runId.slice(0, 80))}. Use a run_id that run_deep_agent returned; what ended long ago may have been forgotten.`,
+    `No run has the id ${JSON.stringify(runId.slice(0, 80))}. Use a run_id that run_deep_agent returned, or call check_deep_agent without one for your recent runs; what ended long ago may have been forgotten.`,
   );

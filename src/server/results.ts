@@ -5,6 +5,7 @@ import { APP_VIEW_META } from "./app/run-app.ts";
 import type { Media, Outcome, PersonRequest } from "./outcome.ts";
 import { fileUri, runUri } from "./resources/uris.ts";
 import { taskFields } from "./tasks/view.ts";
+import { runListText } from "./run-list.ts";
 import { reportText, runReport, type AnswerWays } from "./run-report.ts";
 
 export interface ResultOptions extends AnswerWays {
@@ -38,6 +39,11 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
         ]),
         requestState: outcome.state,
       });
+    case "runs":
+      return {
+        content: [{ type: "text", text: runListText(outcome.list) }],
+        structuredContent: outcome.list,
+      };
     case "file":
       return {
         content: [

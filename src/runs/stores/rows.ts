@@ -47,6 +47,8 @@ export interface RunRow {
   claimed_at: number | null;
   forked_from: string | null;
   traceparent: string | null;
+  unanswered_call: string | null;
+  asked_at: number | null;
 }
 
 /** A row of `run_events`. */

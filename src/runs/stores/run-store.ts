@@ -2,6 +2,7 @@ import type { Statement } from "better-sqlite3";
 import type { Database } from "../../storage/database.ts";
 import { AnswerStore } from "./answer-store.ts";
 import { ApprovalStore } from "./approval-store.ts";
+import { CallStore } from "./call-store.ts";
 import { CopyStore } from "./copy-store.ts";
 import { EffectStore } from "../effects.ts";
 import { EventStore } from "./event-store.ts";
@@ -26,7 +27,7 @@ export interface NewRun {
 }
 
 export type Created =
-  | { kind: "created" | "existing"; run: Run }
+  | { kind: "created" | "existing" | "joined"; run: Run }
   | { kind: "conflict"; run: Run }
   | { kind: "thread_not_found" }
   | { kind: "thread_busy"; run: Run }
@@ -53,6 +54,7 @@ export class RunStore {
   readonly grants: GrantStore;
   readonly answers: AnswerStore;
   readonly models: ModelRequestStore;
+  readonly calls: CallStore;
   readonly database: Database;
   readonly changed: (runId: string) => void;
   readonly #insertThread: Statement<[string, string, number]>;
@@ -88,6 +90,7 @@ export class RunStore {
     this.messages = new MessageStore(database);
     this.copies = new CopyStore(database);
     this.answers = new AnswerStore(this);
+    this.calls = new CallStore(database);
     this.#insertThread = database.prepare("INSERT INTO threads (id, principal, created_at) VALUES (?, ?, ?)");
     this.#insertRun = database.prepare(
       `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
@@ -131,7 +134,11 @@ export class RunStore {
   }
 
   /** What a start with this request would meet, without changing anything; `undefined`: nothing in the way. */
-  obstacle(principal: Principal, request: StartRequest): Exclude<Created, { kind: "created" }> | undefined {
+  obstacle(
+    principal: Principal,
+    request: StartRequest,
+    environment: string,
+  ): Exclude<Created, { kind: "created" }> | undefined {
     const { task, threadId, idempotencyKey } = request;
     const same = this.startedWith(principal, idempotencyKey);
     if (same !== undefined) {
@@ -143,6 +150,8 @@ export class RunStore {
       const run = this.#known(principal, sent.runId);
       return { kind: sent.text === task && run.threadId === threadId ? "existing" : "conflict", run };
     }
+    const unanswered = this.calls.unanswered(principal, request, environment);
+    if (unanswered !== undefined) return { kind: "joined", run: unanswered };
     if (threadId === undefined) return this.#crowd(principal);
     const point = parsePoint(threadId);
     if (this.#thread.get(point?.threadId ?? threadId, principal) === undefined) {
@@ -154,7 +163,7 @@ export class RunStore {
 
   create(principal: Principal, request: StartRequest, fresh: NewRun): Created {
     const created = inTransaction(this.database, (): Created => {
-      const obstacle = this.obstacle(principal, request);
+      const obstacle = this.obstacle(principal, request, fresh.environment);
       if (obstacle !== undefined) return obstacle;
       const named = request.threadId;
       const isFork = named !== undefined && parsePoint(named) !== undefined;
@@ -171,6 +180,7 @@ export class RunStore {
         created_at: fresh.now,
         forked_from: isFork ? named : null,
       });
+      this.calls.ask(fresh.runId, request);
       const data = isFork ? { forkedFrom: named } : {};
       this.events.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
       return { kind: "created", run: this.#known(principal, fresh.runId) };

@@ -228,6 +228,13 @@ const TRACES = "ALTER TABLE runs ADD COLUMN traceparent TEXT";
 /** How many runs of a principal are not over is counted at every start. */
 const OPEN_RUNS = "CREATE INDEX runs_open ON runs (principal) WHERE ended_at IS NULL";
 
+/** The newest call that waits for the run, as a digest of its request, until it is answered; and since when. */
+const UNANSWERED_CALLS = `
+ALTER TABLE runs ADD COLUMN unanswered_call TEXT;
+ALTER TABLE runs ADD COLUMN asked_at INTEGER;
+CREATE INDEX runs_unanswered ON runs (principal, unanswered_call) WHERE unanswered_call IS NOT NULL;
+`;
+
 const migration = (version: number, name: string, sql: string): Migration => ({ version, name, sql });
 
 /** Set `runs` of the database's migrations. */
@@ -246,4 +253,5 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   migration(12, "approvals of a run in their order", APPROVALS_OF_RUN),
   migration(13, "traces of runs", TRACES),
   migration(14, "open runs of a principal", OPEN_RUNS),
+  migration(15, "calls that were not answered", UNANSWERED_CALLS),
 ];

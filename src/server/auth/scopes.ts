@@ -21,6 +21,7 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
   };
   return {
     start: async (...args) => demand("run").start(...args),
+    answered: async (...args) => demand(...ANY).answered(...args),
     tell: async (...args) => demand("run").tell(...args),
     modelCalls: async (...args) => demand("run").modelCalls(...args),
     replyToModel: async (...args) => demand("run").replyToModel(...args),

@@ -1,8 +1,9 @@
+import { LONGEST_TIMER_MS } from "../../core/clock.ts";
 import type { Approval, RunView } from "../../runs/run.ts";
 import { approvalForm } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { askable, takeAnswer, type FormResponse } from "./answers.ts";
-import { follow, hasNews, isOver, LONGEST_TIMER, type Delivery, type DeliverySession } from "./session.ts";
+import { follow, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
 
 /** How often one approval is shown again because its answer could not be carried out. */
 const MAX_ATTEMPTS = 5;
@@ -66,7 +67,7 @@ async function push(
   }).finally(() => form.abort());
   const pushed = context.mcpReq
     .elicitInput(approvalForm(approval, place), {
-      timeout: Math.min(Math.max(until - opened, 1), LONGEST_TIMER),
+      timeout: Math.min(Math.max(until - opened, 1), LONGEST_TIMER_MS),
       signal: form.signal,
       // Without it the form would not travel on the stream of this call.
       relatedRequestId: context.mcpReq.id,

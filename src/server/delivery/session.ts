@@ -1,5 +1,5 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
-import type { Clock } from "../../core/clock.ts";
+import { LONGEST_TIMER_MS, type Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import {
   type Approval,
@@ -75,7 +75,7 @@ export async function follow(
   const left = until - session.clock();
   if (left <= 0 || signals.some((source) => source.aborted)) end();
   // Timers fire up to a millisecond early, and the window would seem to be open yet.
-  const timer = setTimeout(end, Math.min(left + 1, LONGEST_TIMER));
+  const timer = setTimeout(end, Math.min(left + 1, LONGEST_TIMER_MS));
   for (const source of signals) source.addEventListener("abort", end);
   try {
     return await nextView(session, enough, stop.signal);
@@ -84,9 +84,6 @@ export async function follow(
     for (const source of signals) source.removeEventListener("abort", end);
   }
 }
-
-/** What a timer can wait, in milliseconds: 24 days. */
-export const LONGEST_TIMER = 2 ** 31 - 1;
 
 /**
  * Calls and subagents tend to ask at the same moment: what comes soon after the first of `open` is told

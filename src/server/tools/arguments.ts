@@ -8,4 +8,4 @@ export const waitSeconds = z
   .min(0)
   .max(86_400)
   .optional()
-  .describe("Longest wait; the server has a limit too. 0: do not wait");
+  .describe("Longest wait, up to the server's limit");

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { carriedAnswers } from "../delivery/carried.ts";
 import { deliver } from "../delivery/deliver.ts";
 import { unknownRun } from "../outcome.ts";
+import { recentRuns, RunList } from "../run-list.ts";
 import { RunReport } from "../run-report.ts";
 import { runId, waitSeconds } from "./arguments.ts";
 import { defineTool } from "./tool.ts";
@@ -12,14 +13,17 @@ export const checkDeepAgent = defineTool({
   kind: "read",
   scopes: [],
   description:
-    "Status, progress, open approvals and answer of a run. Waits for news and returns as soon as something " +
-    "changes. Call it until the status is completed, failed or cancelled.",
-  input: z.strictObject({ run_id: runId, wait_seconds: waitSeconds }),
-  output: RunReport,
+    "Status, progress, open approvals and answer of a run, or your recent runs without run_id. Returns as soon " +
+    "as something changes. Call it until the status is completed, failed or cancelled.",
+  input: z.strictObject({ run_id: runId.optional(), wait_seconds: waitSeconds }),
+  // One or the other.
+  output: RunReport.partial().extend(RunList.partial().shape),
   handle: async (args, call) => {
+    const { runs, principal } = call;
+    if (args.run_id === undefined) return { kind: "runs", list: await recentRuns(runs, principal) };
     const carried = await carriedAnswers(call);
     if (!carried.ok) return carried.outcome;
-    const view = await call.runs.view(call.principal, args.run_id);
+    const view = await runs.view(principal, args.run_id);
     if (view === undefined) return unknownRun(args.run_id);
     const { answers } = carried;
     return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: true, answers });

@@ -51,6 +51,7 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
   if (deps.config.model === CLIENT_MODEL && !client.models) return refused(CANNOT_LEND);
   const started = await runs.start(principal, {
     task: args.task,
+    askedAt: call.begunAt,
     ...(args.thread_id === undefined ? {} : { threadId: args.thread_id }),
     ...(args.idempotency_key === undefined ? {} : { idempotencyKey: args.idempotency_key }),
   });
@@ -67,6 +68,8 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
 const NOTES: Readonly<Record<Started, string | undefined>> = {
   started: undefined,
   told: "A run of this thread is not over, so this went to it as a message; its agent reads it at its next step.",
+  joined:
+    "The same task came before, in a call that was not answered, so this call joined its run and nothing was started again. To have it done once more, give a new idempotency_key.",
   existing: "A call with this idempotency key came before: nothing was started again.",
 };
 

@@ -8,7 +8,7 @@ import type {
 import { z } from "zod";
 import type { Scope } from "../../config/http-schema.ts";
 import { DeepAgentError } from "../../core/errors.ts";
-import { isFinal, type Principal } from "../../runs/run.ts";
+import { isFinal, type Principal, type Run } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { allows } from "../auth/scopes.ts";
 import { callDigest } from "../call-digest.ts";
@@ -16,6 +16,7 @@ import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
 import type { Era, ServerDeps } from "../deps.ts";
 import { refused, type Outcome } from "../outcome.ts";
 import { toResult } from "../results.ts";
+import type { SentResults } from "../sent-results.ts";
 import type { StateCodec } from "../state-codec.ts";
 
 /** The one fact a tool states about itself; the annotations follow from it. */
@@ -39,6 +40,8 @@ export interface ToolCall {
   readonly runs: RunService;
   /** Of the tool and its arguments. */
   readonly digest: string;
+  /** By the clock of `deps`. */
+  readonly begunAt: number;
 }
 
 export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
@@ -66,17 +69,25 @@ export interface Registration {
   deps: ServerDeps;
   codec: StateCodec;
   era: Era;
+  sent: SentResults;
 }
 
 /** Adds a tool to one server instance. What is listed is computed once per process. */
-export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, era }: Registration): void {
+export function registerTool(mcp: McpServer, tool: ServerTool, registration: Registration): void {
+  const { deps, codec, era, sent } = registration;
   mcp.registerTool(tool.name, listingOf(tool), async (args, context) => {
+    const begunAt = deps.clock();
+    const whenSent = sent.of(context);
     const client = clientFacts(mcp, context, { era, deps });
     const outcome = await guarded(tool.name, deps, async () => {
       const principal = deps.principalOf(context.http?.authInfo);
       const digest = callDigest(tool.name, args);
-      return tool.handle(args, { deps, codec, context, client, principal, digest, runs: await deps.runs() });
+      const runs = await deps.runs();
+      return tool.handle(args, { deps, codec, context, client, principal, digest, begunAt, runs });
     });
+    if (outcome.kind === "run" || outcome.kind === "task") {
+      whenSent(() => markAnswered(outcome.view.run, begunAt, deps));
+    }
     return toResult(outcome, {
       forms: client.forms,
       opensPage: client.page,
@@ -87,6 +98,13 @@ export function registerTool(mcp: McpServer, tool: ServerTool, { deps, codec, er
       links: era === "modern" || (mcp.server.getNegotiatedProtocolVersion() ?? "") >= FIRST_WITH_LINKS,
     });
   });
+}
+
+/** What cannot be stored only makes the same task join this run, and say so. */
+function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }: ServerDeps): void {
+  runs()
+    .then((service) => service.answered(principal, id, begunAt))
+    .catch((error: unknown) => logger.warn("call.not_marked_answered", { runId: id, error }));
 }
 
 /** Where people can look at a run that is not over; what the link is for is no reason to lose the answer. */

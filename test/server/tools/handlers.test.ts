@@ -1,7 +1,16 @@
 import { expect, test } from "vitest";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/logger.ts";
-import { approve, databaseFile, note, noteTool, openServer, reach } from "../../runs/support.ts";
+import {
+  approve,
+  databaseFile,
+  ME,
+  note,
+  noteTool,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
 import { CLIENT_KINDS } from "../../support/clients.ts";
 import { scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, connectTo, depsFor, plainRuns } from "../support.ts";
@@ -37,6 +46,32 @@ test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", as
   }
   await expect(client.call("run_deep_agnet", { task: "x" })).rejects.toThrow("run_deep_agnet");
 });
+
+test.each(CLIENT_KINDS)(
+  "%s: a check without run_id tells the caller's runs, what needs the person first",
+  async (kind) => {
+    const { service } = approvalRuns(note("a"));
+    const client = await connectTo(service, kind);
+    const nothing = await client.call("check_deep_agent", {});
+    expect(nothing).toMatchObject({ isError: false, structured: { runs: [] } });
+    expect(nothing.text).toContain("run_deep_agent");
+    const waits = await startRun(service, "note a");
+    await reach(service, waits.id, "input_required");
+    const done = await startRun(service, `note\u001b[2J ${"long ".repeat(100)}`);
+    await reach(service, done.id, "input_required");
+    await service.cancel(ME, done.id, "not wanted");
+    await service.start("someone else", { task: "secret" });
+    const { structured, text } = await client.call("check_deep_agent", {});
+    expect(structured["runs"]).toMatchObject([
+      { run_id: waits.id, status: "input_required", task: "note a", activity: "waits for approval: note" },
+      { run_id: done.id, status: "cancelled" },
+    ]);
+    expect(text.indexOf(waits.id)).toBeLessThan(text.indexOf(done.id));
+    expect(text).toContain("waits for approval: note");
+    expect(text).not.toContain("secret");
+    expect(text.length).toBeLessThan(1000);
+  },
+);
 
 test.each(CLIENT_KINDS)("%s: a run of someone else looks like one that does not exist", async (kind) => {
   const { service } = approvalRuns(note("a"));
