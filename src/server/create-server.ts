@@ -1,6 +1,7 @@
 import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server";
 import { APPS_EXTENSION, registerRunApp } from "./app/run-app.ts";
 import { readableRuns, scopedRuns } from "./auth/scopes.ts";
+import { OpenRequests } from "./delivery/open-requests.ts";
 import type { ServerDeps } from "./deps.ts";
 import { sendLegacyCodes } from "./http/legacy-errors.ts";
 import { registerPrompts } from "./prompts.ts";
@@ -59,8 +60,8 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
-    const sent = new SentResults(mcp);
-    for (const tool of SERVER_TOOLS) registerTool(mcp, tool, { deps: own, codec, era, sent });
+    const registration = { deps: own, codec, era, sent: new SentResults(mcp), open: new OpenRequests() };
+    for (const tool of SERVER_TOOLS) registerTool(mcp, tool, registration);
     if (era === "modern") registerTasks(mcp, { deps: own, questions, pages });
     registerPrompts(mcp);
     const scope: ResourceScope = {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Approval, PersonDecision, RunView } from "../../runs/run.ts";
 import type { DecideOutcome } from "../../runs/service.ts";
 import { oneLine } from "../../core/text.ts";
@@ -57,7 +58,17 @@ export async function takeAnswer(
   if (read.kind !== "decision") return read;
   const { runs, principal, runId, notes = [] } = session;
   const outcome = await runs.decide(principal, runId, approval.id, read.decision, by);
+  if (!outcome.ok && outcome.code === "already_decided") await refuseAnswer(session, "decided before", by);
   return takenBy(outcome, approval, response, { ...session, notes });
+}
+
+/** Lets the journal of an open run tell that an answer was not used, and why. */
+export async function refuseAnswer(
+  { runs, principal, runId }: Decider,
+  problem: string,
+  by: string,
+): Promise<void> {
+  await runs.useAnswer(principal, runId, { id: randomUUID(), problem, decisions: [], replies: [], by });
 }
 
 /** What became of a decision; `notes` gets what the call is to tell of it. */

@@ -51,12 +51,13 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       answers: options.answers,
       seen: view.run.lastSeq,
       client: call.client,
+      open: call.open,
       notes: [...(options.note === undefined ? [] : [options.note]), ...(options.answers?.notes ?? [])],
     };
     const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
     const lends = wishes.lends && call.client.models && call.client.era === "legacy";
-    // The client is at work for the run: what it has begun may take as long as a call may take at all.
-    const patienceMs = window.seconds * 1000;
+    // As long as a call may take at all.
+    const patienceMs = config.delivery.windowWithProgress * 1000;
     const outcome = lends
       ? await whileLending(session, patienceMs, () => delivery.deliver(session))
       : await delivery.deliver(session);

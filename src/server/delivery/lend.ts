@@ -6,7 +6,8 @@ import type { DeliverySession } from "./session.ts";
 
 /**
  * For 2025-era clients: while `work` lets their call wait for the run, the model calls of the run are pushed
- * to them. What they have begun when `work` is done is waited for, but no longer than `patienceMs`.
+ * to them. What they have begun when `work` is done goes on, for `patienceMs` from its beginning; a later call
+ * does not push it again.
  */
 export async function whileLending<Result>(
   session: DeliverySession,
@@ -23,19 +24,20 @@ export async function whileLending<Result>(
   }
 }
 
-/** Pushes model calls as they come, several at once, until `done`; resolves when none is with the client. */
+/** Pushes model calls as they come, several at once, until `done`. */
 async function lend(session: DeliverySession, patienceMs: number, done: AbortSignal): Promise<void> {
-  const { runs, principal, runId, context, logger } = session;
-  const { signal } = context.mcpReq;
-  const stop = AbortSignal.any([done, signal]);
-  const pushed = new Map<string, Promise<void>>();
+  const { runs, principal, runId, context, logger, open } = session;
+  const stop = AbortSignal.any([done, context.mcpReq.signal]);
+  const pushed = new Set<string>();
   const push = async (): Promise<void> => {
     for (const call of await runs.modelCalls(principal, runId)) {
-      if (pushed.has(call.id) || stop.aborted) continue;
-      const serving = serve(session, call, patienceMs).catch((error: unknown) =>
-        logger.warn("model.not_lent", { runId, error }),
-      );
-      pushed.set(call.id, serving);
+      const key = `${runId}/${call.id}`;
+      if (pushed.has(key) || open.models.has(key) || stop.aborted) continue;
+      pushed.add(key);
+      open.models.add(key);
+      void serve(session, call, patienceMs)
+        .catch((error: unknown) => logger.warn("model.not_lent", { runId, error }))
+        .finally(() => open.models.delete(key));
     }
   };
   // Before the first look: a call that is made after it is in the journal behind this.
@@ -48,7 +50,6 @@ async function lend(session: DeliverySession, patienceMs: number, done: AbortSig
   } catch (error) {
     logger.warn("model.not_lent", { runId, error });
   }
-  await Promise.all(pushed.values());
 }
 
 async function serve(session: DeliverySession, call: ModelCall, patienceMs: number): Promise<void> {

@@ -15,6 +15,7 @@ import type { ClientFacts } from "./choose.ts";
 import type { Progress } from "../progress.ts";
 import type { StateCodec } from "../state-codec.ts";
 import type { CarriedAnswers } from "./carried.ts";
+import type { OpenRequests } from "./open-requests.ts";
 
 /** One call that waits for a run. */
 export interface DeliverySession {
@@ -34,6 +35,8 @@ export interface DeliverySession {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly client: ClientFacts;
+  /** What the client was asked by this call or others, and has not answered yet. */
+  readonly open: OpenRequests;
   /** When the window of this call closes, by `clock`. */
   deadline: number;
   /** The client does not count the time while a form of the call is open. */

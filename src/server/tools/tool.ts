@@ -13,6 +13,7 @@ import type { RunService } from "../../runs/service.ts";
 import { allows } from "../auth/scopes.ts";
 import { callDigest } from "../call-digest.ts";
 import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
+import type { OpenRequests } from "../delivery/open-requests.ts";
 import type { Era, ServerDeps } from "../deps.ts";
 import { refused, type Outcome } from "../outcome.ts";
 import { toResult } from "../results.ts";
@@ -42,6 +43,8 @@ export interface ToolCall {
   readonly digest: string;
   /** By the clock of `deps`. */
   readonly begunAt: number;
+  /** What the client was asked on this connection and has not answered yet. */
+  readonly open: OpenRequests;
 }
 
 export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
@@ -70,11 +73,12 @@ export interface Registration {
   codec: StateCodec;
   era: Era;
   sent: SentResults;
+  open: OpenRequests;
 }
 
 /** Adds a tool to one server instance. What is listed is computed once per process. */
 export function registerTool(mcp: McpServer, tool: ServerTool, registration: Registration): void {
-  const { deps, codec, era, sent } = registration;
+  const { deps, codec, era, sent, open } = registration;
   mcp.registerTool(tool.name, listingOf(tool), async (args, context) => {
     const begunAt = deps.clock();
     const whenSent = sent.of(context);
@@ -83,7 +87,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
       const principal = deps.principalOf(context.http?.authInfo);
       const digest = callDigest(tool.name, args);
       const runs = await deps.runs();
-      return tool.handle(args, { deps, codec, context, client, principal, digest, begunAt, runs });
+      return tool.handle(args, { deps, codec, context, client, principal, digest, begunAt, open, runs });
     });
     if (outcome.kind === "run" || outcome.kind === "task") {
       whenSent(() => markAnswered(outcome.view.run, begunAt, deps));

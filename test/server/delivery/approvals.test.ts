@@ -1,7 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { ME, note, reach } from "../../runs/support.ts";
-import { CLIENT_KINDS, type Form, type FormAnswer } from "../../support/clients.ts";
+import { cleanUpWith, connect as connectDatabase, ME, note, reach } from "../../runs/support.ts";
+import {
+  CLIENT_KINDS,
+  connectClient,
+  type ClientKind,
+  type Form,
+  type FormAnswer,
+} from "../../support/clients.ts";
+import { deferred } from "../../support/harness-deferred.ts";
+import { httpConnector } from "../../support/harness-http.ts";
 import { approvalRuns, connect, depsFor } from "../support.ts";
 
 const approve: FormAnswer = { action: "accept", content: { decision: "approve" } };
@@ -164,15 +172,79 @@ test.each(CLIENT_KINDS)("%s: without forms the call gives a handle and nothing i
   expect(notes).toEqual([]);
 });
 
-test("2025 era: a form still open when the window closes is taken back, its approval waits", async () => {
-  const { service, notes } = approvalRuns(note("a"));
-  const deps = depsFor(async () => service, { config: { delivery: { window: 3 } } });
-  const never = new Promise<FormAnswer>(() => {});
-  const client = await connect(deps, { kind: "v1", person: () => never });
+/** A client whose person takes longer than the window of its calls, when they have got their handle. */
+async function tooLate(kind: ClientKind, over: "memory" | "http") {
+  const { service, notes, file } = approvalRuns(note("a"));
+  const deps = depsFor(async () => service, { config: { delivery: { window: 1 } } });
+  const decided = deferred();
+  let given: FormAnswer = { action: "cancel" };
+  const answer = (response: FormAnswer): void => {
+    given = response;
+    decided.resolve();
+  };
+  const forms: Form[] = [];
+  const person = async (form: Form): Promise<FormAnswer> => {
+    forms.push(form);
+    await decided.promise;
+    return given;
+  };
+  const client =
+    over === "memory"
+      ? await connect(deps, { kind, person })
+      : await connectClient(await httpConnector(deps, cleanUpWith), { kind, person });
+  cleanUpWith(() => client.close());
   const { structured, isError } = await client.call("run_deep_agent", { task: "note a" });
   expect(isError).toBe(false);
   expect(structured).toMatchObject({ status: "input_required", approvals: [{ tool: "note" }] });
+  return { service, client, notes, forms, answer, file, id: String(structured["run_id"]) };
+}
+
+test.each(["memory", "http"] as const)(
+  "2025 era, %s: a form that outlives the window of its call counts when it is answered",
+  async (over) => {
+    for (const kind of ["v1", "v2-legacy"] as const) {
+      const { service, notes, forms, answer, id } = await tooLate(kind, over);
+      expect(notes).toEqual([]);
+      answer(approve);
+      const { approvals } = await reach(service, id, "completed");
+      expect(approvals).toMatchObject([{ status: "approved", decidedBy: "elicitation" }]);
+      expect(notes).toEqual(["a"]);
+      expect(forms).toHaveLength(1);
+    }
+  },
+);
+
+test("2025 era: a later call waits for the form that is open, and shows no second one", async () => {
+  const { client, notes, forms, answer, id } = await tooLate("v1", "memory");
+  await client.call("check_deep_agent", { run_id: id });
+  const checking = client.call("check_deep_agent", { run_id: id });
+  answer(approve);
+  await checking;
+  await expect.poll(() => notes).toEqual(["a"]);
+  expect(forms).toHaveLength(1);
+});
+
+test("2025 era: an answer that is too late is refused, and an event says so", async () => {
+  const { service, notes, answer, file, id } = await tooLate("v1", "memory");
+  const [approval] = (await service.view(ME, id))?.approvals ?? [];
+  // As another process does it, of which this one hears later than of the answer.
+  connectDatabase(file)
+    .prepare("UPDATE approvals SET status = 'rejected', decided_at = 1, decided_by = 'terminal' WHERE id = ?")
+    .run(approval?.id);
+  answer(approve);
+  await expect
+    .poll(async () => (await service.events(ME, id))?.findLast(({ kind }) => kind === "answer_refused")?.data)
+    .toEqual({ reason: "decided before" });
   expect(notes).toEqual([]);
+});
+
+test("2025 era: an answer that comes too late to be asked for again is refused, and an event says so", async () => {
+  const { service, answer, id } = await tooLate("v1", "memory");
+  answer({ action: "accept", content: { decision: "edit", edited_args: "{broken" } });
+  await expect
+    .poll(async () => (await service.events(ME, id))?.findLast(({ kind }) => kind === "answer_refused")?.data)
+    .toMatchObject({ reason: expect.stringContaining("not valid JSON") });
+  expect((await service.view(ME, id))?.run.status).toBe("input_required");
 });
 
 test.each(["codex-mcp-client", "test-client"])(
