@@ -51,6 +51,8 @@ it("no step that a database may have been made by changes", () => {
         "11 6db097128e49",
         "12 be7e448d23c3",
         "13 0bbca6502455",
+        "14 afb1f1e6f9d1",
+        "15 c9ae1b381692",
       ],
       "store": [
         "1 80458e6ccbe1",
