@@ -6,11 +6,12 @@ import type { FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { FILES_NOT_KNOWN, statefulRunnable, stateReached } from "./foreign-graph.ts";
 import { describeLimit, type Reached } from "./limits/limits.ts";
+import { lastAnswer } from "./message-text.ts";
 import { describeConflict, fileNotesOf, type MergedFiles, mergeFiles } from "./merge-files.ts";
 import { finishedTasks, isRequest, openInterrupts } from "./pending.ts";
 import { type AgentState, FILE_NOTES, filesReducer, TOOLS } from "./state.ts";
 import { callOf, CHECKPOINTER_KEY, filesAbove } from "./step.ts";
-import { keptFiles, lastAnswer } from "./subagents.ts";
+import { keptFiles } from "./subagents.ts";
 import { StepFiles } from "./thread-files.ts";
 
 /** How the run ended that left calls behind; without it, a thread simply got a new message. */

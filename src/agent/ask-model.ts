@@ -1,19 +1,18 @@
-import { type AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ownTurn } from "../core/turns.ts";
-import type { ToolBinder } from "./bind-tools.ts";
 import type { Logger } from "../core/logger.ts";
+import type { ToolBinder, ToolBinding } from "./bind-tools.ts";
 import { countCalls, type Meter } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import { appendSystemPrompt, type ModelRequest } from "./middleware/middleware.ts";
 import { callModel } from "./models/call-model.ts";
+import { isOpenAi } from "./models/openai-history.ts";
 import type { ReplyCache } from "./models/reply-cache.ts";
-import { answeredBy } from "./models/reply.ts";
+import { answeredBy, isCut } from "./models/reply.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
-import { answerInText, hasCalls, reminderFor } from "./structured-text.ts";
-
-/** How often a model that ends without the structured answer is asked for it again. */
-const MAX_REMINDERS = 3;
+import { continued, markCut, MOST_ASKED, unfinished } from "./unfinished.ts";
 
 export interface Asking {
   /** How the structured answer is asked for, where there is to be one. */
@@ -25,33 +24,52 @@ export interface Asking {
   finish: (request: ModelRequest) => ModelRequest;
   /** What the agent has used before, and its limits. */
   meter: Meter;
+  /** What the model is told at the end of a call without tools, the last one; absent in all others. */
+  report?: string | undefined;
   config: RunnableConfig;
   log: Logger;
 }
 
+/** Keeps a call out of LangGraph's stream mode `messages`. */
+const NO_STREAM = "langsmith:nostream";
+
 /**
- * One turn of the model: its reply to the request. A model that ends without the structured answer is
- * reminded of it; what was said between is not kept, its tokens and calls are counted.
+ * Anthropic refuses a history with calls where no tools are defined. OpenAI's package leaves out the choice
+ * `none`, and OpenAI needs no tools.
+ */
+const withoutCalls = (model: BaseChatModel, tools: ModelRequest["tools"]): Omit<ToolBinding, "model"> =>
+  isOpenAi(model) ? { tools: [] } : { tools, toolChoice: "none" };
+
+/**
+ * One turn of the model: its reply to the request. A reply that was cut is continued, and an empty one or one
+ * without the structured answer is asked for again. Tokens and calls of all of them are counted.
  */
 export async function askModel(
   given: ModelRequest,
-  { strategy, binder, finish, cache, meter, config, log }: Asking,
+  { strategy, binder, finish, cache, meter, report, config, log }: Asking,
 ): Promise<AIMessage> {
   const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
   const request = finish(notice ? appendSystemPrompt(given, notice) : given);
   const { messages, model, systemMessage } = request;
-  const input = textOf(systemMessage) === "" ? messages : [systemMessage, ...messages];
+  const input = [
+    ...(textOf(systemMessage) === "" ? [] : [systemMessage]),
+    ...messages,
+    ...(report === undefined ? [] : [new HumanMessage(report)]),
+  ];
   const binding = {
     model,
-    tools: [...request.tools, ...tools],
-    toolChoice: request.toolChoice ?? toolChoice,
+    ...(report === undefined
+      ? { tools: [...request.tools, ...tools], toolChoice: request.toolChoice ?? toolChoice }
+      : withoutCalls(model, request.tools)),
     ...(options ? { options } : {}),
   };
   const settings = request.modelSettings ?? {};
+  // A report is shown with the message that it becomes part of.
+  const shown = report === undefined ? config : { ...config, tags: [...(config.tags ?? []), NO_STREAM] };
   const askNow = async (input: BaseMessage[]): Promise<AIMessage> => {
     const reply = await callModel(
       request,
-      (oneTry) => binder.bind(binding).invoke(input, { ...config, ...oneTry, ...settings }),
+      (oneTry) => binder.bind(binding).invoke(input, { ...shown, ...oneTry, ...settings }),
       { scope: config, log },
     );
     await ownTurn();
@@ -60,17 +78,25 @@ export async function askModel(
   const ask = async (input: BaseMessage[]): Promise<AIMessage> =>
     cache ? cache.reply({ ...binding, settings }, input, () => askNow(input)) : askNow(input);
   let reply = await ask(input);
-  if (!strategy) return reply;
+  if (report !== undefined) return isCut(reply) ? markCut(reply) : reply;
+  let said = reply.text;
   const asked = [...input];
-  for (let calls = 1; calls <= MAX_REMINDERS; calls += 1) {
-    if (hasCalls(reply) || answerInText(reply, strategy) !== undefined) break;
-    if (meter.wouldReach(given.state.messages, reply, calls)) break;
+  const times = { cut: 0, empty: 0, unstructured: 0 };
+  for (let calls = 1; ; calls += 1) {
+    const missing = unfinished(reply, strategy);
+    if (!missing) return reply;
+    times[missing.kind] += 1;
+    const isLast = times[missing.kind] > MOST_ASKED[missing.kind];
+    if (isLast || meter.wouldReach(given.state.messages, reply, calls)) {
+      return missing.kind === "cut" ? markCut(reply) : reply;
+    }
     // No provider takes an empty message.
-    asked.push(...(reply.text.trim() === "" ? [] : [reply]), new HumanMessage(reminderFor(strategy)));
+    asked.push(...(said.trim() === "" ? [] : [new AIMessage(said)]), new HumanMessage(missing.prompt));
     const before = reply;
     reply = await ask(asked);
+    said = reply.text;
     reply.usage_metadata = mergeUsageMetadata(before.usage_metadata, reply.usage_metadata);
+    if (missing.kind === "cut") continued(before.text, reply);
     countCalls(reply, calls + 1);
   }
-  return reply;
 }

@@ -4,16 +4,16 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, interrupt, isGraphBubbleUp, Send } from "@langchain/langgraph";
 import { foldMessages } from "./messages-reducer.ts";
-import { DeepAgentError } from "../core/errors.ts";
+import { DeepAgentError, errorMessage } from "../core/errors.ts";
 import { ownTurn } from "../core/turns.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { askModel } from "./ask-model.ts";
 import { ToolBinder } from "./bind-tools.ts";
-import { type Reached, stopMessage } from "./limits/limits.ts";
+import { currentRun, type Reached, reportRequest, stopMessage, stopReasonOf } from "./limits/limits.ts";
 import { isOutOfSteps, type TurnSteps } from "./limits/steps.ts";
 import { type Deadline, withDeadline } from "./limits/deadline.ts";
-import { SPENT } from "./limits/meter.ts";
-import { textOf } from "./message-text.ts";
+import { type Meter, SPENT } from "./limits/meter.ts";
+import { lastAnswer, textOf } from "./message-text.ts";
 import {
   composeModelCall,
   finishRequest,
@@ -27,10 +27,11 @@ import { emitModelCalled, withoutRequest } from "./models/reply.ts";
 import { MODEL_AWAITED } from "./snapshot.ts";
 import { safeReply } from "./models/safe-reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
-import { agentPath, agentRuntime, meterOf } from "./step.ts";
+import { agentPath, agentRuntime, emit, meterOf } from "./step.ts";
 import { showMessages } from "./streamed-messages.ts";
 import type { Strategy } from "./structured.ts";
 import { missingAnswer } from "./structured-text.ts";
+import { isEmpty, noAnswer } from "./unfinished.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
 export interface AfterReply {
@@ -57,36 +58,21 @@ export function createModelNode(
     const state = { ...before, messages };
     const meter = meterOf(config, parts.limits);
     meter.load(state);
-    const stopFor = (reached: Reached): Command =>
-      showMessages(
-        new Command({
-          update: { messages: [stopMessage(reached, randomUUID(), agentPath(config).length > 0)] },
-          goto: after.end,
-        }),
-      );
+    const turn: Turn = { parts, binder, state, meter, config };
+    const stopFor = (reached: Reached, { reply: report, updates = [] }: Partial<Answer> = {}): Command => {
+      const isNested = agentPath(config).length > 0;
+      const said = lastAnswer(currentRun(messages).messages.filter((message) => !stopReasonOf(message)));
+      const stop = stopMessage(reached, { id: randomUUID(), isNested, report, said });
+      const update = mergeUpdates([...updates, { messages: [stop] }]);
+      return showMessages(new Command({ update, goto: after.end }));
+    };
     const reached =
       meter.reached(messages) ?? (isOutOfSteps(config, after.steps) ? meter.outOfSteps() : undefined);
-    if (reached) return stopFor(reached);
-    const time = withDeadline(config.signal, meter.remainingMs);
-    const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
-    let strategy: Strategy | undefined;
-    const call = composeModelCall(parts.middleware, async (request) => {
-      strategy = await parts.structured?.strategyFor(request.model);
-      const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
-      const { cache, log } = parts;
-      return attempt(request, () =>
-        askModel(request, { strategy, binder, finish, cache, meter, config: timed, log }),
-      );
-    });
-    const updates: StateUpdate[] = [];
-    const answer = await answered(async () => {
-      const request = firstRequest(parts, await parts.model(), state, timed);
-      return call({ ...request, updateState: (update) => void updates.push(update) });
-    }, time);
+    if (reached) return stopFor(reached, await lastReport(turn, reached));
+    const answer = await askAllLayers(turn);
     if (answer === undefined) return stopFor(meter.timeOver());
-    const { reply, refused } = safeReply(withoutRequest(answer), state.messages);
-    emitModelCalled(reply, config, { prices: meter.limits.prices });
-    meter.count(reply);
+    const { updates, strategy } = answer;
+    const { reply, refused } = safeReply(answer.reply, state.messages);
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });
@@ -96,13 +82,75 @@ export function createModelNode(
     const added = [reply, ...others];
     const answerWith = (goto: Send[] | string): Command =>
       showMessages(new Command({ update: { ...update, messages: [...annotated, ...added] }, goto }), reply);
-    if (strategy && settling === "missing" && !jumpTo) {
+    const isMissing = strategy ? settling === "missing" : isEmpty(reply);
+    if (isMissing && !jumpTo) {
       // Where a limit keeps the model from being asked again, it ends the run, with what was said.
-      if (!meter.reached([...messages, reply])) throw missingAnswer(reply, strategy);
-      return answerWith(after.again);
+      if (meter.reached([...messages, reply])) return answerWith(after.again);
+      throw strategy ? missingAnswer(reply, strategy) : noAnswer(reply);
     }
     return answerWith(jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after)));
   };
+}
+
+/** What one call of the model is made with. */
+interface Turn {
+  parts: AgentParts;
+  binder: ToolBinder;
+  state: AgentState;
+  meter: Meter;
+  config: RunnableConfig;
+}
+
+interface Answer {
+  reply: AIMessage;
+  /** What layers change of the thread together with it. */
+  updates: StateUpdate[];
+  /** How the structured answer was asked for. */
+  strategy: Strategy | undefined;
+}
+
+/** Calls the model through all layers and counts what it used; `undefined`: the time of the run is over. */
+async function askAllLayers(
+  { parts, binder, state, meter, config }: Turn,
+  report?: string,
+): Promise<Answer | undefined> {
+  const time = withDeadline(config.signal, meter.remainingMs);
+  const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
+  let strategy: Strategy | undefined;
+  const call = composeModelCall(parts.middleware, async (request) => {
+    strategy = report === undefined ? await parts.structured?.strategyFor(request.model) : undefined;
+    const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
+    const { cache, log } = parts;
+    return attempt(request, () =>
+      askModel(request, { strategy, binder, finish, cache, meter, report, config: timed, log }),
+    );
+  });
+  const updates: StateUpdate[] = [];
+  const reply = await answered(async () => {
+    const request = firstRequest(parts, await parts.model(), state, timed);
+    return call({ ...request, updateState: (update) => void updates.push(update) });
+  }, time);
+  if (reply === undefined) return undefined;
+  withoutRequest(reply);
+  emitModelCalled(reply, config, { prices: meter.limits.prices });
+  meter.count(reply);
+  return { reply, updates, strategy };
+}
+
+/**
+ * Asks once more at a limit, without tools, for what is done and what is not. `undefined` where no tokens, money
+ * or time are left for it, or the model does not answer.
+ */
+async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefined> {
+  if (turn.meter.isUsedUp) return undefined;
+  try {
+    return await askAllLayers(turn, reportRequest(reached));
+  } catch (error) {
+    if (isGraphBubbleUp(error) || turn.config.signal?.aborted) throw error;
+    const message = `The model did not report at the limit. ${errorMessage(error)}`;
+    emit(turn.config, { kind: "warning", agent: agentPath(turn.config), message });
+    return undefined;
+  }
 }
 
 async function attempt({ attempted }: ModelRequest, ask: () => Promise<AIMessage>): Promise<AIMessage> {

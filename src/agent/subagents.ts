@@ -8,6 +8,7 @@ import { oneLine } from "../core/text.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
 import { currentRun, stopReasonOf } from "./limits/limits.ts";
 import { type Meter, SPENT } from "./limits/meter.ts";
+import { lastAnswer } from "./message-text.ts";
 import { directAnswer } from "./direct-answers.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { FILES_NOT_KNOWN, statefulRunnable } from "./foreign-graph.ts";
@@ -232,10 +233,13 @@ function failureOf(
   failure: string | undefined,
   saidLast = "",
 ): Failed | undefined {
-  const said = currentRun(messages).messages;
-  if (failure !== undefined) return { reason: failure, soFar: saidLast || lastAnswer(said) };
-  if (stopReasonOf(messages.at(-1)) === undefined) return undefined;
-  return { reason: lastAnswer(messages.slice(-1)), soFar: lastAnswer(said.slice(0, -1)) };
+  if (failure !== undefined) {
+    return { reason: failure, soFar: saidLast || lastAnswer(currentRun(messages).messages) };
+  }
+  const stopReason = stopReasonOf(messages.at(-1));
+  // An answer that is cut says so, and is an answer.
+  if (stopReason === undefined || stopReason === "max_output_tokens") return undefined;
+  return { reason: lastAnswer(messages.slice(-1)), soFar: "" };
 }
 
 function failedReport(
@@ -261,15 +265,6 @@ function answerOf(state: Partial<AgentState>): string {
   if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
   const { messages } = currentRun(state.messages ?? []);
   return directAnswer(messages) || lastAnswer(messages) || "Task completed";
-}
-
-/** Text of the newest assistant message that has any; empty when there is none. */
-export function lastAnswer(messages: readonly BaseMessage[]): string {
-  for (let i = messages.length - 1; i >= 0; i -= 1) {
-    const message = messages[i];
-    if (AIMessage.isInstance(message) && message.text.trim() !== "") return message.text;
-  }
-  return "";
 }
 
 function changedFiles(files: FilesState, subagent: BuiltSubagent, started: ThreadFiles): FilesState {

@@ -7,7 +7,7 @@ import type { AgentEvent, AgentPath } from "./events.ts";
 import { reportedModel } from "./limits/limits.ts";
 import { modelFailure } from "./models/failure.ts";
 import { spanOf, traceparentOf } from "./traceparent.ts";
-import { modelName } from "./models/reply.ts";
+import { finishReasonOf, modelName } from "./models/reply.ts";
 import type { ModelTrace, RunTrace } from "./step.ts";
 
 type OpenTelemetry = typeof import("@opentelemetry/api");
@@ -244,14 +244,14 @@ class RunSpans implements RunTrace {
 
 function answerAttributes(reply: AIMessage): Attributes {
   const { usage_metadata: usage, response_metadata: told } = reply;
-  const reason: unknown = told["stop_reason"] ?? told["finish_reason"];
+  const reason = finishReasonOf(reply);
   const { cache_read, cache_creation } = usage?.input_token_details ?? {};
   const model = reportedModel(reply);
   const id: unknown = told["id"];
   return {
     ...(model === "" ? {} : { "gen_ai.response.model": model }),
     ...(typeof id === "string" ? { "gen_ai.response.id": id } : {}),
-    ...(typeof reason === "string" ? { "gen_ai.response.finish_reasons": [reason] } : {}),
+    ...(reason !== undefined ? { "gen_ai.response.finish_reasons": [reason] } : {}),
     ...(usage
       ? {
           "gen_ai.usage.input_tokens": usage.input_tokens,

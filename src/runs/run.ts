@@ -38,6 +38,7 @@ export const FAILURE_REASONS = [
   "model_error",
   "context_overflow",
   "no_structured_response",
+  "no_answer",
   "max_iterations",
   "recursion_limit",
   "server_crashes",

@@ -34,7 +34,7 @@ async function bothWays(calls: ScriptedToolCall[], params: DeepAgentParams = {})
     const checkpointer = new RecordingSaver();
     const model = scriptedModel(({ tools, messages }) => {
       const isFirst = messages.every(({ type }) => type !== "ai");
-      return isFirst && tools.includes("task") ? { toolCalls: calls } : { text: "end" };
+      return isFirst && tools.includes("task") ? { text: "go", toolCalls: calls } : { text: "end" };
     });
     const agent = createDeepAgent({ model, checkpointer, ...params });
     const config: RunnableConfig = {

@@ -142,7 +142,7 @@ describe("limits and subagents", () => {
     expect(last).toEqual({ kind: "finished", answer: "end" });
     expect(results[0]?.status).toBe("error");
     expect(results[0]?.text).toBe(
-      "Error: subagent 'general-purpose' failed: Stopped: the limit of 2 model calls for one subagent is reached.\n\nWhat it said before:\nso far",
+      "Error: subagent 'general-purpose' failed: Stopped: the limit of 2 model calls for one subagent is reached.\n\nReport:\nso far",
     );
   });
 
@@ -154,7 +154,7 @@ describe("limits and subagents", () => {
     const steps = await stopOf(delegating, { subagents: [{ ...worker, recursionLimit: 4 }] });
     expect(steps.last).toEqual({ kind: "finished", answer: "end" });
     expect(steps.results[0]?.text).toContain("failed: Stopped: the limit of graph steps");
-    expect(steps.calls).toBe(3);
+    expect(steps.calls).toBe(4);
   });
 
   it("what a subagent uses counts for the run, while it works", async () => {

@@ -20,7 +20,7 @@ describe("a run ends", () => {
       { limits: { maxIterations: 3 } },
     );
     const events = await collect(agent, { kind: "task", task: "go" });
-    expect(calls).toBe(3);
+    expect(calls).toBe(4);
     expect(events.at(-1)).toMatchObject({ kind: "finished", stopReason: "max_iterations" });
   });
 

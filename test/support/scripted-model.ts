@@ -32,6 +32,8 @@ export interface ScriptedRequest {
   messages: BaseMessage[];
   /** Names of the bound tools, in the order they were bound. */
   tools: string[];
+  /** How the model is told to use them. */
+  toolChoice?: unknown;
   /** Counts all calls of this model from 0, whoever makes them. */
   call: number;
   signal?: AbortSignal;
@@ -121,6 +123,7 @@ export class ScriptedModel extends BaseChatModel<ScriptedCallOptions> {
     const request: ScriptedRequest = {
       messages,
       tools: (options.tools ?? []).map(toolName),
+      toolChoice: options.tool_choice,
       call: this.requests.length,
       ...(signal === undefined ? {} : { signal }),
     };

@@ -43,20 +43,24 @@ export interface AgentLimits {
   subagentDepth?: number;
 }
 
-/** Why a run ended early, with what it had. */
-export const STOP_REASONS = [
+/** Why a run ended early, with what it had. The last one: its answer is as long as the model may answer. */
+const STOP_REASONS = [
   "max_iterations",
   "max_tool_calls",
   "max_tokens",
   "max_cost",
   "max_wall_time",
   "max_steps",
+  "max_output_tokens",
 ] as const;
 export type StopReason = (typeof STOP_REASONS)[number];
 
+/** Limits of a run. */
+export type LimitReason = Exclude<StopReason, "max_output_tokens">;
+
 /** A limit that is reached. */
 export interface Reached {
-  reason: StopReason;
+  reason: LimitReason;
   /** Those it is one of. */
   limits: AgentLimits;
   /** Who may not go on: everybody who works on the run, or a subagent and those it started. */
@@ -123,19 +127,39 @@ export function isBeyondLimit(
   return made.lastIndexOf(callId) >= toolCalls;
 }
 
-/** The last message of an agent that a limit ended; nobody can write to one that `isNested`. */
-export function stopMessage(reached: Reached, id: string, isNested: boolean): AIMessage {
+/** What a model is told whose agent may not go on. */
+export const reportRequest = (reached: Reached): string =>
+  `You must stop: ${describeLimit(reached)} is reached, and no tool can be called any more. Report now what is done and where the results are, what is not done, and what should come next.`;
+
+interface LastWords {
+  id: string;
+  /** Nobody can write to an agent below another one. */
+  isNested: boolean;
+  /** The reply to `reportRequest`, if there was one. */
+  report: AIMessage | undefined;
+  /** Said before; stands in for a report. */
+  said: string;
+}
+
+/** The last message of an agent that a limit ended. It carries what its report has used. */
+export function stopMessage(reached: Reached, { id, isNested, report, said }: LastWords): AIMessage {
   const advice = isNested ? "" : " Send a follow-up message to go on.";
+  const reported = report?.text.trim() ?? "";
+  const words = reported === "" ? said && `What it said before:\n${said}` : `Report:\n${reported}`;
   return new AIMessage({
     id,
-    content: `Stopped: ${describeLimit(reached)} is reached.${advice}`,
-    response_metadata: { stop_reason: reached.reason },
+    content: `Stopped: ${describeLimit(reached)} is reached.${advice}${words && `\n\n${words}`}`,
+    ...(report?.usage_metadata ? { usage_metadata: report.usage_metadata } : {}),
+    response_metadata: {
+      ...(report ? { model_name: reportedModel(report) } : {}),
+      stop_reason: reached.reason,
+    },
   });
 }
 
 /** `the limit of 40 tokens for one run`. */
 export function describeLimit({ reason, limits, whose }: Reached): string {
-  const amounts: Readonly<Record<Exclude<StopReason, "max_steps">, string>> = {
+  const amounts: Readonly<Record<Exclude<LimitReason, "max_steps">, string>> = {
     max_iterations: `${limits.maxIterations} model calls`,
     max_tool_calls: `${limits.toolCalls} tool calls`,
     max_tokens: `${limits.tokens} tokens`,
@@ -147,7 +171,7 @@ export function describeLimit({ reason, limits, whose }: Reached): string {
     : `the limit of ${amounts[reason]} for one ${whose}`;
 }
 
-/** Why the run that ended with this message ended early, if it did. */
+/** Why the run that ended with this message ended early, if it did; its own text tells the same. */
 export function stopReasonOf(message: BaseMessage | undefined): StopReason | undefined {
   const stated: unknown = AIMessage.isInstance(message)
     ? message.response_metadata["stop_reason"]

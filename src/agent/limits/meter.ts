@@ -5,10 +5,10 @@ import type { AgentState } from "../state.ts";
 import {
   type AgentLimits,
   currentRun,
+  type LimitReason,
   type Reached,
   type Spent,
   spentBy,
-  type StopReason,
 } from "./limits.ts";
 
 /** What earlier parts of a run used besides its own replies, as the state keeps it. */
@@ -181,6 +181,11 @@ export class Meter {
     return this.#reachedTotals();
   }
 
+  /** Whether no tokens, no money or no time are left for one more call of the model. */
+  get isUsedUp(): boolean {
+    return this.#reachedTotals() !== undefined;
+  }
+
   /** The first limit that is reached of those that include subagents, the run's before all others. */
   #reachedTotals(): Reached | undefined {
     const { tokens = Infinity, costUsd = Infinity } = this.limits;
@@ -220,7 +225,7 @@ export class Meter {
     return (this.#stop = this.#reached("max_wall_time"));
   }
 
-  #reached(reason: StopReason): Reached {
+  #reached(reason: LimitReason): Reached {
     return { reason, limits: this.limits, whose: this.#parent ? "subagent" : "run" };
   }
 

@@ -23,6 +23,32 @@ export function modelName(model: BaseChatModel): string {
   return typeof name === "string" && name !== "" ? name : model._llmType();
 }
 
+/** The word by which a provider says why a reply ended; each names the field in its own way. */
+export function finishReasonOf({
+  response_metadata: told,
+  additional_kwargs,
+}: AIMessage): string | undefined {
+  const { reason } = (told["incomplete_details"] ?? {}) as { reason?: unknown }; // OpenAI's responses API
+  const { stop_reason, finish_reason, stopReason, finishReason, done_reason } = told;
+  // Anthropic's package keeps the reason of a streamed reply elsewhere.
+  const streamed = additional_kwargs["stop_reason"];
+  const said: unknown[] = [
+    stop_reason,
+    finish_reason,
+    streamed,
+    reason,
+    stopReason,
+    finishReason,
+    done_reason,
+  ];
+  return said.find((word) => typeof word === "string" && word !== "") as string | undefined; // as it was asked for
+}
+
+const CUT = /^(?:max_?tokens|max_output_tokens|length|model_length|model_context_window_exceeded)$/i;
+
+/** Whether a reply ended because it was as long as the model may answer, and not because it was whole. */
+export const isCut = (reply: AIMessage): boolean => CUT.test(finishReasonOf(reply) ?? "");
+
 /** `reply` with the name of the model that gave it; streamed answers leave it out. */
 export function answeredBy(reply: AIMessage, model: BaseChatModel): AIMessage {
   const { model_name: named, model: told } = reply.response_metadata;

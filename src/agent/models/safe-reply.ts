@@ -3,6 +3,7 @@ import { AIMessage, AIMessageChunk, type BaseMessage, ToolMessage } from "@langc
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { wellFormed } from "../../core/text.ts";
 import { isReply } from "../message-kind.ts";
+import { isCut } from "./reply.ts";
 
 /** A reply that the history can hold, whatever comes next and whichever provider reads it. */
 export interface SafeReply {
@@ -31,7 +32,8 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set([
 export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): SafeReply {
   const unreadable = new Set<ToolCall>();
   const before = [...(given.tool_calls ?? []), ...invalidCalls(given, unreadable)];
-  const broken = brokenCalls(given);
+  const isShort = isCut(given);
+  const broken = brokenCalls(given, isShort);
   const callIds = before.length > 0 ? callIdsOf(thread) : new Set<string | undefined>();
   const calls = before.map((call) => {
     const isBroken = unreadable.has(call) || broken.has(call) || !isRecord(call.args);
@@ -44,7 +46,8 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): Saf
   // An id that is only assigned is not stored with the message.
   const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
-  return { reply, refused: calls.filter((call) => unreadable.has(call)).map(refusal) };
+  const refused = calls.filter((call) => unreadable.has(call)).map((call) => refusal(call, isShort));
+  return { reply, refused };
 }
 
 function callIdsOf(thread: readonly BaseMessage[]): Set<string | undefined> {
@@ -69,10 +72,11 @@ function invalidCalls(
 
 /**
  * Calls whose arguments LangChain completed: when an answer is cut at the limit of output tokens, it closes
- * the JSON where it ended, and half a file would be written.
+ * the JSON where it ended, and half a file would be written. Of a cut answer that was not streamed nobody can
+ * tell whether its last call is whole.
  */
-function brokenCalls(reply: AIMessage): ReadonlySet<ToolCall> {
-  if (!AIMessageChunk.isInstance(reply)) return new Set();
+function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> {
+  if (!AIMessageChunk.isInstance(reply)) return new Set(isShort ? reply.tool_calls?.slice(-1) : []);
   const groups: Array<{ id: string | undefined; index: number | undefined; json: string }> = [];
   for (const { id, index, args = "" } of reply.tool_call_chunks ?? []) {
     const group = groups.find(
@@ -87,7 +91,9 @@ function brokenCalls(reply: AIMessage): ReadonlySet<ToolCall> {
   for (const call of reply.tool_calls ?? []) {
     const at = groups.findIndex(({ id }) => id === call.id);
     const [group] = at < 0 ? [] : groups.splice(at, 1);
-    if (group && !isJson(group.json)) broken.add(call);
+    // Most calls without arguments have no JSON; a cut one may have been about to have some.
+    const isWhole = group?.json.trim() === "" ? !isShort : isJson(group?.json ?? "{}");
+    if (!isWhole) broken.add(call);
   }
   return broken;
 }
@@ -132,9 +138,12 @@ function withCalls(reply: AIMessage, calls: ToolCall[]): AIMessage {
   });
 }
 
-function refusal({ id = "", name }: ToolCall): ToolMessage {
+function refusal({ id = "", name }: ToolCall, isShort: boolean): ToolMessage {
+  const why = isShort
+    ? "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls."
+    : "its arguments are not a complete JSON object. Call it again with all of them.";
   return new ToolMessage({
-    content: `Error: ${name} was not run: its arguments are not a complete JSON object. Call it again with all of them; give long content in several parts.`,
+    content: `Error: ${name} was not run: ${why}`,
     name,
     tool_call_id: id,
     status: "error",
@@ -145,7 +154,6 @@ const isRecord = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 function isJson(text: string): boolean {
-  if (text.trim() === "") return true;
   try {
     JSON.parse(text);
     return true;
