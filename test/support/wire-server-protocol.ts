@@ -51,7 +51,7 @@ export interface WireError {
  * `refuse`: the connection is closed without an answer.
  */
 export type Fault =
-  | { fault: "hang" | "stall" | "cut" | "end" | "refuse" }
+  | { fault: "hang" | "stall" | "cut" | "end" | "refuse"; /** Default: some text. */ answer?: WireAnswer }
   | { fault: "report"; error: WireError };
 
 export type WireReply = WireAnswer | WireError | Fault;

@@ -139,9 +139,9 @@ async function sendFault(
     response.destroy();
     return;
   }
-  const events = protocol.events(request, {
-    text: "This answer is going to be cut somewhere in its middle.",
-  });
+  const answer = "answer" in fault ? fault.answer : undefined;
+  const text = "This answer is going to be cut somewhere in its middle.";
+  const events = protocol.events(request, answer ?? { text });
   response.writeHead(200, { "content-type": "text/event-stream" });
   for (const event of events.slice(0, Math.ceil(events.length / 2))) {
     await new Promise<void>((resolve) => response.write(event, () => resolve()));
