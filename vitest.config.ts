@@ -1,9 +1,12 @@
 import { defineConfig } from "vitest/config";
+import { requirementTags } from "./test/support/programs.ts";
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: "test/support/suite.ts",
+    // A test that needs a program of the machine has its tag, and is skipped where that is missing.
+    tags: await requirementTags(),
     pool: "forks",
     // Installed packages are loaded once for each core and not for each file; `setupFiles` keeps files apart.
     isolate: false,

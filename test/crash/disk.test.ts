@@ -17,9 +17,7 @@ import { connect, openHome, openStdio, type Home, type HomeOptions } from "../su
 import { answersOf, play } from "../support/harness-brain.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { serveHttp } from "../support/harness-http-process.ts";
-import { type Disk, mountDisk, whyNoMount } from "./small-disk.ts";
-
-if (whyNoMount !== undefined) console.log(`Skipped with a disk of its own: ${whyNoMount}`);
+import { type Disk, mountDisk } from "./small-disk.ts";
 
 const NO_SPACE = "There is no space left to write to deepagent.db. Free some disk space and try again.";
 
@@ -52,7 +50,7 @@ function takeInodes(folder: string): () => void {
   }
 }
 
-describe.skipIf(whyNoMount !== undefined)("a disk that is full", () => {
+describe("a disk that is full", { tags: "mount" }, () => {
   test.each([0, 30_000, 200_000])(
     "but for %d bytes: runs wait, new ones are refused, and all goes on when there is space",
     async (left) => {
@@ -207,8 +205,9 @@ const AT_START = Object.entries(OBSTACLES).flatMap(([name, obstacle]) =>
   Object.entries(OPENERS).map(([transport, open]) => ({ name, transport, open, ...obstacle })),
 );
 
-test.skipIf(whyNoMount !== undefined).each(AT_START)(
+test.each(AT_START)(
   "$name, when the server starts over $transport: calls say so, and work when that is over",
+  { tags: "mount" },
   async ({ text, begin, open }) => {
     const disk = mountDisk("size=8m,nr_inodes=50");
     const end = begin(disk);

@@ -9,9 +9,7 @@ import { migrate } from "../../src/storage/migrations.ts";
 import { decisionOn, newFolder } from "./checks.ts";
 import { serverProgram, ServerProcess } from "./process.ts";
 import { idsOf } from "./script.ts";
-import { afterPowerCut, readTrace, syncedUntil, traced, whyNoTrace, type TracedEvent } from "./trace.ts";
-
-if (whyNoTrace !== undefined) console.log(`Skipped: ${whyNoTrace}`);
+import { afterPowerCut, readTrace, syncedUntil, traced, type TracedEvent } from "./trace.ts";
 
 const DATABASES = ["deepagent.db", "deepagent.db-wal", "checkpoints.db", "checkpoints.db-wal"];
 /** Power cuts at random moments, and as many right after answers. */
@@ -127,8 +125,9 @@ function expectIntentsFirst(events: readonly TracedEvent[]): number {
   return puts.length;
 }
 
-test.skipIf(whyNoTrace !== undefined)(
+test(
   "what was said is on the disk before it is said, whatever of the rest a power cut leaves",
+  { tags: "strace", timeout: CUTS * 20_000 + 300_000 },
   async () => {
     const script = await serverProgram();
     const folder = newFolder();
@@ -169,5 +168,4 @@ test.skipIf(whyNoTrace !== undefined)(
     }
     console.log(`${cuts.length} power cuts in ${events.length} system calls, ${answers.length} answers`);
   },
-  CUTS * 20_000 + 300_000,
 );

@@ -5,12 +5,12 @@ import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
 import { cleanUpWith, ME, note, noteTool, openServer, reach, startRun } from "../runs/support.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { mountDisk, whyNoMount } from "./small-disk.ts";
+import { mountDisk } from "./small-disk.ts";
 
 const DAY = 86_400_000;
 const RUNS = 40;
 
-test.skipIf(whyNoMount !== undefined)("what is forgotten on a disk that is full makes room", async () => {
+test("what is forgotten on a disk that is full makes room", { tags: "mount" }, async () => {
   const disk = mountDisk("size=24m");
   const file = join(disk.path, "runs.db");
   const checkpoints = openDatabase(join(disk.path, "checkpoints.db"), { synchronous: "NORMAL" });

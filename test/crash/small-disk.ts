@@ -22,20 +22,6 @@ const run = (command: string, ...args: string[]): void => {
 const mount = (path: string, options: string): void =>
   run("mount", "-t", "tmpfs", "-o", `mode=0777,${options}`, "tmpfs", path);
 
-/** Why no file system can be mounted here; `undefined` when it can. */
-export const whyNoMount = ((): string | undefined => {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-mount-"));
-  try {
-    mount(folder, "size=1m");
-    run("umount", folder);
-    return undefined;
-  } catch (error) {
-    return `a file system cannot be mounted: ${String(error).split("\n")[0] ?? ""}`;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-})();
-
 /** In memory, with so many options as `mount -o` takes; gone after the test. */
 export function mountDisk(options: string): Disk {
   const path = mkdtempSync(join(tmpdir(), "deepagent-disk-"));

@@ -1,16 +1,5 @@
-import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-
-/** Why system calls cannot be traced here; `undefined` when they can. */
-export const whyNoTrace = ((): string | undefined => {
-  try {
-    execFileSync("strace", ["-f", "-o", "/dev/null", "true"], { stdio: "pipe" });
-    return undefined;
-  } catch (error) {
-    return `strace does not run: ${String(error).split("\n")[0] ?? ""}`;
-  }
-})();
 
 const CALLED = "pwrite64,ftruncate,fdatasync,fsync,write,rename,link";
 

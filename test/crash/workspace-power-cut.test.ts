@@ -2,9 +2,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newFolder } from "./checks.ts";
-import { readTrace, traced, whyNoTrace } from "./trace.ts";
-
-if (whyNoTrace !== undefined) console.log(`Skipped: ${whyNoTrace}`);
+import { readTrace, traced } from "./trace.ts";
 
 const LIBRARY = join(import.meta.dirname, "../../dist/index.js");
 const PROGRAM = `
@@ -23,8 +21,9 @@ for (const [method, ...args] of [
 }`;
 
 // Without strace nobody sees when the disk is waited for.
-test.skipIf(whyNoTrace !== undefined)(
+test(
   "a change of the workspace is on the disk, content and name, before it is told to have been made",
+  { tags: "strace" },
   () => {
     const folder = newFolder();
     const workspace = join(folder, "workspace");

@@ -3,14 +3,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { isAsleep, uniqueSleep, until } from "../backends/sandbox/support.ts";
 import { openWorld, type HomeOptions } from "../support/harness.ts";
 import { answersOf, play } from "../support/harness-brain.ts";
 import { APPROVE, inWorkspace, person, repeat } from "./support.ts";
-
-const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
-const whyNot = probe.ok ? "" : ` (${probe.reason})`;
 
 const run = (command: string, more: Record<string, unknown> = {}) => ({
   name: "execute",
@@ -23,7 +19,7 @@ const runs = (...commands: string[]): HomeOptions["think"] =>
 
 const TASK = { task: "Run commands" };
 
-describe.skipIf(!probe.ok)(`commands in the sandbox${whyNot}`, () => {
+describe("commands in the sandbox", { tags: "bwrap" }, () => {
   test("an approved command runs where the file tools work; a rejected one does not run", async () => {
     const think = runs("cat alpha.txt; pwd; echo made > /workspace/made.txt", "echo no > rejected.txt");
     const world = await openWorld("memory", { files: { "alpha.txt": "one\n" }, think });

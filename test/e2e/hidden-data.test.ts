@@ -1,13 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { openWorld, type World } from "../support/harness.ts";
 import { answersOf, play } from "../support/harness-brain.ts";
 import type { WireAnswer } from "../support/wire-server-protocol.ts";
 import { APPROVE, person, repeat, runIdOf } from "./support.ts";
-
-const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
 
 type Call = NonNullable<WireAnswer["toolCalls"]>[number];
 
@@ -72,7 +69,7 @@ test("an agent cannot change them", async () => {
   expect(readFileSync(join(world.dataDir, "deepagent.db"), "latin1")).toContain("SQLite format");
 });
 
-test.runIf(probe.ok)("a command in the sandbox finds an empty folder in their place", async () => {
+test("a command in the sandbox finds an empty folder in their place", { tags: "bwrap" }, async () => {
   const command =
     "ls -A data; cat config.json; mv data moved; cp -r . /tmp/all; ls -A /tmp/all/data; echo end";
   const world = await openHomeAsWorkspace([{ name: "execute", args: { command } }]);

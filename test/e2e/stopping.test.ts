@@ -1,14 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { isAsleep, uniqueSleep, until } from "../backends/sandbox/support.ts";
 import type { TestClient } from "../support/clients.ts";
 import { connect, type Home, openHome, openStdio } from "../support/harness.ts";
 import { play } from "../support/harness-brain.ts";
 import { type HttpProcess, serveHttp } from "../support/harness-http-process.ts";
 import { APPROVE, person, runIdOf, untilStatus } from "./support.ts";
-
-const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
-const whyNot = probe.ok ? "" : ` (${probe.reason})`;
 
 /** Ways in which work on a run ends before its command does; each leaves no process behind. */
 const ENDS: Record<string, (server: HttpProcess, client: TestClient, runId: string) => Promise<unknown>> = {
@@ -23,10 +19,10 @@ const ENDS: Record<string, (server: HttpProcess, client: TestClient, runId: stri
   },
 };
 
-const MODES: { name: string; skip: boolean; env: Record<string, string> }[] = [
-  { name: `sandboxed${whyNot}`, skip: !probe.ok, env: {} },
+const MODES: { name: string; needs: { tags?: string }; env: Record<string, string> }[] = [
+  { name: "sandboxed", needs: { tags: "bwrap" }, env: {} },
   // On this search path there is no bwrap.
-  { name: "unsandboxed", skip: false, env: { PATH: "/nowhere" } },
+  { name: "unsandboxed", needs: {}, env: { PATH: "/nowhere" } },
 ];
 
 const { answer: approving } = person({ sleep: APPROVE });
@@ -58,25 +54,22 @@ async function untilAtWork(client: TestClient, seconds: string): Promise<string>
   return runId;
 }
 
-describe.each(MODES)("a command that is $name", ({ skip, env }) => {
-  test.skipIf(skip).each(Object.entries(ENDS))(
-    "%s ends it with every process it started",
-    async (name, end) => {
-      const seconds = uniqueSleep();
-      const home = await homeWithCommand(seconds, env);
-      const server = await serveHttp(home);
-      const client = await connect(server.connector, "v1", approving);
-      const runId = await untilAtWork(client, seconds);
-      await end(server, client, runId);
-      await until(() => !isAsleep(seconds));
-      if (name === "cancelling") return;
-      const next = await connect((await serveHttp(home)).connector, "v2-modern", approving);
-      const { answer: told } = await untilStatus(next, runId, "completed");
-      expect(told).toMatch(/^Error: The server stopped while execute was at work/);
-    },
-  );
+describe.each(MODES)("a command that is $name", ({ needs, env }) => {
+  test.each(Object.entries(ENDS))("%s ends it with every process it started", needs, async (name, end) => {
+    const seconds = uniqueSleep();
+    const home = await homeWithCommand(seconds, env);
+    const server = await serveHttp(home);
+    const client = await connect(server.connector, "v1", approving);
+    const runId = await untilAtWork(client, seconds);
+    await end(server, client, runId);
+    await until(() => !isAsleep(seconds));
+    if (name === "cancelling") return;
+    const next = await connect((await serveHttp(home)).connector, "v2-modern", approving);
+    const { answer: told } = await untilStatus(next, runId, "completed");
+    expect(told).toMatch(/^Error: The server stopped while execute was at work/);
+  });
 
-  test.skipIf(skip)("a client that goes ends it with every process it started", async () => {
+  test("a client that goes ends it with every process it started", needs, async () => {
     const seconds = uniqueSleep();
     const client = await connect(
       await openStdio(await homeWithCommand(seconds, env)),

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { missingPrograms } from "./programs.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -24,7 +25,17 @@ export function setup(project: TestProject): () => void {
     remove();
     mkdirSync(folder);
   });
-  return remove;
+  return () => {
+    remove();
+    tellWhatIsMissing(project);
+  };
+}
+
+/** After all tests: which programs would have more of them run. */
+function tellWhatIsMissing({ config, vitest }: TestProject): void {
+  const modules = vitest.state.getTestModules();
+  const skipped = modules.flatMap(({ children }) => [...children.allTests("skipped")]);
+  for (const line of missingPrograms(config.tags, skipped)) console.log(line);
 }
 
 /** What was ended from outside could not clean up after itself. */

@@ -11,10 +11,11 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { ExecuteOptions, ExecuteResponse } from "../../../src/backends/backend.ts";
 import { BaseSandbox } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
+import { programPath } from "../../support/program-path.ts";
 import { runContract, type Subject } from "../contract/contract.ts";
 import { concurrencySuite } from "../contract/concurrency.ts";
 import { pathsSuite } from "../contract/paths.ts";
@@ -73,18 +74,18 @@ const subject = (name: string, options: { busybox?: string; readChunk?: number }
 
 runContract(subject("a local shell", { readChunk: 500_000 }), SUITES);
 
-const busybox = ["/bin/busybox", "/usr/bin/busybox"].find((path) => existsSync(path));
-if (busybox === undefined) {
-  it.skip("BaseSandbox over BusyBox (busybox is not installed)", () => {});
-} else {
+describe("over BusyBox", { tags: "busybox" }, () => {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-busybox-"));
+  beforeAll(() => {
+    const busybox = programPath("busybox") ?? "";
+    execFileSync(busybox, ["--install", "-s", folder]);
+    if (!existsSync(join(folder, "busybox"))) symlinkSync(busybox, join(folder, "busybox"));
+  });
   afterAll(() => rmSync(folder, { recursive: true }));
-  execFileSync(busybox, ["--install", "-s", folder]);
-  if (!existsSync(join(folder, "busybox"))) symlinkSync(busybox, join(folder, "busybox"));
   // What is done here and not by its programs is tested above.
   const suites = SUITES.filter((suite) => suite !== pathsSuite && suite !== concurrencySuite);
   runContract(subject("BusyBox", { busybox: folder, readChunk: 500_000 }), suites);
-}
+});
 
 /** Adds a line, again until nobody else has changed the file meanwhile. */
 async function append(sandbox: ShellSandbox, line: string): Promise<void> {

@@ -1,12 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { probeBubblewrap } from "../../../src/backends/sandbox/bubblewrap.ts";
 import { createSandbox, type OpenSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 
-const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
-const whyNot = probe.ok ? "" : ` (${probe.reason})`;
 const SHELLS = ["local", "bubblewrap"] as const;
 
 async function closing(opening: Promise<OpenSandbox>): Promise<OpenSandbox> {
@@ -16,9 +13,9 @@ async function closing(opening: Promise<OpenSandbox>): Promise<OpenSandbox> {
 }
 
 describe.each(SHELLS)("a sandbox of the provider %s", (provider) => {
-  const runs = it.skipIf(provider === "bubblewrap" && !probe.ok);
+  const needs = provider === "bubblewrap" ? { tags: "bwrap" } : {};
 
-  runs(`is set up once, before anything else${whyNot}`, async () => {
+  it("is set up once, before anything else", needs, async () => {
     const rootDir = folder();
     const options = { rootDir, virtualMode: true, setupScript: "echo ready >> log\npwd > where" };
     const sandbox = await closing(createSandbox({ provider, ...options }));
@@ -27,7 +24,7 @@ describe.each(SHELLS)("a sandbox of the provider %s", (provider) => {
     expect((await sandbox.read("/log")).content).toBe("ready\n");
   });
 
-  runs(`takes its setup from a file${whyNot}`, async () => {
+  it("takes its setup from a file", needs, async () => {
     const file = join(folder(), "setup.sh");
     writeFileSync(file, "echo from a file > made\n");
     const options = { rootDir: folder(), virtualMode: true, setupScriptPath: file };
@@ -35,7 +32,7 @@ describe.each(SHELLS)("a sandbox of the provider %s", (provider) => {
     expect((await sandbox.read("/made")).content).toBe("from a file\n");
   });
 
-  runs(`is not given when its setup fails, and leaves nothing running${whyNot}`, async () => {
+  it("is not given when its setup fails, and leaves nothing running", needs, async () => {
     const seconds = uniqueSleep();
     const setupScript = `sleep ${seconds} & seq 10000; echo 'no compiler' >&2; exit 5`;
     const opening = createSandbox({ provider, rootDir: folder(), setupScript });
@@ -50,7 +47,7 @@ describe.each(SHELLS)("a sandbox of the provider %s", (provider) => {
     await until(() => !isAsleep(seconds));
   });
 
-  runs(`is not given when its setup takes too long${whyNot}`, async () => {
+  it("is not given when its setup takes too long", needs, async () => {
     const options = { rootDir: folder(), setupScript: "sleep 5000", setupTimeout: 0.3 };
     await expect(createSandbox({ provider, ...options })).rejects.toMatchObject({ code: "COMMAND_TIMEOUT" });
   });

@@ -8,10 +8,10 @@ import { runContract } from "../contract/contract.ts";
 import { deleteSuite } from "../contract/delete.ts";
 import { lsSuite } from "../contract/ls.ts";
 import { uploadFilesSuite } from "../contract/upload-files.ts";
-import { containerIds, CONTAINERS as OPTIONS, whyNoContainers as whyNot } from "./containers.ts";
+import { containerIds, CONTAINERS as OPTIONS } from "./containers.ts";
 import { isAsleep, uniqueSleep, until } from "./support.ts";
 
-describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" : ` (${whyNot})`}`, () => {
+describe("DockerSandbox", { tags: "podman" }, () => {
   it("runs commands as a plain user in the working directory, beside the file tools", async () => {
     const sandbox = await open();
     await sandbox.write("/src/a.txt", "text\n");
@@ -124,9 +124,7 @@ describe.skipIf(whyNot !== undefined)(`DockerSandbox${whyNot === undefined ? "" 
       message: expect.stringContaining("podman did not start a container of 'local/none:1'"),
     });
   });
-});
 
-if (whyNot === undefined) {
   // One container for all cases, each in a directory of its own: starting one takes longer than a case.
   let shared: Promise<DockerSandbox> | undefined;
   let cases = 0;
@@ -146,7 +144,7 @@ if (whyNot === undefined) {
     },
     [lsSuite, deleteSuite, uploadFilesSuite],
   );
-}
+});
 
 describe("openDocker", () => {
   it("needs an image or a container", async () => {

@@ -3,12 +3,9 @@ import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { describe, expect, it } from "vitest";
-import { probeBubblewrap } from "../../../src/backends/sandbox/bubblewrap.ts";
 import type { CreateSandboxOptions } from "../../../src/backends/sandbox/create-sandbox.ts";
-import { containerIds, CONTAINERS, whyNoContainers } from "./containers.ts";
+import { containerIds, CONTAINERS } from "./containers.ts";
 import { commandLines, folder, isAsleep, isBeingMade, manyMounts, uniqueSleep, until } from "./support.ts";
-
-const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
 
 /** Kills a process when it has `reached` a point of its command in a sandbox; gives the id of that. */
 async function killServer(
@@ -46,14 +43,13 @@ describe("a server that is killed", () => {
     await until(() => !isAsleep(seconds));
   });
 
-  const bubblewrap = probe.ok ? "" : ` (${probe.reason})`;
-  it.skipIf(!probe.ok)(`leaves nothing of Bubblewrap${bubblewrap}`, async () => {
+  it("leaves nothing of Bubblewrap", { tags: "bwrap" }, async () => {
     const seconds = uniqueSleep();
     await killServer({ provider: "bubblewrap", rootDir: folder() }, seconds);
     await until(() => !isAsleep(seconds));
   });
 
-  it.skipIf(!probe.ok)(`leaves nothing of a sandbox that was being made${bubblewrap}`, async () => {
+  it("leaves nothing of a sandbox that was being made", { tags: "bwrap" }, async () => {
     const seconds = uniqueSleep();
     const rootDir = folder();
     const options = { provider: "bubblewrap", rootDir, readOnly: manyMounts(200) } as const;
@@ -61,8 +57,7 @@ describe("a server that is killed", () => {
     await until(() => !commandLines().some((line) => line.includes(seconds)));
   });
 
-  const containers = whyNoContainers === undefined ? "" : ` (${whyNoContainers})`;
-  it.skipIf(whyNoContainers !== undefined)(`leaves no container${containers}`, async () => {
+  it("leaves no container", { tags: "podman" }, async () => {
     const seconds = uniqueSleep();
     const id = await killServer({ provider: "docker", ...CONTAINERS }, seconds);
     expect(id).toMatch(/^deepagent-/);

@@ -1,11 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { probeBubblewrap } from "../../../src/backends/sandbox/bubblewrap.ts";
 import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
 import { commandLines, folder, isAsleep, isBeingMade, manyMounts, uniqueSleep, until } from "./support.ts";
-
-const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
-const whyNot = probe.ok ? "" : ` (${probe.reason})`;
 
 /** Commands that do not end by themselves: what is special about them, and how many of their processes sleep. */
 const UNWILLING: [name: string, sleeping: number, command: (sleep: string) => string][] = [
@@ -21,12 +17,12 @@ const UNWILLING: [name: string, sleeping: number, command: (sleep: string) => st
 ];
 
 const PROVIDERS = [
-  { provider: "local", title: "a local shell", skip: false },
-  { provider: "bubblewrap", title: `Bubblewrap${whyNot}`, skip: !probe.ok },
+  { provider: "local", title: "a local shell", needs: {} },
+  { provider: "bubblewrap", title: "Bubblewrap", needs: { tags: "bwrap" } },
 ] as const;
 
-describe.each(PROVIDERS)("a stopped command of $title", ({ provider, skip }) => {
-  it.skipIf(skip).each(UNWILLING)("ends with what %s", async (_, sleeping, command) => {
+describe.each(PROVIDERS)("a stopped command of $title", ({ provider, needs }) => {
+  it.each(UNWILLING)("ends with what %s", needs, async (_, sleeping, command) => {
     const sandbox = await createSandbox({ provider, rootDir: folder() });
     onTestFinished(() => sandbox.close());
     const seconds = uniqueSleep();
@@ -39,7 +35,7 @@ describe.each(PROVIDERS)("a stopped command of $title", ({ provider, skip }) => 
   });
 });
 
-describe.skipIf(!probe.ok)(`Bubblewrap${whyNot}`, () => {
+describe("Bubblewrap", { tags: "bwrap" }, () => {
   it("leaves nothing of a command that is aborted while its sandbox is being made", async () => {
     const rootDir = folder();
     const sandbox = await createSandbox({ provider: "bubblewrap", rootDir, readOnly: manyMounts(200) });

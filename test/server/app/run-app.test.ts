@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { build } from "esbuild";
@@ -6,6 +5,7 @@ import { chromium, type Browser, type Frame, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
 import { cleanUpWith, ME, note, reach } from "../../runs/support.ts";
+import { browserPath } from "../../support/programs.ts";
 import { approvalRuns, depsFor, inMemory } from "../support.ts";
 
 const URI = "ui://deepagent/run";
@@ -64,18 +64,15 @@ describe.each(["legacy", { pin: "2026-07-28" }] as const)("for a client of %j", 
 
 /** For all that the browser does: as long as for a whole test. */
 const PATIENCE_MS = 300_000;
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
-  existsSync,
-);
 
 // Without a browser there is nothing to test here; what does not need one is tested above.
-describe.skipIf(CHROMIUM === undefined)("in a host", () => {
+describe("in a host", { tags: "chromium" }, () => {
   let browser: Browser;
   let host: string;
 
   beforeAll(async () => {
     const args = ["--no-sandbox"];
-    browser = await chromium.launch({ executablePath: CHROMIUM ?? "", args, timeout: PATIENCE_MS });
+    browser = await chromium.launch({ executablePath: browserPath(), args, timeout: PATIENCE_MS });
     const entry = join(import.meta.dirname, "host.js");
     const { outputFiles } = await build({ entryPoints: [entry], bundle: true, format: "iife", write: false });
     host = outputFiles[0]?.text ?? "";

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
@@ -17,6 +17,7 @@ import {
   startRun,
 } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
+import { browserPath } from "../../support/programs.ts";
 import { plainRuns } from "../support.ts";
 import { linkTo, openPages, waitingRun } from "./support.ts";
 
@@ -25,9 +26,6 @@ const eventually = <Value>(read: () => Value) => expect.poll(read);
 
 /** For all that the browser does: as long as for a whole test. */
 const PATIENCE_MS = 300_000;
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
-  existsSync,
-);
 
 /** What a browser did for one test. */
 interface Tab {
@@ -39,14 +37,14 @@ interface Tab {
 }
 
 // Without a browser there is nothing to test here; what does not need one is tested beside this file.
-describe.skipIf(CHROMIUM === undefined)("in Chromium", () => {
+describe("in Chromium", { tags: "chromium" }, () => {
   let context: BrowserContext;
   let profile: string;
 
   beforeAll(async () => {
     profile = mkdtempSync(join(tmpdir(), "deepagent-browser-"));
     context = await chromium.launchPersistentContext(profile, {
-      executablePath: CHROMIUM ?? "",
+      executablePath: browserPath(),
       args: ["--no-sandbox", "--disable-background-networking"],
       timeout: PATIENCE_MS,
     });

@@ -1,0 +1,78 @@
+/**
+ * Runs all tests with the optional programs hidden from PATH, then those that were skipped for it with the programs.
+ * The second list is made of what the first run skipped, by tag, so that it cannot go stale: a test that needs a
+ * program and has no tag fails in the first run. Ends with the failures and the numbers of both. Arguments: those of
+ * the first run, such as a folder of tests.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join, relative } from "node:path";
+
+const HIDDEN = new Set(
+  ["rg", "bwrap", "podman", "busybox"].concat(["chromium", "chromium-browser", "google-chrome"]),
+);
+const FOLDER = mkdtempSync(join(tmpdir(), "deepagent-ci-"));
+
+try {
+  const first = run("without", process.argv.slice(2), { PATH: pathWithout() });
+  const waiting = first.tests.filter(({ status, tags }) => status === "skipped" && tags.length > 0);
+  const files = [...new Set(waiting.map(({ file }) => file))];
+  const tags = [...new Set(waiting.flatMap((test) => test.tags))];
+  const second = files.length === 0 ? undefined : run("with", ["--tags-filter", tags.join(" or "), ...files]);
+  report(first, second);
+} finally {
+  rmSync(FOLDER, { recursive: true });
+}
+
+/** Runs Vitest; gives what it says of each test. */
+function run(name, args, env = {}) {
+  console.log(`\n--- tests ${name} the optional programs`);
+  const outputFile = join(FOLDER, `${name}.json`);
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${outputFile}`];
+  const vitest = ["node_modules/vitest/vitest.mjs", "run", ...reporters, ...args];
+  const { status } = spawnSync(process.execPath, vitest, {
+    stdio: "inherit",
+    env: { ...process.env, ...env },
+  });
+  const { testResults } = existsSync(outputFile)
+    ? JSON.parse(readFileSync(outputFile, "utf8"))
+    : { testResults: [] };
+  const tests = testResults.flatMap(({ name: path, assertionResults }) =>
+    assertionResults.map((test) => ({ ...test, file: relative(process.cwd(), path) })),
+  );
+  // A file that cannot be loaded has no tests.
+  const broken = testResults.filter((file) => file.status === "failed" && file.assertionResults.length === 0);
+  return { status, tests, broken: broken.map((file) => `${file.name}: ${file.message}`) };
+}
+
+/** What a test that was run a second time said then counts. */
+function report(...runs) {
+  const done = runs.filter((one) => one !== undefined);
+  const last = new Map();
+  for (const test of done.flatMap(({ tests }) => tests)) {
+    const key = `${test.file} > ${test.fullName}`;
+    if (test.status !== "skipped" || !last.has(key)) last.set(key, test);
+  }
+  const count = (status) => [...last.values()].filter((test) => test.status === status).length;
+  for (const [key, { status, failureMessages }] of last) {
+    if (status === "failed") console.log(` FAIL ${key}\n      ${String(failureMessages[0]).slice(0, 400)}`);
+  }
+  for (const broken of done.flatMap((one) => one.broken)) console.log(` FAIL ${broken.slice(0, 400)}`);
+  if (done.some(({ status }) => status !== 0)) process.exitCode = 1;
+  console.log(`\n${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped\n`);
+}
+
+/** A folder with links to all programs in PATH that are not hidden. */
+function pathWithout() {
+  const folder = join(FOLDER, "bin");
+  mkdirSync(folder);
+  for (const place of (process.env.PATH ?? "").split(delimiter)) {
+    if (!existsSync(place)) continue;
+    for (const name of readdirSync(place)) {
+      const link = join(folder, name);
+      if (!HIDDEN.has(name) && !existsSync(link)) symlinkSync(join(place, name), link);
+    }
+  }
+  return folder;
+}

@@ -1,0 +1,89 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestCase } from "vitest/node";
+import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
+import { prepareImage } from "../backends/sandbox/containers.ts";
+import { programPath } from "./program-path.ts";
+
+const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
+
+/** The browser of the tests that look at pages; those have the tag `chromium`. */
+export const browserPath = (): string => programPath(...BROWSERS) ?? "";
+
+interface Requirement {
+  /** What to do to have it. */
+  remedy: string;
+  /** Throws why it is not there. */
+  check(): void | Promise<void>;
+}
+
+/** What tests need of the machine beyond Node, by the tag with which a test says so. */
+const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
+  bwrap: {
+    remedy: "apt-get install bubblewrap",
+    async check() {
+      const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
+      if (!probe.ok) throw new Error(probe.reason);
+    },
+  },
+  busybox: { remedy: "apt-get install busybox-static", check: () => inPath("busybox") },
+  chromium: { remedy: "apt-get install chromium", check: () => inPath(...BROWSERS) },
+  mount: { remedy: "run the tests as root of the machine", check: mountFileSystem },
+  podman: { remedy: "apt-get install podman runc busybox-static", check: prepareImage },
+  runloop: {
+    remedy: "npm install --prefix SOMEWHERE @runloop/api-client, and name its sdk.mjs in RUNLOOP_CLIENT_FILE",
+    check() {
+      if (process.env["RUNLOOP_CLIENT_FILE"] === undefined) throw new Error("RUNLOOP_CLIENT_FILE is not set");
+    },
+  },
+  strace: { remedy: "apt-get install strace", check: () => run("strace", "-f", "-o", "/dev/null", "true") },
+};
+
+/** The tags for Vitest's configuration: what this machine does not have is skipped, for the reason told. */
+export const requirementTags = (): Promise<{ name: string; description: string; skip: boolean }[]> =>
+  Promise.all(
+    Object.entries(REQUIREMENTS).map(async ([name, { check }]) => {
+      try {
+        await check();
+        return { name, description: `${name} is there`, skip: false };
+      } catch (error) {
+        const [reason = ""] = error instanceof Error ? error.message.split("\n") : [];
+        return { name, description: reason, skip: true };
+      }
+    }),
+  );
+
+/** What was skipped because of a missing program, and how to have it run: one line for each program. */
+export function missingPrograms(
+  tags: readonly { name: string; description?: string }[],
+  skipped: Iterable<TestCase>,
+): string[] {
+  const cases = [...skipped];
+  return tags.flatMap(({ name, description }) => {
+    const { length } = cases.filter((test) => test.tags.includes(name));
+    const remedy = REQUIREMENTS[name]?.remedy;
+    return length === 0
+      ? []
+      : [`Skipped for want of ${name}: ${length} (${description}). To run them: ${remedy}`];
+  });
+}
+
+function inPath(...names: string[]): void {
+  if (programPath(...names) === undefined) throw new Error(`${names[0]} is not in PATH`);
+}
+
+function mountFileSystem(): void {
+  const folder = mkdtempSync(join(tmpdir(), "deepagent-mount-"));
+  try {
+    run("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder);
+    run("umount", folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function run(command: string, ...args: string[]): void {
+  execFileSync(command, args, { stdio: "pipe" });
+}
