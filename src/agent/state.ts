@@ -20,6 +20,12 @@ export const TOOLS = "tools";
 /** Channel of what the report of a call is to say besides, by tool call id: told by calls that ended later. */
 export const FILE_NOTES = "_fileNotes";
 
+/**
+ * Channel of tasks whose subagent lost its model, by subagent and description, with the namespace of its
+ * checkpoints; empty once the task has been done.
+ */
+export const LEFT_OFF = "_leftOff";
+
 /** Where a hook may send the agent instead of the usual next step. */
 export type JumpTarget = "model" | "tools" | "end";
 
@@ -67,11 +73,21 @@ export function latest<Value extends object>(initial: Value): DeltaValue<Value, 
   });
 }
 
-type FileNotes = Readonly<Record<string, string>>;
+export type TextsByName = Readonly<Record<string, string>>;
+
+/** A channel of texts by name, the newest of each name. */
+const textsByName = () =>
+  new DeltaValue(
+    z.custom<TextsByName>().default(() => ({})),
+    {
+      inputSchema: z.custom<TextsByName>(),
+      reducer: (texts: TextsByName, writes: TextsByName[]) => Object.assign({}, texts, ...writes),
+    },
+  );
 
 /** Reports that are to say more than they do so far, with it; each replaces the one with its id. */
 export function annotatedReports(state: AgentState): ToolMessage[] {
-  const notes = Object.entries((state[FILE_NOTES] as FileNotes | undefined) ?? {}); // our channel
+  const notes = Object.entries((state[FILE_NOTES] as TextsByName | undefined) ?? {}); // our channel
   return notes.flatMap(([callId, note]) => {
     const report = state.messages.findLast(
       (message) => ToolMessage.isInstance(message) && message.tool_call_id === callId,
@@ -99,13 +115,8 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
       z.custom<Partial<Carried>>().default(() => ({})),
       { inputSchema: z.custom<Partial<Carried>>(), reducer: addSpent },
     ),
-    [FILE_NOTES]: new DeltaValue(
-      z.custom<FileNotes>().default(() => ({})),
-      {
-        inputSchema: z.custom<FileNotes>(),
-        reducer: (notes: FileNotes, writes: FileNotes[]) => Object.assign({}, notes, ...writes),
-      },
-    ),
+    [FILE_NOTES]: textsByName(),
+    [LEFT_OFF]: textsByName(),
     structuredResponse: z.unknown().optional(),
   }).getChannels();
   // A schema's default is made once and shared by all threads; files are told apart by this very object.

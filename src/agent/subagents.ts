@@ -1,6 +1,6 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { isGraphBubbleUp } from "@langchain/langgraph";
+import { type BaseCheckpointSaver, isGraphBubbleUp } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import { errorMessage } from "../core/errors.ts";
 import { Semaphore } from "../core/semaphore.ts";
@@ -11,9 +11,10 @@ import { type Meter, SPENT } from "./limits/meter.ts";
 import { lastAnswer } from "./message-text.ts";
 import { directAnswer } from "./direct-answers.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
-import { FILES_NOT_KNOWN, statefulRunnable } from "./foreign-graph.ts";
+import { FILES_NOT_KNOWN, statefulRunnable, stateReached } from "./foreign-graph.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
+import { failureFacts } from "./models/failure-facts.ts";
 import { NoStructuredResponse } from "./structured-text.ts";
 import {
   type AgentState,
@@ -21,9 +22,11 @@ import {
   contextState,
   FILE_NOTES,
   type FilesState,
+  LEFT_OFF,
   sharedState,
+  type TextsByName,
 } from "./state.ts";
-import { agentPath, emit, meterOf, subagentConfig } from "./step.ts";
+import { agentPath, CHECKPOINTER_KEY, emit, meterOf, subagentConfig } from "./step.ts";
 import type { StepFiles } from "./thread-files.ts";
 
 /** Anything that runs a task given as messages: our graphs and compiled runnables alike. */
@@ -46,6 +49,9 @@ export interface BuiltSubagent {
    */
   readonly accountsForCalls: boolean;
 }
+
+/** What the report of a subagent that lost its model ends with. */
+const GOES_ON = "Start it again with the same description, and it goes on from where it was.";
 
 /** What starting a subagent needs of the call that starts it. */
 export interface SpawnScope {
@@ -120,16 +126,19 @@ export class SubagentRunner {
     config: RunnableConfig,
   ): Promise<ToolResult> {
     const state = scope.readState();
+    const task = JSON.stringify([subagent.name, description]);
+    const left = await stateLeft(subagent, task, scope);
     const input = {
       ...sharedState(state),
       ...(subagent.isFork ? contextState(state) : {}),
+      ...(left && { ...contextState(left), todos: left.todos }),
       messages: [
-        ...(subagent.isFork ? conversationBefore(scope.callId, state.messages) : []),
+        ...(left?.messages ?? (subagent.isFork ? conversationBefore(scope.callId, state.messages) : [])),
         new HumanMessage(description),
       ],
       ...(subagent.graph ? {} : { files: Object.fromEntries(started.entries()) }),
     };
-    const account = { started, account: meterOf(config, {}) };
+    const account = { task, started, account: meterOf(config, {}) };
     let reached: unknown = {};
     try {
       if (subagent.graph) await subagent.graph.workInside(config, input, (state) => (reached = state));
@@ -139,7 +148,8 @@ export class SubagentRunner {
       if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
       const failure = graphFailure(error);
       const said = failure instanceof NoStructuredResponse ? failure.said : "";
-      return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said });
+      const place = failureFacts(error).retryable ? placeOf(subagent, scope) : undefined;
+      return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said, place });
     }
   }
 }
@@ -165,6 +175,28 @@ async function* statesOf(
   yield* await stateful.stream(input, { ...config, streamMode: "values" } as RunnableConfig); // LangGraph's option
 }
 
+/** Where the checkpoints of a subagent are that is started by this call; nowhere, if nothing keeps them. */
+function placeOf({ graph }: BuiltSubagent, { config: { configurable } }: SpawnScope): string | undefined {
+  const place: unknown = configurable?.["checkpoint_ns"];
+  const isKept = graph && configurable?.[CHECKPOINTER_KEY] !== undefined;
+  return isKept && typeof place === "string" ? place : undefined;
+}
+
+/** What a subagent had reached when it lost its model in the same task before; nothing where it did not. */
+async function stateLeft(
+  { graph }: BuiltSubagent,
+  task: string,
+  scope: SpawnScope,
+): Promise<Partial<AgentState> | undefined> {
+  const { configurable } = scope.config;
+  const checkpoint_ns = leftOffIn(scope.readState())[task];
+  if (!graph || !checkpoint_ns) return undefined;
+  const checkpointer = configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // where the place is known, it is
+  return stateReached(graph, checkpointer, { thread_id: configurable?.["thread_id"], checkpoint_ns });
+}
+
+const leftOffIn = (state: AgentState): TextsByName => (state[LEFT_OFF] as TextsByName | undefined) ?? {}; // our channel
+
 /** What an agent sees before the reply that made this call. */
 function conversationBefore(callId: string, messages: readonly BaseMessage[]): BaseMessage[] {
   const reply = messages.findLastIndex(
@@ -174,19 +206,23 @@ function conversationBefore(callId: string, messages: readonly BaseMessage[]): B
 }
 
 interface Account {
+  /** Equal for the same task of the same subagent. */
+  task: string;
   started: ThreadFiles;
   account: Meter;
   /** Why it ended without an answer; `output` is then the state it had reached. */
   failure?: string;
   /** What it said last, where the state does not have it. */
   said?: string;
+  /** Where it can go on, when it failed because it lost its model. */
+  place?: string | undefined;
 }
 
 function report(
   output: unknown,
   subagent: BuiltSubagent,
   scope: SpawnScope,
-  { started, account, failure, said }: Account,
+  { task, started, account, failure, said, place = "" }: Account,
 ): ToolResult {
   // Both kinds of runnable return the state of an agent; a foreign one may leave parts out.
   const state = output as Partial<AgentState>;
@@ -197,6 +233,8 @@ function report(
   const fileNotes = fileNotesOf(conflicts);
   const failed = failureOf(state, failure, said);
   const text = failed === undefined ? answerOf(state) : failedReport(subagent, failed, files);
+  if (place !== "") notes.push(GOES_ON);
+  const wasLeft = leftOffIn(scope.readState())[task] ?? "";
   return {
     content: [text, ...notes].join("\n\n"),
     ...(failed === undefined ? {} : { status: "error" }),
@@ -205,6 +243,7 @@ function report(
       ...changedState(state, scope.readState(), scope.folding),
       ...(Object.keys(files).length > 0 ? { files } : {}),
       ...(Object.keys(fileNotes).length > 0 ? { [FILE_NOTES]: fileNotes } : {}),
+      ...(place === wasLeft ? {} : { [LEFT_OFF]: { [task]: place } }),
     },
   };
 }

@@ -193,3 +193,45 @@ test("a subagent whose stream breaks goes on with its next call", async () => {
   expect(retries).toHaveLength(broken.length);
   expect(retries.some(({ agent }) => agent.length === 1)).toBe(true);
 });
+
+test("a subagent whose task is given again after its model was down goes on from where it was", async () => {
+  const task = (id: string, description: string) => ({
+    id,
+    name: "task",
+    args: { description, subagent_type: "general-purpose" },
+  });
+  let isDown = true;
+  const { outcome, server } = await tried({
+    params: { limits: { modelPatienceMs: 0 } },
+    reply: ({ messages, tools }) => {
+      const results = messages.flatMap(({ toolResults }) => toolResults);
+      if (tools.includes("task")) {
+        isDown = results.length === 0;
+        const next = [task("task_1", "look"), task("task_2", "look"), task("task_3", "look")][results.length];
+        return next === undefined ? { text: "end" } : { toolCalls: [next] };
+      }
+      if (results.length === 2 && isDown) return overloaded;
+      return results.length < 3
+        ? { toolCalls: [{ id: `ls_${results.length}`, name: "ls", args: {} }] }
+        : { text: "report" };
+    },
+  });
+  expect(outcome).toContainEqual({ kind: "finished", answer: "end" });
+  const calls = (outcome as AgentEvent[]).flatMap((event) =>
+    event.kind === "tool_started" && event.agent.length > 0 ? [[event.agent[0]?.callId, event.callId]] : [],
+  );
+  // The third time it is a task of its own: the one before had ended well.
+  expect(calls).toEqual([
+    ["task_1", "ls_0"],
+    ["task_1", "ls_1"],
+    ["task_2", "ls_2"],
+    ["task_3", "ls_0"],
+    ["task_3", "ls_1"],
+    ["task_3", "ls_2"],
+  ]);
+  const told = server.requests.flatMap(({ messages }) => messages.flatMap(({ toolResults }) => toolResults));
+  const reports = new Map(told.map(({ id, text }) => [id, text]));
+  expect(reports.get("task_1")).toMatch(/is overloaded .*with the same description/s);
+  expect([reports.get("task_2"), reports.get("task_3")]).toEqual(["report", "report"]);
+  expect(server.refusals).toEqual([]);
+});
