@@ -16,6 +16,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
 };
 
+const HOST = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };
+
 process.stdout.on("error", endWithReader);
 process.exitCode = await main(process.argv.slice(2));
 
@@ -42,8 +44,7 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<Ex
   const parsed = parseArguments(argv, command);
   if (!parsed.ok) return complain(parsed.problems);
   if (parsed.flags["help"] === true) return showHelp(command.name);
-  const host = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };
-  return command.run({ flags: parsed.flags, positionals: parsed.positionals, host });
+  return command.run({ flags: parsed.flags, positionals: parsed.positionals, host: HOST });
 }
 
 async function showHelp(name?: string): Promise<ExitCode> {
@@ -71,8 +72,9 @@ function endWithReader(error: NodeJS.ErrnoException): void {
   if (!process.emit("SIGINT")) process.exit();
 }
 
-function complain(problems: readonly string[], code: ExitCode = 2): ExitCode {
-  const hint = code === 2 ? ["Run deepagent-mcp --help to see commands and flags."] : [];
+async function complain(problems: readonly string[], code: ExitCode = 2): Promise<ExitCode> {
+  const { commandLine } = await import("./config/program.ts");
+  const hint = code === 2 ? [`Run ${commandLine(HOST, ["--help"])} to see commands and flags.`] : [];
   process.stderr.write([...problems, ...hint].map((line) => `deepagent-mcp: ${line}\n`).join(""));
   return code;
 }

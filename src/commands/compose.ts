@@ -31,6 +31,7 @@ import { withForeignTools } from "./compose/foreign-tools.ts";
 import { limitsOf } from "./compose/limits.ts";
 import { type Memories, openMemories } from "./compose/memories.ts";
 import { Models, subagentModelProblem, usableFallbacks, withModels } from "./compose/models.ts";
+import { environmentOf } from "./compose/environment.ts";
 import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./compose/mounts.ts";
 import { retentionOf } from "./compose/retention.ts";
 import type { ToolWishes } from "../agent/subagent-tools.ts";
@@ -238,12 +239,3 @@ const SET_WORKSPACE =
   'Set it in the server\'s configuration: --workspace DIR among its arguments, DEEPAGENT_WORKSPACE in its environment or "workspace" in its config file.';
 const NO_WORKSPACE = `No run was started: the server has no workspace, the folder the agent works in. ${SET_WORKSPACE}`;
 const WORKSPACE_GONE = `No run was started: the workspace folder no longer exists or cannot be opened. Restore it, or choose another. ${SET_WORKSPACE}`;
-
-/**
- * Runs go on where their files are. A run that a language model began is not left to the offline rules,
- * nor the other way round; another language model may go on with it.
- */
-function environmentOf({ workspace = "" }: Config, choice: ModelChoice): string {
-  const kind = choice.ok && choice.provider === OFFLINE ? OFFLINE : "model";
-  return JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind });
-}

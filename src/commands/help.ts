@@ -1,13 +1,14 @@
+import { PROGRAM, programLaunch } from "../config/program.ts";
 import { settingInfo } from "../config/schema-info.ts";
 import { SETTINGS, envNameOf } from "../config/settings.ts";
 import { flagsOf } from "./arguments.ts";
 import type { Command, Flag } from "./command.ts";
 
-const PROGRAM = "deepagent-mcp";
 const WIDTH = 100;
 
 /** What `deepagent-mcp --help` shows. */
 export function overview(commands: readonly Command[]): string {
+  const { command, args } = programLaunch();
   const rows = commands.map((command): [string, string] => [command.usage, command.summary]);
   return [
     `${PROGRAM}: an MCP server that gives any client a durable deep agent.`,
@@ -24,7 +25,7 @@ export function overview(commands: readonly Command[]): string {
     ]),
     "",
     "In an MCP client's configuration:",
-    `  { "mcpServers": { "deepagent": { "command": "npx", "args": ["-y", "${PROGRAM}", "--workspace", "/path/to/folder"] } } }`,
+    `  ${JSON.stringify({ mcpServers: { deepagent: { command, args: [...args, "--workspace", "/path/to/folder"] } } })}`,
     "",
   ].join("\n");
 }

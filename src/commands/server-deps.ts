@@ -1,6 +1,8 @@
 import type { Config } from "../config/schema.ts";
+import { PROGRAM } from "../config/program.ts";
 import { monotonicClock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
+import type { Run } from "../runs/run.ts";
 import { keptAtLeastMs } from "../runs/retention.ts";
 import { principalOf } from "../server/auth/auth.ts";
 import { createPageLinks } from "../server/page/page-links.ts";
@@ -14,6 +16,8 @@ export interface ServerSettings {
   env: Readonly<Record<string, string | undefined>>;
   version: string;
   logger: Logger;
+  /** A line that opens the page of this run in a shell of this machine. Default: one without paths. */
+  openCommand?: (runId: string) => string;
   /** Whether results link to the local page where the configuration does not say. Default: they do not. */
   page?: boolean;
 }
@@ -25,7 +29,12 @@ export interface ServerParts {
 }
 
 /** What the MCP server needs. Agent and storage are loaded when runs are first asked for. */
-export function serverParts({ config, env, version, logger, page = false }: ServerSettings): ServerParts {
+export function serverParts(settings: ServerSettings): ServerParts {
+  const { config, env, version, logger, page = false } = settings;
+  const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);
+  // A terminal shows the runs of everyone who needs no token, and no others.
+  const openCommand = ({ id, principal }: Run): string | undefined =>
+    principal === principalOf(undefined) ? command(id) : undefined;
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./compose.ts");
     return openRuns({ config, env, logger, lendable: true });
@@ -36,7 +45,7 @@ export function serverParts({ config, env, version, logger, page = false }: Serv
     (await import("../server/state-key.ts")).loadStateKey(config.dataDir);
   const links = createPageLinks(async () => {
     const { openPageServer } = await import("../server/page/page-server.ts");
-    return openPageServer({ runs, stateKey: await stateKey(), clock: monotonicClock, logger });
+    return openPageServer({ runs, stateKey: await stateKey(), clock: monotonicClock, openCommand, logger });
   });
   const kept = keptAtLeastMs(retentionOf(config));
   const deps: ServerDeps = {
@@ -50,6 +59,7 @@ export function serverParts({ config, env, version, logger, page = false }: Serv
     previousStateKey: async () =>
       (await import("../server/state-key.ts")).loadPreviousStateKey(config.dataDir),
     principalOf,
+    openCommand,
     changes,
     ...(kept === null ? {} : { keptAtLeastMs: kept }),
     ...((config.page ?? page) ? { page: links } : {}),

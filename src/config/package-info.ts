@@ -12,8 +12,14 @@ export function packageRoot(): string {
 }
 
 export function packageVersion(): string {
-  const manifest: unknown = JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8"));
-  const version: unknown =
-    typeof manifest === "object" && manifest !== null && "version" in manifest ? manifest.version : undefined;
+  const { version } = manifest();
   return typeof version === "string" ? version : "0.0.0";
+}
+
+/** Whether npm has the package: until then its manifest is marked private, and `npx` cannot find it. */
+export const isPublished = (): boolean => manifest()["private"] !== true;
+
+function manifest(): Readonly<Record<string, unknown>> {
+  const parsed: unknown = JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8"));
+  return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};
 }

@@ -65,5 +65,5 @@ async function readPoints(threadId: string, checkpoints: Checkpoints | undefined
 const noPoint = (name: string): Extract<StartOutcome, { ok: false }> => ({
   ok: false,
   code: "point_not_found",
-  message: `There is no point ${shownName(name)} any more. The resource deepagent://runs/{run_id}/points of a run of the thread, or deepagent-mcp runs points RUN, lists those to choose from.`,
+  message: `There is no point ${shownName(name)} any more. The resource deepagent://runs/{run_id}/points of a run of the thread lists those to choose from.`,
 });

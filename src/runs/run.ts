@@ -60,6 +60,8 @@ export interface Run {
   /** The point of another thread, such as `thr_a@7`, that this run's thread began from. */
   forkedFrom?: string;
   principal: Principal;
+  /** Where it can go on: only processes that were given the same text work on it. */
+  environment: string;
   task: string;
   status: RunStatus;
   /** Milliseconds since the epoch, like every time here. */

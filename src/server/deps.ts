@@ -3,7 +3,7 @@ import type { Config } from "../config/schema.ts";
 import type { Clock } from "../core/clock.ts";
 import { DeepAgentError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
-import type { Principal } from "../runs/run.ts";
+import type { Principal, Run } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import type { PageLinks } from "./page/page-links.ts";
 import type { ResourceChanges } from "./resources/bus.ts";
@@ -30,6 +30,11 @@ export interface ServerDeps {
    * about itself.
    */
   principalOf: (auth: AuthInfo | undefined) => Principal;
+  /**
+   * How a person opens the page of a run in a terminal: a line to paste, or what else to do. `undefined`: a
+   * terminal does not show it. Over HTTP it names no path of this machine.
+   */
+  openCommand: (run: Run) => string | undefined;
   changes: ResourceChanges;
   /** How long a run is kept after it began, at least. Absent: runs are not forgotten. */
   keptAtLeastMs?: number;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
 import { totalCost } from "../runs/model-usage.ts";
-import { DEADLINE, type Approval, type RunView } from "../runs/run.ts";
+import { DEADLINE, type Approval, type Run, type RunView } from "../runs/run.ts";
 import { isoTime } from "../core/clock.ts";
 import { agentLabel } from "./approval-form.ts";
 import { runUri } from "./resources/uris.ts";
@@ -61,6 +61,8 @@ export const RunChange = RunReport.pick({ run_id: true, status: true, message: t
 
 /** How approvals of this client's runs can be decided. */
 export interface AnswerWays {
+  /** How a person decides in a terminal. Absent: a terminal does not show the run. */
+  openCommand?: (run: Run) => string | undefined;
   /** The client shows forms. */
   forms: boolean;
   /** The client opens the local page, on which approvals are decided. */
@@ -189,7 +191,7 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
       if (pendingApprovals(view).length === 0) {
         return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It goes on when such a client calls check_deep_agent with this run_id.`;
       }
-      return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(run.id, ways)}`;
+      return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(run, ways)}`;
     case "completed":
       return `Run ${run.id} completed${run.stopReason === undefined ? "" : ` early: ${run.stopReason}`}.`;
     case "failed":
@@ -213,15 +215,16 @@ function deniedInTime({ approvals }: RunView): string[] {
   return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
 }
 
-function howToAnswer(runId: string, { forms, opensPage, model }: AnswerWays): string {
+function howToAnswer(run: Run, { forms, opensPage, model, openCommand }: AnswerWays): string {
   if (model) return "Ask the user, then call answer_deep_agent with their decision.";
   if (forms) return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
   if (opensPage === true) return "Tell the user, then call check_deep_agent: it opens the page for them.";
+  const command = openCommand?.(run);
+  const terminal = command === undefined ? "" : `in a terminal with ${command} or `;
   return (
-    "This client cannot show an approval form. Tell the user that they can decide in a terminal with " +
-    `deepagent-mcp runs open ${runId}, in a client that shows forms (by check_deep_agent with this run_id ` +
-    "there), or set approvals.allowModelAnswers to true, which lets you pass on their decision with " +
-    "answer_deep_agent."
+    `This client cannot show an approval form. Tell the user that they can decide ${terminal}` +
+    "in a client that shows forms (by check_deep_agent with this run_id there), or set " +
+    "approvals.allowModelAnswers to true, which lets you pass on their decision with answer_deep_agent."
   );
 }
 

@@ -61,6 +61,7 @@ const deps: ServerDeps = {
   runs: () => Promise.resolve(service),
   stateKey: () => Promise.resolve(new Uint8Array(32).fill(7)),
   principalOf: () => "local",
+  openCommand: () => undefined,
   changes: watched,
 };
 const TRIGGER = { description: "Announces a change" };

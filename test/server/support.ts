@@ -22,6 +22,8 @@ import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.
 
 export const STATE_KEY = new Uint8Array(32).fill(7);
 
+export const openCommand: ServerDeps["openCommand"] = ({ id }) => `deepagent-mcp runs open ${id}`;
+
 export interface DepsOptions {
   config?: Partial<ConfigInput>;
   clock?: Clock;
@@ -36,7 +38,7 @@ export function depsFor(runs: () => Promise<RunService>, options: DepsOptions = 
   cleanUpWith(() => changes.close());
   const clock = options.clock ?? systemClock;
   const page = createPageLinks(() =>
-    openPageServer({ runs, stateKey: STATE_KEY, clock, logger: silentLogger }),
+    openPageServer({ runs, stateKey: STATE_KEY, clock, openCommand, logger: silentLogger }),
   );
   cleanUpWith(() => page.close());
   return {
@@ -48,6 +50,7 @@ export function depsFor(runs: () => Promise<RunService>, options: DepsOptions = 
     runs,
     stateKey: () => Promise.resolve(STATE_KEY),
     principalOf: options.principalOf ?? (() => ME),
+    openCommand,
     changes,
     ...(options.page === true ? { page } : {}),
   };
@@ -126,6 +129,7 @@ export function aView({
       id: "run_1",
       threadId: "thr_1",
       principal: ME,
+      environment: "",
       task: "look around",
       status: "working",
       createdAt: 0,

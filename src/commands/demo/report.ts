@@ -9,6 +9,8 @@ interface SummaryFacts extends RunEnd {
   session: Session;
   workspace: DemoWorkspace;
   colors: Colors;
+  /** How the demo is called again. */
+  demoCommand: string;
   /** The model's own figures are worth showing. */
   countsTokens: boolean;
 }
@@ -53,9 +55,7 @@ function closing(facts: SummaryFacts, report: string | undefined): string {
   const lines = [figures(facts)];
   if (report !== undefined) lines.push(`  ${colors.dim("report")}  ${hostPath(report, workspace)}`);
   if (workspace.kind === "sample") {
-    const command =
-      process.env["npm_lifecycle_event"] === "demo" ? "npm run demo --" : "npx deepagent-mcp demo";
-    lines.push(`  ${colors.dim("yours")}   ${command} --workspace DIR "TASK"`);
+    lines.push(`  ${colors.dim("yours")}   ${facts.demoCommand} --workspace DIR "TASK"`);
   }
   if (!facts.countsTokens) {
     lines.push(

@@ -2,7 +2,8 @@ import { loadConfig } from "../../config/load.ts";
 import type { FlagValues } from "../../config/load.ts";
 import { packageVersion } from "../../config/package-info.ts";
 import type { Config } from "../../config/schema.ts";
-import { SETTINGS, flagNameOf } from "../../config/settings.ts";
+import type { HostFacts } from "../../config/paths.ts";
+import { commandLine, givenFlags } from "../../config/program.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
 import { approvalTitle, askApproval } from "../terminal/approval.ts";
@@ -46,6 +47,7 @@ export async function runDemo({ flags, positionals, host }: CommandArguments): P
   const stage: Stage = {
     config: loaded.config,
     flags,
+    host,
     workspace: chosen.workspace,
     task: positionals[0] ?? SAMPLE_TASK,
     asking: interactive && !approveAll,
@@ -64,6 +66,7 @@ export async function runDemo({ flags, positionals, host }: CommandArguments): P
 interface Stage {
   config: Config;
   flags: FlagValues;
+  host: HostFacts;
   workspace: DemoWorkspace;
   task: string;
   /** A person decides on approvals. */
@@ -101,7 +104,9 @@ async function perform(stage: Stage): Promise<ExitCode> {
     screen.close();
     const seconds = (now() - start) / 1000;
     const countsTokens = modelOf(stage) !== OFFLINE;
-    process.stdout.write(await summary({ ...end, seconds, session, workspace, colors, countsTokens }));
+    const demoCommand = commandLine(stage.host, ["demo"]);
+    const facts = { ...end, seconds, session, workspace, colors, demoCommand, countsTokens };
+    process.stdout.write(await summary(facts));
     return end.picture.status === "completed" ? 0 : 1;
   } catch (error) {
     screen?.close();
@@ -191,8 +196,7 @@ const modelOf = ({ config }: Stage): string => config.model ?? OFFLINE;
 
 /** `serve` with the settings the demo was given. */
 function serverArguments(stage: Stage): string[] {
-  const { flags, config, workspace } = stage;
-  const passed = SETTINGS.filter(({ path }) => !["workspace", "model", "dataDir"].includes(path));
+  const { flags, host, config, workspace } = stage;
   return [
     process.argv[1] ?? "",
     "serve",
@@ -202,15 +206,6 @@ function serverArguments(stage: Stage): string[] {
     modelOf(stage),
     "--data-dir",
     workspace.dataDir ?? config.dataDir,
-    ...(typeof flags["config"] === "string" ? ["--config", flags["config"]] : []),
-    ...passed.flatMap((setting) => flagArguments(flagNameOf(setting), flags)),
+    ...givenFlags(flags, host, ["workspace", "model", "dataDir"]),
   ];
-}
-
-function flagArguments(name: string, flags: FlagValues): string[] {
-  const value = flags[name];
-  if (value === undefined || value === false) return [];
-  if (value === true) return [`--${name}`];
-  const values = typeof value === "string" ? [value] : value;
-  return values.map((text) => `--${name}=${text}`);
 }

@@ -1,3 +1,4 @@
+import { commandLine } from "../../config/program.ts";
 import { isFinal, type Run } from "../../runs/run.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
 import { showLive, type LiveOptions } from "../terminal/live-run.ts";
@@ -12,25 +13,26 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
   const resume = textOf(flags["resume"]);
   const [task] = positionals;
   if ((task === undefined || task.trim() === "") === (resume === undefined)) {
-    return complain('Say what to do: deepagent-mcp run "TASK", or deepagent-mcp run --resume RUN.', 2);
+    return complain(`Say what to do: ${commandLine(args.host, ["run"])} "TASK", or --resume RUN.`, 2);
   }
   return withLocalRuns(args, true, async (local) => {
     const runId = resume ?? (await start(local, task ?? "", textOf(flags["thread"])));
     if (runId === undefined) return 1;
     const view = await local.runs.view(LOCAL, runId);
-    if (view === undefined) return unknownRun(runId);
+    if (view === undefined) return unknownRun(local, runId);
     if (local.config.workspace === undefined && !isFinal(view.run.status)) {
       return complain("This folder is too wide to work in. Choose one with --workspace DIR.");
     }
-    if (resume !== undefined) process.stderr.write(isFinal(view.run.status) ? isOver(view.run) : FOLLOWING);
+    if (resume !== undefined)
+      process.stderr.write(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING);
     return showLive(local, runId, { json: flags["json"] === true, approvals: approvalsOf(args) });
   });
 }
 
 const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
 
-const isOver = ({ id, status, threadId }: Run): string =>
-  `Run ${id} is over (${status}). Its conversation goes on with deepagent-mcp run --thread ${threadId} "TASK".\n`;
+const isOver = (run: Run, { runCommand }: LocalRuns): string =>
+  `Run ${run.id} is over (${run.status}). Its conversation goes on with\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
 const toldText = (runId: string): string =>
   `Run ${runId} is at work in this thread: it reads this at its next step.\n`;

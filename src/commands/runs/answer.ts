@@ -1,5 +1,5 @@
 import type { FlagValues } from "../../config/load.ts";
-import { alreadyDecided, type Approval, type PersonDecision } from "../../runs/run.ts";
+import { alreadyDecided, type Approval, type PersonDecision, type Run } from "../../runs/run.ts";
 import { stripControl } from "../../core/text.ts";
 import { pendingApprovals } from "../../server/run-report.ts";
 import { colorsFor } from "../colors.ts";
@@ -17,13 +17,13 @@ export async function answerRun(
 ): Promise<ExitCode> {
   const { runs, interrupt } = local;
   const view = await runs.view(LOCAL, runId);
-  if (view === undefined) return unknownRun(runId);
+  if (view === undefined) return unknownRun(local, runId);
   const pending = pendingApprovals(view);
   const chosen = approvalId === undefined ? pending : view.approvals.filter(({ id }) => id === approvalId);
-  if (chosen.length === 0) return complain(nothingOpen(runId, approvalId));
+  if (chosen.length === 0) return complain(nothingOpen(local, runId, approvalId));
   const given = ["approve", "approve-same", "reject", "edit"].filter((name) => flags[name] !== undefined);
   if (given.length > 1) return complain("Choose one of --approve, --approve-same, --reject and --edit.", 2);
-  if (given.length === 1) return decideAll(local, chosen, flags);
+  if (given.length === 1) return decideAll(local, view.run, chosen, flags);
   const [only] = chosen;
   if (only !== undefined && only.status !== "pending") {
     return complain(`${only.id}: ${alreadyDecided(only)}`);
@@ -45,7 +45,8 @@ export async function answerRun(
 }
 
 async function decideAll(
-  { runs }: LocalRuns,
+  local: LocalRuns,
+  run: Run,
   approvals: readonly Approval[],
   flags: FlagValues,
 ): Promise<ExitCode> {
@@ -55,7 +56,7 @@ async function decideAll(
   for (const approval of approvals) {
     const decision = decisionFrom(approval, flags);
     if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
-    const outcome = await runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
+    const outcome = await local.runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
     if (!outcome.ok) return complain(`${approval.id}: ${outcome.message}`);
     process.stdout.write(
       outcome.repeated
@@ -63,8 +64,7 @@ async function decideAll(
         : `${approval.id} ${outcome.approval.status}: ${stripControl(approval.preview.summary)}\n`,
     );
   }
-  const [{ runId } = { runId: "" }] = approvals;
-  process.stdout.write(`If no server works on it: deepagent-mcp run --resume ${runId}\n`);
+  process.stdout.write(`If no server works on it:\n  ${local.runCommand(run, "--resume", run.id)}\n`);
   return 0;
 }
 
@@ -88,7 +88,7 @@ function parsed(json: string): Record<string, unknown> | undefined {
   }
 }
 
-const nothingOpen = (runId: string, approvalId: string | undefined): string =>
+const nothingOpen = ({ runsCommand }: LocalRuns, runId: string, approvalId: string | undefined): string =>
   approvalId === undefined
     ? `Run ${runId} waits for no decision.`
-    : `Run ${runId} has no approval ${approvalId}. deepagent-mcp runs show ${runId} lists those that are open.`;
+    : `Run ${runId} has no approval ${approvalId}. ${runsCommand("show", runId)} lists those that are open.`;

@@ -12,11 +12,12 @@ import { LOCAL, unknownRun, type LocalRuns } from "../terminal/local-runs.ts";
  */
 export async function openRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
   const { runs, config, logger, interrupt } = local;
-  if ((await runs.view(LOCAL, runId)) === undefined) return unknownRun(runId);
+  if ((await runs.view(LOCAL, runId)) === undefined) return unknownRun(local, runId);
   const server = await openPageServer({
     runs: async () => runs,
     stateKey: await loadStateKey(config.dataDir),
     clock: monotonicClock,
+    openCommand: () => local.runsCommand("open", runId),
     logger,
   });
   try {

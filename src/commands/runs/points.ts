@@ -8,9 +8,9 @@ import { LOCAL, unknownRun, type LocalRuns } from "../terminal/local-runs.ts";
 import { fit } from "../terminal/text-width.ts";
 
 /** The points of the run's thread that a new thread can begin from, oldest first. */
-export async function listPoints({ runs }: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
-  const points = await runs.points(LOCAL, runId);
-  if (points === undefined) return unknownRun(runId);
+export async function listPoints(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const points = await local.runs.points(LOCAL, runId);
+  if (points === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) {
     for (const point of points) process.stdout.write(`${JSON.stringify(pointDocument(point))}\n`);
     return 0;
@@ -22,6 +22,12 @@ export async function listPoints({ runs }: LocalRuns, runId: string, flags: Flag
     const text = fit(stripControl(summary), Math.max(width - id.length - when.length - 4, 20));
     process.stdout.write(`${id}  ${colors.dim(when)}  ${text}\n`);
   }
-  if (points.length > 0) process.stdout.write(`Begin at one: deepagent-mcp run --thread POINT "TASK"\n`);
+  const newest = points.at(-1);
+  const view = newest && (await local.runs.view(LOCAL, runId));
+  if (newest && view) {
+    process.stdout.write(
+      `Begin at the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"\n`,
+    );
+  }
   return 0;
 }

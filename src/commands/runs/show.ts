@@ -11,9 +11,9 @@ import { pictureOf, runEnd } from "../terminal/run-end.ts";
 import { renderTree } from "../terminal/tree.ts";
 
 /** A run as it stands: task, todos, agents, open approvals with what they would do, answer. */
-export async function showRun({ runs }: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
-  const view = await runs.view(LOCAL, runId);
-  if (view === undefined) return unknownRun(runId);
+export async function showRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const view = await local.runs.view(LOCAL, runId);
+  if (view === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) {
     process.stdout.write(`${JSON.stringify(runDocument(view), null, 2)}\n`);
     return 0;

@@ -1,5 +1,6 @@
 import { loadConfig } from "../../config/load.ts";
 import { packageVersion } from "../../config/package-info.ts";
+import { commandLine, dataDirFlag } from "../../config/program.ts";
 import { createLogger } from "../../core/logger.ts";
 import { serveStdioServer } from "../../server/stdio.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
@@ -20,9 +21,20 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
   surviveRejections(logger);
   for (const message of warnings) logger.warn("config.warning", { message });
   const version = packageVersion();
-  const parts = serverParts({ config, env: host.env, version, logger, page: flags["http"] !== true });
+  const overStdio = flags["http"] !== true;
+  const openCommand = (runId: string): string =>
+    commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
+  const parts = serverParts({
+    config,
+    env: host.env,
+    version,
+    logger,
+    page: overStdio,
+    // Clients over stdio started this program: its place on their machine is no news to them.
+    ...(overStdio ? { openCommand } : {}),
+  });
   const facts = { version, pid: process.pid, workspace: config.workspace ?? null };
-  if (flags["http"] === true) {
+  if (!overStdio) {
     const { serveOverHttp } = await import("./over-http.ts");
     const listening = (url: string): void => logger.info("server.started", { ...facts, url });
     await serveOverHttp(config, parts, { env: host.env, load, listening });

@@ -37,11 +37,11 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
   } finally {
     screen?.close();
   }
-  if (view === undefined) return unknownRun(runId);
+  if (view === undefined) return unknownRun(local, runId);
   if (options.json) write({ type: "run", ...runDocument(view) });
   else process.stdout.write(runEnd(view, colors));
   if (view.run.status === "completed") return 0;
-  return isFinal(view.run.status) ? 1 : complain(howToGoOn(view));
+  return isFinal(view.run.status) ? 1 : complain(howToGoOn(view, local));
 }
 
 function openScreen(): Screen {
@@ -80,8 +80,8 @@ async function decide(
   }
 }
 
-function howToGoOn({ run }: RunView): string {
+function howToGoOn({ run }: RunView, { runsCommand, runCommand }: LocalRuns): string {
   return run.status === "input_required"
-    ? `Run ${run.id} waits for a decision: deepagent-mcp runs answer ${run.id}, or runs open ${run.id} in a browser.`
-    : `Run ${run.id} is not over. Go on with deepagent-mcp run --resume ${run.id} in the same workspace.`;
+    ? `Run ${run.id} waits for a decision. Decide here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`
+    : `Run ${run.id} is not over. Go on with it:\n  ${runCommand(run, "--resume", run.id)}`;
 }

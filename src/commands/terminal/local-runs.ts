@@ -1,9 +1,11 @@
 import { loadConfig } from "../../config/load.ts";
+import { commandLine, dataDirFlag, givenFlags } from "../../config/program.ts";
 import type { Config } from "../../config/schema.ts";
 import { createLogger, type Logger } from "../../core/logger.ts";
-import type { Principal } from "../../runs/run.ts";
+import type { Principal, Run } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
+import { environmentFlags } from "../compose/environment.ts";
 import { sendTraces } from "../traces.ts";
 
 /** Whose runs the terminal shows: those of everyone who reaches the server without a token. */
@@ -15,6 +17,10 @@ export interface LocalRuns {
   logger: Logger;
   /** Aborts at Ctrl-C and when the process is told to end. */
   interrupt: AbortController;
+  /** A line to paste that does something with the runs of this data directory: `runs list`. */
+  runsCommand: (...words: readonly string[]) => string;
+  /** A line to paste that works on this run, or goes on with its conversation, as this process would. */
+  runCommand: (run: Run, ...words: readonly string[]) => string;
 }
 
 /**
@@ -22,10 +28,11 @@ export interface LocalRuns {
  * `worksOn`: whether this process may work on runs; otherwise it only looks on and decides.
  */
 export async function withLocalRuns(
-  { flags, host }: CommandArguments,
+  args: CommandArguments,
   worksOn: boolean,
   work: (local: LocalRuns) => Promise<ExitCode>,
 ): Promise<ExitCode> {
+  const { flags, host } = args;
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) {
     process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
@@ -47,7 +54,7 @@ export async function withLocalRuns(
   const hold = setInterval(() => undefined, 2 ** 30);
   let code: ExitCode;
   try {
-    code = await work({ runs, config, logger, interrupt });
+    code = await work({ runs, config, logger, interrupt, ...commandsFor(config, args) });
   } finally {
     clearInterval(hold);
     process.off("SIGINT", stop);
@@ -59,11 +66,30 @@ export async function withLocalRuns(
   return code;
 }
 
+function commandsFor(
+  config: Config,
+  { flags, host }: CommandArguments,
+): Pick<LocalRuns, "runsCommand" | "runCommand"> {
+  const data = dataDirFlag(config, host);
+  const given = givenFlags(flags, host, ["workspace", "dataDir"]);
+  return {
+    runsCommand: (...words) => commandLine(host, ["runs", ...words, ...data]),
+    runCommand: ({ environment }, ...words) =>
+      commandLine(host, [
+        "run",
+        ...words,
+        ...environmentFlags(environment, flags["model"] !== undefined),
+        ...data,
+        ...given,
+      ]),
+  };
+}
+
 /** Writes why a command cannot do what was asked. */
 export function complain(message: string, code: 1 | 2 = 1): ExitCode {
   process.stderr.write(`deepagent-mcp: ${message}\n`);
   return code;
 }
 
-export const unknownRun = (runId: string): ExitCode =>
-  complain(`No run has the id ${JSON.stringify(runId.slice(0, 80))}. deepagent-mcp runs list shows them.`);
+export const unknownRun = ({ runsCommand }: LocalRuns, runId: string): ExitCode =>
+  complain(`No run has the id ${JSON.stringify(runId.slice(0, 80))}. ${runsCommand("list")} shows them.`);

@@ -87,6 +87,7 @@ export function toRun(row: RunRow): Run {
     id: row.id,
     threadId: row.thread_id,
     principal: row.principal,
+    environment: row.environment,
     task: row.task,
     status: row.status,
     createdAt: row.created_at,

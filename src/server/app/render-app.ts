@@ -7,12 +7,16 @@ import { renderApprovals } from "../page/render-approvals.ts";
 import { renderRun } from "../page/render-run.ts";
 
 /** What the app shows of a run: what the page shows, with nothing to press. */
-export async function renderAppView(view: RunView, runs: RunService): Promise<string> {
+export async function renderAppView(
+  view: RunView,
+  runs: RunService,
+  openCommand: string | undefined,
+): Promise<string> {
   const { run } = view;
   const events = await newestEvents(runs, view);
   return html`<header>
       <p class="brand">Deep agent run <code>${run.id}</code></p>
       <h1>${oneLine(run.task, 200)}</h1>
     </header>
-    ${renderApprovals(view, "app")} ${renderRun(view, events, "app")}`.text;
+    ${renderApprovals(view, { session: "app", openCommand })} ${renderRun(view, events, "app")}`.text;
 }

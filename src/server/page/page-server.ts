@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunService } from "../../runs/service.ts";
-import { alreadyDecided } from "../../runs/run.ts";
+import { alreadyDecided, type Run } from "../../runs/run.ts";
 import { LinkTokens, type PageGrant } from "./link-token.ts";
 import { OPEN_SCRIPT, PAGE_SCRIPT, PAGE_STYLE } from "./page-assets.ts";
 import { readChanges } from "./page-changes.ts";
@@ -21,6 +21,8 @@ export interface PageServerOptions {
   /** The secret of the data directory; a key for links is derived from it. */
   stateKey: Uint8Array;
   clock: Clock;
+  /** How a person opens a page that decides. */
+  openCommand: (run: Run) => string | undefined;
   logger: Logger;
 }
 
@@ -118,7 +120,8 @@ class Pages {
   async #show(response: ServerResponse, session: PageSession, complaint?: Complaint): Promise<void> {
     const now = await readRun(await this.#options.runs(), session);
     if (now === undefined) return sendHtml(response, 404, NOTHING);
-    const page = { ...now, session, ...(complaint === undefined ? {} : { complaint }) };
+    const openCommand = this.#options.openCommand(now.view.run);
+    const page = { ...now, session, openCommand, ...(complaint === undefined ? {} : { complaint }) };
     sendHtml(response, complaint === undefined ? 200 : 422, renderRunPage(page));
   }
 
@@ -132,7 +135,8 @@ class Pages {
     if (this.#updates >= MAX_UPDATES) return sendText(response, 503, "text/plain", "Too many pages are open");
     this.#updates += 1;
     try {
-      await sendUpdates(response, await this.#options.runs(), session, this.stop.signal);
+      const { runs, openCommand } = this.#options;
+      await sendUpdates(response, await runs(), { session, openCommand }, this.stop.signal);
     } finally {
       this.#updates -= 1;
     }
@@ -171,13 +175,13 @@ const FILES: Readonly<Record<string, { type: string; text: string }>> = {
   [ASSETS.opener]: { type: "text/javascript", text: OPEN_SCRIPT },
 };
 
-const ANOTHER = "Ask for a new link: check_deep_agent gives one, and so does deepagent-mcp runs open.";
+const ANOTHER = "Ask for a new link: check_deep_agent gives one, and so does `runs open` in a terminal.";
 const SPENT = renderNotice("This link cannot be used", `It was used before, or is too old. ${ANOTHER}`);
 const NOTHING = renderNotice("Nothing to see here", `This browser has not opened that run. ${ANOTHER}`);
 const UNREADABLE = renderNotice("The form could not be read", "Go back, reload the page and try again.");
 const MAY_NOT = renderNotice(
   "This page may not decide",
-  "Nothing was decided. Open the run with deepagent-mcp runs open in a terminal, and decide there.",
+  "Nothing was decided. Go back to the page of the run, which says where decisions are made.",
 );
 
 function decoded(segment: string): string {

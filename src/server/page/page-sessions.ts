@@ -13,6 +13,13 @@ export interface PageSession extends PageGrant {
 /** Who looks at a run: a browser, or an MCP App in a host, which only looks. */
 export type Viewer = PageSession | "app";
 
+/** A viewer of approvals, who may have to go to a terminal to decide. */
+export interface ApprovalViewer {
+  session: Viewer;
+  /** A line to paste there; `undefined`: a terminal does not show the run. */
+  openCommand: string | undefined;
+}
+
 const LIFETIME_MS = 12 * 60 * 60 * 1000;
 const CAPACITY = 1000;
 

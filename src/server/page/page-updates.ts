@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { isFinal, type RunEvent, type RunView } from "../../runs/run.ts";
+import { isFinal, type Run, type RunEvent, type RunView } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { whenStalled } from "../http/slow-readers.ts";
 import { SECURITY_HEADERS } from "./page-headers.ts";
@@ -31,7 +31,7 @@ export async function newestEvents(runs: RunService, { run }: RunView): Promise<
 export async function sendUpdates(
   response: ServerResponse,
   runs: RunService,
-  session: PageSession,
+  { session, openCommand }: { session: PageSession; openCommand: (run: Run) => string | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   const stop = new AbortController();
@@ -52,7 +52,7 @@ export async function sendUpdates(
       const ended = isFinal(now.view.run.status);
       await send(response, {
         run: renderRun(now.view, now.events, session).text,
-        approvals: renderApprovals(now.view, session).text,
+        approvals: renderApprovals(now.view, { session, openCommand: openCommand(now.view.run) }).text,
         ended,
       });
       if (ended) return;

@@ -4,7 +4,7 @@ import { agentLabel, deadlineText } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
 import { html, type Html } from "./html.ts";
 import { editableArguments } from "./page-decision.ts";
-import { runPath, type PageSession, type Viewer } from "./page-sessions.ts";
+import { runPath, type ApprovalViewer, type PageSession } from "./page-sessions.ts";
 import { renderDiff } from "./render-diff.ts";
 
 /** What a person sent that could not be carried out; shown again with their text. */
@@ -15,7 +15,7 @@ export interface Complaint {
 }
 
 /** The open approvals. The script keeps the form of one that is still open, with what was typed into it. */
-export function renderApprovals(view: RunView, session: Viewer, complaint?: Complaint): Html {
+export function renderApprovals(view: RunView, viewer: ApprovalViewer, complaint?: Complaint): Html {
   const pending = pendingApprovals(view);
   const gone =
     complaint !== undefined && !pending.some(({ id }) => id === complaint.approvalId)
@@ -23,7 +23,7 @@ export function renderApprovals(view: RunView, session: Viewer, complaint?: Comp
       : undefined;
   const items = pending.map((approval, index) => {
     const own = complaint?.approvalId === approval.id ? complaint : undefined;
-    return renderApproval(approval, { index, total: pending.length, session, complaint: own });
+    return renderApproval(approval, { index, total: pending.length, viewer, complaint: own });
   });
   return html`${gone}${items}`;
 }
@@ -31,11 +31,11 @@ export function renderApprovals(view: RunView, session: Viewer, complaint?: Comp
 interface Place {
   index: number;
   total: number;
-  session: Viewer;
+  viewer: ApprovalViewer;
   complaint: Complaint | undefined;
 }
 
-function renderApproval(approval: Approval, { index, total, session, complaint }: Place): Html {
+function renderApproval(approval: Approval, { index, total, viewer, complaint }: Place): Html {
   const heading = `approval-${index}-${Buffer.from(approval.id).toString("base64url")}`;
   return html`<section class="approval" data-approval="${approval.id}" aria-labelledby="${heading}">
     <h2 id="${heading}">
@@ -44,7 +44,7 @@ function renderApproval(approval: Approval, { index, total, session, complaint }
     </h2>
     <p><code>${approval.tool}</code> ${oneLine(approval.preview.summary, 300)}</p>
     ${detail(approval)} ${deadlineText(approval).map((line) => html`<p class="how">${line}</p>`)}
-    ${foot(approval, session, complaint)}
+    ${foot(approval, viewer, complaint)}
   </section>`;
 }
 
@@ -60,28 +60,23 @@ function detail({ preview }: Approval): Html {
   return html`<pre class="detail" tabindex="0" aria-label="${label}">${preview.detail}</pre>`;
 }
 
-function foot(approval: Approval, session: Viewer, complaint: Complaint | undefined): Html {
-  if (session === "app") return howToDecideBesideApp(approval.runId);
-  return session.purpose === "decide"
-    ? decisionForm(approval, session, complaint)
-    : howToDecide(approval.runId);
+function foot(
+  approval: Approval,
+  { session, openCommand }: ApprovalViewer,
+  complaint: Complaint | undefined,
+): Html {
+  if (session !== "app" && session.purpose === "decide") return decisionForm(approval, session, complaint);
+  const why = session === "app" ? BESIDE_APP : ONLY_LOOKS;
+  return html`<p class="how">
+    ${why} ${openCommand && html`or run <code>${openCommand}</code> in a terminal`}.
+  </p>`;
 }
 
 /** What a host frames it can also press, so the app has nothing to press. */
-const howToDecideBesideApp = (runId: string): Html =>
-  html`<p class="how">
-    Nothing is decided in this view. Answer the form of your client, or run
-    <code>deepagent-mcp runs open ${runId}</code> in a terminal.
-  </p>`;
-
+const BESIDE_APP = "Nothing is decided in this view. Answer the form of your client";
 /** A session that came from a tool result only looks on: the model that read the link could have opened it. */
-function howToDecide(runId: string): Html {
-  return html`<p class="how">
-    This page was opened from a link that the calling model knows, so it only shows the run. To decide, run
-    <code>deepagent-mcp runs open ${runId}</code> in a terminal, with the server’s <code>--data-dir</code> if
-    it has one.
-  </p>`;
-}
+const ONLY_LOOKS =
+  "This page was opened from a link that the calling model knows, so it only shows the run. To decide, use a client that shows forms";
 
 function decisionForm(approval: Approval, session: PageSession, complaint: Complaint | undefined): Html {
   const offered = offeredDecisions(approval);

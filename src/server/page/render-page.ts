@@ -10,11 +10,12 @@ export interface RunPage {
   view: RunView;
   events: readonly RunEvent[];
   session: PageSession;
+  openCommand?: string | undefined;
   complaint?: Complaint;
 }
 
 /** A whole page of one run; complete without the script, which only keeps it up to date. */
-export function renderRunPage({ view, events, session, complaint }: RunPage): Html {
+export function renderRunPage({ view, events, session, openCommand, complaint }: RunPage): Html {
   const { run } = view;
   return layout(
     `Run: ${oneLine(run.task, 80)}`,
@@ -23,7 +24,9 @@ export function renderRunPage({ view, events, session, complaint }: RunPage): Ht
         <p class="brand">Deep agent run <code>${run.id}</code> <span id="connection" role="status"></span></p>
         <h1>${oneLine(run.task, 200)}</h1>
       </header>
-      <div id="approvals" aria-live="polite">${renderApprovals(view, session, complaint)}</div>
+      <div id="approvals" aria-live="polite">
+        ${renderApprovals(view, { session, openCommand }, complaint)}
+      </div>
       <div id="run">${renderRun(view, events, session)}</div>
       <noscript><p class="none">Scripts are off: reload the page to see what is new.</p></noscript>
     </main>`,

@@ -80,7 +80,7 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
   const lends = client.models && asksForClientModel(deps.config);
   const fields = taskFields(view, deps.keptAtLeastMs ?? null, { lends });
   if (isHandedOver(view, client)) {
-    const waits = pendingApprovals(view).length > 0 ? { statusMessage: decidedElsewhere(view) } : {};
+    const waits = pendingApprovals(view).length > 0 ? { statusMessage: decidedElsewhere(view, deps.openCommand(view.run)) } : {};
     return { ...fields, ...waits, status: "completed", result: await finalResult(request, deps) };
   }
   const people = client.forms ? openQuestions(view, scope.questions) : await pageQuestion(request, scope);
@@ -165,6 +165,7 @@ async function finalResult(
   const ways = {
     forms: client.forms,
     opensPage: client.page,
+    openCommand: deps.openCommand,
     page: client.forms || client.page ? undefined : await pageOf({ kind: "run", view }, context, deps),
     model: deps.config.approvals.allowModelAnswers,
     links: true,

@@ -60,9 +60,12 @@ export function taskFields(
   };
 }
 
-/** The status message that tells where to decide, for a client that cannot ask. */
-export const decidedElsewhere = (view: RunView): string =>
-  withNote(view, `This client cannot ask: decide in a terminal with deepagent-mcp runs open ${view.run.id}`);
+/** The status message that tells where to decide, for a client that cannot ask. A command in it is never cut. */
+export function decidedElsewhere(view: RunView, openCommand: string | undefined): string {
+  const where =
+    openCommand === undefined ? "in a client that shows forms" : `in a terminal with ${openCommand}`;
+  return `${withNote(view, "This client cannot ask")}: decide ${where}`;
+}
 
 /** The status message with what a person has to know besides. */
 export const withNote = ({ activity }: RunView, note: string): string =>

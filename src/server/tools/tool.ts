@@ -95,6 +95,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
     return toResult(outcome, {
       forms: client.forms,
       opensPage: client.page,
+      openCommand: deps.openCommand,
       page: client.forms || client.page ? undefined : await pageOf(outcome, context, deps),
       picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
       model: deps.config.approvals.allowModelAnswers,
@@ -132,11 +133,11 @@ export async function pageOf(
 async function pictureOf(
   outcome: Outcome,
   { http }: ServerContext,
-  { runs }: ServerDeps,
+  { runs, openCommand }: ServerDeps,
 ): Promise<string | undefined> {
   if (outcome.kind !== "run" || !allows(http?.authInfo, "read")) return undefined;
   const { renderAppView } = await import("../app/render-app.ts");
-  return renderAppView(outcome.view, await runs());
+  return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run));
 }
 
 const FIRST_WITH_LINKS = "2025-06-18";

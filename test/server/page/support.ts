@@ -5,13 +5,14 @@ import type { PagePurpose } from "../../../src/server/page/link-token.ts";
 import { openPageServer, type PageServer } from "../../../src/server/page/page-server.ts";
 import { cleanUpWith, ME, note, reach, startRun } from "../../runs/support.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
-import { approvalRuns, STATE_KEY } from "../support.ts";
+import { approvalRuns, openCommand, STATE_KEY } from "../support.ts";
 
 export async function openPages(service: RunService, clock: Clock = systemClock): Promise<PageServer> {
   const server = await openPageServer({
     runs: async () => service,
     stateKey: STATE_KEY,
     clock,
+    openCommand,
     logger: silentLogger,
   });
   cleanUpWith(() => server.close());

@@ -1,0 +1,72 @@
+import { existsSync, realpathSync } from "node:fs";
+import { delimiter, join, resolve, sep } from "node:path";
+import type { FlagValues } from "./load.ts";
+import { isPublished, packageRoot } from "./package-info.ts";
+import { defaultDataDir, expandHome, type HostFacts } from "./paths.ts";
+import type { Config } from "./schema.ts";
+import { flagNameOf, SETTINGS, type Setting } from "./settings.ts";
+
+/** Name of the package and of its command. */
+export const PROGRAM = "deepagent-mcp";
+
+/** A program and its arguments, as a client starts it: without a shell. */
+export interface Launch {
+  command: string;
+  args: string[];
+}
+
+/** How a client starts this program, whatever its `PATH`: by npx when npx started it, else by its file. */
+export function programLaunch(): Launch {
+  const entry = join(packageRoot(), "dist/bin/deepagent-mcp.js");
+  const isFromNpx = isPublished() && entry.split(sep).includes("_npx");
+  return isFromNpx ? { command: "npx", args: ["-y", PROGRAM] } : { command: process.execPath, args: [entry] };
+}
+
+/** A line for a person's shell that calls this program, by its shortest name that works there. */
+export function commandLine(host: HostFacts, words: readonly string[]): string {
+  const { command, args } = programLaunch();
+  const [entry = ""] = args;
+  const program =
+    command === "npx"
+      ? [command, ...args]
+      : leadsTo(PROGRAM, entry, host)
+        ? [PROGRAM]
+        : [leadsTo("node", command, host) ? "node" : command, entry];
+  return [...program, ...words].map((word) => quoted(word, host.platform)).join(" ");
+}
+
+/** Whether a shell that looks for `name` finds `file`. Folders that npm adds for its scripts are not the shell's. */
+function leadsTo(name: string, file: string, { env }: HostFacts): boolean {
+  const folders = (env["PATH"] ?? "")
+    .split(delimiter)
+    .filter((folder) => !/node_modules[\\/]\.bin$/.test(folder));
+  const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
+  return found !== undefined && realpathSync(found) === realpathSync(file);
+}
+
+/** One word of a shell command. */
+export function quoted(word: string, platform: NodeJS.Platform): string {
+  if (/^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word)) return word;
+  return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** The flag by which a command finds the same runs, unless it does by itself. */
+export const dataDirFlag = ({ dataDir }: Pick<Config, "dataDir">, host: HostFacts): string[] =>
+  dataDir === defaultDataDir(host) ? [] : ["--data-dir", dataDir];
+
+/** The configuration's flags as they were given, but for those of `left`; paths are absolute. */
+export function givenFlags(flags: FlagValues, host: HostFacts, left: readonly string[] = []): string[] {
+  const absolute = (path: string): string => resolve(host.cwd, expandHome(path, host.home));
+  const { config } = flags;
+  const isPath = ({ kind }: Setting): boolean => kind === "path" || kind === "paths";
+  return [
+    ...(typeof config === "string" ? ["--config", absolute(config)] : []),
+    ...SETTINGS.filter(({ path }) => !left.includes(path)).flatMap((setting) => {
+      const name = `--${flagNameOf(setting)}`;
+      const value = flags[flagNameOf(setting)];
+      if (value === undefined || typeof value === "boolean") return value === true ? [name] : [];
+      const values = typeof value === "string" ? [value] : value;
+      return values.map((text) => `${name}=${isPath(setting) ? absolute(text) : text}`);
+    }),
+  ];
+}
