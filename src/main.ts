@@ -13,6 +13,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   runs: async () => (await import("./commands/runs.ts")).runsCommand,
   demo: async () => (await import("./commands/demo.ts")).demoCommand,
   install: async () => (await import("./commands/install.ts")).installCommand,
+  uninstall: async () => (await import("./commands/install.ts")).uninstallCommand,
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
 };
 

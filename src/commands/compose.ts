@@ -9,7 +9,6 @@ import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
 import type { Logger } from "../core/logger.ts";
-import { realPath } from "../core/real-path.ts";
 import { isFinal, type Principal, type Run } from "../runs/run.ts";
 import type { Backend } from "../backends/backend.ts";
 import { RUN_MIGRATIONS } from "../runs/stores/schema.ts";

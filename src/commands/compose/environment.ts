@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { OFFLINE, type ModelChoice } from "../../agent/models/choose.ts";
-import { realPath } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
+import { realPath } from "../../core/real-path.ts";
 
 const Environment = z.object({ workspace: z.string(), kind: z.string() });
 

@@ -80,7 +80,10 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
   const lends = client.models && asksForClientModel(deps.config);
   const fields = taskFields(view, deps.keptAtLeastMs ?? null, { lends });
   if (isHandedOver(view, client)) {
-    const waits = pendingApprovals(view).length > 0 ? { statusMessage: decidedElsewhere(view, deps.openCommand(view.run)) } : {};
+    const waits =
+      pendingApprovals(view).length > 0
+        ? { statusMessage: decidedElsewhere(view, deps.openCommand(view.run)) }
+        : {};
     return { ...fields, ...waits, status: "completed", result: await finalResult(request, deps) };
   }
   const people = client.forms ? openQuestions(view, scope.questions) : await pageQuestion(request, scope);

@@ -1,83 +1,296 @@
-import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { execFile, execFileSync, spawn } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { clientInstall } from "../../../src/commands/install/clients.ts";
-import { mergeConfig } from "../../../src/commands/install/merge-config.ts";
+import { findClient } from "../../../src/commands/install/clients.ts";
+import { parseJson } from "../../../src/config/jsonc.ts";
+import { BIN, type Outcome } from "../built-bin.ts";
 
-const entry = { command: "npx", args: ["-y", "deepagent-mcp"] };
+let home: string;
+let project: string;
+beforeEach(() => {
+  home = realpathSync(mkdtempSync(join(tmpdir(), "install-")));
+  project = join(home, "project");
+  mkdirSync(project);
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-describe("a client's configuration", () => {
-  it("keeps what it has and gets one server", () => {
-    const merged = mergeConfig(
-      '{"theme":"dark","mcpServers":{"other":{"command":"x"}}}',
-      "mcpServers",
-      "deepagent",
-      entry,
+/** Runs the program with nothing in its environment but what is named. */
+function bin(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [BIN, ...args],
+      { cwd: project, env: { PATH: process.env["PATH"], HOME: home, ...env } },
+      (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     );
-    if (!merged.ok) throw new Error(merged.problem);
-    expect(JSON.parse(merged.text)).toEqual({
-      theme: "dark",
-      mcpServers: { other: { command: "x" }, deepagent: entry },
+  });
+}
+
+/** A client's file below the home folder, with its folder. */
+function written(path: string, text: string, mode = 0o644): string {
+  const file = join(home, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  chmodSync(file, mode);
+  return file;
+}
+
+function valueOf(file: string): Record<string, Record<string, unknown>> {
+  const parsed = parseJson(readFileSync(file, "utf8").replace(/^\uFEFF/, ""));
+  if (!parsed.ok) throw new Error(parsed.place);
+  return Object(parsed.value);
+}
+
+const CURSOR = ".cursor/mcp.json";
+const READY = ["--model", "offline", "--workspace"] as const;
+
+describe("a client's file", () => {
+  it.each([
+    [
+      "comments and trailing commas",
+      '{\n  // mine\n  "mcpServers": {\n    "other": {"command":"x"}, // keep\n  },\n}\n',
+    ],
+    [
+      "a comment behind the last server",
+      '{\n\t"mcpServers": {\n\t\t"a": { "url": "https://a" } // keep\n\t}\n}\n',
+    ],
+    ["Windows line ends and a mark", '\uFEFF{\r\n    "theme": "dark"\r\n}\r\n'],
+    ["everything in one line", '{"mcpServers":{"other":{"command":"x"}},"z":[1,2]}'],
+    ["an empty list of servers", '{ "mcpServers": {} }'],
+    ["nothing but a comment", "{\n  // none yet\n}"],
+    ["no text", ""],
+  ])("with %s keeps every byte of it, and has it again after uninstall", async (_title, text) => {
+    const file = written(CURSOR, text);
+    const { code, stdout } = await bin(["install", "cursor", ...READY, project]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Everything a run needs") });
+    const { deepagent } = valueOf(file)["mcpServers"] ?? {};
+    expect(deepagent).toEqual({
+      command: process.execPath,
+      args: [BIN, "--workspace", project, "--model", "offline"],
     });
-    expect(mergeConfig(merged.text, "mcpServers", "deepagent", entry)).toMatchObject({
-      ok: true,
-      changed: false,
+    const now = readFileSync(file, "utf8");
+    for (const line of text.split("\n").filter((line) => /keep|mine|theme|none yet/.test(line)))
+      expect(now).toContain(
+        line
+          .replace(/\{ *\}$/, "")
+          .trim()
+          .slice(0, 12),
+      );
+
+    expect((await bin(["install", "cursor", ...READY, project])).stdout).toContain("has this server already");
+    expect(readFileSync(file, "utf8")).toBe(now);
+    expect(await bin(["uninstall", "cursor"])).toMatchObject({ code: 0, stderr: "" });
+    expect(readFileSync(file, "utf8")).toBe(text);
+    expect((await bin(["uninstall", "cursor"])).stdout).toContain("does not have this server");
+    expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
+  });
+
+  it("that did not exist is gone again after uninstall", async () => {
+    await bin(["install", "cursor", ...READY, project]);
+    const file = join(home, CURSOR);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await bin(["uninstall", "cursor"]);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it("loses only this server when it was changed since", async () => {
+    const file = written(CURSOR, '{ "mcpServers": { "a": {"command":"x"} } }');
+    await bin(["install", "cursor", ...READY, project]);
+    const changed = readFileSync(file, "utf8")
+      .replace('"a":', '/* first */ "a":')
+      .replace("} } }", '},\n"z": {} // last\n} }');
+    writeFileSync(file, changed);
+    await bin(["uninstall", "cursor"]);
+    const text = readFileSync(file, "utf8");
+    expect(text).toContain('/* first */ "a": {"command":"x"}');
+    expect(text).toContain('"z": {} // last');
+    expect(valueOf(file)).toEqual({ mcpServers: { a: { command: "x" }, z: {} } });
+  });
+
+  it("stays a link, with the mode of its target, and its first copy is kept", async () => {
+    const target = written("dotfiles/cursor.json", '{"mcpServers":{"first":{}}}', 0o640);
+    mkdirSync(join(home, ".cursor"));
+    const link = join(home, CURSOR);
+    symlinkSync("../dotfiles/cursor.json", link);
+    await bin(["install", "cursor", ...READY, project]);
+    await bin(["install", "cursor", "--model", "offline", "--workspace", home]);
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(statSync(target).mode & 0o777).toBe(0o640);
+    expect(valueOf(target)["mcpServers"]).toMatchObject({
+      first: {},
+      deepagent: { args: expect.arrayContaining([home]) },
+    });
+    expect(readFileSync(`${link}.before-deepagent`, "utf8")).toBe('{"mcpServers":{"first":{}}}');
+    expect(readdirSync(join(home, "dotfiles"))).toEqual(["cursor.json"]);
+  });
+
+  it.each([
+    ['{ "mcpServers": ', "is not valid JSON"],
+    ["[]", "does not hold a JSON object"],
+    ['{"mcpServers":[]}', '"mcpServers" is not what clients write there'],
+    ['{"mcpServers":{}, "mcpServers":{"a":{}}}', '"mcpServers" is there twice'],
+    [`{"mcpServers": ${"[".repeat(100_000)}`, "nested too deeply"],
+  ])("is left alone when it is broken: %#", async (text, why) => {
+    const file = written(CURSOR, text);
+    const { code, stderr } = await bin(["install", "cursor", ...READY, project]);
+    expect({ code, lines: stderr.split("\n")[0] }).toEqual({ code: 1, lines: expect.stringContaining(why) });
+    expect(readFileSync(file, "utf8")).toBe(text);
+    expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
+  });
+
+  it("is left alone when it is no text or no file", async () => {
+    const file = written(CURSOR, "");
+    writeFileSync(file, Buffer.from([0x7b, 0xff, 0x7d]));
+    expect((await bin(["install", "cursor"])).stderr).toContain("it is not a text in UTF-8");
+    rmSync(file);
+    execFileSync("mkfifo", [file]);
+    expect((await bin(["install", "cursor"])).stderr).toContain("it is not a file");
+  });
+});
+
+describe("keys", () => {
+  const KEY = "sk-very-secret";
+
+  it("are copied into the user's own file, and shown nowhere", async () => {
+    const env = { ANTHROPIC_API_KEY: KEY };
+    const args = ["install", "cursor", "--workspace", project, "--env", "ANTHROPIC_API_KEY"];
+    expect((await bin([...args, "--print"], env)).stdout).not.toContain(KEY);
+    const { code, stdout, stderr } = await bin(args, env);
+    expect(code).toBe(0);
+    expect(stdout + stderr).not.toContain(KEY);
+    expect(valueOf(join(home, CURSOR))["mcpServers"]).toMatchObject({ deepagent: { env } });
+    expect(await bin(args)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("ANTHROPIC_API_KEY is not set here"),
     });
   });
 
-  it.each(["{ // comment\n}", "[]", '"text"', '{"mcpServers":[]}'])("is left alone when it is %s", (text) => {
-    expect(mergeConfig(text, "mcpServers", "deepagent", entry)).toMatchObject({ ok: false });
+  it("are asked for by VS Code, and its questions go with the server", async () => {
+    const file = written(
+      ".config/Code/User/mcp.json",
+      '{\n\t"inputs": [\n\t\t{ "id": "mine" } // my own\n\t]\n}\n',
+    );
+    const before = readFileSync(file, "utf8");
+    const { code, stdout } = await bin(["install", "vscode", "--env", "ANTHROPIC_API_KEY"]);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining("asks for deepagent-anthropic-api-key"),
+    });
+    expect(valueOf(file)).toMatchObject({
+      inputs: [{ id: "mine" }, { type: "promptString", id: "deepagent-anthropic-api-key", password: true }],
+      servers: {
+        deepagent: {
+          type: "stdio",
+          args: [BIN, "--workspace", "${workspaceFolder}"],
+          env: { ANTHROPIC_API_KEY: "${input:deepagent-anthropic-api-key}" },
+        },
+      },
+    });
+    writeFileSync(file, `${readFileSync(file, "utf8")}\n// the end\n`);
+    await bin(["uninstall", "vscode"]);
+    expect(readFileSync(file, "utf8")).toContain('{ "id": "mine" } // my own');
+    expect(valueOf(file)).toEqual({ ...Object(parseJson(before)).value, servers: {} });
   });
 
-  it("is where each platform has it; other clients are given a command", () => {
-    const host = { cwd: "/", home: "/home/me", env: {} };
-    const fileOn = (platform: NodeJS.Platform, env = {}) => {
-      const install = clientInstall("claude-desktop", { ...host, platform, env }, entry);
-      return install?.kind === "file" ? install.file : undefined;
-    };
-    expect(fileOn("linux")).toBe("/home/me/.config/Claude/claude_desktop_config.json");
-    expect(fileOn("darwin")).toBe("/home/me/Library/Application Support/Claude/claude_desktop_config.json");
-    expect(fileOn("win32")).toBeUndefined();
-    const launch = { command: "npx", args: ["-y", "deepagent-mcp", "--workspace", "/it's here"] };
-    expect(clientInstall("codex", { ...host, platform: "linux" }, launch)).toMatchObject({
-      command: `codex mcp add deepagent -- npx -y deepagent-mcp --workspace '/it'\\''s here'`,
+  it.each([
+    ["claude-code", ".mcp.json", "mcpServers", "${ANTHROPIC_API_KEY}", "."],
+    ["cursor", ".cursor/mcp.json", "mcpServers", "${env:ANTHROPIC_API_KEY}", "${workspaceFolder}"],
+    ["vscode", ".vscode/mcp.json", "servers", "${input:deepagent-anthropic-api-key}", "${workspaceFolder}"],
+  ])("never get into the project's file of %s", async (client, path, key, reference, folder) => {
+    const refused = await bin(["install", client, "--project", "--env", `ANTHROPIC_API_KEY=${KEY}`]);
+    expect(refused).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("Use --env ANTHROPIC_API_KEY"),
+    });
+    expect(readdirSync(project)).toEqual([]);
+    const args = ["install", client, "--project", "--env", "ANTHROPIC_API_KEY"];
+    expect(await bin(args, { ANTHROPIC_API_KEY: KEY })).toMatchObject({ code: 0 });
+    const file = join(project, path);
+    expect(readFileSync(file, "utf8")).not.toContain(KEY);
+    expect(valueOf(file)[key]).toMatchObject({
+      deepagent: { args: [BIN, "--workspace", folder], env: { ANTHROPIC_API_KEY: reference } },
     });
   });
 });
 
 describe("deepagent-mcp install", () => {
-  let home: string;
-  beforeEach(async () => {
-    home = await mkdtemp(join(tmpdir(), "deepagent-install-"));
+  it("says what is missing where the client will start the server, whatever this shell has", async () => {
+    const { code, stdout, stderr } = await bin(["install", "cursor"], { ANTHROPIC_API_KEY: "sk-here" });
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^✖ Workspace/m);
+    expect(stdout).toMatch(/^✖ Model/m);
+    expect(stdout).not.toContain("Restart");
+    expect(stderr).toContain("Cursor cannot work with it yet");
   });
-  afterEach(() => rm(home, { recursive: true }));
-  const run = (...args: string[]) =>
-    promisify(execFile)(process.execPath, ["dist/bin/deepagent-mcp.js", "install", ...args], {
-      env: { PATH: process.env["PATH"], HOME: home },
-    });
 
-  it("writes the file, keeps a copy of the old one, and says so", async () => {
-    const file = join(home, ".cursor", "mcp.json");
-    await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, '{"mcpServers":{"other":{"command":"x"}}}');
-    const { stdout } = await run("cursor", "--workspace", home, "--model", "offline");
-    expect(stdout).toContain("Restart Cursor");
-    const { mcpServers } = JSON.parse(await readFile(file, "utf8"));
-    expect(mcpServers.other).toEqual({ command: "x" });
-    expect(mcpServers.deepagent.args.slice(-4)).toEqual(["--workspace", home, "--model", "offline"]);
-    expect(await readFile(`${file}.before-deepagent`, "utf8")).toContain("other");
+  it.runIf(existsSync("/usr/bin/script"))("asks for it on a terminal (needs script)", async () => {
+    const line = `'${process.execPath}' '${BIN}' install cursor`;
+    const child = spawn("script", ["-qec", line, "/dev/null"], {
+      cwd: project,
+      env: { PATH: process.env["PATH"], HOME: home, TERM: "dumb" },
+    });
+    const answers = ["", "openai:gpt-x", "", "sk-typed"];
+    let seen = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      seen += chunk.toString();
+      if (seen.split(" › ").length > 5 - answers.length) child.stdin.write(`${answers.shift()}\r`);
+    });
+    await new Promise((resolve) => child.once("close", resolve));
+    expect(seen).toContain("Everything a run needs is there.");
+    expect(seen).not.toContain("sk-typed");
+    expect(valueOf(join(home, CURSOR))["mcpServers"]).toMatchObject({
+      deepagent: {
+        args: [BIN, "--workspace", project, "--model", "openai:gpt-x"],
+        env: { OPENAI_API_KEY: "sk-typed" },
+      },
+    });
+  });
+
+  it("shows the command of clients that have one, and how to remove it", async () => {
+    const folder = join(home, "it's here");
+    mkdirSync(folder);
+    const args = ["--workspace", folder, "--env", "OPENAI_API_KEY"];
+    const { stdout } = await bin(["install", "codex", ...args], { OPENAI_API_KEY: "sk-here" });
+    expect(stdout).toContain('codex mcp add deepagent --env OPENAI_API_KEY="$OPENAI_API_KEY" -- ');
+    expect(stdout).toContain(`${BIN} --workspace '${home}/it'\\''s here'`);
+    expect(stdout).toContain("Everything a run needs");
+    expect((await bin(["uninstall", "codex"])).stdout).toContain("codex mcp remove deepagent");
   });
 
   it("changes nothing with --print, for an unknown client, or a folder that is not there", async () => {
-    expect((await run("vscode", "--print")).stdout).toContain('"servers"');
-    await expect(readFile(join(home, ".config/Code/User/mcp.json"))).rejects.toThrow("ENOENT");
-    await expect(run("emacs")).rejects.toMatchObject({
+    expect((await bin(["install", "vscode", "--print"])).stdout).toContain('"servers"');
+    expect(existsSync(join(home, ".config"))).toBe(false);
+    expect(await bin(["install", "emacs"])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("Unknown client"),
     });
-    await expect(run("cursor", "--workspace", join(home, "none"))).rejects.toMatchObject({ code: 2 });
+    expect(await bin(["install", "windsurf", "--project"])).toMatchObject({ code: 2 });
+    expect(await bin(["install", "cursor", "--workspace", "none"])).toMatchObject({ code: 2 });
+    expect(await bin(["install", "cursor", "--env", "a b"])).toMatchObject({ code: 2 });
+  });
+
+  it("finds the file where each platform has it", () => {
+    const fileOn = (platform: NodeJS.Platform, env = {}) => {
+      const client = findClient("claude-desktop", { host: { cwd: "/", home: "/home/me", env, platform } });
+      return client?.kind === "file" ? client.file : undefined;
+    };
+    expect(fileOn("linux")).toBe("/home/me/.config/Claude/claude_desktop_config.json");
+    expect(fileOn("darwin")).toBe("/home/me/Library/Application Support/Claude/claude_desktop_config.json");
+    expect(fileOn("win32")).toBeUndefined();
   });
 });

@@ -141,7 +141,7 @@ test("a run that is not over can be told something", async () => {
   expect((await home.bin("runs", "cancel", runId)).code).toBe(0);
   const ended = await home.bin("run", "--resume", runId);
   expect(ended.stderr).toMatch(
-    /is over \(cancelled\)\. Its conversation goes on with .* run --thread thr_\S+ "TASK"/,
+    /is over \(cancelled\)\. Its conversation goes on with\n.* run --thread thr_\S+ .*"TASK"/,
   );
   const late = await home.bin("runs", "tell", runId, "One more thing.");
   expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("is over (cancelled)")]);
@@ -197,7 +197,7 @@ test("an answer from the terminal lets a run of a server that is working go on",
   expect(started).toMatchObject({ status: "input_required", page: expect.stringMatching(/^http:\/\/127/) });
   // The link that the model has been given shows the run and nothing to decide with.
   const visitor = await visit(started.page ?? "");
-  expect((await visitor.get(visitor.path)).body).toContain(`deepagent-mcp runs open ${started.run_id}`);
+  expect((await visitor.get(visitor.path)).body).toContain(` runs open ${started.run_id} --data-dir `);
   await home.bin("runs", "answer", started.run_id, "--approve");
   const ended = await call("check_deep_agent", { run_id: started.run_id, wait_seconds: 20 });
   expect(["working", "completed"]).toContain(ended.status);

@@ -1,0 +1,93 @@
+import { constants } from "node:fs";
+import {
+  chmod,
+  copyFile,
+  lstat,
+  mkdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+
+const NEW_FILE_MODE = 0o600;
+
+/** A client's configuration file, behind the links that lead to it. */
+export class ConfigFile {
+  readonly path: string;
+  /** Where the file is kept as it was before this program first changed it. */
+  readonly backup: string;
+
+  constructor(path: string) {
+    this.path = path;
+    this.backup = `${path}.before-deepagent`;
+  }
+
+  /** Its text; `undefined` when there is no file. Fails for what is no text file. */
+  read(): Promise<string | undefined> {
+    return readText(this.path);
+  }
+
+  /** The text before the first change; `undefined`: there was no file, or it was never changed. */
+  readBackup(): Promise<string | undefined> {
+    return readText(this.backup);
+  }
+
+  /** Replaces the text at once. Links to it, its mode and the first copy of it stay as they are. */
+  async write(text: string): Promise<void> {
+    const target = await targetOf(this.path);
+    await mkdir(dirname(target), { recursive: true });
+    const mode = await stat(target).then((found) => found.mode & 0o7777, absent);
+    if (mode !== undefined) await copyFile(target, this.backup, constants.COPYFILE_EXCL).catch(unlessThere);
+    const draft = `${target}.${process.pid}.new`;
+    try {
+      await writeFile(draft, text, { mode: NEW_FILE_MODE, flag: "wx" });
+      if (mode !== undefined) await chmod(draft, mode);
+      await rename(draft, target);
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
+  }
+
+  /** Puts back what was there before the first change: the text, or no file. */
+  async restore(text: string | undefined): Promise<void> {
+    if (text === undefined) return rm(await targetOf(this.path));
+    await this.write(text);
+    await rm(this.backup);
+  }
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(absent);
+  if (found === undefined) return undefined;
+  if (!found.isFile()) throw new Error("it is not a file");
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await readFile(path));
+  } catch (error) {
+    throw error instanceof TypeError ? new Error("it is not a text in UTF-8", { cause: error }) : error;
+  }
+}
+
+/** The file that links lead to, whether or not it is there yet. */
+async function targetOf(path: string): Promise<string> {
+  const found = await realpath(path).catch(absent);
+  if (found !== undefined) return found;
+  const link = await lstat(path).catch(absent);
+  return link?.isSymbolicLink() ? resolve(dirname(path), await readlink(path)) : path;
+}
+
+const codeOf = (error: unknown): unknown =>
+  error instanceof Error && "code" in error ? error.code : undefined;
+
+function absent(error: unknown): undefined {
+  if (codeOf(error) !== "ENOENT") throw error;
+}
+
+function unlessThere(error: unknown): void {
+  if (codeOf(error) !== "EEXIST") throw error;
+}
