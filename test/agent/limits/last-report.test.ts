@@ -65,7 +65,7 @@ describe("a run that reaches a limit", () => {
       const model = scriptedModel((request) =>
         isAskedToReport(request) ? reply() : { text: "Looking.", toolCalls: [{ name: "ls", args: {} }] },
       );
-      const { last, events } = await run({ limits: { maxIterations: 1 } }, model);
+      const { last, events } = await run({ limits: { maxIterations: 1, modelPatienceMs: 0 } }, model);
       const answer = answerTo("1 model calls for one run", "What it said before:\nLooking.");
       expect(last).toEqual({ kind: "finished", answer, stopReason: "max_iterations" });
       expect(events.filter(({ kind }) => kind === "tool_started")).toHaveLength(1);
