@@ -22,7 +22,7 @@ test("where nobody can be asked, a run stops for a decision, and goes on when it
   const [row] = await listed(home);
   const runId = row?.run_id ?? "";
   expect([code, row?.status]).toEqual([1, "input_required"]);
-  expect(stderr).toContain(`deepagent-mcp runs answer ${runId}`);
+  expect(stderr).toContain(` runs answer ${runId} --data-dir `);
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
   const resumed = await home.bin("run", "--resume", runId, "--yes");
   expect(resumed.code).toBe(0);
