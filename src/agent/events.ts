@@ -8,6 +8,8 @@ export interface AgentPathSegment {
   callId: string;
   /** Subagent type, such as `general-purpose`. */
   name: string;
+  /** Its task in a few words: the first sentence, at most 60 characters. */
+  task?: string;
 }
 
 /** Where in the tree of agents something happened; `[]` is the main agent. */

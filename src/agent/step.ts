@@ -5,7 +5,7 @@ import { type AIMessage, ToolMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver, CheckpointTuple, LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { BackendRuntime, FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import type { EffectLog } from "./effects.ts";
-import type { AgentEvent, AgentPath } from "./events.ts";
+import type { AgentEvent, AgentPath, AgentPathSegment } from "./events.ts";
 import type { AgentRuntime } from "./middleware/middleware.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import { type Carried, Meter, SPENT } from "./limits/meter.ts";
@@ -162,7 +162,7 @@ export function callOf(writes: Writes, task: string): string | undefined {
  */
 export function subagentConfig(
   config: RunnableConfig,
-  segment: { callId: string; name: string },
+  segment: AgentPathSegment,
   files: ThreadFiles,
 ): RunnableConfig {
   const { checkpoint_id: _dropped, ...configurable } = config.configurable ?? {};

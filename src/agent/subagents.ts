@@ -4,11 +4,12 @@ import { type BaseCheckpointSaver, isGraphBubbleUp } from "@langchain/langgraph"
 import type { FilesUpdate, ThreadFiles } from "../backends/backend.ts";
 import { errorMessage } from "../core/errors.ts";
 import { Semaphore } from "../core/semaphore.ts";
-import { oneLine } from "../core/text.ts";
+import { firstSentence, oneLine } from "../core/text.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
 import { currentRun, stopReasonOf } from "./limits/limits.ts";
 import { type Meter, SPENT } from "./limits/meter.ts";
 import { lastAnswer } from "./message-text.ts";
+import type { AgentPathSegment } from "./events.ts";
 import { directAnswer } from "./direct-answers.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { FILES_NOT_KNOWN, statefulRunnable, stateReached } from "./foreign-graph.ts";
@@ -107,9 +108,10 @@ export class SubagentRunner {
 
   async #work(subagent: BuiltSubagent, description: string, scope: SpawnScope): Promise<ToolResult> {
     const { callId, config } = scope;
-    const segment = { callId, name: subagent.name };
+    const { name } = subagent;
+    const segment = agentSegment(callId, name, description);
     const agent = [...agentPath(config), segment];
-    emit(config, { kind: "subagent_started", agent, ...segment, description: oneLine(description, 300) });
+    emit(config, { kind: "subagent_started", agent, callId, name, description: oneLine(description, 300) });
     const started = scope.files.atStart();
     const nested = subagentConfig(config, segment, started);
     const result = await this.#invoke(subagent, description, scope, started, nested);
@@ -154,14 +156,22 @@ export class SubagentRunner {
   }
 }
 
+/** The place of a subagent below the agent that calls it. */
+export const agentSegment = (callId: string, name: string, description: string): AgentPathSegment => ({
+  callId,
+  name,
+  task: firstSentence(description, 60).replace(/\.$/, ""),
+});
+
 /** Tells that a subagent has ended, also in an earlier process. */
 export function tellReport(
-  segment: { callId: string; name: string },
+  segment: AgentPathSegment,
   { text, status = "success" }: { text: string; status?: "success" | "error" | undefined },
   config: RunnableConfig,
 ): void {
   const agent = [...agentPath(config), segment];
-  emit(config, { kind: "subagent_finished", agent, ...segment, status, report: oneLine(text, 300) });
+  const { callId, name } = segment;
+  emit(config, { kind: "subagent_finished", agent, callId, name, status, report: oneLine(text, 300) });
 }
 
 /** The states of a foreign subagent's work as far as it tells them, the last one last. */

@@ -34,7 +34,7 @@ import {
 } from "./step.ts";
 import type { AgentState } from "./state.ts";
 import { showMessages } from "./streamed-messages.ts";
-import { tellReport } from "./subagents.ts";
+import { agentSegment, tellReport } from "./subagents.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
 /** What is sent to one tool task: the call is looked up in the reply, so that a checkpoint holds it once. */
@@ -263,7 +263,8 @@ function emitStarted({ id = "", name, args }: ToolCall, config: RunnableConfig, 
 function told(known: Outcome, call: ToolCall, tool: AgentTool | undefined, config: RunnableConfig): Outcome {
   const [message] = toolMessagesOf(known);
   if (tool?.kind !== "delegate" || !message) return known;
-  const segment = { callId: call.id ?? "", name: String(call.args["subagent_type"]) };
+  const { subagent_type: name, description } = call.args;
+  const segment = agentSegment(call.id ?? "", String(name), String(description));
   tellReport(segment, { text: textOf(message), status: message.status }, config);
   return known;
 }

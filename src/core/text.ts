@@ -18,6 +18,15 @@ export function oneLine(text: string, limit: number): string {
   return flat.length <= limit ? flat : `${headOf(flat, limit - 1)}…`;
 }
 
+/** The first sentence of `text`, on one line of at most `limit` units. */
+export const firstSentence = (text: string, limit: number): string =>
+  oneLine(
+    headOf(text, 4 * limit)
+      .trim()
+      .split(/(?<=[.!?])\s|\n/, 1)[0] ?? "",
+    limit,
+  );
+
 /** `text` cut in the middle to about `limit` units; the cut names how much is missing. */
 export function cutMiddle(text: string, limit: number): string {
   if (text.length <= limit) return text;

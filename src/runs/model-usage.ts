@@ -60,5 +60,9 @@ export function totalCost(models: readonly ModelUsage[]): number | undefined {
 export function costText(models: readonly ModelUsage[]): string | undefined {
   const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
   if (known === 0) return undefined;
-  return `${totalCost(models) === undefined ? "at least " : ""}$${known.toFixed(4)}`;
+  return `${totalCost(models) === undefined ? "at least " : ""}${dollars(known)}`;
 }
+
+/** An amount above zero, never shown as zero. */
+export const dollars = (amount: number): string =>
+  amount < 0.0001 ? "less than $0.0001" : `$${amount.toFixed(4)}`;

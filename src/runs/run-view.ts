@@ -2,7 +2,15 @@ import type { AgentPath } from "../agent/agent-core.ts";
 import { oneLine } from "../core/text.ts";
 import { UsageFold } from "./model-usage.ts";
 import type { Place } from "./queue.ts";
-import { DEADLINE, isWithin, sameAs, type ModelUsage, type RunEvent, type SubagentView } from "./run.ts";
+import {
+  agentName,
+  DEADLINE,
+  isWithin,
+  sameAs,
+  type ModelUsage,
+  type RunEvent,
+  type SubagentView,
+} from "./run.ts";
 
 const LINE = 200;
 
@@ -121,8 +129,8 @@ export function activityOf(event: RunEvent): string | undefined {
       return oneLine(`${text(data["name"])} started: ${text(data["description"])}`, LINE);
     case "subagent_finished":
       return data["status"] === "success"
-        ? `${text(data["name"])} finished`
-        : oneLine(`${text(data["name"])} failed: ${text(data["report"])}`, LINE);
+        ? `${nameIn(event)} finished`
+        : oneLine(`${nameIn(event)} failed: ${text(data["report"])}`, LINE);
     case "run_started":
     case "run_resumed":
     case "run_parked":
@@ -134,10 +142,16 @@ export function activityOf(event: RunEvent): string | undefined {
       return oneLine(`cancelled: ${text(data["reason"])}`, LINE);
     default: {
       const step = stepOf(event);
-      const name = event.agent.at(-1)?.name;
-      return step === undefined ? undefined : oneLine(name === undefined ? step : `${name}: ${step}`, LINE);
+      const name = nameIn(event);
+      return step === undefined ? undefined : oneLine(name === "" ? step : `${name}: ${step}`, LINE);
     }
   }
+}
+
+/** The subagent an event happened in; empty for the main agent. */
+function nameIn({ agent }: RunEvent): string {
+  const last = agent.at(-1);
+  return last === undefined ? "" : agentName(last);
 }
 
 /** What a run does that nobody works on, though it waits for no answer. */

@@ -1,3 +1,4 @@
+import { oneLine } from "../core/text.ts";
 import type {
   AgentPath,
   Decision,
@@ -132,6 +133,10 @@ export function offeredDecisions({ allowedDecisions, same }: Approval): PersonDe
     decision === "approve" && same !== undefined ? [decision, "approve_same" as const] : [decision],
   );
 }
+
+/** A subagent as people are told of it: `researcher (Compare the prices)`. */
+export const agentName = ({ name, task }: AgentPath[number]): string =>
+  oneLine(task === undefined ? name : `${name} (${task})`, 130);
 
 /** Whether the agent at `path` is `agent`, or works for it. */
 export const isWithin = (agent: AgentPath, path: AgentPath): boolean =>

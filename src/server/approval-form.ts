@@ -3,7 +3,13 @@ import { z } from "zod";
 import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import { shortTime } from "../core/clock.ts";
-import { offeredDecisions, type AgentPath, type Approval, type PersonDecision } from "../runs/run.ts";
+import {
+  agentName,
+  offeredDecisions,
+  type AgentPath,
+  type Approval,
+  type PersonDecision,
+} from "../runs/run.ts";
 
 /** Longest arguments that a form field can hold for editing. */
 export const MAX_EDITABLE_CHARACTERS = 8000;
@@ -82,10 +88,14 @@ export function decisionOf(approval: Approval, content: unknown): FormAnswer {
   return { ok: true, decision: { type: decision } };
 }
 
-/** Names of the agents on the way to `agent`, outermost first. */
-export function agentLabel(agent: AgentPath): string {
-  return agent.length === 0 ? "main agent" : agent.map((segment) => oneLine(segment.name, 64)).join(" › ");
-}
+/** The agents on the way to `agent` with their tasks, outermost first. */
+export const agentLabel = (agent: AgentPath): string => labelOf(agent, agentName);
+
+/** Their types alone. */
+export const agentTypes = (agent: AgentPath): string => labelOf(agent, ({ name }) => oneLine(name, 64));
+
+const labelOf = (agent: AgentPath, name: (segment: AgentPath[number]) => string): string =>
+  agent.length === 0 ? "main agent" : agent.map(name).join(" › ");
 
 /** What `approve_same` allows beyond the call itself. */
 export const sameText = ({ same }: Approval): string =>

@@ -15,7 +15,7 @@ import { registerTasks } from "./tasks/tasks.ts";
 import { TaskPages } from "./tasks/pages.ts";
 import { TaskQuestions } from "./tasks/questions.ts";
 import { TASKS_EXTENSION } from "./tasks/view.ts";
-import { SERVER_TOOLS } from "./tools/index.ts";
+import { toolsFor } from "./tools/index.ts";
 import { registerTool } from "./tools/tool.ts";
 
 const INSTRUCTIONS =
@@ -61,7 +61,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
     const registration = { deps: own, codec, era, sent: new SentResults(mcp), open: new OpenRequests() };
-    for (const tool of SERVER_TOOLS) registerTool(mcp, tool, registration);
+    for (const tool of toolsFor(deps.config)) registerTool(mcp, tool, registration);
     if (era === "modern") registerTasks(mcp, { deps: own, questions, pages });
     registerPrompts(mcp);
     const scope: ResourceScope = {

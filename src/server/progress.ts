@@ -1,5 +1,5 @@
 import type { ProgressToken, ServerContext } from "@modelcontextprotocol/server";
-import type { Clock } from "../core/clock.ts";
+import { durationText, type Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine, stripControl } from "../core/text.ts";
 import { activityOf } from "../runs/run-view.ts";
@@ -26,6 +26,10 @@ export interface ProgressOptions {
   heartbeat: number;
   /** For durations: it does not jump. */
   clock: Clock;
+  /** The system's time, to tell how long the run has been going on. */
+  now: Clock;
+  /** Aborted when the client gives the call up: it is told nothing more. */
+  signal: AbortSignal;
   /** The run as it is now: asked before each heartbeat while it waits for its turn, which is no event of it. */
   view: () => Promise<RunView | undefined>;
   logger: Logger;
@@ -36,25 +40,28 @@ export const noProgress: Progress = { started: () => {}, event: () => {}, stop: 
 
 /**
  * Progress is the journal's sequence number, so that it keeps growing over several calls for one run. A
- * heartbeat repeats the last line, or tells the place in line that the run has by now, between event n and n + 1
- * as n + 1/2, n + 2/3, n + 3/4, …
+ * heartbeat repeats the last line, or tells the place in line that the run has by now, with the time since the run
+ * was started, between event n and n + 1 as n + 1/2, n + 2/3, n + 3/4, …
  *
  * Of lines that come faster than anybody reads, the newest is told when its turn has come.
  */
-export function createProgress({ token, notify, heartbeat, clock, view, logger }: ProgressOptions): Progress {
+export function createProgress(options: ProgressOptions): Progress {
+  const { token, notify, heartbeat, clock, now, signal, view, logger } = options;
   let seq = -1;
   let beats = 0;
   let line = "";
   let isInLine = false;
+  let startedAt = 0;
   let timer: NodeJS.Timeout | undefined;
 
   const send = (): void => {
     clearTimeout(timer);
     timer = setTimeout(() => (isInLine ? void beatInLine() : beat()), heartbeat);
     const progress = seq + beats / (beats + 1);
+    const message = beats === 0 ? line : `${line} (${durationText(now() - startedAt)})`;
     notify({
       method: "notifications/progress",
-      params: { progressToken: token, progress, message: line },
+      params: { progressToken: token, progress, message },
     }).catch((error: unknown) => logger.debug("progress.not_sent", { error }));
   };
   const pace = createPace(send, { ...LINES, clock });
@@ -63,9 +70,9 @@ export function createProgress({ token, notify, heartbeat, clock, view, logger }
     pace.ask();
   };
   const beatInLine = async (): Promise<void> => {
-    const now = await view().catch(() => undefined);
+    const latest = await view().catch(() => undefined);
     if (!isInLine) return; // an event was told meanwhile
-    if (now?.place !== undefined) line = shown(lineOf(now));
+    if (latest?.place !== undefined) line = shown(lineOf(latest));
     beat();
   };
   const step = (next: number, told: string): void => {
@@ -75,9 +82,16 @@ export function createProgress({ token, notify, heartbeat, clock, view, logger }
     line = told;
     pace.ask();
   };
+  const stop = (): void => {
+    signal.removeEventListener("abort", stop);
+    pace.stop();
+    clearTimeout(timer);
+  };
+  signal.addEventListener("abort", stop, { once: true });
   return {
     started: (first) => {
       const { run, place } = first;
+      startedAt = run.createdAt;
       isInLine = place !== undefined;
       step(run.lastSeq, shown(run.lastSeq <= 1 && !isInLine ? `run ${run.id} started` : lineOf(first)));
     },
@@ -86,10 +100,7 @@ export function createProgress({ token, notify, heartbeat, clock, view, logger }
       const told = lineOfEvent(event);
       if (told !== undefined) step(event.seq, told);
     },
-    stop: () => {
-      pace.stop();
-      clearTimeout(timer);
-    },
+    stop,
   };
 }
 

@@ -1,13 +1,15 @@
 import { z } from "zod";
-import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
-import { totalCost } from "../runs/model-usage.ts";
-import { DEADLINE, type Approval, type Run, type RunView } from "../runs/run.ts";
+import { cutMiddle, firstSentence, oneLine, stripControl } from "../core/text.ts";
+import { dollars, totalCost } from "../runs/model-usage.ts";
+import { DEADLINE, isFinal, type Approval, type Run, type RunView, type SubagentView } from "../runs/run.ts";
 import { isoTime } from "../core/clock.ts";
-import { agentLabel } from "./approval-form.ts";
+import { agentLabel, agentTypes } from "./approval-form.ts";
 import { runUri } from "./resources/uris.ts";
 
 /** Sizes beyond which a report is cut; what was cut is named in `truncated`. */
-const MAX = { answer: 50_000, detail: 4000, line: 300, todos: 100, agents: 50, approvals: 20, files: 100 };
+const MAX = { answer: 40_000, detail: 4000, line: 300, todos: 100, agents: 50, approvals: 20, files: 100 };
+/** After the run what its subagents did matters less than the answer: failed ones come first. */
+const MAX_ENDED = { agents: 10, line: 100 };
 /** When it pays to look again. */
 const POLL_SECONDS = { working: 5, input_required: 15 };
 
@@ -82,17 +84,14 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     return items.slice(0, limit);
   };
   const pending = pendingApprovals(view);
-  const answer = run.answer === undefined ? undefined : cutMiddle(run.answer, MAX.answer);
+  const answer = run.answer === undefined ? undefined : cutToBytes(run.answer, MAX.answer);
   if (answer !== run.answer) truncated.push("answer");
   const structured = boundedJson(run.structured, MAX.answer);
   if (structured === undefined && run.structured !== undefined) truncated.push("structured");
-  const report: RunReport = {
+  const report: Omit<RunReport, "message"> = {
     run_id: run.id,
     thread_id: run.threadId,
     status: run.status,
-    message: [...(note === undefined ? [] : [note]), statusMessage(view, ways), ...deniedInTime(view)].join(
-      " ",
-    ),
     activity: line(view.activity),
     ...(answer === undefined ? {} : { answer }),
     ...(structured === undefined ? {} : { structured }),
@@ -102,13 +101,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
       content: line(content),
       status,
     })),
-    agents: capped("agents", view.subagents, MAX.agents).map((subagent) => ({
-      agent: agentLabel(subagent.agent),
-      description: line(subagent.description),
-      status: subagent.status,
-      step: line(subagent.step),
-      tool_calls: subagent.toolCalls,
-    })),
+    agents: agentsOf(view, capped),
     approvals: capped("approvals", pending, MAX.approvals).map((approval) => ({
       id: approval.id,
       tool: approval.tool,
@@ -128,12 +121,47 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     ...(ways.page === undefined ? {} : { page: ways.page }),
     ...nextStep(view, ways),
   };
-  return truncated.length === 0 ? report : { ...report, truncated };
+  const message = [
+    ...(note === undefined ? [] : [note]),
+    statusMessage(view, ways),
+    ...deniedInTime(view),
+    ...(truncated.length === 0 ? [] : [whereTheRestIs(run.id, truncated)]),
+  ].join(" ");
+  return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
+}
+
+function agentsOf(
+  { run, subagents }: RunView,
+  capped: <Item>(name: string, items: readonly Item[], limit: number) => readonly Item[],
+): RunReport["agents"] {
+  const ended = isFinal(run.status);
+  const max = ended ? MAX_ENDED : MAX;
+  return capped("agents", ended ? subagents.toSorted(failedFirst) : subagents, max.agents).map(
+    (subagent) => ({
+      agent: agentTypes(subagent.agent),
+      description: line(subagent.description, max.line),
+      status: subagent.status,
+      step: line(subagent.step, max.line),
+      tool_calls: subagent.toolCalls,
+    }),
+  );
+}
+
+const whereTheRestIs = (runId: string, truncated: readonly string[]): string =>
+  `Cut short here: ${truncated.join(", ")}. The resource ${runUri(runId)} has all of it.`;
+
+const failedFirst = (one: SubagentView, other: SubagentView): number =>
+  Number(other.status === "failed") - Number(one.status === "failed");
+
+/** `text` cut in the middle to about `limit` bytes of UTF-8. */
+function cutToBytes(text: string, limit: number): string {
+  const bytes = Buffer.byteLength(text);
+  return bytes <= limit ? text : cutMiddle(text, Math.floor((text.length * limit) / bytes));
 }
 
 /** The report for clients that show text only; it leaves nothing out that the reader has to know. */
 export function reportText(report: RunReport): string {
-  const { answer = "", todos, agents, approvals, files_changed: files, truncated = [], usage } = report;
+  const { answer = "", todos, agents, approvals, files_changed: files, usage } = report;
   const sections = [
     ...(report.status === "completed" ? [answer, report.message] : [report.message, answer]),
     section(
@@ -142,7 +170,10 @@ export function reportText(report: RunReport): string {
     ),
     section(
       "Agents",
-      agents.map((agent) => `- ${agent.agent} (${agent.status}): ${agent.step || agent.description}`),
+      agents.map(
+        ({ agent, description, status, step }) =>
+          `- ${agent}, "${firstSentence(description, MAX_ENDED.line)}" (${status}): ${step}`,
+      ),
     ),
     ...approvals.map(approvalText),
     section(
@@ -153,16 +184,13 @@ export function reportText(report: RunReport): string {
     report.page === undefined
       ? ""
       : `For the user, to watch the run in a browser on this machine: ${report.page}`,
-    truncated.length === 0
-      ? ""
-      : `Cut short here: ${truncated.join(", ")}. The resource ${runUri(report.run_id)} has all of it.`,
     `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out${costText(usage.cost_usd)}`,
   ];
   return sections.filter((text) => text !== "").join("\n\n");
 }
 
 const costText = (cost: RunReport["usage"]["cost_usd"]): string =>
-  cost === "unknown" ? "" : ` · ${cost.toFixed(4)} US dollars`;
+  cost === "unknown" || cost === 0 ? "" : ` · ${dollars(cost)}`;
 
 export const pendingApprovals = (view: RunView): Approval[] =>
   view.approvals.filter((approval) => approval.status === "pending");
@@ -240,6 +268,6 @@ function boundedJson(value: unknown, limit: number): unknown {
   return (JSON.stringify(value)?.length ?? 0) <= limit ? value : undefined;
 }
 
-function line(text: string): string {
-  return oneLine(stripControl(text), MAX.line);
+function line(text: string, limit = MAX.line): string {
+  return oneLine(stripControl(text), limit);
 }

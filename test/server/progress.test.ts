@@ -18,15 +18,18 @@ function record(
   view: () => Promise<RunView | undefined> = () => Promise.resolve(undefined),
 ) {
   const sent: Sent[] = [];
+  const call = new AbortController();
   const progress = createProgress({
     token,
     heartbeat: 15_000,
     clock: () => performance.now(),
+    now: () => performance.now(),
+    signal: call.signal,
     view,
     logger: silentLogger,
     notify: async ({ params }) => void sent.push(params as unknown as Sent), // what this file sends
   });
-  return { sent, progress };
+  return { sent, progress, call };
 }
 
 const event = (seq: number, changes: Partial<RunEvent> = {}): RunEvent => ({
@@ -49,7 +52,7 @@ test("the first line comes at once, also for the token 0", () => {
 test("lines name the subagent and the step, with the journal's number as progress", () => {
   const { sent, progress } = record();
   progress.started(aView({ run: { lastSeq: 3 }, activity: "coder: ls /" }));
-  progress.event(event(4, { agent: [{ callId: "t", name: "researcher" }] }));
+  progress.event(event(4, { agent: [{ callId: "t", name: "researcher", task: "Find prices" }] }));
   progress.event(
     event(5, { kind: "tool_finished", data: { callId: "c", tool: "ls", status: "success", summary: "" } }),
   );
@@ -59,7 +62,7 @@ test("lines name the subagent and the step, with the journal's number as progres
   progress.stop();
   expect(sent.map(({ progress, message }) => [progress, message])).toEqual([
     [3, "run run_1: coder: ls /"],
-    [4, "researcher: ls /"],
+    [4, "researcher (Find prices): ls /"],
     [6, "coder started: Fix it."],
   ]);
 });
@@ -81,10 +84,10 @@ test("heartbeats tell the place in line as it is by then, until the first event"
   progress.stop();
   expect(sent.map(({ message }) => message)).toEqual([
     "run run_1: number 3 in line",
-    "run run_1: number 2 in line",
-    "run run_1: number 1 in line",
+    "run run_1: number 2 in line (15 s)",
+    "run run_1: number 1 in line (30 s)",
     "ls /",
-    "ls /",
+    "ls / (45 s)",
   ]);
 });
 
@@ -101,7 +104,9 @@ test("heartbeats repeat the line and grow strictly without reaching the next eve
   expect(values.every((value, index) => index === 0 || value > (values[index - 1] ?? 0))).toBe(true);
   expect(values.slice(0, 3)).toEqual([1, 1.5, 1 + 2 / 3]);
   expect(values.slice(-2)).toEqual([2, 2.5]);
-  expect(sent[1]?.message).toBe(sent[0]?.message);
+  expect(sent[1]?.message).toBe(`${sent[0]?.message} (15 s)`);
+  expect(sent[4]?.message).toBe(`${sent[0]?.message} (1 min 0 s)`);
+  expect(sent[1000]?.message).toBe(`${sent[0]?.message} (4 h 10 min)`);
 });
 
 test("repeated events, long texts and control characters", () => {
@@ -129,7 +134,7 @@ test("of a storm of events the newest is told when its turn has come, and the la
   expect(during).toBeLessThanOrEqual(140);
   expect(during).toBeGreaterThan(100);
   vi.advanceTimersByTime(15_000);
-  expect(sent.at(-1)).toMatchObject({ progress: 5000.5, message: "step 5000" });
+  expect(sent.at(-1)).toMatchObject({ progress: 5000.5, message: "step 5000 (25 s)" });
   progress.stop();
 });
 
@@ -142,11 +147,22 @@ test("nothing is sent after the end", () => {
   expect(sent).toHaveLength(1);
 });
 
+test("a call that was given up is told nothing more", () => {
+  const { sent, progress, call } = record();
+  progress.started(aView());
+  call.abort();
+  progress.event(event(9, { kind: "run_cancelled", data: { reason: "the client cancelled its call" } }));
+  vi.advanceTimersByTime(100_000);
+  expect(sent).toHaveLength(1);
+});
+
 test("a client that has gone does not disturb", async () => {
   const progress = createProgress({
     token: "p",
     heartbeat: 1000,
     clock: () => performance.now(),
+    now: () => performance.now(),
+    signal: new AbortController().signal,
     view: () => Promise.resolve(undefined),
     logger: silentLogger,
     notify: () => Promise.reject(new Error("closed")),

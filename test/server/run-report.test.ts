@@ -65,9 +65,9 @@ test("a finished run: text and structure both carry the whole answer", () => {
       "All is well.\nSee /workspace/r.md",
       "Run run_1 completed.",
       "Todos:\n[x] look",
-      "Agents:\n- researcher (completed): read 3 files",
+      'Agents:\n- researcher, "Read the code." (completed): read 3 files',
       "Files changed:\n- /memories/a.md\n- /workspace/r.md",
-      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out · 0.0123 US dollars",
+      "run_id run_1 · thread_id thr_1 · tokens 3 in, 2 out · $0.0123",
     ].join("\n\n"),
   );
 });
@@ -147,8 +147,42 @@ test("sizes are bounded, and what was cut is named with the place of the rest", 
   expect(JSON.stringify(report).length).toBeLessThan(250_000);
   const text = reportText(report);
   expect(text.length).toBeLessThan(250_000);
-  expect(text).toContain("Cut short here: answer, structured, todos, approvals, files_changed");
-  expect(text).toContain("deepagent://runs/run_1");
+  expect(report.message).toContain("Cut short here: answer, structured, todos, approvals, files_changed");
+  expect(report.message).toContain("deepagent://runs/run_1");
+  expect(text).toContain(report.message);
+  expect(report.answer?.length).toBeLessThan(41_000);
+  const chinese = runReport(aView({ run: { status: "completed", answer: "漢".repeat(50_000) } }), FORMS);
+  expect(Buffer.byteLength(chinese.answer ?? "")).toBeLessThan(41_000);
+});
+
+test("after the run its agents are listed in short, those that failed first", () => {
+  const subagents = Array.from({ length: 30 }, (_, index) => ({
+    agent: [{ callId: `c${index}`, name: "researcher", task: `Part ${index}` }],
+    name: "researcher",
+    description: `Part ${index}. ${"d".repeat(1000)}`,
+    status: index === 20 ? ("failed" as const) : ("completed" as const),
+    step: "s".repeat(1000),
+    toolCalls: 1,
+  }));
+  const working = runReport(aView({ subagents }), FORMS);
+  const ended = runReport(aView({ run: { status: "completed" }, subagents }), FORMS);
+  expect(working.agents).toHaveLength(30);
+  expect(ended.agents).toHaveLength(10);
+  expect(ended.agents[0]).toMatchObject({
+    description: expect.stringContaining("Part 20"),
+    status: "failed",
+  });
+  expect(JSON.stringify(ended.agents).length).toBeLessThan(4000);
+  expect(reportText(ended)).toContain('- researcher, "Part 20." (failed): s');
+});
+
+test("money that was not spent is not mentioned, and little money is not shown as none", () => {
+  const calls = { calls: 1, inputTokens: 3, outputTokens: 2, cachedInputTokens: 1 };
+  const spent = (costUsd: number) =>
+    reportText(runReport(aView({ models: [{ model: "m", role: "main", ...calls, costUsd }] }), FORMS));
+  expect(spent(0)).not.toContain("$");
+  expect(spent(0.00001)).toContain(" · less than $0.0001");
+  expect(spent(0.5)).toContain(" · $0.5000");
 });
 
 test("every report is what the output schema promises", () => {

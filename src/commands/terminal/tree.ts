@@ -1,5 +1,5 @@
 import type { Colors } from "../colors.ts";
-import { oneLine, stripControl } from "../../core/text.ts";
+import { firstSentence, oneLine, stripControl } from "../../core/text.ts";
 import type { RunPicture, AgentPicture } from "./picture.ts";
 import { displayWidth, fit } from "./text-width.ts";
 
@@ -82,7 +82,7 @@ const depthOf = (agent: AgentPicture): number => agent.agent.split(LEVEL).length
 
 /** The first sentence of what it was told to do. */
 const titleOf = ({ description, agent }: AgentPicture): string =>
-  clean(description).split(/(?<=[.!?])\s/)[0] || agent;
+  firstSentence(stripControl(description), 300) || agent;
 
 /** Text of agents is untrusted: no escape sequences, one line. */
 const clean = (text: string): string => oneLine(stripControl(text), 300);

@@ -98,6 +98,8 @@ function progressOf({ runs, principal, context, deps }: ToolCall, runId: string)
     notify: context.mcpReq.notify,
     heartbeat: deps.config.delivery.heartbeat * 1000,
     clock: deps.monotonic,
+    now: deps.clock,
+    signal: context.mcpReq.signal,
     view: () => runs.view(principal, runId),
     logger: deps.logger,
   });

@@ -1,5 +1,5 @@
 import { isoTime } from "../../core/clock.ts";
-import { cutMiddle, oneLine } from "../../core/text.ts";
+import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
 import { activityOf } from "../../runs/run-view.ts";
 import { costText } from "../../runs/model-usage.ts";
 import type { ModelUsage, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
@@ -145,7 +145,9 @@ function branches(all: readonly SubagentView[], parent: string, depth: number): 
         <p>
           <span class="mark ${subagent.status}" aria-label="${subagent.status}"></span>
           <strong>${oneLine(subagent.name, 64)}</strong>
-          <span title="${oneLine(subagent.description, MAX.tip)}">${titleOf(subagent)}</span>
+          <span title="${oneLine(subagent.description, MAX.tip)}"
+            >${firstSentence(subagent.description, MAX.line)}</span
+          >
           <small>${calls}</small>
         </p>
         <p class="step">${oneLine(subagent.step, MAX.line)}</p>
@@ -159,10 +161,6 @@ function branches(all: readonly SubagentView[], parent: string, depth: number): 
       </li>`;
     });
 }
-
-/** The first sentence of what it was told to do. */
-const titleOf = ({ description }: SubagentView): string =>
-  oneLine(description, MAX.line).split(/(?<=[.!?])\s/)[0] ?? "";
 
 const keyOf = (agent: SubagentView["agent"]): string =>
   agent.length === 0 ? "" : JSON.stringify(agent.map(({ callId }) => callId));

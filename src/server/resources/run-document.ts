@@ -2,7 +2,7 @@ import { isoTime } from "../../core/clock.ts";
 import { totalCost } from "../../runs/model-usage.ts";
 import type { Approval, ModelUsage, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
-import { agentLabel } from "../approval-form.ts";
+import { agentLabel, agentTypes } from "../approval-form.ts";
 
 /**
  * The JSON a client reads of a run: the names of the tools' reports, but all approvals and nothing cut
@@ -83,7 +83,7 @@ function standing({ status, failure, cancelReason }: RunView["run"], activity: s
 }
 
 function agentDocument({ agent, description, status, step, toolCalls }: SubagentView): object {
-  return { agent: agentLabel(agent), description, status, step, tool_calls: toolCalls };
+  return { agent: agentTypes(agent), description, status, step, tool_calls: toolCalls };
 }
 
 function approvalDocument(approval: Approval): object {

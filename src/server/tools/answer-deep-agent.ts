@@ -22,13 +22,11 @@ export const answerDeepAgent = defineTool({
   kind: "decide",
   scopes: ["approve"],
   description:
-    "Passes on a person's decision on an approval of a run. Never decide yourself. Refused unless the user's " +
-    "configuration allows it; otherwise people answer in their client.",
+    "Passes on a person's decision on an approval of a run. Ask them first; never decide yourself.",
   input,
   output: RunChange,
-  handle: async (args, { runs, principal, deps }) => {
+  handle: async (args, { runs, principal }) => {
     const { run_id: id, approval_id: approvalId } = args;
-    if (!deps.config.approvals.allowModelAnswers) return refused(NOT_ALLOWED);
     const decision = decisionOf(args, (await runs.view(principal, id))?.approvals ?? []);
     if (typeof decision === "string") return refused(decision);
     const outcome = await runs.decide(principal, id, approvalId, decision, "answer_deep_agent");
@@ -41,11 +39,6 @@ export const answerDeepAgent = defineTool({
 
 const tooLate = ({ message }: { message: string }): string =>
   `${message} Your decision was not used; check_deep_agent tells how the run stands.`;
-
-const NOT_ALLOWED =
-  "Approvals are decided by a person, not by the calling model. Ask the user to decide in the form that " +
-  "check_deep_agent shows in clients which can show one. To pass decisions on through this tool, they set " +
-  "approvals.allowModelAnswers to true.";
 
 /** The decision, or what is wrong with the arguments. */
 function decisionOf(

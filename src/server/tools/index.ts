@@ -4,6 +4,7 @@ import { checkDeepAgent } from "./check-deep-agent.ts";
 import { readAgentFile } from "./read-agent-file.ts";
 import { runDeepAgent } from "./run-deep-agent.ts";
 import { searchMemories } from "./search-memories.ts";
+import type { Config } from "../../config/schema.ts";
 import type { ServerTool } from "./tool.ts";
 
 /** Every tool of the server, in the order clients list them. */
@@ -15,3 +16,7 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   readAgentFile,
   searchMemories,
 ];
+
+/** Those that a server with this configuration lists. */
+export const toolsFor = ({ approvals }: Pick<Config, "approvals">): readonly ServerTool[] =>
+  SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || approvals.allowModelAnswers);

@@ -211,7 +211,7 @@ function problem(issue: z.core.$ZodIssue, known: string): string {
   return `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`;
 }
 
-/** Results are checked against the whole schema; what is listed names the fields and their types. */
+/** Results are checked against the whole schema; the list names the fields and their types. */
 function outputSchema(output: z.ZodObject): StandardSchemaWithJSON {
   const json = outline(jsonSchema(output));
   return {
@@ -239,7 +239,7 @@ function jsonSchema(schema: z.ZodObject): Json {
   return json;
 }
 
-/** The fields of an object with their types; objects inside stay open. */
+/** The fields of an object with their types. Of objects inside it, the names of the fields that are always there. */
 function outline({ properties = {} }: Json): Json {
   const fields = Object.entries(properties as Record<string, Json>); // what JSON Schema says of an object
   return {
@@ -248,10 +248,11 @@ function outline({ properties = {} }: Json): Json {
   };
 }
 
-function typeOnly({ type, enum: values, items }: Json): Json {
+function typeOnly({ type, enum: values, items, required }: Json): Json {
   return {
     ...(type === undefined ? {} : { type }),
     ...(values === undefined ? {} : { enum: values }),
+    ...(required === undefined ? {} : { required }),
     ...(items === undefined ? {} : { items: typeOnly(items as Json) }), // arrays here have one item schema
   };
 }

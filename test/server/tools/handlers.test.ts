@@ -27,7 +27,12 @@ test.each(CLIENT_KINDS)(
 );
 
 test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", async (kind) => {
-  const client = await connectTo(plainRuns(), kind);
+  const service = plainRuns();
+  const config = { approvals: { allowModelAnswers: true } };
+  const client = await connect(
+    depsFor(async () => service, { config }),
+    { kind },
+  );
   const cases: [string, Record<string, unknown>, string][] = [
     ["run_deep_agent", { task: "x", taks: 1 }, 'unknown argument "taks"; the arguments are task, thread_id'],
     ["run_deep_agent", {}, "task:"],
@@ -181,9 +186,7 @@ test.each(CLIENT_KINDS)("%s: a model may not answer unless the user allows it", 
     decision,
     ...extra,
   });
-  const refused = await strict.call("answer_deep_agent", answer(0, "approve"));
-  expect(refused).toMatchObject({ isError: true });
-  expect(refused.text).toContain("approvals.allowModelAnswers");
+  await expect(strict.call("answer_deep_agent", answer(0, "approve"))).rejects.toThrow("not found");
 
   const config = { approvals: { allowModelAnswers: true } };
   const allowed = await connect(

@@ -5,36 +5,55 @@ import { depsFor, inMemory } from "../support.ts";
 
 const MAX_BYTES = 6000;
 
-async function listed(mode: "legacy" | { pin: string }) {
-  const deps = depsFor(() => Promise.reject(new Error("a list needs no runs")));
+type Mode = "legacy" | { pin: string };
+const MODES = ["legacy", { pin: "2026-07-28" }] as const;
+
+/** The tools, and the bytes of the answer on the wire. */
+async function listed(mode: Mode, allowModelAnswers = false) {
+  const deps = depsFor(() => Promise.reject(new Error("a list needs no runs")), {
+    config: { approvals: { allowModelAnswers } },
+  });
   const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
-  await client.connect(inMemory(deps).modern());
+  const transport = inMemory(deps).modern();
+  await client.connect(transport);
   cleanUpWith(() => client.close());
-  return (await client.listTools()).tools;
+  let bytes = 0;
+  const receive = transport.onmessage;
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+  transport.onmessage = (message, extra) => {
+    bytes = Buffer.byteLength(`${JSON.stringify(message)}\n`);
+    receive?.(message, extra);
+  };
+  const { tools } = await client.listTools();
+  return { tools, bytes };
 }
 
-test.each(["legacy", { pin: "2026-07-28" }] as const)("tools/list in %j is under 6 kB", async (mode) => {
-  const tools = await listed(mode);
+test.each(MODES)("tools/list in %j is under 6 kB on the wire", async (mode) => {
+  const { tools, bytes } = await listed(mode);
   expect(tools.map(({ name }) => name)).toEqual([
     "run_deep_agent",
     "check_deep_agent",
-    "answer_deep_agent",
     "cancel_deep_agent",
     "read_agent_file",
     "search_memories",
   ]);
-  const size = Buffer.byteLength(JSON.stringify({ tools }));
-  expect(size).toBeLessThan(MAX_BYTES);
+  expect(bytes).toBeGreaterThan(1000);
+  expect(bytes).toBeLessThan(MAX_BYTES);
+});
+
+test.each(MODES)("answer_deep_agent is listed in %j where models may pass answers on", async (mode) => {
+  const { tools } = await listed(mode, true);
+  expect(tools.map(({ name }) => name)).toContain("answer_deep_agent");
 });
 
 test("what a model sees of each tool", async () => {
-  for (const tool of await listed({ pin: "2026-07-28" })) {
+  for (const tool of (await listed({ pin: "2026-07-28" }, true)).tools) {
     await expect(`${JSON.stringify(tool, null, 2)}\n`).toMatchFileSnapshot(`__toolsnaps__/${tool.name}.json`);
   }
 });
 
 test("every tool has a title, truthful hints, strict arguments and an output schema", async () => {
-  for (const tool of await listed("legacy")) {
+  for (const tool of (await listed("legacy", true)).tools) {
     expect(tool.title).toBeTruthy();
     expect(tool.annotations?.readOnlyHint).toBe(
       ["check_deep_agent", "read_agent_file", "search_memories"].includes(tool.name),
