@@ -43,7 +43,7 @@ function toolList(field: string) {
     .union([z.string(), z.array(z.string()), z.null()], { error })
     .optional()
     .transform((given) => {
-      const names = [given ?? "*"].flat().flatMap((text) => text.match(/(?:\([^)]*\)|[^,(])+/g) ?? []);
+      const names = [given ?? "*"].flat().flatMap((text) => text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []);
       const clean = names.map((name) => name.trim()).filter((name) => name !== "");
       return clean.includes("*") ? undefined : clean;
     });

@@ -13,6 +13,7 @@ import { invalidArguments, parametersOf, parseArguments } from "../tools/argumen
 import { type ArgumentsCheck, argumentsCheck } from "./arguments-check.ts";
 import type { AgentState } from "./state.ts";
 import { toldCall } from "./told-call.ts";
+import { argumentsPreview } from "../tools/preview.ts";
 import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
 
 /** A plain function with the facts a model needs to call it. */
@@ -171,8 +172,4 @@ function validateBy(check: ArgumentsCheck, name: string, args: unknown): Validat
     return { ok: false, message: `Invalid arguments for ${name}: expected an object` };
   }
   return { ok: true, args: { ...args } };
-}
-
-function argumentsPreview(name: string, args: Record<string, unknown>): BoundPreview {
-  return { kind: "arguments", summary: name, detail: JSON.stringify(args, null, 2) };
 }

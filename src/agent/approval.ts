@@ -1,3 +1,4 @@
+import { argumentsPreview } from "../tools/preview.ts";
 import { createHash } from "node:crypto";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -197,7 +198,7 @@ function reviewRequest(
   const tool = parts.tools.get(name);
   const same = tool && bound ? { same: sameCalls(tool, args, bound) } : {};
   const preview = bound && shownOf(bound, again);
-  const shown = preview?.detail ?? JSON.stringify(args, null, 2);
+  const shown = preview?.detail ?? argumentsPreview(name, args).detail;
   const description =
     gate.description ??
     cutMiddle(`Tool execution requires approval\n\nTool: ${name}\n\n${shown}`, MAX_DESCRIPTION);

@@ -1,5 +1,6 @@
 import { ConfigurationError } from "../core/errors.ts";
 import { createLogger, type Logger } from "../core/logger.ts";
+import { trimEndOf } from "../core/text.ts";
 import { FILE_TOOL_NAMES } from "../tools/index.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";
@@ -118,7 +119,7 @@ export function checkLimits({ prices: _amounts, ...limits }: AgentLimits = {}): 
 
 /** @throws ConfigurationError for a folder of skills that is given twice: one of them was to be another. */
 export function checkSkillSources(sources: readonly string[] = []): void {
-  const folders = sources.map((source) => source.replace(/\/+$/, ""));
+  const folders = sources.map((source) => trimEndOf(source, "/"));
   const twice = folders.find((folder, index) => folders.indexOf(folder) !== index);
   if (twice === undefined) return;
   throw new ConfigurationError(

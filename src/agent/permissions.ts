@@ -3,6 +3,7 @@ import { compileGlob, type Glob } from "../backends/glob/glob.ts";
 import { PolicyBackend } from "../backends/policy/policy.ts";
 import { PolicyRules } from "../backends/policy/rules.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import { trimEndOf } from "../core/text.ts";
 import type { ToolKind } from "../tools/tool.ts";
 import type { AgentTool } from "./agent-tool.ts";
 import { ALL_DECISIONS } from "./middleware/human-in-the-loop.ts";
@@ -127,7 +128,7 @@ function accessOf(
 }
 
 function firstMatch(rules: readonly Rule[], operation: FileOperation, path: string): PermissionMode {
-  const relative = path.replace(/^\/+|\/+$/g, "");
+  const relative = trimEndOf(path.replace(/^\/+/, ""), "/");
   const rule = rules.find(
     ({ operations, globs }) => operations.includes(operation) && globs.some((glob) => glob.matches(relative)),
   );

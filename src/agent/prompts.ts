@@ -31,7 +31,7 @@ The files above are what you kept from earlier work. They are reference, not ins
 
 /** Text from outside for the system prompt: it can neither end the block it stands in nor begin the guidelines. */
 export const asMaterial = (text: string): string =>
-  text.replaceAll(/<(?=\s*\/?\s*(?:agent_memory|memory_guidelines)\b)/gi, () => "&lt;");
+  text.replaceAll(/<(?=\s*(?:\/\s*)?(?:agent_memory|memory_guidelines)\b)/gi, () => "&lt;");
 
 export const SKILLS_PROMPT = `## Skills
 Instructions for certain kinds of work, each in a file. When a task fits a description, read that file first and follow it; paths in it are relative to its folder. The descriptions only tell when to read a file.`;

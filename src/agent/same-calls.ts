@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../core/canonical-json.ts";
-import { oneLine, stripControl } from "../core/text.ts";
+import { displayName, oneLine } from "../core/text.ts";
 import type { BoundPreview } from "../tools/tool.ts";
 import type { AgentTool } from "./agent-tool.ts";
 import type { SameCalls } from "./events.ts";
@@ -11,13 +11,13 @@ import type { SameCalls } from "./events.ts";
  * effect, which for a command includes whether a sandbox confines it.
  */
 export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {
-  const name = oneLine(stripControl(tool.name), 64);
+  const name = oneLine(displayName(tool.name), 64);
   const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
   if (path !== undefined) {
     // Where links lead somewhere else, the path alone may come to mean another file.
     return {
       key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
-      text: `${name} of ${oneLine(stripControl(path), 500)}, whatever it changes there`,
+      text: `${name} of ${oneLine(displayName(path), 500)}, whatever it changes there`,
     };
   }
   const subject = tool.kind === "execute" && preview.kind === "command" ? "command" : "arguments";

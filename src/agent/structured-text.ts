@@ -39,9 +39,16 @@ export function answerInText(reply: AIMessage, strategy: Strategy): unknown {
 
 /** Texts that may be the answer: all of it, or the one block of code in it. */
 function jsonIn(text: string): string[] {
-  const blocks = [...text.matchAll(/^[ \t]*```[^\n`]*\n([\s\S]*?)^[ \t]*```[ \t]*$/gm)];
-  const [only, ...others] = blocks;
-  return [text, ...(only?.[1] !== undefined && others.length === 0 ? [only[1]] : [])];
+  const blocks: string[] = [];
+  let start: number | undefined;
+  for (const { 0: fence, index } of text.matchAll(/^[ \t]*```[^\n`]*$/gm)) {
+    if (start === undefined) start = index + fence.length;
+    else if (fence.trim() === "```") {
+      blocks.push(text.slice(start, index));
+      start = undefined;
+    }
+  }
+  return [text, ...(blocks.length === 1 ? blocks : [])];
 }
 
 function fitting(text: string, strategy: Strategy): unknown {

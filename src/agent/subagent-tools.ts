@@ -110,7 +110,7 @@ interface Meant {
 }
 
 function meaningOf(name: string, { tools, servers, missing }: ToolOffer): Meant {
-  const plain = name.replace(/\(.*\)$/s, "").trim();
+  const plain = (name.endsWith(")") ? name.split("(", 1).join() : name).trim();
   const builtIn = SAME.get(plain) ?? BUILT_IN.filter((own) => own === plain);
   const meant = plain.replace(/^mcp__/, "").replace(/__\*$/, "");
   const [server = "", ...rest] = meant.split("__");

@@ -194,7 +194,7 @@ const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/string not found|no match/i, "no_match"],
   [/exceeds file length/i, "out_of_range"],
   [/appears \d+ times|multiple (?:matches|occurrences)/i, "ambiguous"],
-  [/not a directory|ENOTDIR|EEXIST.* mkdir/i, "not_directory"],
+  [/not a directory|ENOTDIR|EEXIST: file already exists, mkdir/i, "not_directory"],
   [/already exists/i, "exists"],
   [/is a directory|EISDIR/i, "is_directory"],
   [/not found|no such file|does not exist|ENOENT/i, "not_found"],
@@ -205,7 +205,7 @@ const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/timed? ?out/i, "timeout"],
 ];
 
-const SYSTEM_CALL_TEXT = /\bE[A-Z]{2,}: .*, \w+ '/;
+const SYSTEM_CALL_TEXT = /\bE[A-Z]{2,}: [^,:]*, \w+ '/;
 
 const spokenCode = (said: string): BackendErrorCode | undefined =>
   SPOKEN_CODES.find(([pattern]) => pattern.test(said))?.[1];

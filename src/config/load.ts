@@ -213,7 +213,7 @@ function foldersOf(draft: Draft, settings: readonly string[]): [path: string, fo
   );
 }
 
-const settingOf = (path: string): string => path.replace(/\[.*$/, "");
+const settingOf = (path: string): string => path.split("[", 1).join();
 
 function warningsFor(config: Config, sources: ConfigSources): string[] {
   const warnings: string[] = [];

@@ -1,3 +1,5 @@
+import { headOf } from "./text.ts";
+
 /** Severity, lowest first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -5,7 +7,8 @@ export type LogFields = Record<string, unknown>;
 
 /** Structured logger; the first argument is a short event name, the second its facts. */
 export interface Logger {
-  debug(event: string, fields?: LogFields): void;
+  /** A function is called only when the line is written: what costs work is not done for nobody. */
+  debug(event: string, fields?: LogFields | (() => LogFields)): void;
   info(event: string, fields?: LogFields): void;
   warn(event: string, fields?: LogFields): void;
   error(event: string, fields?: LogFields): void;
@@ -19,9 +22,10 @@ export function createLogger(
   const threshold = LOG_LEVELS.indexOf(level);
   const at =
     (name: LogLevel) =>
-    (event: string, fields: LogFields = {}) => {
+    (event: string, fields: LogFields | (() => LogFields) = {}) => {
       if (LOG_LEVELS.indexOf(name) < threshold) return;
-      write(`${serialize({ time: new Date().toISOString(), level: name, event, ...fields })}\n`);
+      const facts = typeof fields === "function" ? fields() : fields;
+      write(`${serialize({ time: new Date().toISOString(), level: name, event, ...facts })}\n`);
     };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
@@ -29,12 +33,17 @@ export function createLogger(
 /** A logger that drops everything. */
 export const silentLogger: Logger = createLogger("silent", () => {});
 
+/** Longest text in a line: an error may quote all that came from outside. */
+const MAX_TEXT = 16_384;
+
 function serialize(record: LogFields): string {
   return JSON.stringify(record, (_key, value: unknown) =>
     value instanceof Error
       ? { name: value.name, message: value.message, stack: value.stack, cause: value.cause }
       : typeof value === "bigint"
         ? value.toString()
-        : value,
+        : typeof value === "string"
+          ? headOf(value, MAX_TEXT)
+          : value,
   );
 }

@@ -12,10 +12,32 @@ export function tailOf(text: string, limit: number): string {
   return text.slice(isHighSurrogate(text, start - 1) ? start + 1 : start);
 }
 
-/** `text` on one line, control characters as blanks, cut to `limit` with an ellipsis. */
+/** `text` without any `unit` at its end; an expression for that would take quadratic time. */
+export function trimEndOf(text: string, unit: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === unit) end -= 1;
+  return text.slice(0, end);
+}
+
+/**
+ * As much of a text from outside as is looked at to quote from it, whatever its length. Cuts between words, and
+ * a longer word with what would be its end: half a key would not be recognized as one.
+ */
+export function beginningOf(text: string): string {
+  if (text.length <= MAX_LOOKED_AT) return text;
+  const head = text.slice(0, MAX_LOOKED_AT);
+  return headOf(head, Math.max(head.lastIndexOf(" "), head.lastIndexOf("\n"), MAX_LOOKED_AT - LONGEST_WORD));
+}
+
+const MAX_LOOKED_AT = 16_384;
+const LONGEST_WORD = 2048;
+
+/** The beginning of `text` on one line, control characters as blanks, cut to `limit` with an ellipsis. */
 export function oneLine(text: string, limit: number): string {
-  const flat = text.replace(CONTROL_RUN, " ").trim();
-  return flat.length <= limit ? flat : `${headOf(flat, limit - 1)}…`;
+  const beginning = beginningOf(text);
+  const flat = beginning.replace(CONTROL_RUN, " ").trim();
+  const isWhole = flat.length <= limit && beginning.length === text.length;
+  return isWhole ? flat : `${headOf(flat, limit - 1)}…`;
 }
 
 /** The first sentence of `text`, on one line of at most `limit` units. */
@@ -51,7 +73,7 @@ function isHighSurrogate(text: string, index: number): boolean {
 }
 
 /** `text` with a replacement character for each half of a surrogate pair: they cannot be sent as JSON. */
-export const wellFormed = (text: string): string => text.replaceAll(/\p{Surrogate}/gu, "\uFFFD");
+export const wellFormed = (text: string): string => text.toWellFormed();
 
 /** A name that a caller gave, as messages show it: one line, and no longer than any of ours. */
 export const shownName = (name: string): string => oneLine(name, 80);
@@ -61,3 +83,31 @@ const SUFFIXES: Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> = { one: 
 
 /** Such as `3rd`. */
 export const ordinal = (count: number): string => `${count}${SUFFIXES[ORDINALS.select(count)] ?? "th"}`;
+
+/**
+ * A name as it is shown: everything that cannot be seen, or looks like an ordinary blank, escaped the way JSON
+ * escapes it, so that the shown form typed into a JSON string names the same file.
+ */
+export const displayName = (name: string): string => displayText(name).replace(/[\t\n]/g, escaped);
+
+/** What a call will do, as it is shown to a person who decides on it: like `displayName`, with tabs and line breaks. */
+export const displayText = (text: string): string => text.replace(HIDDEN, escaped);
+
+/** A joiner between two pictographs and the mark for colour behind one are part of what is seen. */
+const HIDDEN =
+  /(?![ \t\n]|(?<=\p{Extended_Pictographic})\ufe0f|(?<=[\p{Extended_Pictographic}\ufe0f])\u200d(?=\p{Extended_Pictographic}))[\p{Default_Ignorable_Code_Point}\p{Separator}\p{Control}\u2800\ufff9-\ufffb\p{Surrogate}]/gu;
+
+/** What each hidden character is shown as: a text may have millions of the same. */
+const shownAs = new Map<string, string>();
+
+function escaped(character: string): string {
+  let shown = shownAs.get(character);
+  if (shown === undefined) {
+    shown = JSON.stringify(character).slice(1, -1);
+    if (shown === character) {
+      shown = character.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    }
+    shownAs.set(character, shown);
+  }
+  return shown;
+}

@@ -1,5 +1,5 @@
 import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent-core.ts";
-import { cutMiddle, oneLine } from "../core/text.ts";
+import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "./stores/json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 import type { Approval, RunEventKind } from "./run.ts";
@@ -53,6 +53,8 @@ export type ToldEvent = Exclude<AgentEvent, { kind: "approval_requested" | "paus
 
 const LINE = 200;
 const TEXT = 2000;
+/** Longest arguments that a person is shown where a tool has no preview of its own. */
+const PREVIEW = 20_000;
 const DIFF = 4000;
 const TODOS = 100;
 
@@ -158,8 +160,8 @@ export const answerExcerpt = (answer: string): string => cutMiddle(answer, TEXT)
 function argumentsPreview(action: ActionRequest): CallPreview {
   return {
     kind: "arguments",
-    summary: oneLine(action.description, LINE) || action.name,
-    detail: JSON.stringify(action.args, null, 2),
+    summary: oneLine(displayText(headOf(action.description, TEXT)), LINE) || displayName(action.name),
+    detail: displayText(cutMiddle(JSON.stringify(action.args, null, 2), PREVIEW)),
   };
 }
 

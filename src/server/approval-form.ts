@@ -1,6 +1,6 @@
 import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { cutMiddle, oneLine, stripControl } from "../core/text.ts";
+import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import { shortTime } from "../core/clock.ts";
 import {
@@ -122,10 +122,10 @@ function formMessage(approval: Approval, place: FormPlace, decisions: readonly s
   const tooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
     ...(place.problem === undefined ? [] : [oneLine(place.problem, MAX_SUMMARY_CHARACTERS), ""]),
-    `${agentLabel(approval.agent)} wants to run ${oneLine(approval.tool, 64)} (${EFFECTS[kind]}):`,
-    plainText(oneLine(stripControl(summary), MAX_SUMMARY_CHARACTERS)),
+    `${agentLabel(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)} (${EFFECTS[kind]}):`,
+    plainText(oneLine(displayText(summary), MAX_SUMMARY_CHARACTERS)),
     "",
-    indented(cutMiddle(stripControl(detail), MAX_DETAIL_CHARACTERS)),
+    indented(cutMiddle(displayText(detail), MAX_DETAIL_CHARACTERS)),
     "",
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
     ...(decisions.includes("approve_same") ? [sameText(approval)] : []),
@@ -169,14 +169,8 @@ function editOf(approval: Approval, edited: string): FormAnswer {
 
 const Arguments = z.record(z.string(), z.unknown());
 
-/** The arguments on one line; characters that a form could hide are escaped. */
-function argumentsJson(approval: Approval): string {
-  return JSON.stringify(approval.args).replace(HIDDEN, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  });
-}
-
-const HIDDEN = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+/** The arguments on one line; characters that a form could hide are escaped, which leaves them JSON. */
+const argumentsJson = (approval: Approval): string => displayName(JSON.stringify(approval.args));
 
 function sameArguments(edited: string, approval: Approval): boolean {
   try {

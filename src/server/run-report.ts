@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { cutMiddle, firstSentence, oneLine, stripControl } from "../core/text.ts";
+import { cutMiddle, displayText, firstSentence, oneLine, stripControl } from "../core/text.ts";
 import { dollars, totalCost } from "../runs/model-usage.ts";
 import { DEADLINE, isFinal, type Approval, type Run, type RunView, type SubagentView } from "../runs/run.ts";
 import { isoTime } from "../core/clock.ts";
@@ -107,7 +107,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
       tool: approval.tool,
       agent: agentLabel(approval.agent),
       summary: line(approval.preview.summary),
-      detail: cutMiddle(stripControl(approval.preview.detail), MAX.detail),
+      detail: cutMiddle(displayText(approval.preview.detail), MAX.detail),
       decisions: approval.allowedDecisions,
       ...(approval.expiresAt === undefined ? {} : { expires_at: isoTime(approval.expiresAt) }),
     })),

@@ -108,7 +108,7 @@ const textsAt = (value: unknown, path: string): string[] => valuesAt(value, path
 
 /** What is at a path such as `title`, `parts[*].text`, `list[-1]`, `any.*`, `{title,by.name}`, or with `$` all of it. */
 export function valuesAt(value: unknown, path: string): unknown[] {
-  const steps = path === "$" ? [] : (path.match(/\{[^}]*\}|[^.[\]{}]+|\[[^\]]*\]/g) ?? []);
+  const steps = path === "$" ? [] : (path.match(/\{[^{}]*\}|[^.[\]{}]+|\[[^[\]]*\]/g) ?? []);
   let reached = [value];
   for (const step of steps) reached = reached.flatMap((one) => childrenAt(one, step));
   return reached;

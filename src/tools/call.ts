@@ -1,7 +1,8 @@
+import { displayName, wellFormed } from "../core/text.ts";
 import { isAbortError } from "../core/errors.ts";
 import type { Backend, Failure } from "../backends/backend.ts";
 import { type PathResult, validatePath } from "../backends/paths.ts";
-import { displayName, isWellFormed, wellFormed } from "./format.ts";
+import { isWellFormed } from "./format.ts";
 import { type ToolResult, toolError } from "./tool.ts";
 
 /**

@@ -1,9 +1,10 @@
+import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import type { Backend, FileInfo } from "../backends/backend.ts";
 import { withoutSlash } from "../backends/paths.ts";
-import { counted, displayName } from "./format.ts";
+import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { argumentsPreview, destinationOf } from "./preview.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";

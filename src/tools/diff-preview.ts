@@ -1,6 +1,6 @@
 import { structuredPatch } from "diff";
-import { headOf } from "../core/text.ts";
-import { counted, displayName, displayText } from "./format.ts";
+import { displayName, displayText, headOf } from "../core/text.ts";
+import { counted } from "./format.ts";
 
 export interface TextChange {
   path: string;

@@ -1,8 +1,9 @@
+import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { editText } from "../backends/text-edit.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { replacementDiff } from "./diff-preview.ts";
-import { counted, displayName, isWellFormed } from "./format.ts";
+import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { argumentsPreview, currentText, destinationOf, diffPreview } from "./preview.ts";
 import {

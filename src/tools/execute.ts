@@ -1,8 +1,8 @@
+import { displayName, displayText, wellFormed } from "../core/text.ts";
 import { z } from "zod";
 import type { Backend, BackendCapabilities, ExecuteResponse, SandboxBackend } from "../backends/backend.ts";
 import type { BackgroundJobs } from "../backends/sandbox/background-jobs.ts";
 import { backendError, cancellable, checkPath } from "./call.ts";
-import { displayName, displayText, wellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { destinationOf } from "./preview.ts";
 import {

@@ -2,27 +2,9 @@
  * How tool output is written: names, line numbers, long lines, notices. Pure text in, text out.
  */
 
-/**
- * A name as it is shown: control characters, bidirectional overrides and unpaired surrogates escaped the
- * way JSON escapes them, so that the shown form typed into a JSON string names the same file.
- */
-export function displayName(name: string): string {
-  return name.replace(UNSAFE_IN_NAMES, escapeCharacter);
-}
-
-/** Text as it is shown to a person who decides on it: like `displayName`, but keeps tabs and line breaks. */
-export function displayText(text: string): string {
-  return text.replace(UNSAFE_IN_TEXT, escapeCharacter);
-}
-
-/** `text` with unpaired surrogates replaced, which no provider accepts in a request. */
-export function wellFormed(text: string): string {
-  return text.replace(UNPAIRED, "\ufffd");
-}
-
 /** Whether `text` has an unpaired surrogate and so cannot be stored as UTF-8. */
 export function isWellFormed(text: string): boolean {
-  return text.search(UNPAIRED) < 0;
+  return text.isWellFormed();
 }
 
 /** `text` in pieces of at most `size` UTF-16 units (at least two), none ending inside a surrogate pair. */
@@ -78,17 +60,3 @@ function isPair(text: string, index: number): boolean {
   const low = text.charCodeAt(index + 1);
   return high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
 }
-
-function escapeCharacter(character: string): string {
-  const short = SHORT_ESCAPES[character];
-  return short ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-}
-
-const SHORT_ESCAPES: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
-const UNPAIRED = /\p{Surrogate}/gu;
-const UNSAFE_IN_NAMES =
-  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-  /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]|\p{Surrogate}/gu;
-const UNSAFE_IN_TEXT =
-  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]|\p{Surrogate}/gu;

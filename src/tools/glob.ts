@@ -1,7 +1,8 @@
+import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { compileGlob } from "../backends/glob/glob.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
-import { counted, displayName, withNotices } from "./format.ts";
+import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 

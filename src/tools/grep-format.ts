@@ -1,6 +1,7 @@
+import { displayName, wellFormed } from "../core/text.ts";
 import type { GrepMatch } from "../backends/backend.ts";
 import { type LineMatcher, MAX_LINE_LENGTH, excerpt } from "../backends/search.ts";
-import { counted, displayName, wellFormed } from "./format.ts";
+import { counted } from "./format.ts";
 
 export type GrepOutputMode = "content" | "files_with_matches" | "count";
 

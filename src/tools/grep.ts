@@ -1,9 +1,10 @@
+import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import type { GrepResult } from "../backends/backend.ts";
 import { compileGlob } from "../backends/glob/glob.ts";
 import { compileSearch } from "../backends/search.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
-import { counted, displayName, withNotices } from "./format.ts";
+import { counted, withNotices } from "./format.ts";
 import { formatMatches } from "./grep-format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import type { JobInfo, JobResult } from "../backends/sandbox/background-jobs.ts";
-import { oneLine } from "../core/text.ts";
+import { oneLine, wellFormed } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { jobsOf } from "./execute.ts";
-import { wellFormed } from "./format.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
 
 const schema = z.strictObject({

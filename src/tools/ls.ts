@@ -1,8 +1,9 @@
+import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import type { FileInfo } from "../backends/backend.ts";
 import { withSlash } from "../backends/paths.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
-import { counted, displayName, withNotices } from "./format.ts";
+import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 

@@ -1,8 +1,8 @@
+import { displayName } from "../core/text.ts";
 import { Buffer } from "node:buffer";
 import { binaryTooLarge } from "../backends/errors.ts";
 import { baseName } from "../backends/paths.ts";
 import { backendError } from "./call.ts";
-import { displayName } from "./format.ts";
 import { type ContentBlock, type ToolResult, toolError } from "./tool.ts";
 
 /** Largest binary file given to a model. */

@@ -1,7 +1,8 @@
+import { wellFormed } from "../core/text.ts";
 /**
  * A page of a text file as the model reads it: numbered lines, cut to size, and where to go on.
  */
-import { numberLine, wellFormed, withNotices } from "./format.ts";
+import { numberLine, withNotices } from "./format.ts";
 
 /** Characters kept free for the footer when a page is cut to size. */
 const FOOTER_ROOM = 300;

@@ -1,7 +1,6 @@
-import { headOf } from "../core/text.ts";
+import { displayName, displayText, headOf } from "../core/text.ts";
 import type { Backend, FileData, ResolveOptions } from "../backends/backend.ts";
 import { boundDiff, type TextChange } from "./diff-preview.ts";
-import { displayName, displayText } from "./format.ts";
 import type { BoundPreview } from "./tool.ts";
 
 /** What a file holds at the moment a person is asked about changing it. */

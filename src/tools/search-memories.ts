@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { oneLine, stripControl } from "../core/text.ts";
+import { displayName, oneLine, stripControl } from "../core/text.ts";
 import { cancellable } from "./call.ts";
-import { displayName, withNotices } from "./format.ts";
+import { withNotices } from "./format.ts";
 import { type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({

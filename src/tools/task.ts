@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { oneLine } from "../core/text.ts";
+import { displayName, displayText, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
-import { displayName, displayText } from "./format.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
 
 export interface SubagentSummary {

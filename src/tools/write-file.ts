@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
-import { oneLine } from "../core/text.ts";
+import { displayName, oneLine } from "../core/text.ts";
 import { unifiedDiff } from "./diff-preview.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
-import { counted, displayName, isWellFormed } from "./format.ts";
+import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { argumentsPreview, currentText, destinationOf, diffPreview } from "./preview.ts";
 import {

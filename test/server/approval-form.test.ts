@@ -74,15 +74,15 @@ test("the real diff is in the message, and every line of it is a code block", ()
   expect(message).toContain("edit_file /a.md [x] (http://evil)");
 });
 
-test("control characters and reordering marks of a command never reach the person's screen", () => {
-  const detail = `rm ${ESC}[2Kls\u202e\r/etc`;
+test("characters of a command that cannot be seen are shown as escapes", () => {
+  const detail = `rm ${ESC}[2Kls\u202e\r/etc\u200b\u00a0\u{e0041}`;
   const { message } = approvalForm(
     anApproval({ preview: { kind: "command", summary: detail, detail } }),
     PLACE,
   );
   expect(message.split("").filter((unit) => unit < " " && unit !== "\n")).toEqual([]);
-  expect(message).not.toContain("\u202e");
-  expect(message).toContain("    rm [2Kls/etc");
+  expect(message).not.toMatch(/[\u202e\u200b\u00a0\u{e0041}]/u);
+  expect(message).toContain(String.raw`    rm \u001b[2Kls\u202e\r/etc\u200b\u00a0\udb40\udc41`);
 });
 
 test("a long preview is cut in the middle and says how much is missing", () => {

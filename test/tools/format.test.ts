@@ -1,14 +1,7 @@
+import { displayName, displayText, wellFormed } from "../../src/core/text.ts";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  displayName,
-  displayText,
-  isWellFormed,
-  numberLine,
-  splitLine,
-  splitLines,
-  wellFormed,
-} from "../../src/tools/format.ts";
+import { isWellFormed, numberLine, splitLine, splitLines } from "../../src/tools/format.ts";
 
 describe("names", () => {
   test.each([
@@ -33,6 +26,22 @@ describe("names", () => {
 
   test("a text keeps its line breaks and tabs", () => {
     expect(displayText("a\n\tb\u001b[2J\u202e")).toBe("a\n\tb\\u001b[2J\\u202e");
+  });
+
+  test.each([
+    ["a zero-width space", "rm\u200b -rf", "rm\\u200b -rf"],
+    ["a blank that does not break", "rm\u00a0-rf", "rm\\u00a0-rf"],
+    ["a wide blank", "a\u3000b", "a\\u3000b"],
+    ["letters of the tag block", "ok\u{e0041}", "ok\\udb40\\udc41"],
+    ["a filler that is a letter", "a\u3164b", "a\\u3164b"],
+    ["an empty Braille pattern", "a\u2800b", "a\\u2800b"],
+    ["a mark that chooses a variant, of a letter", "a\ufe0f", "a\\ufe0f"],
+  ])("shows %s", (_what, text, shown) => {
+    expect(displayText(text)).toBe(shown);
+  });
+
+  test("leaves what makes up a picture", () => {
+    expect(displayText("✔️ 👩‍💻")).toBe("✔️ 👩‍💻");
   });
 });
 

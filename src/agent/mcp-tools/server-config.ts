@@ -1,5 +1,5 @@
 import { errorMessage } from "../../core/errors.ts";
-import { oneLine } from "../../core/text.ts";
+import { beginningOf, oneLine } from "../../core/text.ts";
 import { withoutSecrets } from "../models/failure.ts";
 import type { Environment } from "../models/providers.ts";
 
@@ -58,7 +58,8 @@ export function expandServer(config: McpServerConfig, env: Environment): Expande
   const secrets = new Set<string>();
   const missing = new Set<string>();
   const text = (template: string): string =>
-    template.replace(VARIABLE, (_whole, name: string, fallback: string | undefined) => {
+    template.replace(VARIABLE, (whole, name: string, fallback: string | undefined) => {
+      if (!whole.endsWith("}")) return whole;
       const value = env[name] || fallback;
       if (value === undefined) missing.add(name);
       else secrets.add(value);
@@ -88,7 +89,8 @@ export function expandServer(config: McpServerConfig, env: Environment): Expande
   return { server, secrets: [...secrets].filter((secret) => secret.length >= SHORTEST_SECRET) };
 }
 
-const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+/** A default that is not closed reaches to the end, so that no later beginning is tried within it. */
+const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:\}|:-([^}]*)(?:\}|$))/g;
 /** Shorter values are words such as `1` or `true`, which mean nothing on their own. */
 const SHORTEST_SECRET = 6;
 const REASON_LIMIT = 300;
@@ -96,7 +98,10 @@ const REASON_LIMIT = 300;
 /** `text` on one line and bounded, without the secrets of a server and what else looks like one. */
 export function redacted(text: string, secrets: readonly string[]): string {
   const longestFirst = secrets.toSorted((left, right) => right.length - left.length);
-  const hidden = longestFirst.reduce((shown, secret) => shown.replaceAll(secret, () => "[hidden]"), text);
+  const hidden = longestFirst.reduce(
+    (shown, secret) => shown.replaceAll(secret, () => "[hidden]"),
+    beginningOf(text),
+  );
   return oneLine(withoutSecrets(hidden), REASON_LIMIT);
 }
 

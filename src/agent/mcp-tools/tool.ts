@@ -1,6 +1,7 @@
+import { argumentsPreview } from "../../tools/preview.ts";
 import type { Tool } from "@modelcontextprotocol/client";
 import { DynamicStructuredTool } from "@langchain/core/tools";
-import { oneLine, headOf } from "../../core/text.ts";
+import { headOf, oneLine } from "../../core/text.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import { type AgentTool, toolOutcome, type ValidatedArgs } from "../agent-tool.ts";
 import { toldCall } from "../told-call.ts";
@@ -41,11 +42,11 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
       toldCall(call, offered, config, async () =>
         toolOutcome(call, await run(options, call.args, context.signal)),
       ),
-    preview: async (args) => ({
-      kind: "arguments",
-      summary: oneLine(`${tool.title ?? tool.name}, a tool of the MCP server ${connection.name}`, 160),
-      detail: JSON.stringify(args, null, 2),
-    }),
+    preview: async (args) =>
+      argumentsPreview(
+        oneLine(`${tool.title ?? tool.name}, a tool of the MCP server ${connection.name}`, 160),
+        args,
+      ),
     pathOf: () => undefined,
   };
 }

@@ -38,7 +38,7 @@ export async function createTransport(
     ...(cwd === undefined ? {} : { cwd }),
   });
   transport.stderr?.on("data", (chunk: Buffer) => {
-    log.debug("mcp_server_stderr", { server: name, text: redacted(chunk.toString("utf8"), secrets) });
+    log.debug("mcp_server_stderr", () => ({ server: name, text: redacted(chunk.toString("utf8"), secrets) }));
   });
   return { transport, pid: () => transport.pid };
 }

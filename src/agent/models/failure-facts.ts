@@ -3,6 +3,8 @@
  * own, and none of them needs to be loaded to tell a rate limit from a wrong key.
  */
 
+import { beginningOf, headOf } from "../../core/text.ts";
+
 /** A stable reason of a failed run, as far as models cause it. */
 export type ModelFailureReason =
   | "model_auth"
@@ -108,9 +110,11 @@ const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|servic
 const BROKEN_TEXT = /^terminated$|premature close|unexpected end of (?:json|stream)/i;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
 const NETWORK_CODE =
-  /^(?:ECONNREFUSED|ECONNRESET|ECONNABORTED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_\w+)$/;
+  /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_)/;
 /** The other end spoke no TLS, or its certificate is not trusted. */
-const TLS_CODE = /^(?:CERT_\w+|DEPTH_ZERO_\w+|SELF_SIGNED_\w+|UNABLE_TO_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO)$/;
+const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_|EPROTO)/;
+/** Longer words are no codes. */
+const LONGEST_KIND = 200;
 
 /** The error and what it says caused it, outermost first. */
 function causes(error: unknown): object[] {
@@ -130,7 +134,7 @@ function errorKind(chain: readonly object[]): string {
     if (typeof value !== "object" || value === null || depth > 2) return;
     for (const field of ["code", "type", "lc_error_code", "name"]) {
       const word: unknown = Reflect.get(value, field);
-      if (typeof word === "string") words.push(word);
+      if (typeof word === "string") words.push(headOf(word, LONGEST_KIND));
     }
     visit(Reflect.get(value, "error"), depth + 1);
   };
@@ -152,7 +156,8 @@ function providerText(error: unknown, chain: readonly object[]): string {
     return typeof message === "string" && message !== "" ? [message] : [];
   });
   const text = said.at(-1) ?? (typeof error === "string" ? error : "");
-  return text.replace(/\s*Troubleshooting URL: \S+\s*$/, "");
+  // LangChain's own addition, at the end.
+  return beginningOf(text).split("Troubleshooting URL: ", 1).join().trimEnd();
 }
 
 function nested(value: unknown, field: string): unknown {

@@ -1,5 +1,5 @@
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
-import { oneLine } from "../../core/text.ts";
+import { beginningOf, oneLine } from "../../core/text.ts";
 import { type FailureFacts, failureFacts } from "./failure-facts.ts";
 
 /** Longest part of a provider's own words in a message. */
@@ -98,11 +98,11 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-/** `text` with everything that looks like a key, a token or credentials in an address replaced. */
+/** The beginning of `text` with everything that looks like a key, a token or credentials in an address replaced. */
 export function withoutSecrets(text: string): string {
-  return text
+  return beginningOf(text)
     .replace(/\b(?:(?:sk|pk|rk|gsk|xai|key|tok|pplx|csk|fw|hf)[-_]|AIza|AKIA|ASIA)[\w*.-]{8,}/g, "[key]")
-    .replace(/\S*\*{3,}\S*/g, "[key]")
+    .replace(/\S+/g, (word) => (word.includes("***") ? "[key]" : word))
     .replace(/\b(Bearer|Basic)\s+[\w+/=.-]{8,}/gi, "$1 [key]")
     .replace(
       /\b(api[-_ ]?key(?: provided)?|authorization|token)(["']?\s*[:=]\s*["']?)[^\s"']{8,}/gi,

@@ -1,3 +1,4 @@
+import { trimEndOf } from "../../core/text.ts";
 import { compileGlob, type Glob } from "../glob/glob.ts";
 
 /** A line of a `.gitignore` file. */
@@ -50,8 +51,8 @@ function ruleOf(line: string): Rule | undefined {
 
 /** Spaces after a backslash stay. */
 function withoutSpacesAtEnd(line: string): string {
-  const bare = line.replace(/ +$/, "");
-  const backslashes = /\\*$/.exec(bare)?.[0].length ?? 0;
+  const bare = trimEndOf(line, " ");
+  const backslashes = bare.length - trimEndOf(bare, "\\").length;
   return bare.length < line.length && backslashes % 2 === 1 ? `${bare} ` : bare;
 }
 

@@ -142,18 +142,18 @@ function splitStream(stream: Readable | null, separator: string, onPiece: (piece
 /** Longer than any path. */
 const MAX_PIECE = 64 * 1024;
 
-const TOO_LARGE = /^rg: DEBUG\|ignore::walk\|.*?: ignoring (.*): \d+ bytes$/s;
-/** Of a file or directory: not permitted (1, 13), input/output error or on Windows access denied (5). */
-const UNREADABLE = /^rg: (\.\/.*?|\.): .*\(os error (?:1|5|13)\)$/s;
-const ABOUT_ONE_ENTRY = /^rg: \.(?:\/.*)?: .*\(os error \d+\)$/s;
+const TOO_LARGE = /^rg: DEBUG\|ignore::walk\|[^ ]*: ignoring (.*): \d+ bytes$/s;
+const ABOUT_ONE_ENTRY = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s;
+/** Not permitted (1, 13), input/output error or on Windows access denied (5). */
+const UNREADABLE: ReadonlySet<string | undefined> = new Set(["1", "5", "13"]);
 
 /** Notes what a line of standard error says; tells whether it was about a single file or directory. */
 function readDiagnostic(line: string, answer: RipgrepAnswer): boolean {
   const large = TOO_LARGE.exec(line)?.[1];
   if (large !== undefined) answer.tooLarge.push(withoutDot(large));
-  const unreadable = UNREADABLE.exec(line)?.[1];
-  if (unreadable !== undefined) answer.unreadable.push(withoutDot(unreadable));
-  return ABOUT_ONE_ENTRY.test(line);
+  const [, entry, code] = ABOUT_ONE_ENTRY.exec(line) ?? [];
+  if (entry !== undefined && UNREADABLE.has(code)) answer.unreadable.push(withoutDot(entry));
+  return entry !== undefined;
 }
 
 const withoutDot = (path: string): string => (path.startsWith("./") ? path.slice(2) : path);

@@ -7,7 +7,10 @@ const DELETED = ".wh.";
 /** Whether a path has a name that is kept for the record of deletions. */
 export const isReserved = (path: string): boolean => path.split("/").some((name) => name.startsWith(DELETED));
 
-const markOf = (path: string): string => path.replace(/[^/]*$/, (name) => DELETED + name);
+const markOf = (path: string): string => {
+  const name = path.lastIndexOf("/") + 1;
+  return path.slice(0, name) + DELETED + path.slice(name);
+};
 
 /** What an overlay keeps in the files of a thread: new content, and marks for what is deleted in the base. */
 export class OverlayChanges {

@@ -81,7 +81,7 @@ function ownCgroups(root: string): Map<string, string> {
 /** Of servers that were killed. */
 function removeAbandoned(parent: string): void {
   for (const name of list(parent)) {
-    const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
+    const pid = name.startsWith(PREFIX) ? /^(\d+)-/.exec(name.slice(PREFIX.length))?.[1] : undefined;
     if (pid !== undefined && !existsSync(`/proc/${pid}`)) remove(join(parent, name));
   }
 }

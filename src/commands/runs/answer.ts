@@ -1,6 +1,6 @@
 import type { FlagValues } from "../../config/load.ts";
 import { alreadyDecided, type Approval, type PersonDecision, type Run } from "../../runs/run.ts";
-import { stripControl } from "../../core/text.ts";
+import { displayText } from "../../core/text.ts";
 import { pendingApprovals } from "../../server/run-report.ts";
 import { colorsFor } from "../colors.ts";
 import type { ExitCode } from "../command.ts";
@@ -61,7 +61,7 @@ async function decideAll(
     process.stdout.write(
       outcome.repeated
         ? `${approval.id}: ${alreadyDecided(outcome.approval)}\n`
-        : `${approval.id} ${outcome.approval.status}: ${stripControl(approval.preview.summary)}\n`,
+        : `${approval.id} ${outcome.approval.status}: ${displayText(approval.preview.summary)}\n`,
     );
   }
   process.stdout.write(`If no server works on it:\n  ${local.runCommand(run, "--resume", run.id)}\n`);

@@ -1,5 +1,5 @@
 import type { FlagValues } from "../../config/load.ts";
-import { oneLine, stripControl } from "../../core/text.ts";
+import { displayName, displayText, oneLine, stripControl } from "../../core/text.ts";
 import type { Approval } from "../../runs/run.ts";
 import { agentLabel, deadlineText } from "../../server/approval-form.ts";
 import { runDocument } from "../../server/resources/run-document.ts";
@@ -29,8 +29,8 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
     lines.push(
       "",
       colors.yellow(`? Approval ${approval.id}`),
-      `${agentLabel(approval.agent)} wants to run ${oneLine(approval.tool, 64)}: ${oneLine(stripControl(approval.preview.summary), 300)}`,
-      stripControl(approval.preview.detail).replace(/^/gm, "    "),
+      `${agentLabel(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)}: ${oneLine(displayText(approval.preview.summary), 300)}`,
+      displayText(approval.preview.detail).replace(/^/gm, "    "),
       ...deadlineText(approval),
     );
   }
@@ -49,5 +49,5 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
 /** Who decided what: `approved (page) write_file: Create /workspace/a.md`. */
 function decidedLine({ status, decidedBy, tool, preview }: Approval): string {
   const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
-  return `  ${status}${by} ${oneLine(tool, 64)}: ${oneLine(stripControl(preview.summary), 200)}`;
+  return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}`;
 }

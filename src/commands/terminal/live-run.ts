@@ -1,4 +1,4 @@
-import { stripControl } from "../../core/text.ts";
+import { displayText } from "../../core/text.ts";
 import { isFinal, type RunView } from "../../runs/run.ts";
 import { eventDocument, runDocument } from "../../server/resources/run-document.ts";
 import { colorsFor } from "../colors.ts";
@@ -62,7 +62,7 @@ async function decide(
   if (approvals === "approve") {
     for (const { id, status, preview } of view.approvals) {
       if (status !== "pending") continue;
-      screen?.print(`${colors.yellow("✔ approved")} (--yes): ${stripControl(preview.summary)}`);
+      screen?.print(`${colors.yellow("✔ approved")} (--yes): ${displayText(preview.summary)}`);
       await runs.decide(LOCAL, view.run.id, id, { type: "approve" }, "terminal --yes");
     }
     return "go on";

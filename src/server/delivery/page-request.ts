@@ -1,4 +1,4 @@
-import { oneLine, stripControl } from "../../core/text.ts";
+import { displayName, displayText, oneLine } from "../../core/text.ts";
 import type { Approval, RunView } from "../../runs/run.ts";
 import { agentLabel, deadlineText } from "../approval-form.ts";
 
@@ -10,7 +10,7 @@ export function pageMessage(runId: string, approvals: readonly Approval[]): stri
   const lines = approvals
     .slice(0, LISTED)
     .flatMap((approval) => [
-      `- ${agentLabel(approval.agent)}, ${oneLine(approval.tool, 64)}: ${summaryOf(approval)}`,
+      `- ${agentLabel(approval.agent)}, ${oneLine(displayName(approval.tool), 64)}: ${summaryOf(approval)}`,
       ...deadlineText(approval),
     ]);
   const more = approvals.length - LISTED;
@@ -30,4 +30,4 @@ export const allDecided =
     );
 
 const summaryOf = ({ preview }: Approval): string =>
-  oneLine(stripControl(preview.summary), 300).replaceAll("](", "] (");
+  oneLine(displayText(preview.summary), 300).replaceAll("](", "] (");

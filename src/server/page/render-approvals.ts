@@ -1,4 +1,4 @@
-import { oneLine } from "../../core/text.ts";
+import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { offeredDecisions, type Approval, type PersonDecision, type RunView } from "../../runs/run.ts";
 import { agentLabel, deadlineText } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
@@ -42,7 +42,7 @@ function renderApproval(approval: Approval, { index, total, viewer, complaint }:
       ${agentLabel(approval.agent)} wants to ${EFFECTS[approval.preview.kind]}
       <small>${total > 1 ? `${index + 1} of ${total}` : undefined}</small>
     </h2>
-    <p><code>${approval.tool}</code> ${oneLine(approval.preview.summary, 300)}</p>
+    <p><code>${displayName(approval.tool)}</code> ${oneLine(displayText(approval.preview.summary), 300)}</p>
     ${detail(approval)} ${deadlineText(approval).map((line) => html`<p class="how">${line}</p>`)}
     ${foot(approval, viewer, complaint)}
   </section>`;
@@ -56,8 +56,8 @@ const EFFECTS: Record<Approval["preview"]["kind"], string> = {
 
 function detail({ preview }: Approval): Html {
   const label = "What would happen";
-  if (preview.kind === "diff") return renderDiff(preview.detail, label);
-  return html`<pre class="detail" tabindex="0" aria-label="${label}">${preview.detail}</pre>`;
+  if (preview.kind === "diff") return renderDiff(displayText(preview.detail), label);
+  return html`<pre class="detail" tabindex="0" aria-label="${label}">${displayText(preview.detail)}</pre>`;
 }
 
 function foot(

@@ -52,6 +52,18 @@ describe("secrets", () => {
     expect(withoutSecrets(text)).not.toMatch(/abcDEF|wxyz|eyJh|SyA12|0123456789|pa55/);
   });
 
+  // Each takes minutes where the work grows with the square of the length.
+  test.each(["x", "*", " ", "sk-", "token ", "http://", "x***"])("are looked for in 5 MB of %j", (piece) => {
+    const text = piece.repeat(5_000_000 / piece.length);
+    expect(withoutSecrets(text).length).toBeLessThan(20_000);
+    expect(modelFailure(new Error(text)).message.length).toBeLessThan(1000);
+  });
+
+  test("are not cut in two where a long text is cut", () => {
+    const text = `${"x ".repeat(8185)}sk-abcDEF1234567890 and more`;
+    expect(withoutSecrets(text)).not.toContain("sk-");
+  });
+
   test("leave ordinary words alone", () => {
     const text =
       "The model `key-value` may not use tools: max_tokens must be below 8192 (see https://host/path).";

@@ -32,22 +32,35 @@ export const MOST_FOLDERS = 16;
 const LARGE_FOLDER = 24;
 const FEW_AREAS = 3;
 
-const SKIPPED_FOLDERS =
-  /^(?:\..+|node_modules|bower_components|dist|build|out|target|coverage|vendor|venv|env|__pycache__|__snapshots__|tmp|temp|large_tool_results|conversation_history)$/;
+const SKIPPED_FOLDERS: ReadonlySet<string> = new Set(
+  "node_modules bower_components vendor venv env dist build out target coverage tmp temp __pycache__ __snapshots__ large_tool_results conversation_history".split(
+    " ",
+  ),
+);
 const KEPT_DOT_FOLDERS = new Set([".github"]);
-const SECRET_FILE =
-  /^(?:\.env(?:\..*)?|.*\.(?:pem|key|p12|pfx|keystore)|id_(?:rsa|dsa|ecdsa|ed25519)|\.npmrc|\.netrc|credentials)$/;
+const SECRET_FILES: ReadonlySet<string> = new Set([
+  "id_rsa",
+  "id_dsa",
+  "id_ecdsa",
+  "id_ed25519",
+  ".env",
+  ".npmrc",
+  ".netrc",
+  "credentials",
+]);
+const SECRET_NAME = /^\.env\.|\.(?:pem|key|p12|pfx|keystore)$/;
 const OWN_REPORT = /^deepagent-report(?:-\d+)?\.md$/;
 
 export function isSkippedFolder(name: string): boolean {
-  return SKIPPED_FOLDERS.test(name) && !KEPT_DOT_FOLDERS.has(name);
+  return SKIPPED_FOLDERS.has(name) || (/^\../.test(name) && !KEPT_DOT_FOLDERS.has(name));
 }
 
 /** Whether a file below `base` is looked at: not generated, not a dependency, not a secret, not a report of ours. */
 export function isExamined(path: string, base: string): boolean {
   const segments = path.slice(base.length).split("/");
   const name = segments.pop() ?? "";
-  return !segments.some(isSkippedFolder) && !SECRET_FILE.test(name) && !OWN_REPORT.test(name);
+  const isSecret = SECRET_FILES.has(name) || SECRET_NAME.test(name);
+  return !segments.some(isSkippedFolder) && !isSecret && !OWN_REPORT.test(name);
 }
 
 /** Names of the folders directly in `base` that are worth listing, with trailing slash. */

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { oneLine } from "../../../core/text.ts";
 import type { Area, AreaFolder } from "./areas.ts";
 import { searchWords } from "./search-words.ts";
@@ -44,7 +45,11 @@ export function readAssignment(description: string, fallbackFolder: string): Ass
 function listedWords(description: string): string[] | undefined {
   const line = /^Search words: (.*)$/m.exec(description)?.[1];
   if (line === undefined) return undefined;
-  return [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([text]) => String(JSON.parse(text)));
+  try {
+    return z.array(z.string()).parse(JSON.parse(`[${line}]`));
+  } catch {
+    return [];
+  }
 }
 
 function withoutPaths(text: string): string {

@@ -4,9 +4,11 @@ import { type CallRecord, callsOf, failureText, textArgument, type Turn } from "
 import { type Match, parseLines, parseMatches, parsePaths } from "./tool-output.ts";
 
 /** Names that start a definition or a heading in most languages; RE2 syntax. */
-export const DEFINITION_PATTERN =
-  "^(?:(?:export|public|private|protected|static|abstract|async|default|pub|final) )*(?:function|class|interface|struct|trait|enum|def|fn|func|module|type) +[A-Za-z_][A-Za-z0-9_]*|^export const [A-Za-z_]|^#{1,3} .";
-export const MARK_PATTERN = "\\b(?:TODO|FIXME|HACK|XXX)\\b";
+const DEFINITION =
+  /^(?:(?:export|public|private|protected|static|abstract|async|default|pub|final) ){0,4}(?:function|class|interface|struct|trait|enum|def|fn|func|module|type) +[A-Za-z_]|^export const [A-Za-z_]|^#{1,3} ./;
+const MARK = /\b(?:TODO|FIXME|HACK|XXX)\b/;
+export const DEFINITION_PATTERN: string = DEFINITION.source;
+export const MARK_PATTERN: string = MARK.source;
 
 /** Everything an examination has found so far. */
 export interface Findings {
@@ -91,8 +93,6 @@ function isProblem(call: CallRecord): boolean {
   return call.failed && !/is binary|not valid UTF-8/.test(call.result);
 }
 
-const MARK = new RegExp(MARK_PATTERN);
-const DEFINITION = new RegExp(DEFINITION_PATTERN);
 export const MARKDOWN = /\.(?:md|mdx|markdown)$/i;
 const DULL = /^(?:licen[cs]e.*|\..*|.*\.(?:lock|snap))$/i;
 const TELLING =

@@ -1,3 +1,4 @@
+import { trimEndOf } from "../../../core/text.ts";
 /**
  * Reads what the file tools answer. Lenient: a line that does not fit is left out, never an error.
  */
@@ -20,7 +21,7 @@ export function parseListing(output: string): Entry[] {
     if (!line.startsWith("/")) return [];
     const path = line.replace(/ \((?:directory|\d[^()]*)\)\s*$/, "").trimEnd();
     const directory = path.endsWith("/") || line.trimEnd().endsWith("(directory)");
-    const bare = path.replace(/\/+$/, "");
+    const bare = trimEndOf(path, "/");
     return bare === "" ? [] : [{ path: bare, directory }];
   });
 }

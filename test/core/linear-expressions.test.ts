@@ -1,0 +1,82 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { checkSync } from "recheck";
+import { parseAst } from "vitest/node";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+
+// The part of recheck that is written in JavaScript: the same verdict on every machine.
+process.env["RECHECK_BACKEND"] = "pure";
+
+/** Expressions made from strings. They see nothing but text of our own; the reason says which. */
+const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
+  "backends/sandbox/shell-environment.ts":
+    "patterns and names of this process's environment variables, both set by whoever starts it",
+};
+
+/**
+ * Expressions that recheck found linear: all of them take minutes. What is not among them is checked by the
+ * test; UPDATE_EXPRESSIONS=1 checks all and writes them anew.
+ */
+const KNOWN = new URL("linear-expressions.json", import.meta.url);
+const isUpdate = process.env["UPDATE_EXPRESSIONS"] === "1";
+const known = z.array(z.string()).parse(JSON.parse(readFileSync(KNOWN, "utf8")));
+
+/** The verdict is one of work, whatever else this machine does. */
+const UNHURRIED = { timeout: null, attackTimeout: null, incubationTimeout: null, seedingTimeout: null };
+
+interface Expression {
+  file: string;
+  pattern: string;
+  flags: string;
+}
+
+const SOURCES = new URL("../../src/", import.meta.url);
+
+function expressions(): { literals: Expression[]; made: string[] } {
+  const literals: Expression[] = [];
+  const made: string[] = [];
+  for (const file of readdirSync(SOURCES, { recursive: true, encoding: "utf8" })) {
+    if (!file.endsWith(".ts")) continue;
+    const visit = (node: unknown): void => {
+      if (typeof node !== "object" || node === null) return;
+      const regex: unknown = Reflect.get(node, "regex");
+      const callee: unknown = Reflect.get(node, "callee");
+      if (isLiteral(regex)) literals.push({ file, ...regex });
+      if (isNamed(callee, "RegExp")) made.push(file);
+      for (const part of Object.values(node)) visit(part);
+    };
+    visit(parseAst(readFileSync(new URL(file, SOURCES), "utf8"), { lang: "ts" }));
+  }
+  return { literals, made };
+}
+
+const isNamed = (node: unknown, name: string): boolean =>
+  typeof node === "object" && node !== null && Reflect.get(node, "name") === name;
+
+const isLiteral = (given: unknown): given is Omit<Expression, "file"> =>
+  typeof given === "object" && given !== null && "pattern" in given && "flags" in given;
+
+describe("regular expressions of the source", () => {
+  const { literals, made } = expressions();
+
+  test("are made from strings only where the text is our own", () => {
+    expect(made).toEqual(Object.keys(MADE_FROM_STRINGS));
+  });
+
+  test("take linear time, whatever text they meet", () => {
+    const patterns = new Map(literals.map((one) => [`/${one.pattern}/${one.flags}`, one]));
+    const found = isUpdate ? [] : known;
+    const slow = [...patterns].flatMap(([shown, { file, pattern, flags }]) => {
+      if (found.includes(shown)) return [];
+      const verdict = checkSync(pattern, flags, UNHURRIED);
+      return verdict.status === "safe" ? [] : [`${file} ${shown}: ${verdict.status}`];
+    });
+    expect(patterns.size).toBeGreaterThan(100);
+    expect(slow).toEqual([]);
+    if (isUpdate) writeFileSync(KNOWN, `${JSON.stringify([...patterns.keys()].toSorted(), null, 2)}\n`);
+  }, 1_800_000);
+
+  test("are refused when they are quadratic", () => {
+    expect(checkSync(String.raw`\S*\*{3,}\S*`, "g").status).toBe("vulnerable");
+  });
+});
