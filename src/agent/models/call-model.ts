@@ -8,6 +8,7 @@ import type { ModelRequest } from "../middleware/middleware.ts";
 import { agentPath, emit, meterOf, type Scope, traceOf } from "../step.ts";
 import { problemOf } from "./failure.ts";
 import { type FailureFacts, failureFacts } from "./failure-facts.ts";
+import { joinStream } from "./joined-stream.ts";
 import { modelName } from "./reply.ts";
 
 /** How long a failed call is tried again when the agent has no limit of its own, in milliseconds. */
@@ -79,6 +80,7 @@ async function callOnce(
   model: BaseChatModel,
   ask: (options: OneTry) => Promise<unknown>,
 ): Promise<AIMessage> {
+  joinStream(model);
   const trace = traceOf(scope)?.modelCall(agentPath(scope), model);
   try {
     const reply = await ask({ maxRetries: 0 });
