@@ -119,8 +119,10 @@ function removal(text: string, item: Node): Edit[] {
   const rest = text.slice(after === undefined ? end : after + 1);
   const before = text.slice(0, item.offset);
   // The end of a line comment is the end of its line.
-  const keepsLine = /\/\/[^\n]*\n\s*$/.test(before.slice(-2000)) && !/^[ \t]*\r?\n/.test(rest);
-  const start = keepsLine ? before.lastIndexOf("\n") + 1 : before.trimEnd().length;
+  const filled = before.trimEnd();
+  const isComment = filled.slice(filled.lastIndexOf("\n") + 1).includes("//");
+  const keepsLine = isComment && before.includes("\n", filled.length) && !/^[ \t]*\r?\n/.test(rest);
+  const start = keepsLine ? before.lastIndexOf("\n") + 1 : filled.length;
   const remove = { offset: start, length: end - start, content: "" };
   return comma === undefined ? [remove] : [remove, { offset: comma, length: 1, content: "" }];
 }

@@ -52,4 +52,5 @@ const CHARACTERS = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const COLOUR = /\u001b\[[0-9;]*m/g;
 const NO_WIDTH = /^[\p{M}\p{Cf}\p{Cc}]$/u;
 /** Flags, pictures joined to one, and signs that a selector turns into pictures. */
-const EMOJI_SEQUENCE = /^(?:\p{RI}{2}|\p{Extended_Pictographic}.*(?:\u200d|\ufe0f|\p{EMod})|.\ufe0f\u20e3)/u;
+const EMOJI_SEQUENCE =
+  /^(?:\p{Regional_Indicator}{2}|\p{Extended_Pictographic}.*(?:\u200d|\ufe0f|\p{Emoji_Modifier})|.\ufe0f\u20e3)/u;
