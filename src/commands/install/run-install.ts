@@ -1,7 +1,7 @@
-import { spawn } from "node:child_process";
 import { resolve } from "node:path";
 import { expandHome, folderProblem } from "../../config/paths.ts";
 import { programLaunch, quoted } from "../../config/program.ts";
+import { startChild } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { CommandArguments, ExitCode } from "../command.ts";
 import { complain } from "../terminal/local-runs.ts";
@@ -200,7 +200,7 @@ async function check(
   const flags = settings.flags.map((flag) => (flag === folder ? cwd : flag));
   say(`\nAs ${client.title} will start it:\n`);
   const code = await new Promise<number | null>((done) => {
-    const child = spawn(launch.command, [...launch.args, "doctor", ...flags], {
+    const child = startChild(launch.command, [...launch.args, "doctor", ...flags], {
       cwd,
       env,
       stdio: ["ignore", "inherit", "inherit"],
