@@ -11,6 +11,7 @@ import {
   resumeAgentInput,
 } from "../../src/agent/agent-core.ts";
 import { mergeTexts } from "../../src/agent/merge-files.ts";
+import type { AgentEvent } from "../../src/agent/events.ts";
 import type { Middleware } from "../../src/agent/middleware/middleware.ts";
 import { filesReducer } from "../../src/agent/state.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
@@ -87,8 +88,14 @@ describe("calls of one reply on one file", () => {
       tools: [gate],
       interruptOn: { edit_file: true },
     });
-    const [open] = paused(await collect(agent(), go));
-    await collect(agent(), resumeAgentInput({ [open?.id ?? ""]: approve }));
+    const approveIn = async (events: AgentEvent[]) => {
+      const [open] = paused(events);
+      return collect(agent(), resumeAgentInput({ [open?.id ?? ""]: approve }));
+    };
+    // There was no file when the edit was shown; now that there is one, it is shown again.
+    const again = await approveIn(await collect(agent(), go));
+    expect(await content("/n.md")).toBe("new");
+    await approveIn(again);
     expect(await content("/n.md")).toBe("newer");
   });
 });
