@@ -24,8 +24,6 @@ const INSTRUCTIONS =
   "and the form of the result. A run goes on when a call returns early: follow it with check_deep_agent. " +
   "Changes wait for a person's approval; do not decide for them.";
 
-/** Elements and members that the arguments of one tool call may have. */
-const MAX_INPUT_ELEMENTS = 10_000;
 const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
 
 /**
@@ -55,7 +53,6 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
         },
         requestState: { verify: codec.verify },
         cacheHints: { "tools/list": LISTS, "prompts/list": LISTS },
-        maxToolInputElements: MAX_INPUT_ELEMENTS,
       },
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target

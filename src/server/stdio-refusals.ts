@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Era } from "./deps.ts";
-import { isTooDeep, TOO_DEEP } from "./json-depth.ts";
+import { shapeProblem } from "./json-shape.ts";
 
 const UNSUPPORTED_VERSION = -32_022;
 const MODERN_REVISION = "2026-07-28";
@@ -22,10 +22,11 @@ export interface Refusal {
 
 /**
  * What is wrong with a message of a connection, where the SDK would not find it: nesting that overflows its
- * checks, and a revision other than the connection's, which it looks at in the first message only.
+ * checks, too many values, and a revision other than the connection's, which it looks at in the first message only.
  */
 export function refusalOf(message: JSONRPCMessage, era: Era | undefined): Refusal | undefined {
-  if (isTooDeep(message)) return { code: ProtocolErrorCode.InvalidRequest, message: TOO_DEEP };
+  const problem = shapeProblem(message);
+  if (problem !== undefined) return { code: ProtocolErrorCode.InvalidRequest, message: problem };
   if (era !== "modern" || !isJSONRPCRequest(message)) return undefined;
   const requested = Enveloped.safeParse(message).data?.params._meta[PROTOCOL_VERSION_META_KEY];
   if (requested === undefined || requested === MODERN_REVISION) return undefined;

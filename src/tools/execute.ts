@@ -14,8 +14,14 @@ import {
   toolError,
 } from "./tool.ts";
 
+/** Longest command, in characters: Linux takes no argument of more than 128 KiB. */
+const MAX_COMMAND = 100_000;
+
 const foreground = z.strictObject({
-  command: z.string().describe("Shell command line."),
+  command: z
+    .string()
+    .max(MAX_COMMAND, `Longer than ${MAX_COMMAND} characters: write a script with write_file and run that`)
+    .describe("Shell command line."),
   timeout: z.number().positive().optional().describe("Seconds after which the command is ended."),
   cwd: z.string().optional().describe("Directory to run in."),
 });

@@ -16,10 +16,17 @@ export interface TaskToolOptions {
   description?: string;
 }
 
+/** Longest assignment, in characters: a person who decides on it is shown all of it. */
+const MAX_ASSIGNMENT = 100_000;
+
 const taskSchema = z.strictObject({
   description: z
     .string()
     .min(1)
+    .max(
+      MAX_ASSIGNMENT,
+      `Longer than ${MAX_ASSIGNMENT} characters: put the material into a file and name that`,
+    )
     .describe("The whole assignment: goal, facts the subagent cannot see, form of the report."),
   subagent_type: z.string().describe("One of the types listed above."),
 });

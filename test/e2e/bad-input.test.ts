@@ -29,7 +29,17 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     expect(refused.text).toMatch(message);
     expect(refused.text).not.toMatch(/root:|\n\s+at /);
     expect(refused.text).not.toContain(world.workspace);
-    expect((await client.listTools()).length).toBe(6);
+    expect((await client.listTools()).length).toBe(5);
+  });
+
+  test("9000 unknown arguments are refused with the first of their names", async () => {
+    const world = await openWorld("memory", { think: noModel });
+    const client = await world.connect(kind);
+    const unknown = Object.fromEntries(Array.from({ length: 9000 }, (_, n) => [`colour${n}`, n]));
+    const refused = await client.call("run_deep_agent", { task: "x", ...unknown });
+    expect(refused.isError).toBe(true);
+    expect(refused.text).toMatch(/"colour9" and 8990 more; the arguments are task/);
+    expect(refused.text.length).toBeLessThan(1000);
   });
 
   test("an unknown tool is a protocol error", async () => {

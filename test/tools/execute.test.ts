@@ -36,6 +36,14 @@ describe("execute", () => {
     expect(status).toBe("success");
   });
 
+  test("a command that no shell could take is refused with a way to run it", async () => {
+    const { asked, tools } = shell({});
+    await expect(tools.text("execute", { command: "\u200b".repeat(1_000_000) })).rejects.toThrow(
+      "Invalid arguments for execute: command: Longer than 100000 characters: write a script with write_file",
+    );
+    expect(asked).toEqual([]);
+  });
+
   test("a timeout gives the output so far and exit code 124", async () => {
     const timedOut = { output: "so far\n", exitCode: null, timedOut: true };
     expect(await shell(timedOut).tools.call("execute", { command: "sleep 9", timeout: 1.5 })).toEqual({

@@ -31,6 +31,13 @@ describe("task", () => {
     expect(asked).toEqual([{ subagentType: "general-purpose", description: "Find it." }]);
   });
 
+  test("an assignment that nobody could read is refused", async () => {
+    const description = "\u200b".repeat(1_000_000);
+    await expect(harnessFor().text("task", { ...args, description })).rejects.toThrow(
+      "Longer than 100000 characters: put the material into a file",
+    );
+  });
+
   test("an unknown type names the types there are", async () => {
     const spawn: SpawnSubagent = () => Promise.reject(new Error("must not be spawned"));
     expect(await harnessFor().call("task", { ...args, subagent_type: "coder\n" }, { spawn })).toEqual({

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { isTooDeep, TOO_DEEP } from "../json-depth.ts";
+import { bytesShapeProblem } from "../json-shape.ts";
 
 /** Largest request body, in bytes. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
@@ -25,10 +25,11 @@ export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BY
     if (bytes > limit) return tooLarge;
     chunks.push(chunk);
   }
+  const body = Buffer.concat(chunks);
+  const problem = bytesShapeProblem(body);
+  if (problem !== undefined) return { ok: false, status: 400, code: -32_600, message: problem };
   try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
-    const value: unknown = JSON.parse(text);
-    if (isTooDeep(value)) return { ok: false, status: 400, code: -32_600, message: TOO_DEEP };
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
     return { ok: true, value };
   } catch {
     return {

@@ -203,10 +203,15 @@ function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<s
   };
 }
 
+/** Unknown arguments that are named in a refusal. */
+const MAX_UNKNOWN = 10;
+
 function problem(issue: z.core.$ZodIssue, known: string): string {
   if (issue.code === "unrecognized_keys") {
-    const keys = issue.keys.map((key) => JSON.stringify(key.slice(0, 80))).join(", ");
-    return `unknown argument ${keys}; the arguments are ${known}`;
+    const keys = issue.keys.slice(0, MAX_UNKNOWN).map((key) => JSON.stringify(key.slice(0, 80)));
+    const others = issue.keys.length - keys.length;
+    const unknown = keys.join(", ") + (others > 0 ? ` and ${others} more` : "");
+    return `unknown argument ${unknown}; the arguments are ${known}`;
   }
   return `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`;
 }

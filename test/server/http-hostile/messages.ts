@@ -189,7 +189,7 @@ export const EXPECTED: Readonly<Record<string, readonly (number | "refused")[]>>
   "unknown tool": [-32_602],
   deep: [-32_600],
   large: ["refused"],
-  "many elements": ["refused"],
+  "many elements": [-32_600],
   "forged state": [-32_602],
   "a foreign run": ["refused"],
   "a foreign run's file": ["refused"],

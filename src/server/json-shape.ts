@@ -1,0 +1,66 @@
+/** Deepest nesting of a message. Schema checks descend by calls, so what is much deeper overflows the stack. */
+const MAX_DEPTH = 200;
+/** Most values of a message: parsing and checking 200,000 members takes a second, 10,000 a few milliseconds. */
+const MAX_VALUES = 10_000;
+
+interface Limits {
+  depth: number;
+  values: number;
+}
+
+const LIMITS: Limits = { depth: MAX_DEPTH, values: MAX_VALUES };
+const tooDeep = ({ depth }: Limits): string =>
+  `Invalid request: the message is nested deeper than ${depth} levels`;
+const tooMany = ({ values }: Limits): string =>
+  `Invalid request: the message has more than ${values} elements and members; put long lists into a file`;
+
+/**
+ * What is wrong with the shape of `value`, as JSON.parse returned it. Every array and object counts as many values
+ * as it has, and one when it is empty.
+ */
+export function shapeProblem(value: unknown, limits = LIMITS): string | undefined {
+  let level = containersIn([value]);
+  let values = 0;
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth >= limits.depth) return tooDeep(limits);
+    const next: object[] = [];
+    for (const container of level) {
+      const inside: unknown[] = Object.values(container);
+      values += Math.max(inside.length, 1);
+      if (values > limits.values) return tooMany(limits);
+      next.push(...containersIn(inside));
+    }
+    level = next;
+  }
+  return undefined;
+}
+
+function containersIn(values: readonly unknown[]): object[] {
+  return values.filter((value) => typeof value === "object" && value !== null);
+}
+
+/** The same for JSON in UTF-8 before it is parsed. Whether it is JSON at all is left to JSON.parse. */
+export function bytesShapeProblem(json: Uint8Array, limits = LIMITS): string | undefined {
+  let depth = 0;
+  let values = 0;
+  for (let at = 0; at < json.length; at += 1) {
+    const byte = json[at];
+    if (byte === QUOTE) at = endOfString(json, at);
+    else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1;
+    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
+      depth += 1;
+      values += 1;
+    } else if (byte === COMMA) values += 1;
+    if (depth > limits.depth) return tooDeep(limits);
+    if (values > limits.values) return tooMany(limits);
+  }
+  return undefined;
+}
+
+function endOfString(json: Uint8Array, start: number): number {
+  let at = start + 1;
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+const [QUOTE, BACKSLASH, COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = Buffer.from('"\\,[]{}');
