@@ -55,12 +55,13 @@ async function ask<Initial extends string | undefined>(
   isHidden = false,
 ): Promise<string | Initial> {
   const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
-  if (isHidden) process.stdout.write(question);
   const lines = createInterface({
     input: process.stdin,
     output: isHidden ? nothing : process.stdout,
     terminal: true,
   });
+  // After the interface has turned the terminal's own echo off.
+  if (isHidden) process.stdout.write(question);
   const stop = new AbortController();
   lines.once("close", () => stop.abort());
   try {
