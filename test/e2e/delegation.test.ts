@@ -117,12 +117,8 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     expect(inWorkspace(world, "new.md")).toBeUndefined();
     const runId = runIdOf(first);
     const approvals = first.structured["approvals"] as { id: string }[];
-    const forged = await silent.call("answer_deep_agent", {
-      run_id: runId,
-      approval_id: approvals[0]?.id,
-      decision: "approve",
-    });
-    expect(forged.isError).toBe(true);
+    const forged = { run_id: runId, approval_id: approvals[0]?.id, decision: "approve" };
+    await expect(silent.call("answer_deep_agent", forged)).rejects.toThrow("not found");
     expect(inWorkspace(world, "new.md")).toBeUndefined();
 
     const { answer, forms } = person({ "new.md": APPROVE });
