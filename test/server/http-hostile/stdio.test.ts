@@ -7,7 +7,7 @@ import { calling, cleanUpWith, databaseFile, note, noteTool, openServer } from "
 import { depsFor } from "../support.ts";
 import { answerTo, EXPECTED, HOSTILE_KINDS, hostileMessages, usedMemory, type Hostile } from "./messages.ts";
 
-const COUNT = 10_000;
+const COUNT = 4000;
 const BATCH = 200;
 /** MiB that may be in use more after thousands of messages than after the first ones. */
 const GROWTH = 32;
@@ -72,7 +72,10 @@ test(`${COUNT} malformed and hostile messages over stdio are refused as they sho
   function open(principal: string) {
     const [stdin, stdout] = [new PassThrough(), new PassThrough()];
     const server = serveStdioServer(
-      depsFor(async () => service, { principalOf: () => principal }),
+      depsFor(async () => service, {
+        principalOf: () => principal,
+        config: { approvals: { allowModelAnswers: true } },
+      }),
       {
         stdin,
         stdout,
