@@ -1,4 +1,5 @@
-import type { BaseChatModel, BindToolsInput } from "@langchain/core/language_models/chat_models";
+import { BaseChatModel, type BindToolsInput } from "@langchain/core/language_models/chat_models";
+import { joinStream } from "./models/joined-stream.ts";
 
 type Bound = ReturnType<NonNullable<BaseChatModel["bindTools"]>>;
 
@@ -25,7 +26,10 @@ export class ToolBinder {
     if (!this.#last || !isSame(this.#last.binding, binding)) {
       // The choice is the provider's own type; who sets it knows the model.
       const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
-      this.#last = { binding, bound: model.bindTools([...tools], { ...choice, ...options }) };
+      const bound = model.bindTools([...tools], { ...choice, ...options });
+      // OpenAI's package makes another model, to which nothing done to the first one applies.
+      if (bound instanceof BaseChatModel) joinStream(bound);
+      this.#last = { binding, bound };
     }
     return this.#last.bound;
   }

@@ -125,7 +125,7 @@ function events(request: WireRequest, answer: WireAnswer): string[] {
   return [
     event("message_start", { message: opening }),
     event("ping", {}),
-    ...blocks(request, answer).flatMap((block, index) => blockEvents(block, index)),
+    ...blocks(request, answer).flatMap((block, index) => blockEvents(block, index, answer)),
     event("message_delta", {
       delta: { stop_reason, stop_sequence },
       usage: { output_tokens: record(usage)["output_tokens"] },
@@ -134,14 +134,14 @@ function events(request: WireRequest, answer: WireAnswer): string[] {
   ];
 }
 
-function blockEvents(block: Json, index: number): string[] {
-  if (block["type"] === "thinking") return thinkingEvents(block, index);
+function blockEvents(block: Json, index: number, answer: WireAnswer): string[] {
+  if (block["type"] === "thinking") return thinkingEvents(block, index, answer);
   const isText = block["type"] === "text";
   const whole = isText ? text(block["text"]) : argumentsText(block["input"] as Json | string);
   const empty = isText ? { type: "text", text: "" } : { ...block, input: {} };
   return [
     event("content_block_start", { index, content_block: empty }),
-    ...pieces(whole).map((piece) =>
+    ...pieces(whole, answer).map((piece) =>
       event("content_block_delta", {
         index,
         delta: isText
@@ -153,10 +153,10 @@ function blockEvents(block: Json, index: number): string[] {
   ];
 }
 
-function thinkingEvents({ thinking, signature }: Json, index: number): string[] {
+function thinkingEvents({ thinking, signature }: Json, index: number, answer: WireAnswer): string[] {
   return [
     event("content_block_start", { index, content_block: { type: "thinking", thinking: "", signature: "" } }),
-    ...pieces(text(thinking)).map((piece) =>
+    ...pieces(text(thinking), answer).map((piece) =>
       event("content_block_delta", { index, delta: { type: "thinking_delta", thinking: piece } }),
     ),
     event("content_block_delta", { index, delta: { type: "signature_delta", signature } }),

@@ -124,7 +124,7 @@ function events(request: WireRequest, answer: WireAnswer): string[] {
     const { name, arguments: args } = record(call["function"]);
     return [
       chunk({ tool_calls: [{ index, id: call["id"], type: "function", function: { name, arguments: "" } }] }),
-      ...pieces(text(args)).map((piece) =>
+      ...pieces(text(args), answer).map((piece) =>
         chunk({ tool_calls: [{ index, function: { arguments: piece } }] }),
       ),
     ];
@@ -132,7 +132,7 @@ function events(request: WireRequest, answer: WireAnswer): string[] {
   const wantsUsage = record(request.body["stream_options"])["include_usage"] === true;
   return [
     chunk({ role: "assistant", content: "" }),
-    ...pieces(answer.text ?? "").map((piece) => chunk({ content: piece })),
+    ...pieces(answer.text ?? "", answer).map((piece) => chunk({ content: piece })),
     ...calls,
     chunk({}, finishReason(answer)),
     ...(wantsUsage

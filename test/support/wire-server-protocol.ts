@@ -34,6 +34,8 @@ export interface WireAnswer {
   vectors?: number[][];
   /** Cut at the limit of output tokens. */
   truncated?: boolean;
+  /** How many characters come in one streamed piece. Default: a quarter of what is streamed. */
+  pieceLength?: number;
 }
 
 export interface WireError {
@@ -105,9 +107,9 @@ export function parsedArguments(json: unknown): Json {
   }
 }
 
-/** `text` in a few pieces, as a model streams it. */
-export function pieces(whole: string): string[] {
-  const size = Math.max(1, Math.ceil(whole.length / 4));
+/** `whole` in pieces, as a model streams it. */
+export function pieces(whole: string, { pieceLength }: WireAnswer): string[] {
+  const size = pieceLength ?? Math.max(1, Math.ceil(whole.length / 4));
   return Array.from({ length: Math.ceil(whole.length / size) }, (_, n) =>
     whole.slice(n * size, (n + 1) * size),
   );

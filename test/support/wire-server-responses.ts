@@ -113,14 +113,14 @@ function events(request: WireRequest, answer: WireAnswer): string[] {
     event("response.created", { response: started }),
     event("response.in_progress", { response: started }),
     ...list(whole["output"]).flatMap((item, index) =>
-      item["type"] === "message" ? textEvents(item, index) : callEvents(item, index),
+      item["type"] === "message" ? textEvents(item, index, answer) : callEvents(item, index, answer),
     ),
     event(answer.truncated ? "response.incomplete" : "response.completed", { response: whole }),
   ];
   return all;
 }
 
-function textEvents(item: Json, output_index: number): string[] {
+function textEvents(item: Json, output_index: number, answer: WireAnswer): string[] {
   const at = { item_id: item["id"], output_index, content_index: 0 };
   const part = list(item["content"])[0] ?? {};
   const whole = text(part["text"]);
@@ -130,14 +130,14 @@ function textEvents(item: Json, output_index: number): string[] {
       item: { ...item, status: "in_progress", content: [] },
     }),
     event("response.content_part.added", { ...at, part: { ...part, text: "" } }),
-    ...pieces(whole).map((delta) => event("response.output_text.delta", { ...at, delta })),
+    ...pieces(whole, answer).map((delta) => event("response.output_text.delta", { ...at, delta })),
     event("response.output_text.done", { ...at, text: whole }),
     event("response.content_part.done", { ...at, part }),
     event("response.output_item.done", { output_index, item }),
   ];
 }
 
-function callEvents(item: Json, output_index: number): string[] {
+function callEvents(item: Json, output_index: number, answer: WireAnswer): string[] {
   const at = { item_id: item["id"], output_index };
   const whole = text(item["arguments"]);
   return [
@@ -145,7 +145,9 @@ function callEvents(item: Json, output_index: number): string[] {
       output_index,
       item: { ...item, status: "in_progress", arguments: "" },
     }),
-    ...pieces(whole).map((delta) => event("response.function_call_arguments.delta", { ...at, delta })),
+    ...pieces(whole, answer).map((delta) =>
+      event("response.function_call_arguments.delta", { ...at, delta }),
+    ),
     event("response.function_call_arguments.done", { ...at, arguments: whole }),
     event("response.output_item.done", { output_index, item }),
   ];

@@ -1,4 +1,6 @@
+import { ownTurn } from "../../core/turns.ts";
 import { NO_ANSWER, STREAM_BROKEN } from "./failure-facts.ts";
+import { JoinedArguments, field } from "./joined-arguments.ts";
 
 type Fetch = typeof globalThis.fetch;
 
@@ -40,7 +42,7 @@ class ProviderStreamError extends Error {
  *
  * A stream counts as whole when it had its end mark: `message_stop` (Anthropic), `[DONE]` or a finish
  * reason (OpenAI chat completions), `response.completed` or `response.incomplete` (OpenAI responses).
- * `idleMs` is the longest silence between two pieces.
+ * `idleMs` is the longest silence between two pieces. Pieces of a call's arguments are joined on their way.
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   return async (input, init) => {
@@ -69,67 +71,51 @@ function asksForStream(init: RequestInit | undefined): boolean {
 
 function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {
   const reader = source.getReader();
-  const progress = new StreamProgress();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const encoder = new TextEncoder();
+  const joined = new JoinedArguments();
+  let isWhole = false;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const { done, value } = await nextPiece(reader, idleMs);
-      if (!done) {
-        progress.read(value);
-        controller.enqueue(value);
-        return;
+      // However much has arrived, other work gets its turn between two parts of an answer.
+      await ownTurn();
+      const silence = new AbortController();
+      const timer = setTimeout(() => {
+        silence.abort(new ModelSilentError(idleMs));
+        reader.cancel(silence.signal.reason).catch(() => {}); // the stream is given up; how its end goes does not matter
+      }, idleMs);
+      try {
+        for (let events: string[] = []; events.length === 0; timer.refresh()) {
+          const { done, value } = await reader.read();
+          silence.signal.throwIfAborted();
+          events = done ? joined.finish() : joined.read(decoder.decode(value, { stream: true }));
+          isWhole = events.map(isEnd).includes(true) || isWhole;
+          if (events.length > 0) controller.enqueue(encoder.encode(events.join("")));
+          if (!done) continue;
+          if (!isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
+          controller.close();
+        }
+      } finally {
+        clearTimeout(timer);
       }
-      progress.finish();
-      controller.close();
     },
     cancel: (reason) => reader.cancel(reason),
   });
-}
-
-async function nextPiece(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  idleMs: number,
-): Promise<Awaited<ReturnType<typeof reader.read>>> {
-  let timer: NodeJS.Timeout | undefined;
-  const silence = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      const error = new ModelSilentError(idleMs);
-      reject(error);
-      reader.cancel(error).catch(() => {}); // the stream is given up; how its end goes does not matter
-    }, idleMs);
-  });
-  try {
-    return await Promise.race([reader.read(), silence]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"|^data:\s*\[DONE\]/;
 const FAILED = /"type":\s*"(?:response\.failed|error)"/;
 
-/** Reads along, line by line, and knows whether the answer came to its end. */
-class StreamProgress {
-  readonly #decoder = new TextDecoder();
-  #rest = "";
-  #whole = false;
-
-  read(piece: Uint8Array): void {
-    const lines = (this.#rest + this.#decoder.decode(piece, { stream: true })).split(/\r\n|\n|\r/);
-    this.#rest = lines.pop() ?? "";
-    for (const line of lines) this.#line(line);
-  }
-
-  finish(): void {
-    this.#line(this.#rest);
-    if (!this.#whole) throw new ModelStreamBrokenError("the stream ended before the answer did");
-  }
-
-  #line(line: string): void {
-    if (!line.startsWith("data:")) return;
-    if (WHOLE.test(line)) this.#whole = true;
+/** Whether the answer came to its end with this event. @throws the failure that the event reports. */
+function isEnd(event: string): boolean {
+  let found = false;
+  for (const line of event.split(/\r\n|\n|\r/)) {
+    if (!line.startsWith("data:")) continue;
+    if (WHOLE.test(line)) found = true;
     else if (FAILED.test(line)) throwReported(line.slice("data:".length));
   }
+  return found;
 }
 
 /** Throws what a failure event of the responses API says; other events with these words pass. */
@@ -149,8 +135,4 @@ function throwReported(data: string): void {
     typeof code === "string" ? code : "server_error",
     typeof message === "string" ? message : "the provider ended the answer with an error",
   );
-}
-
-function field(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }

@@ -2,6 +2,7 @@ import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, type AIMessageChunkFields } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { describe, expect, test } from "vitest";
+import { ToolBinder } from "../../../src/agent/bind-tools.ts";
 import { joinStream } from "../../../src/agent/models/joined-stream.ts";
 import { streamAnswers } from "../../../src/agent/models/stream-answers.ts";
 
@@ -22,6 +23,11 @@ class Streaming extends BaseChatModel {
     return Promise.reject(new Error("it only streams"));
   }
 
+  /** As OpenAI's package does. */
+  override bindTools(): Streaming {
+    return new Streaming(this.pieces);
+  }
+
   override async *_streamResponseChunks(
     ...[, , run]: Parameters<BaseChatModel["_streamResponseChunks"]>
   ): AsyncGenerator<ChatGenerationChunk> {
@@ -34,6 +40,7 @@ class Streaming extends BaseChatModel {
   }
 }
 
+const LS = { type: "function", function: { name: "ls", parameters: { type: "object" } } };
 const call = (index: number, args: string, begin?: { id: string; name: string }): AIMessageChunkFields => ({
   content: [{ index, type: "input_json_delta", input: args }],
   tool_call_chunks: [{ type: "tool_call_chunk", index, args, ...begin }],
@@ -94,7 +101,13 @@ describe("the pieces of an answer", () => {
   });
 
   // Reading the arguments anew at every piece would take most of an hour.
-  test("are joined in linear time", async () => {
+  test.each([
+    ["by the model", (model: Streaming) => model],
+    [
+      "by the model that binding tools makes",
+      (model: Streaming) => new ToolBinder().bind({ model, tools: [LS] }),
+    ],
+  ])("are joined in linear time %s", async (_name, bound) => {
     const content = "0123456789abcdef".repeat(2_000_000 / 16);
     const args = JSON.stringify({ content });
     const model = new Streaming([
@@ -102,7 +115,7 @@ describe("the pieces of an answer", () => {
       ...(args.match(/.{1,24}/g) ?? []).map((piece) => call(0, piece)),
     ]);
     joinStream(model);
-    const { tool_calls: calls } = await model.invoke("go");
+    const { tool_calls: calls } = await bound(model).invoke("go");
     expect(calls).toMatchObject([{ id: "x", name: "write_file", args: { content } }]);
   });
 
