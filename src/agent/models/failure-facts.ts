@@ -148,7 +148,7 @@ function providerText(error: unknown, chain: readonly object[]): string {
     const answer: unknown = Reflect.get(link, "error");
     for (const body of [nested(answer, "error"), answer]) {
       const message = nested(body, "message");
-      if (typeof message === "string" && message !== "") return message;
+      if (typeof message === "string" && message !== "") return beginningOf(message);
     }
   }
   const said = chain.flatMap((link) => {

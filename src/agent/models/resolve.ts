@@ -1,6 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import { silentLogger, type Logger } from "../../core/logger.ts";
+import { boundedErrors } from "./bounded-errors.ts";
 import { type ModelChoice, type ModelOptions, OFFLINE, modelChoice, takesNoKey } from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
 import { PROVIDERS, type Provider, endpointOf, variable } from "./providers.ts";
@@ -84,7 +85,7 @@ function providerParameters(
   baseURL: string | undefined,
   { requestMs, idleMs }: { requestMs: number; idleMs: number },
 ): Record<string, unknown> {
-  const fetch = guardedFetch(idleMs);
+  const fetch = guardedFetch(idleMs, boundedErrors(globalThis.fetch));
   if (provider === "anthropic") {
     return {
       anthropicApiUrl: baseURL,
