@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** Milliseconds this thread has had of a processor: on a busy machine most of a long turn is others'. */
-function threadTime() {
+export function threadTime() {
   try {
     return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0]) / 1e6;
   } catch {

@@ -7,7 +7,11 @@ export function boundedErrors(fetch: typeof globalThis.fetch): typeof globalThis
     const response = await fetch(input, init);
     if (response.ok || response.body === null) return response;
     const { status, statusText, headers } = response;
-    return new Response(response.body.pipeThrough(firstBytes(MAX_ERROR_BYTES)), { status, statusText, headers });
+    return new Response(response.body.pipeThrough(firstBytes(MAX_ERROR_BYTES)), {
+      status,
+      statusText,
+      headers,
+    });
   };
 }
 

@@ -1,0 +1,259 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { CallOutcome, TestClient } from "./clients.ts";
+import { play, type Line, type Think } from "./harness-brain.ts";
+
+/** Text that has hurt programs, each as the unit that is repeated. */
+const UNITS = {
+  "no blanks": "x",
+  blanks: " ",
+  newlines: "\n",
+  asterisks: "***",
+  parentheses: "(",
+  "halves of surrogate pairs": "\ud800",
+  "combining characters": "e\u0301",
+  "zero-width characters": "\u200b\u200d",
+  nesting: '{"a":[',
+  "200,000 keys": '"k":1,',
+  "a key that is redacted": "sk-ant-",
+} as const;
+
+const CONTENTS = Object.entries(UNITS).map(([name, unit]) => ({
+  name,
+  /** About `size` bytes as JSON. */
+  text: (size: number): string =>
+    unit.repeat(Math.ceil(size / (Buffer.byteLength(JSON.stringify(unit)) - 2))),
+}));
+
+/** One way for text from outside to get in. */
+export interface Entry {
+  name: string;
+  /** Most bytes that can get in here. */
+  most?: number;
+  /** The text does not matter, only how long it is. */
+  anyText?: true;
+  /** What the model says about the task `Go`. */
+  lines?: (text: string) => Line[];
+  /** The file of the workspace that has the text, or the name of an empty one. */
+  file?: (text: string) => { name: string; content: string };
+  /** What the other MCP server does with the text. */
+  server?: "result" | "error" | "stderr" | "description" | "name" | "schema";
+  /** What the client does. Default: it runs the task `Go`. */
+  act?: (client: TestClient, text: string) => Promise<CallOutcome>;
+}
+
+const done: Line = { text: "done" };
+const calls = (name: string, args: Record<string, unknown> | string): Line[] => [
+  { toolCalls: [{ name, args }] },
+  done,
+];
+const call =
+  (name: string, argument: string, others: Record<string, unknown> = {}) =>
+  (text: string): Line[] =>
+    calls(name, { ...others, [argument]: text });
+const client = (tool: string, args: (text: string) => Record<string, unknown>): Pick<Entry, "act"> => ({
+  act: (to, text) => to.call(tool, args(text)),
+});
+const file = (content: string) => ({ name: "hostile.txt", content });
+const PATH = { file_path: "/workspace/hostile.txt" };
+const many = (count: number): Record<string, unknown> =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`key${n}`, n]));
+
+/** Texts of up to `size` bytes for an entry. */
+export const textsFor = (entry: Entry, size: number): { name: string; text: string }[] =>
+  CONTENTS.slice(0, entry.anyText ? 1 : undefined).map(({ name, text }) => ({
+    name,
+    text: text(Math.min(size, entry.most ?? size)),
+  }));
+
+/** A body over HTTP is smaller than 4 MiB, and a task has at most a million characters. */
+const [BODY, TASK] = [4_000_000, 1_000_000];
+
+export const ENTRIES: readonly Entry[] = [
+  { name: "provider: error", lines: (text) => [() => ({ status: 400, message: text })] },
+  {
+    name: "provider: error in a stream",
+    lines: (text) => [
+      () => ({ fault: "report", error: { status: 400, type: "invalid_request_error", message: text } }),
+    ],
+  },
+  { name: "provider: answer", lines: (text) => [{ text }] },
+  { name: "provider: name of a tool", lines: (text) => calls(text, {}) },
+  { name: "provider: arguments that are not JSON", lines: (text) => calls("ls", text) },
+  {
+    name: "provider: arguments of many keys",
+    most: 200_000,
+    anyText: true,
+    lines: (text) => calls("ls", many(text.length)),
+  },
+  { name: "ls: path", lines: call("ls", "path") },
+  { name: "read_file: path", lines: call("read_file", "file_path") },
+  { name: "write_file: path", lines: call("write_file", "file_path", { content: "x" }) },
+  { name: "write_file: content", lines: call("write_file", "content", { file_path: "/workspace/new.txt" }) },
+  {
+    name: "edit_file: text",
+    file: () => file("a\n"),
+    lines: call("edit_file", "new_string", { ...PATH, old_string: "a" }),
+  },
+  { name: "glob: pattern", lines: call("glob", "pattern") },
+  { name: "grep: pattern", file: () => file("a\n"), lines: call("grep", "pattern") },
+  { name: "execute: command", lines: call("execute", "command") },
+  { name: "task: assignment", lines: call("task", "description", { subagent_type: "general-purpose" }) },
+  {
+    name: "write_todos: item",
+    lines: (text) => calls("write_todos", { todos: [{ content: text, status: "pending" }] }),
+  },
+  { name: "file: read", file, lines: () => calls("read_file", PATH) },
+  { name: "file: grep", file, lines: () => calls("grep", { pattern: "[^y]", path: "/workspace" }) },
+  { name: "file: overwritten", file, lines: () => calls("write_file", { ...PATH, content: "new\n" }) },
+  {
+    name: "file: edited",
+    file: (text) => file(`a${text}`),
+    lines: () => calls("edit_file", { ...PATH, old_string: "a", new_string: "b" }),
+  },
+  {
+    name: "file: ignored names",
+    file: (text) => ({ name: ".gitignore", content: text }),
+    lines: () => calls("glob", { pattern: "**/*" }),
+  },
+  { name: "file: instructions", file: (text) => ({ name: "AGENTS.md", content: text }), lines: () => [done] },
+  {
+    name: "file: name",
+    most: 60,
+    file: (text) => ({ name: text.toWellFormed(), content: "" }),
+    lines: () => calls("ls", { path: "/workspace" }),
+  },
+  { name: "tool server: result", server: "result", lines: () => calls("s__hostile", {}) },
+  { name: "tool server: error", server: "error", lines: () => calls("s__hostile", {}) },
+  { name: "tool server: standard error", server: "stderr", lines: () => calls("s__hostile", {}) },
+  { name: "tool server: description", server: "description", lines: () => [done] },
+  { name: "tool server: name of a tool", server: "name", lines: () => [done] },
+  { name: "tool server: schema", server: "schema", lines: () => calls("s__hostile", {}) },
+  {
+    name: "client: task",
+    most: TASK,
+    ...client("run_deep_agent", (text) => ({ task: `Go${text}` })),
+    lines: () => [done],
+  },
+  { name: "client: id of a run", most: BODY, ...client("check_deep_agent", (text) => ({ run_id: text })) },
+  {
+    name: "client: path of a file",
+    most: BODY,
+    ...client("read_agent_file", (text) => ({ path: `/workspace/${text}` })),
+  },
+  { name: "client: query", most: BODY, ...client("search_memories", (text) => ({ query: text })) },
+  {
+    name: "client: unknown argument",
+    most: BODY,
+    ...client("run_deep_agent", (text) => ({ task: "Go", [text]: 1 })),
+  },
+  {
+    name: "client: many keys",
+    most: 200_000,
+    anyText: true,
+    ...client("check_deep_agent", (text) => ({ run_id: "run_none", ...many(text.length) })),
+  },
+  {
+    name: "client: reads the file",
+    file,
+    ...client("read_agent_file", () => ({ path: "/workspace/hostile.txt" })),
+  },
+  {
+    name: "client: resource",
+    most: BODY / 3,
+    act: (to, text) => read(to, `deepagent://files/workspace/${encodeURIComponent(text.toWellFormed())}`),
+  },
+  {
+    name: "client: reads the resource",
+    file,
+    act: (to) => read(to, "deepagent://files/workspace/hostile.txt"),
+  },
+];
+
+async function read(to: TestClient, uri: string): Promise<CallOutcome> {
+  const { contents } = await to.readResource(uri);
+  return {
+    text: JSON.stringify(contents).slice(0, 100),
+    structured: {},
+    isError: false,
+    raw: contents.length,
+  };
+}
+
+/** A model that speaks the lines of the case at hand. */
+export function hostileModel(): { think: Think; say(lines: readonly Line[]): void } {
+  let think = play({});
+  return {
+    think: (thought) => think(thought),
+    say: (lines) => {
+      think = (thought) => (thought.step < lines.length ? play({ "": lines })(thought) : { text: "end" });
+    },
+  };
+}
+
+/** Puts a case into the folders of the product and lets the client act. What the client is refused is an outcome. */
+export async function enter(
+  entry: Entry,
+  text: string,
+  { workspace, folder, to, say }: Stage,
+): Promise<CallOutcome> {
+  writeFileSync(join(folder, "text"), JSON.stringify({ place: entry.server ?? "", text }));
+  const { name, content } = entry.file?.(text) ?? file("");
+  try {
+    writeFileSync(join(workspace, name), content);
+  } catch {
+    // No file can have that name.
+  }
+  say(entry.lines?.(text) ?? [done]);
+  try {
+    return await (entry.act?.(to, text) ?? to.call("run_deep_agent", { task: "Go" }));
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return { text: message, structured: {}, isError: true, raw: message };
+  }
+}
+
+export interface Stage {
+  workspace: string;
+  /** Where the other MCP server finds what to do. */
+  folder: string;
+  to: TestClient;
+  say(lines: readonly Line[]): void;
+}
+
+/** Settings with an MCP server, called `s`, that does what the case at hand says; `folder` is theirs. */
+export function hostileSettings(folder: string): Record<string, string> {
+  const [script, config] = [join(folder, "server.mjs"), join(folder, "config.json")];
+  writeFileSync(join(folder, "text"), JSON.stringify({ place: "", text: "" }));
+  writeFileSync(script, SERVER);
+  const server = { command: process.execPath, args: [script, join(folder, "text")], approve: "none" };
+  writeFileSync(config, JSON.stringify({ mcpServers: { s: server } }));
+  return { DEEPAGENT_CONFIG: config, DEEPAGENT_LIMITS_MODEL_PATIENCE: "0" };
+}
+
+const SERVER = `
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+function answer({ method, params }, { place, text }) {
+  if (method === "initialize") {
+    const { protocolVersion } = params;
+    return { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "s", version: "1" } };
+  }
+  if (method === "tools/list") {
+    const description = place === "description" ? text : "d";
+    const properties = place === "schema" ? { a: { type: "string", description: text, pattern: text } } : {};
+    const tool = { name: "hostile", description, inputSchema: { type: "object", properties }, annotations: { readOnlyHint: true } };
+    return { tools: place === "name" ? [tool, { ...tool, name: text }] : [tool] };
+  }
+  if (place === "stderr") process.stderr.write(text);
+  return { content: [{ type: "text", text: place === "result" ? text : "said" }] };
+}
+for await (const line of createInterface({ input: process.stdin })) {
+  const message = JSON.parse(line);
+  if (message.id === undefined) continue;
+  const now = JSON.parse(readFileSync(process.argv[2], "utf8"));
+  if (message.method === "tools/call" && now.place === "error") send({ id: message.id, error: { code: -32000, message: now.text } });
+  else send({ id: message.id, result: answer(message, now) });
+}
+`;
