@@ -44,9 +44,9 @@ describe("a run whose model is limited for minutes", () => {
       attempt: 1,
       pauseMs: 300_000,
     });
-    expect(told && activityOf(told)).toBe(`general-purpose: ${message}`);
+    expect(told && activityOf(told)).toBe(`general-purpose (look): ${message}`);
     const view = await server.service.view(ME, run.id);
-    expect(view).toMatchObject({ activity: `general-purpose: ${message}`, subagents: [{ step: message }] });
+    expect(view).toMatchObject({ activity: `general-purpose (look): ${message}`, subagents: [{ step: message }] });
     expect(view?.run.status).toBe("working");
   });
 
