@@ -46,7 +46,10 @@ describe("a run whose model is limited for minutes", () => {
     });
     expect(told && activityOf(told)).toBe(`general-purpose (look): ${message}`);
     const view = await server.service.view(ME, run.id);
-    expect(view).toMatchObject({ activity: `general-purpose (look): ${message}`, subagents: [{ step: message }] });
+    expect(view).toMatchObject({
+      activity: `general-purpose (look): ${message}`,
+      subagents: [{ step: message }],
+    });
     expect(view?.run.status).toBe("working");
   });
 

@@ -41,8 +41,8 @@ export async function withLocalRuns(
   const { workspace, ...rest } = loaded.config;
   // Without a workspace the runs are left to others.
   const config: Config = worksOn && workspace !== undefined ? { ...rest, workspace } : rest;
-  // What a server notes of its course is not for the person at the terminal.
-  const logger = createLogger(config.logLevel === "info" ? "warn" : config.logLevel);
+  // A person at the terminal reads of failures only; doctor tells what is set up badly.
+  const logger = createLogger(config.logLevel === "info" ? "error" : config.logLevel);
   const interrupt = new AbortController();
   const stop = (): void => interrupt.abort();
   process.once("SIGINT", stop);

@@ -28,7 +28,7 @@ test("every changed file leads to what was changed in it, and by whom", async ()
   const { status, body: changes } = await visitor.get(links[0] ?? "");
   expect(status).toBe(200);
   expect(changes).toContain("main agent");
-  expect(changes).toContain(`<span class="add">+one </span>`);
+  expect(changes).toContain(`<span class="add">+one</span>`);
   expect(changes).toContain("+&#60;script&#62;two&#60;/script&#62;");
   expect(changes).not.toContain("elsewhere");
 });
