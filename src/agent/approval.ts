@@ -78,7 +78,7 @@ export class Approval {
     return this.#review({ toolCall, gate, begun });
   }
 
-  /** Of an approved call that found its file changed at the last moment and did nothing: as `of`. */
+  /** Judges an approved call again that did nothing because its file had just changed. Asks as `of` does. */
   async again(): Promise<Verdict> {
     if (!this.#answered) throw new Error("nobody was asked about this call");
     return this.#review(this.#answered.question, this.#answered);
@@ -91,7 +91,7 @@ export class Approval {
       const now = sealOf(toolCall, preview);
       const known = (await this.#before)?.[this.#shown.length];
       const isAskedAgain = known !== undefined && callOf(known) === callOf(now);
-      // What a call that was begun has done already is no change to ask about.
+      // A call that was begun may have made the change itself: nobody is asked about that.
       if (last && !isAskedAgain && (begun || isSame(last.shown, now))) {
         this.#answered = last;
         return { ...last.go, expectedVersion: last.go.edited ? undefined : preview?.version };
@@ -141,7 +141,7 @@ interface Answered {
   go: Go;
 }
 
-/** What an approval is bound to: the call, and what it would do where its tool tells. */
+/** Binds an approval to the call and, where its tool tells, to the effect of the call. */
 function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string {
   const call = digest([name, args]);
   return preview?.effect === undefined

@@ -24,7 +24,7 @@ export interface Asking {
   finish: (request: ModelRequest) => ModelRequest;
   /** What the agent has used before, and its limits. */
   meter: Meter;
-  /** What the model is told at the end of a call without tools, the last one; absent in all others. */
+  /** Instruction for the last call, which has no tools; absent in all others. */
   report?: string | undefined;
   config: RunnableConfig;
   log: Logger;

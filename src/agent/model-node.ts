@@ -92,7 +92,7 @@ export function createModelNode(
   };
 }
 
-/** What one call of the model is made with. */
+/** The input of one model call. */
 interface Turn {
   parts: AgentParts;
   binder: ToolBinder;
@@ -103,7 +103,7 @@ interface Turn {
 
 interface Answer {
   reply: AIMessage;
-  /** What layers change of the thread together with it. */
+  /** Changes of the thread that layers make together with it. */
   updates: StateUpdate[];
   /** How the structured answer was asked for. */
   strategy: Strategy | undefined;

@@ -51,7 +51,7 @@ export interface BuiltSubagent {
   readonly accountsForCalls: boolean;
 }
 
-/** What the report of a subagent that lost its model ends with. */
+/** Last line of the report of a subagent that lost its model. */
 const GOES_ON = "Start it again with the same description, and it goes on from where it was.";
 
 /** What starting a subagent needs of the call that starts it. */
@@ -192,7 +192,7 @@ function placeOf({ graph }: BuiltSubagent, { config: { configurable } }: SpawnSc
   return isKept && typeof place === "string" ? place : undefined;
 }
 
-/** What a subagent had reached when it lost its model in the same task before; nothing where it did not. */
+/** The state a subagent had reached when it lost its model in the same task; absent where it did not. */
 async function stateLeft(
   { graph }: BuiltSubagent,
   task: string,

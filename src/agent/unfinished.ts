@@ -23,7 +23,7 @@ const EMPTY = "Your reply was empty. Give your answer, or call the next tool.";
 const CUT_BEFORE =
   "Your reply reached the limit of output tokens before it said anything. Give a shorter answer.";
 
-/** What is missing in a reply without calls; a reply with calls is always taken. */
+/** Says what a reply without calls lacks. A reply with calls is always taken. */
 export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Unfinished | undefined {
   if (hasCalls(reply)) return undefined;
   if (isCut(reply) && !isEmpty(reply)) return { kind: "cut", prompt: GO_ON };

@@ -11,7 +11,7 @@ export interface ChildOptions extends Pick<
   "cwd" | "detached" | "env" | "timeout" | "killSignal" | "windowsHide"
 > {
   stdio: StandardStreams | Stream;
-  /** What the child can read from the descriptors 3, 4 and so on. */
+  /** The child's input on the descriptors 3, 4 and so on. */
   inputs?: readonly Uint8Array[];
 }
 

@@ -97,7 +97,7 @@ export const displayText = (text: string): string => text.replace(HIDDEN, escape
 const HIDDEN =
   /(?![ \t\n]|(?<=\p{Extended_Pictographic})\ufe0f|(?<=[\p{Extended_Pictographic}\ufe0f])\u200d(?=\p{Extended_Pictographic}))[\p{Default_Ignorable_Code_Point}\p{Separator}\p{Control}\u2800\ufff9-\ufffb\p{Surrogate}]/gu;
 
-/** What each hidden character is shown as: a text may have millions of the same. */
+/** The shown form of each hidden character, made once: a text may have millions of the same. */
 const shownAs = new Map<string, string>();
 
 function escaped(character: string): string {

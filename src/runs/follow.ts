@@ -39,7 +39,7 @@ export async function* follow(
   }
 }
 
-/** What is new, in a frame of its own: a follower that waits for more holds no event. */
+/** Passes new events on, in a frame of its own: a follower that waits for more holds no event. */
 async function* page(
   tail: TailReader,
   after: number,

@@ -127,7 +127,7 @@ export function isBeyondLimit(
   return made.lastIndexOf(callId) >= toolCalls;
 }
 
-/** What a model is told whose agent may not go on. */
+/** Instruction to report, for an agent that may not go on. */
 export const reportRequest = (reached: Reached): string =>
   `You must stop: ${describeLimit(reached)} is reached, and no tool can be called any more. Report now what is done and where the results are, what is not done, and what should come next.`;
 

@@ -44,7 +44,7 @@ export class HiddenEntries {
   }
 }
 
-/** What the hidden paths are for the length of one operation. */
+/** The hidden files and directories, looked up once for one operation. */
 class HiddenNow {
   readonly #paths: readonly string[];
   readonly #entries: ReadonlySet<string>;

@@ -58,7 +58,7 @@ const SYSTEM_FILES = [
   "timezone",
 ].map((name) => `/etc/${name}`);
 
-/** What the kernel tells everyone about this machine and the keys of its users; containers do not see it either. */
+/** Files in which the kernel tells about this machine and its users' keys. Containers do not see them either. */
 const MACHINE_FACTS = [
   "acpi",
   "asound",
@@ -97,7 +97,7 @@ const START = [
 /** How `bwrap` is started. */
 export interface BubblewrapCall {
   args: string[];
-  /** What it reads from the descriptors 3 and 4. */
+  /** Its input on the descriptors 3 and 4. */
   inputs: Uint8Array[];
 }
 

@@ -11,10 +11,10 @@ export interface NoSandbox {
 /** How long a program of the sandbox may take to do nothing. */
 export const PROBE_TIMEOUT_MS = 10_000;
 
-/** Of what `runProgram` throws: whether the program's time was over. */
+/** Whether `runProgram` failed because the program's time was over. */
 export const isTimedOut = (error: unknown): boolean => error instanceof ProgramFailure && error.isTimeout;
 
-/** Of what `runProgram` throws: whether there is no such program. */
+/** Whether `runProgram` failed because there is no such program. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof Error && "code" in error && error.code === "ENOENT";
 

@@ -61,7 +61,7 @@ const openWith = (flags: number, mode: number): Step[] => [
   ...modeAt(mode),
 ];
 
-/** What is done about a special call; each ends with an answer. */
+/** How system calls are answered whose arguments decide. */
 const SPECIAL: Readonly<Record<string, readonly Step[]>> = {
   clone: [load(argument(0)), ...refuseIf(IF_ANY_BIT, NAMESPACES), answer(ALLOW)],
   // Their arguments are in memory, which a filter cannot see. Programs then use clone and openat.

@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { PROVIDERS } from "../../agent/models/providers.ts";
 import { defaultWorkspace, type HostFacts } from "../../config/paths.ts";
 
-/** What a person said, or was found on the command line. */
+/** The person's wishes, from the command line or from answers at the terminal. */
 export interface Wishes {
   workspace?: string;
   model?: string;

@@ -12,7 +12,7 @@ export interface FileClient {
   isTyped: boolean;
   /** Whether the file belongs to a project, and so is likely to be shared. */
   isShared: boolean;
-  /** What stands for the project's folder in the file. */
+  /** The variable by which the file names the project's folder. */
   projectFolder?: string;
   /** How the file refers to a variable of the client's environment; absent: it cannot. */
   reference?: (name: string) => string;

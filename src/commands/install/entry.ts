@@ -5,7 +5,7 @@ import type { FileClient } from "./clients.ts";
 /** The name under which clients list this server. */
 export const NAME = "deepagent";
 
-/** What a client is to know of this server. */
+/** The entry of this server, as a client needs it. */
 export interface Settings {
   launch: Launch;
   /** Flags of the configuration. */

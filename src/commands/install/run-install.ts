@@ -181,7 +181,7 @@ async function showCommand(
   );
 }
 
-/** What a client hands on of its own environment: that of the shell, or only what every program needs. */
+/** The environment a client hands on: that of the shell, or only the variables every program needs. */
 async function baseOf({ handsOnShell }: Client, shell: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
   if (handsOnShell) return shell;
   const { getDefaultEnvironment } = await import("@modelcontextprotocol/client/stdio");

@@ -6,7 +6,7 @@ import { type DeliverySession, isOver } from "./session.ts";
 
 /** A form that is with the person. */
 export interface OpenForm {
-  /** What became of the answer, once it is carried out; `undefined`: none came, for whatever reason. */
+  /** The outcome of the answer, once it is carried out; `undefined`: none came, for whatever reason. */
   readonly taken: Promise<Taken | undefined>;
   /** Takes the form back. */
   close(): void;

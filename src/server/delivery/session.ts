@@ -35,7 +35,7 @@ export interface DeliverySession {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly client: ClientFacts;
-  /** What the client was asked by this call or others, and has not answered yet. */
+  /** Questions of this call and of others that the client has not answered yet. */
   readonly open: OpenRequests;
   /** When the window of this call closes, by `clock`. */
   deadline: number;

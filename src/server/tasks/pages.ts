@@ -13,11 +13,11 @@ interface Shown {
   approvals: ReadonlySet<string>;
   /** The client has opened the page: nothing more is asked of it for these approvals. */
   isOpened: boolean;
-  /** What there is to say about it. */
+  /** A sentence about it for the status message. */
   note?: string;
 }
 
-/** What to ask now, by key, and what to say about it. */
+/** The questions to ask now, by key, and the status message for them. */
 export interface PageQuestion {
   requests: Record<string, PersonRequest>;
   note?: string | undefined;

@@ -104,7 +104,7 @@ function isHandedOver({ run, approvals }: RunView, { forms, page, models }: Clie
   return approvals.length > 0 || (run.status === "input_required" && !models);
 }
 
-/** What people are asked now, and what there is to say about it. */
+/** The questions people are asked now, and the status message for them. */
 interface Asked {
   requests: Record<string, ElicitationRequest>;
   note?: string | undefined;

@@ -43,7 +43,7 @@ export interface ToolCall {
   readonly digest: string;
   /** By the clock of `deps`. */
   readonly begunAt: number;
-  /** What the client was asked on this connection and has not answered yet. */
+  /** Questions on this connection that the client has not answered yet. */
   readonly open: OpenRequests;
 }
 
@@ -105,7 +105,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
   });
 }
 
-/** What cannot be stored only makes the same task join this run, and say so. */
+/** Marks the call as answered. If that cannot be stored, the same task later joins this run and says so. */
 function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }: ServerDeps): void {
   runs()
     .then((service) => service.answered(principal, id, begunAt))
