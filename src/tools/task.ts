@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { displayName, displayText, oneLine } from "../core/text.ts";
+import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool, toolError } from "./tool.ts";
 
@@ -16,17 +16,13 @@ export interface TaskToolOptions {
   description?: string;
 }
 
-/** Longest assignment, in characters: a person who decides on it is shown all of it. */
-const MAX_ASSIGNMENT = 100_000;
+/** Characters of an assignment that a person who decides on it is shown. */
+const MAX_SHOWN = 100_000;
 
 const taskSchema = z.strictObject({
   description: z
     .string()
     .min(1)
-    .max(
-      MAX_ASSIGNMENT,
-      `Longer than ${MAX_ASSIGNMENT} characters: put the material into a file and name that`,
-    )
     .describe("The whole assignment: goal, facts the subagent cannot see, form of the report."),
   subagent_type: z.string().describe("One of the types listed above."),
 });
@@ -44,7 +40,7 @@ export function taskTool(options: TaskToolOptions): ToolSpec<typeof taskSchema> 
       return {
         kind: "arguments",
         summary: displayName(`Delegate a task to the subagent '${type}'`),
-        detail: displayText(description),
+        detail: displayText(cutMiddle(description, MAX_SHOWN)),
       };
     },
   });

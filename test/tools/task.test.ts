@@ -31,13 +31,6 @@ describe("task", () => {
     expect(asked).toEqual([{ subagentType: "general-purpose", description: "Find it." }]);
   });
 
-  test("an assignment that nobody could read is refused", async () => {
-    const description = "\u200b".repeat(1_000_000);
-    await expect(harnessFor().text("task", { ...args, description })).rejects.toThrow(
-      "Longer than 100000 characters: put the material into a file",
-    );
-  });
-
   test("an unknown type names the types there are", async () => {
     const spawn: SpawnSubagent = () => Promise.reject(new Error("must not be spawned"));
     expect(await harnessFor().call("task", { ...args, subagent_type: "coder\n" }, { spawn })).toEqual({
@@ -83,6 +76,13 @@ describe("task", () => {
       "Delegate to:\n- general-purpose: Any task with several steps.\n- $&: Costs $1 {available_agents}.\nor not.",
     );
     expect(harnessFor({ description: "Delegate." }).tool("task").description).toBe("Delegate.");
+  });
+
+  test("the preview of a very long assignment shows its beginning and its end", async () => {
+    const description = `first ${"\u200b".repeat(1_000_000)} last`;
+    const preview = await harnessFor().preview("task", { ...args, description });
+    expect(preview?.detail.length).toBeLessThan(700_000);
+    expect(preview?.detail).toMatch(/^first [^]*characters not shown[^]* last$/);
   });
 
   test("the preview shows the assignment", async () => {
