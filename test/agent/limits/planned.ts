@@ -78,7 +78,9 @@ export const turns = (id: string, count: number, tokens = 10): Turn[] =>
 export const planned = (): ScriptedModel =>
   scriptedModel(({ messages }) => {
     const at = messages.findLastIndex((message) => HumanMessage.isInstance(message));
-    const plan = JSON.parse(messages[at]?.text ?? "[]") as Turn[]; // written by the test
+    const text = messages[at]?.text ?? "[]";
+    if (!text.startsWith("[")) throw new Error("asked for a report, which is no part of a plan");
+    const plan = JSON.parse(text) as Turn[]; // written by the test
     const said = messages.slice(at).filter((message) => AIMessage.isInstance(message));
     const turn = plan[said.length];
     const usage = { inputTokens: turn?.tokens ?? 10, outputTokens: 0 };

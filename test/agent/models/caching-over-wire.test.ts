@@ -77,7 +77,8 @@ describe("marks for Anthropic's cache", () => {
 
   test("do not reach another provider that takes over", async () => {
     const { server, agent, gpt } = await setup({}, 529);
-    await agent({ middleware: [modelFallbackMiddleware(gpt)] }).invoke(go);
+    const limits = { modelPatienceMs: 1 };
+    await agent({ middleware: [modelFallbackMiddleware(gpt)], limits }).invoke(go);
     const sent = server.requests.filter(({ protocol }) => protocol !== "anthropic");
     expect(sent.length).toBeGreaterThan(0);
     expect(JSON.stringify(sent.map(({ body }) => body))).not.toContain("cache_control");
