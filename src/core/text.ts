@@ -90,7 +90,7 @@ export const ordinal = (count: number): string => `${count}${SUFFIXES[ORDINALS.s
  */
 export const displayName = (name: string): string => displayText(name).replace(/[\t\n]/g, escaped);
 
-/** What a call will do, as it is shown to a person who decides on it: like `displayName`, with tabs and line breaks. */
+/** Shows a person what a call will do: like `displayName`, with tabs and line breaks. */
 export const displayText = (text: string): string => text.replace(HIDDEN, escaped);
 
 /** A joiner between two pictographs and the mark for colour behind one are part of what is seen. */

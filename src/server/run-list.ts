@@ -18,7 +18,7 @@ export const RunList = z.object({
     RunReport.pick({ run_id: true, thread_id: true, status: true }).extend({
       task: z.string(),
       started_at: z.string(),
-      /** What it does or waits for; absent once it is over. */
+      /** Its newest step, or the reason why it waits; absent once it is over. */
       activity: z.string().optional(),
     }),
   ),

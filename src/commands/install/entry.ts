@@ -98,7 +98,7 @@ export function withoutEntry(text: string, { key }: FileClient): EditedJson {
 /** The server as a file has it; `undefined`: it is not there. */
 export function entryIn(text: string, { key }: FileClient): Entry | undefined {
   const entry = valueAt(text, [key, NAME]);
-  // What is compared and written back is what was read; its shape does not matter.
+  // The entry is compared and written back as it was read, whatever its shape.
   return entry === undefined ? undefined : { entry: entry as Entry["entry"], inputs: ownInputs(text) };
 }
 
