@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { decodeUtf8 } from "../core/text.ts";
 import type { FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
 import {
   type BackendFailure,
@@ -10,7 +11,6 @@ import {
 } from "./errors.ts";
 import {
   decodeBase64,
-  decodeUtf8,
   DEFAULT_BINARY_TYPE,
   DEFAULT_TEXT_TYPE,
   hasNul,

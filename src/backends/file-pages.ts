@@ -1,8 +1,9 @@
 import { readSync, read as readWithCallback } from "node:fs";
 import { promisify } from "node:util";
+import { decodeUtf8 } from "../core/text.ts";
 import type { ReadResult } from "./backend.ts";
 import { lineTooLong, notUtf8 } from "./errors.ts";
-import { decodeUtf8, hasNul } from "./mime.ts";
+import { hasNul } from "./mime.ts";
 import { MAX_PAGE_SIZE, type PageRequest, pageResult } from "./pages.ts";
 
 const readAt = promisify(readWithCallback);

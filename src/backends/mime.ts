@@ -102,17 +102,6 @@ export function isTextType(mimeType: string): boolean {
 /** Whether bytes are binary: text has no NUL. */
 export const hasNul = (bytes: Uint8Array): boolean => bytes.includes(0);
 
-const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-/** The text of UTF-8 bytes, byte order mark included; undefined when they are not UTF-8. */
-export function decodeUtf8(bytes: Uint8Array): string | undefined {
-  try {
-    return strictDecoder.decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** The bytes of standard base64 (line breaks allowed); undefined when it is not. */

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync } from "node:fs";
 import { join } from "node:path";
+import { decodeUtf8 } from "../../core/text.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepOptions, GrepResult } from "../backend.ts";
 import type { DirectoryHandle } from "./directory-handles.ts";
 import { DirectoryTrail } from "./directory-trail.ts";
@@ -9,7 +10,7 @@ import { isTemporaryName } from "./file-writer.ts";
 import { compileGlob, type Glob } from "../glob/glob.ts";
 import { GitignoreTree } from "./gitignore-tree.ts";
 import { codeOf, type Jail } from "./jail.ts";
-import { decodeUtf8, hasNul, isTextType, mimeTypeOf } from "../mime.ts";
+import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "../paths.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
 import { toRipgrepGlobs } from "./ripgrep-glob.ts";

@@ -13,6 +13,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { decodeUtf8 } from "../../core/text.ts";
 
 const NEW_FILE_MODE = 0o600;
 
@@ -66,11 +67,9 @@ async function readText(path: string): Promise<string | undefined> {
   const found = await stat(path).catch(absent);
   if (found === undefined) return undefined;
   if (!found.isFile()) throw new Error("it is not a file");
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await readFile(path));
-  } catch (error) {
-    throw error instanceof TypeError ? new Error("it is not a text in UTF-8", { cause: error }) : error;
-  }
+  const text = decodeUtf8(await readFile(path));
+  if (text === undefined) throw new Error("it is not a text in UTF-8");
+  return text;
 }
 
 /** The file that links lead to, whether or not it is there yet. */

@@ -3,6 +3,7 @@ import { ResourceNotFoundError, type Resource } from "@modelcontextprotocol/serv
 import type { Backend } from "../../backends/backend.ts";
 import { isTextType, mimeTypeOf } from "../../backends/mime.ts";
 import type { Logger } from "../../core/logger.ts";
+import { decodeUtf8 } from "../../core/text.ts";
 import { DIRECTORY_TYPE } from "./contents.ts";
 import type { Contents } from "./template.ts";
 import { decodeOnce, encodePath } from "./uris.ts";
@@ -64,7 +65,7 @@ export class SkillCatalog {
     const bytes = inSkill ? (await this.#download([path]))?.[0] : undefined;
     if (path === undefined || bytes === undefined) throw new ResourceNotFoundError(uri);
     const mimeType = mimeTypeOf(path);
-    const text = isTextType(mimeType) ? exactText(bytes) : undefined;
+    const text = isTextType(mimeType) ? decodeUtf8(bytes) : undefined;
     if (text !== undefined) return { uri, mimeType, text };
     return { uri, mimeType, blob: Buffer.from(bytes).toString("base64") };
   }
@@ -186,12 +187,3 @@ const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 const withoutSlash = (path: string): string => path.replace(/\/$/, "");
 /** Hidden files are none of a skill. */
 const isShown = ({ path }: { path: string }): boolean => !nameOf(withoutSlash(path)).startsWith(".");
-
-/** Text whose bytes are these and no others: clients compare digests. */
-function exactText(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
