@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Era } from "./deps.ts";
-import { shapeProblem } from "./json-shape.ts";
+import { shapeProblem } from "../core/json-shape.ts";
 
 const UNSUPPORTED_VERSION = -32_022;
 const MODERN_REVISION = "2026-07-28";

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { bytesShapeProblem } from "../json-shape.ts";
+import { bytesShapeProblem } from "../../core/json-shape.ts";
 
 /** Largest request body, in bytes. */
 export const MAX_BODY_BYTES = 4 * 1024 * 1024;
