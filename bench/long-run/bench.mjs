@@ -61,7 +61,7 @@ const checkpointer = sources.createCheckpointer(checkpoints);
 const model = new SteppingModel({});
 const service = sources.createRunService({
   database,
-  checkpoints: checkpointer,
+  checkpoints: async () => checkpointer,
   agentFor: async () =>
     sources.buildAgent({ model, checkpointer, interruptOn: { write_file: true }, recursionLimit: 100_000 }),
   tree: async () => new sources.StateBackend({ files: sources.snapshotFiles() }),

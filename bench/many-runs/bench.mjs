@@ -63,7 +63,7 @@ function open(name) {
   const asks = ({ args }) => args.file_path === "/asked.md";
   const service = sources.createRunService({
     database,
-    checkpoints: checkpointer,
+    checkpoints: async () => checkpointer,
     agentFor: async () =>
       sources.buildAgent({
         model: new SlowModel({}),

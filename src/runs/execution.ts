@@ -6,12 +6,13 @@ import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
 import { ownTurn } from "../core/turns.ts";
 import { mayPass, StorageError } from "../storage/errors.ts";
-import { FencedOffError, type FencingToken } from "../storage/thread-fences.ts";
+import { FencedOffError } from "../storage/thread-fences.ts";
 import { entryOf } from "./journal.ts";
 import type { WorkerOfRun } from "./lending.ts";
 import { type Lease, LeaseLostError } from "./stores/lease-store.ts";
 import type { RunInbox } from "./stores/message-store.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
+import type { RunServiceOptions } from "./service-options.ts";
 import type { WorkStore } from "./stores/work-store.ts";
 
 export interface ExecutionContext {
@@ -20,10 +21,7 @@ export interface ExecutionContext {
   clock: Clock;
   newId: IdSource;
   log: Logger;
-  /** Takes the thread: from what is stored, and so that nobody with an earlier token stores anything in it. */
-  startOver(threadId: string, token: FencingToken): void;
-  /** What follows when a run has completed. */
-  completed(run: Run, token: FencingToken): Promise<void>;
+  checkpoints: RunServiceOptions["checkpoints"];
 }
 
 /** Why work on a run is broken off. `cancelled` and `lease_lost`: the run is no longer ours to write to. */
@@ -101,7 +99,9 @@ async function converse(
   await ownTurn();
   execution.controller.signal.throwIfAborted();
   const token = { run: lease.run, claim: lease.epoch };
-  await work.whenUnlocked(() => context.startOver(run.threadId, token));
+  const checkpoints = await context.checkpoints?.();
+  // Takes the thread, so that nobody with an earlier token stores anything in it.
+  await work.whenUnlocked(() => checkpoints?.startOver(run.threadId, token));
   if (trouble !== undefined) {
     const message = `The run waited for its storage. ${trouble.message}`;
     const warning = entryOf({ kind: "warning", agent: [], message });
@@ -116,8 +116,10 @@ async function converse(
     const end = await stream(agent, input, inbox, execution, context);
     if (end.kind === "finished") {
       const isComplete = await work.complete(lease, end, inbox, clock());
-      if (isComplete) return context.completed(run, token);
-      continue;
+      if (!isComplete) continue;
+      return checkpoints
+        ?.tidyThread(run.threadId, token)
+        .catch((error: unknown) => context.log.warn("run.not_tidied", { runId: run.id, error }));
     }
     const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({
       interruptId,

@@ -30,10 +30,11 @@ export interface RunServiceOptions {
    */
   agentFor(run: Run, lender: ModelLender): Promise<Agent>;
   /**
-   * The checkpoints of its agents: made durable before anything that relies on them is acknowledged, and
-   * deleted with their runs. Default: they see to that themselves.
+   * Gives the checkpoints of its agents, which are made durable before anything that relies on them is
+   * acknowledged, and deleted with their runs. Asked when they are first needed. Default: they see to that
+   * themselves.
    */
-  checkpoints?: Checkpoints;
+  checkpoints?: () => Promise<Checkpoints>;
   /** Keeps house, now and every hour: which runs to forget. Default: this process does not. */
   retention?: Retention;
   /** Deletes the memories whose time is over, as part of keeping house; gives their number. */

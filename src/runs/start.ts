@@ -3,15 +3,15 @@ import type { IdSource } from "../core/ids.ts";
 import { shownName, wellFormed } from "../core/text.ts";
 import { durably } from "../storage/durability.ts";
 import { forkThread, parsePoint } from "./fork.ts";
-import type { Checkpoints } from "./prune.ts";
 import type { Principal, Run } from "./run.ts";
 import type { Created, RunStore } from "./stores/run-store.ts";
 import type { StartOutcome, StartRefusal, StartRequest } from "./service.ts";
+import type { RunServiceOptions } from "./service-options.ts";
 import { keyConflict, tell } from "./tell.ts";
 
 export interface StartContext {
   store: RunStore;
-  checkpoints: Checkpoints | undefined;
+  checkpoints: RunServiceOptions["checkpoints"];
   preflight: () => Promise<{ code: StartRefusal; message: string } | undefined>;
   environment: string;
   newId: IdSource;
@@ -63,7 +63,7 @@ async function create(
   const thread =
     point === undefined
       ? { ok: true as const, threadId: newId("thr") }
-      : await forkThread(point, { store, checkpoints, newId, now: clock() });
+      : await forkThread(point, { store, checkpoints: await checkpoints?.(), newId, now: clock() });
   if (!thread.ok) return thread;
   const fresh = { runId: newId("run"), newThreadId: thread.threadId, environment };
   return durably(store.database, () => store.create(principal, request, { ...fresh, now: clock() }));

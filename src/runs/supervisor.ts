@@ -17,7 +17,6 @@ import { assertWritable } from "./readiness.ts";
 import type { Retention } from "./retention.ts";
 import { Pulse } from "./pulse.ts";
 import type { ModelCall, Principal, Run, RunView } from "./run.ts";
-import { threadTree } from "./run-files.ts";
 import { SharedTails } from "./shared-tail.ts";
 import { RunStore } from "./stores/run-store.ts";
 import { placeText, RunFolds } from "./run-view.ts";
@@ -82,7 +81,7 @@ class Supervisor implements RunService {
     this.#worker = new Worker({
       store: this.#store,
       work: new WorkStore(this.#store, changed, {
-        syncCheckpoints: async () => options.checkpoints?.sync(),
+        syncCheckpoints: async () => (await options.checkpoints?.())?.sync(),
         deadlineMs: options.approvalDeadlineMs,
       }),
       agentFor: (run, worker) => this.#options.agentFor(run, lenderFor(worker, this.#lending)),
@@ -94,11 +93,7 @@ class Supervisor implements RunService {
       leaseMs,
       crashLimit: options.crashLimit ?? 10,
       mayClaim: options.mayClaim ?? (() => true),
-      startOver: (threadId, token) => options.checkpoints?.startOver(threadId, token),
-      completed: async ({ id, threadId }, token) =>
-        options.checkpoints
-          ?.tidyThread(threadId, token)
-          .catch((error: unknown) => log.warn("run.not_tidied", { runId: id, error })),
+      checkpoints: options.checkpoints,
     });
     this.#pulse = new Pulse({
       database,
@@ -181,7 +176,7 @@ class Supervisor implements RunService {
   async points(principal: Principal, runId: string): Promise<RunPoint[] | undefined> {
     const threadId = this.#store.get(principal, runId)?.threadId;
     if (threadId === undefined) return undefined;
-    const { checkpoints } = this.#options;
+    const checkpoints = await this.#options.checkpoints?.();
     return pointsOfThread(principal, threadId, { store: this.#store, checkpoints });
   }
 
@@ -207,11 +202,8 @@ class Supervisor implements RunService {
   }
 
   async planPrune(retention: Retention): Promise<PrunePlan> {
-    return planPrune(retention, {
-      ...this.#options,
-      checkpoints: this.#options.checkpoints,
-      now: this.#clock(),
-    });
+    const { database, checkpoints } = this.#options;
+    return planPrune(retention, { database, checkpoints: await checkpoints?.(), now: this.#clock() });
   }
 
   async tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome> {
@@ -230,9 +222,9 @@ class Supervisor implements RunService {
 
   async runFiles(principal: Principal, runId: string): Promise<Backend | undefined> {
     const run = this.#store.get(principal, runId);
-    return run === undefined
-      ? undefined
-      : threadTree(run, { ...this.#options, agentFor: (one) => this.#agentFor(one) });
+    if (run === undefined) return undefined;
+    const { threadTree } = await import("./run-files.ts");
+    return threadTree(run, { ...this.#options, agentFor: (one) => this.#agentFor(one) });
   }
 
   files(principal: Principal): Promise<Backend> {
@@ -274,8 +266,9 @@ class Supervisor implements RunService {
     return { store: this.#store, agentFor: (run) => this.#agentFor(run), clock: this.#patient };
   }
 
-  #prune(retention: Retention, orphans: Orphans, now: number): Promise<PruneReport> {
-    const { database, checkpoints, sweepMemories } = this.#options;
+  async #prune(retention: Retention, orphans: Orphans, now: number): Promise<PruneReport> {
+    const { database, sweepMemories } = this.#options;
+    const checkpoints = await this.#options.checkpoints?.();
     const signal = this.#closed.signal;
     return prune(retention, { orphans, database, checkpoints, sweepMemories, now, signal });
   }

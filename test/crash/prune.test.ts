@@ -22,7 +22,10 @@ test("what is forgotten on a disk that is full makes room", { tags: "mount" }, a
     call % 2 === 1 ? { toolCalls: [note(`${call} `.repeat(20_000))] } : { text: "done" },
   );
   const agent = { model, tools: [noteTool([])], checkpointer };
-  const { service, database } = openServer(file, agent, { clock: () => time.now, checkpoints: checkpointer });
+  const { service, database } = openServer(file, agent, {
+    clock: () => time.now,
+    checkpoints: async () => checkpointer,
+  });
   for (let run = 0; run < RUNS; run += 1) {
     const { id } = await startRun(service, `fill ${"x".repeat(50_000)}`);
     await reach(service, id, "completed");

@@ -54,7 +54,7 @@ async function openService({ folder, leaseMs = 5000, linesServer }: Opening): Pr
   const runs = createRunService({
     database,
     agentFor: () => (agent ??= openAgent(folder, backend, checkpointer, mcp)),
-    checkpoints: checkpointer,
+    checkpoints: async () => checkpointer,
     tree: () => Promise.resolve(backend),
     treeWithThread: () => Promise.resolve(backend),
     searchMemories: () => Promise.resolve({ hits: [] }),

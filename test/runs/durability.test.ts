@@ -51,7 +51,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
   };
   const server = openServer(file, agent, {
     database,
-    checkpoints: {
+    checkpoints: async () => ({
       sync: async () => {
         await checkpointer.sync();
         writes.push("checkpoints");
@@ -64,7 +64,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
       returnSpace: (signal) => checkpointer.returnSpace(signal),
       steps: (thread) => checkpointer.steps(thread),
       copyThread: (...copy) => checkpointer.copyThread(...copy),
-    },
+    }),
   });
   const run = await startRun(server.service, "go");
   await reach(server.service, run.id, "input_required");

@@ -40,7 +40,12 @@ function twoServers() {
     });
     const agent = { model, tools: [noteTool(notes)], checkpointer };
     const clock = () => time.now;
-    return openServer(file, agent, { checkpoints: checkpointer, clock, concurrentRuns: 1, ...timing });
+    return openServer(file, agent, {
+      checkpoints: async () => checkpointer,
+      clock,
+      concurrentRuns: 1,
+      ...timing,
+    });
   };
   return { open, time, notes };
 }

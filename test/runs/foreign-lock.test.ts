@@ -70,7 +70,7 @@ async function openWorking() {
       checkpointer,
       interruptOn: { note: task === "ask" },
     }),
-    { checkpoints: checkpointer, log: createLogger("warn", (line) => logged.push(line)) },
+    { checkpoints: async () => checkpointer, log: createLogger("warn", (line) => logged.push(line)) },
   );
   const slow = await startRun(server.service, "slow");
   await atWork.promise;

@@ -70,7 +70,7 @@ test("every point of a thread, and of its forks, can be forked, outlives the oth
       interruptOn: { note: { when: ({ args }) => args["text"] === "ask" } },
       summarization: { trigger: { messages: 6 }, keep: { messages: 2 } },
     },
-    { checkpoints: checkpointer },
+    { checkpoints: async () => checkpointer },
   );
   const ended = async (task: string, threadId?: string) => {
     const run = await startRun(service, task, threadId === undefined ? {} : { threadId });

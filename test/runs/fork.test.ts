@@ -44,7 +44,7 @@ function open(extra: object = {}, options: object = {}) {
     checkpointer,
     ...extra,
   };
-  const server = openServer(file, agent, { checkpoints: checkpointer, ...options });
+  const server = openServer(file, agent, { checkpoints: async () => checkpointer, ...options });
   const { service } = server;
   const ended = async (task: string, threadId?: string) => {
     const run = await startRun(service, task, threadId === undefined ? {} : { threadId });

@@ -29,7 +29,7 @@ describe.each(["at work", "waiting"])("a run that is %s when its server ends", (
         const checkpointer = createCheckpointer(checkpoints);
         const interruptOn = { note: state === "waiting" };
         const agent = { model: calling(note("a")), tools, interruptOn, checkpointer };
-        const { service } = openServer(file, agent, { checkpoints: checkpointer });
+        const { service } = openServer(file, agent, { checkpoints: async () => checkpointer });
         const close = () => service.close().then(() => checkpoints.close());
         return { service, close, copy: () => checkpoints.prepare("VACUUM INTO ?").run(`${path}.copy`) };
       };

@@ -30,7 +30,7 @@ function open(extra: object = {}) {
   const checkpointer = createCheckpointer(checkpoints);
   const time = { now: 1_000_000 };
   const agent = { model: calling(note("a")), tools: [noteTool([])], checkpointer, ...extra };
-  const server = openServer(file, agent, { clock: () => time.now, checkpoints: checkpointer });
+  const server = openServer(file, agent, { clock: () => time.now, checkpoints: async () => checkpointer });
   const threads = () => checkpoints.prepare("SELECT DISTINCT thread_id FROM checkpoints").pluck().all();
   const ended = async (task: string, request: object = {}) => {
     const run = await startRun(server.service, task, request);
@@ -143,7 +143,7 @@ test("two servers prune at once, and each run is forgotten by one of them", asyn
   const other = openServer(
     server.database.name,
     { model: calling(note("a")) },
-    { clock: () => time.now, concurrentRuns: 0, checkpoints: checkpointer },
+    { clock: () => time.now, concurrentRuns: 0, checkpoints: async () => checkpointer },
   );
   const reports = await Promise.all([service, other.service].map((one) => one.prune({ maxAgeMs: DAY })));
   expect(reports.map(({ runs }) => runs).reduce((sum, runs) => sum + runs)).toBe(30);

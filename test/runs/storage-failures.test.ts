@@ -95,7 +95,7 @@ function open(extra: object = {}) {
   const checkpointer = createCheckpointer(checkpoints);
   const long = { name: "write_file", args: { file_path: "/long.md", content: "x".repeat(50_000) } };
   const agent = { model: callingInTurn([note("slow")], [long]), tools, checkpointer, ...extra };
-  const server = openServer(file, agent, { checkpoints: checkpointer, log });
+  const server = openServer(file, agent, { checkpoints: async () => checkpointer, log });
   const databases = { runs: server.database, checkpoints };
   return { ...server, files, databases, lines, waiting, notes, atWork, go };
 }

@@ -4,7 +4,6 @@ import { type ConnectionOptions, McpConnection } from "./connection.ts";
 import { offeredName } from "./names.ts";
 import type { McpServerConfig } from "./server-config.ts";
 import { serverSchemas } from "./server-schemas.ts";
-import { isReadOnly, mcpAgentTool } from "./tool.ts";
 
 /** Tools of one server beyond which the rest is left out: each costs tokens in every request. */
 const MAX_TOOLS = 128;
@@ -79,6 +78,8 @@ async function toolsOf(
   if (kept.length < listed.length)
     log.info("mcp_tools_left_out", { server, count: listed.length - kept.length });
   const problemOf = await argumentChecks();
+  // Loaded once a server has answered, because it loads LangChain.
+  const { mcpAgentTool } = await import("./tool.ts");
   const tools = kept.map((tool) =>
     mcpAgentTool({
       name: offeredName(server, tool.name),
@@ -88,14 +89,20 @@ async function toolsOf(
       acceptsMedia,
     }),
   );
-  const gated = tools.flatMap(({ name }, index) => (isGated(config, kept[index]) ? [name] : []));
+  const gated = tools.flatMap(({ name, kind }, index) =>
+    isGated(config, kept[index]?.name ?? "", kind) ? [name] : [],
+  );
   return { tools, gated, problems: [] };
 }
 
 /** What says that it only reads runs unasked by default; what says nothing does not. */
-function isGated({ approve, alwaysAllow = [] }: McpServerConfig, tool: Tool | undefined): boolean {
-  if (approve === "none" || alwaysAllow.includes(tool?.name ?? "")) return false;
-  return approve === "all" || tool === undefined || !isReadOnly(tool);
+function isGated(
+  { approve, alwaysAllow = [] }: McpServerConfig,
+  tool: string,
+  kind: AgentTool["kind"],
+): boolean {
+  if (approve === "none" || alwaysAllow.includes(tool)) return false;
+  return approve === "all" || kind !== "read";
 }
 
 /** Of two tools with one name the first counts. */

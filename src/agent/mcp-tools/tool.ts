@@ -21,7 +21,7 @@ export interface McpToolOptions {
 }
 
 /** Whether the server says that a call changes nothing. */
-export const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint === true;
+const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint === true;
 
 /** One tool of an MCP server as a tool of the agent. */
 export function mcpAgentTool(options: McpToolOptions): AgentTool {

@@ -1,5 +1,5 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { type ModelLender, buildLlm } from "../../agent/agent-core.ts";
+import type { ModelLender } from "../../agent/agent-core.ts";
 import type { ModelSource } from "../../agent/lazy-model.ts";
 import { CLIENT, modelChoice } from "../../agent/models/choose.ts";
 import type { Environment } from "../../agent/models/providers.ts";
@@ -37,10 +37,12 @@ export class Models {
     const known = this.#resolved.get(spec);
     if (known) return known;
     const options = { model: spec, env: this.#env, log: this.#log, idleMs: this.#idleMs };
-    const resolving = buildLlm(options).catch((error: unknown) => {
-      this.#resolved.delete(spec);
-      throw error;
-    });
+    const resolving = import("../../agent/agent-core.ts")
+      .then(({ buildLlm }) => buildLlm(options))
+      .catch((error: unknown) => {
+        this.#resolved.delete(spec);
+        throw error;
+      });
     this.#resolved.set(spec, resolving);
     return resolving;
   }

@@ -9,11 +9,11 @@ import { depsFor } from "../support.ts";
 
 test.each(CLIENT_KINDS)("%s: a thread begins at a point of another that a resource lists", async (kind) => {
   const file = databaseFile();
-  const checkpoints = createCheckpointer(connect(file));
+  const checkpointer = createCheckpointer(connect(file));
   const model = scriptedModel(({ messages }) => ({
     text: messages.flatMap(({ type, text }) => (type === "human" ? [text] : [])).join(" | "),
   }));
-  const { service } = openServer(file, { model, checkpointer: checkpoints }, { checkpoints });
+  const { service } = openServer(file, { model, checkpointer }, { checkpoints: async () => checkpointer });
   const client = await connectClient(memoryConnector(depsFor(async () => service)), { kind });
   cleanUpWith(() => client.close());
   const call = async (args: object) => (await client.call("run_deep_agent", { ...args })).structured;

@@ -1,0 +1,107 @@
+import { AGENT_FOLDERS, loadAgentFiles } from "../../agent/agent-files.ts";
+import { type Agent, buildAgent, type ModelLender } from "../../agent/agent-core.ts";
+import { openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
+import { type ModelChoice, OFFLINE } from "../../agent/models/choose.ts";
+import type { ToolWishes } from "../../agent/subagent-tools.ts";
+import type { Backend } from "../../backends/backend.ts";
+import { packageVersion } from "../../config/package-info.ts";
+import type { Config } from "../../config/schema.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { Checkpoints } from "../../runs/prune.ts";
+import { isFinal, type Run } from "../../runs/run.ts";
+import { createCheckpointer } from "../../storage/checkpointer.ts";
+import type { Database } from "../../storage/database.ts";
+import { createStore } from "../../storage/store.ts";
+import type { RunSettings } from "../compose.ts";
+import { chooseExecutor, isIsolated, RunExecutors } from "./executors.ts";
+import { FileTree } from "./file-tree.ts";
+import { withForeignTools } from "./foreign-tools.ts";
+import { limitsOf } from "./limits.ts";
+import { type Memories, openMemories } from "./memories.ts";
+import { Models, usableFallbacks, withModels } from "./models.ts";
+import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./mounts.ts";
+import { approvalGates } from "./write-gates.ts";
+
+/** The agents of a process, and what they share. */
+export interface Agents {
+  /** `ended` resolves when the run is over, and with it what its commands started. */
+  agentFor(run: Run, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;
+  checkpoints: Checkpoints;
+  tree: FileTree;
+  memories: Memories;
+  close(): Promise<void>;
+}
+
+/** Puts agents together over two migrated databases: one of runs and memories, one of checkpoints. */
+export async function openAgents(
+  settings: RunSettings,
+  databases: { runs: Database; checkpoints: Database },
+  choice: ModelChoice,
+): Promise<Agents> {
+  const { config, env, logger } = settings;
+  const executors = new RunExecutors(() => chooseExecutor(config));
+  const executes = await executors.choice();
+  if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
+  const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: logger });
+  const store = createStore(databases.runs);
+  const checkpointer = createCheckpointer(databases.checkpoints);
+  const memories = openMemories(settings, { store, database: databases.runs });
+  const tree = new FileTree(config, store);
+  const models = new Models(config, env, logger);
+  const fallbacks = usableFallbacks(config, settings, logger);
+  return {
+    agentFor: async (run, lender, ended) => {
+      const lent = models.lentTo(lender);
+      const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
+      // A run that has ended is only read: no server is started for it, and no command.
+      const isOnlyRead = isFinal(run.status);
+      const tools = isOnlyRead ? undefined : mcp;
+      const executor = isOnlyRead ? undefined : await executors.of(run.id, ended);
+      const interruptOn = approvalGates(config.approvals, isIsolated(executor));
+      const configured = await withAgentFiles(config, tree.mounts(run.principal), logger);
+      const subagents = withModels(configured, lent);
+      const own = { interruptOn, subagents, servers: Object.keys(config.mcpServers), log: logger };
+      const foreign = await withForeignTools(tools, chat, own);
+      return buildAgent({
+        ...foreign,
+        tools: [...(foreign.tools ?? []), ...memories.toolsOf(run.principal)],
+        model: chat,
+        fallbackModels: fallbacks.map((model) => () => lent.get(model)),
+        backend: tree.withThread(run.principal, executor),
+        store,
+        checkpointer,
+        filesystem: { delete: true, jobs: true },
+        memory: MEMORY_FILES,
+        skills: tree.skillSources(),
+        limits: limitsOf(config),
+        log: logger,
+      });
+    },
+    checkpoints: checkpointer,
+    tree,
+    memories,
+    close: async () => {
+      await Promise.all([executors.close(), mcp.close(), memories.close()]);
+    },
+  };
+}
+
+/** The configured subagents, and those that files of the workspace describe under other names. */
+async function withAgentFiles(
+  { subagents, workspace }: Config,
+  files: Backend,
+  log: Logger,
+): Promise<Array<ToolWishes & Config["subagents"][number]>> {
+  if (workspace === undefined) return subagents;
+  const names = new Set(subagents.map(({ name }) => name));
+  const folders = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
+  const described = await loadAgentFiles(files, folders, log);
+  const others = described.filter(({ name }) => !names.has(name));
+  return [...subagents, ...others.map((file) => ({ ...file, isFile: true }))];
+}
+
+/** What the agent reads at the start of every run: notes of the project, then its own. */
+const MEMORY_FILES = [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.md`];
+
+/** The model of an agent that only reads threads and checks arguments, because no model can be used. */
+const UNUSED_MODEL = OFFLINE;
