@@ -20,8 +20,17 @@ const SIZE = 5_000_000;
 const GOAL_MS = 50;
 const wanted = process.argv[2] ?? "";
 
-const { ENTRIES, connectClient, enter, hostileModel, hostileSettings, httpTransport, openBrain, textsFor } =
-  await loadSources(`
+const {
+  ENTRIES,
+  connectClient,
+  enter,
+  hostileModel,
+  hostilePerson,
+  hostileSettings,
+  httpTransport,
+  openBrain,
+  textsFor,
+} = await loadSources(`
   export * from "./test/support/hostile-text.ts";
   export { connectClient } from "./test/support/clients.ts";
   export { openBrain } from "./test/support/harness-brain.ts";
@@ -31,6 +40,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const scratch = mkdtempSync(join(tmpdir(), "deepagent-hostile-"));
 const workspace = join(scratch, "workspace");
 const { think, say } = hostileModel();
+const person = hostilePerson();
 const brain = await openBrain(think);
 const server = await serve();
 try {
@@ -73,17 +83,14 @@ async function longest() {
 async function held(entry, text) {
   // 2026-07-28: every request stands for itself, so that a refused one ends nothing.
   const open = { modern: () => new httpTransport(server.url) };
-  const to = await connectClient(open, { kind: "v2-modern", person: approve });
+  const to = await connectClient(open, { kind: "v2-modern", person: person.answer });
+  person.expect(entry, text);
   for (const name of readdirSync(workspace)) rmSync(join(workspace, name), { recursive: true });
   await longest();
   await enter(entry, text, { workspace, folder: server.folder, to, say });
   const time = await longest();
   await to.close();
   return time;
-}
-
-function approve() {
-  return { action: "accept", content: { decision: "approve" } };
 }
 
 async function measure() {

@@ -69,7 +69,10 @@ export function approvalForm(approval: Approval, place: FormPlace): ElicitReques
 /** Reads the accepted content of a form. Nothing but a well-formed answer becomes a decision. */
 export function decisionOf(approval: Approval, content: unknown): FormAnswer {
   const parsed = Answer.safeParse(content);
-  if (!parsed.success) return { ok: false, problem: "The answer was incomplete: choose a decision." };
+  if (!parsed.success) {
+    const isTooLong = parsed.error.issues.some(({ code }) => code === "too_big");
+    return { ok: false, problem: isTooLong ? TOO_LONG : "The answer was incomplete: choose a decision." };
+  }
   const { decision, edited_args: edited = "", message = "" } = parsed.data;
   const offered = formDecisions(approval);
   if (!offered.includes(decision)) {
@@ -110,6 +113,8 @@ const Answer = z.object({
   edited_args: z.string().max(MAX_EDITABLE_CHARACTERS).optional(),
   message: z.string().max(MAX_MESSAGE_CHARACTERS).optional(),
 });
+
+const TOO_LONG = `The answer was too long: arguments have at most ${MAX_EDITABLE_CHARACTERS} characters, a message ${MAX_MESSAGE_CHARACTERS}.`;
 
 /** Editing is offered only for arguments that fit into the form. */
 function formDecisions(approval: Approval): PersonDecision["type"][] {

@@ -1,12 +1,10 @@
 import {
   isJSONRPCRequest,
   PROTOCOL_VERSION_META_KEY,
-  ProtocolErrorCode,
   type JSONRPCMessage,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Era } from "./deps.ts";
-import { shapeProblem } from "../core/json-shape.ts";
 
 const UNSUPPORTED_VERSION = -32_022;
 const MODERN_REVISION = "2026-07-28";
@@ -20,13 +18,8 @@ export interface Refusal {
   data?: unknown;
 }
 
-/**
- * What is wrong with a message of a connection, where the SDK would not find it: nesting that overflows its
- * checks, too many values, and a revision other than the connection's, which it looks at in the first message only.
- */
+/** Refuses a revision other than the connection's, for which the SDK looks at the first message only. */
 export function refusalOf(message: JSONRPCMessage, era: Era | undefined): Refusal | undefined {
-  const problem = shapeProblem(message);
-  if (problem !== undefined) return { code: ProtocolErrorCode.InvalidRequest, message: problem };
   if (era !== "modern" || !isJSONRPCRequest(message)) return undefined;
   const requested = Enveloped.safeParse(message).data?.params._meta[PROTOCOL_VERSION_META_KEY];
   if (requested === undefined || requested === MODERN_REVISION) return undefined;

@@ -5,12 +5,16 @@ import {
   isJSONRPCResultResponse,
   type JSONRPCMessage,
   type McpServerFactory,
+  ProtocolErrorCode,
+  type RequestId,
 } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { createServerFactory } from "./create-server.ts";
 import type { Era, ServerDeps } from "./deps.ts";
 import { followListened } from "./resources/bus.ts";
+import { MAX_MESSAGE_BYTES } from "./message-limit.ts";
 import { forwardChanges } from "./resources/subscriptions.ts";
+import { checkedLines } from "./stdio-lines.ts";
 import { boundOutput } from "./stdio-output.ts";
 import { refusalOf, type Refusal } from "./stdio-refusals.ts";
 
@@ -51,8 +55,11 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   // A client may close our standard error; a log line that nobody reads must not end the server.
   stderr.on("error", () => {});
   const { logger } = deps;
-  const transport = new StdioServerTransport(stdin, stdout);
-  boundOutput(transport, stdin, stdout);
+  const lines = checkedLines(stdin, (id, message) => {
+    refuse(transport, id, { code: ProtocolErrorCode.InvalidRequest, message });
+  });
+  const transport = new StdioServerTransport(lines, stdout, { maxBufferSize: 2 * MAX_MESSAGE_BYTES });
+  boundOutput(transport, lines, stdout);
   const create = connectionFactory(deps);
   let era: Era | undefined;
   const factory: McpServerFactory = (context) => {
@@ -126,7 +133,7 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
   /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is no event target */
   transport.onmessage = (message) => {
     const refusal = refusalOf(message, observer.era());
-    if (refusal !== undefined) return refuse(transport, message, refusal);
+    if (refusal !== undefined && isJSONRPCRequest(message)) return refuse(transport, message.id, refusal);
     observer.received(message);
     onmessage?.(message);
   };
@@ -141,11 +148,10 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
   /* oxlint-enable unicorn/prefer-add-event-listener */
 }
 
-/** Answers a request with an error; what is no request is dropped. */
-function refuse(transport: StdioServerTransport, message: JSONRPCMessage, error: Refusal): void {
-  if (!isJSONRPCRequest(message)) return;
+/** Answers a request with an error. */
+function refuse(transport: StdioServerTransport, id: RequestId, error: Refusal): void {
   // A client that does not read any more does not miss the answer.
-  transport.send({ jsonrpc: "2.0", id: message.id, error }).catch(() => undefined);
+  transport.send({ jsonrpc: "2.0", id, error }).catch(() => undefined);
 }
 
 /** Loads agent and storage in the background, so that the first run need not wait for them. */

@@ -130,6 +130,8 @@ test.each([
 
 test.each([
   [undefined, "choose a decision"],
+  [{ decision: "reject", message: "x".repeat(2001) }, "characters, a message 2000"],
+  [{ decision: "edit", edited_args: "x".repeat(8001) }, "arguments have at most 8000 characters"],
   [{}, "choose a decision"],
   [{ decision: "yes" }, "choose a decision"],
   [{ decision: "edit" }, "write the changed arguments"],

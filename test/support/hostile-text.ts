@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { CallOutcome, TestClient } from "./clients.ts";
+import type { CallOutcome, FormAnswer, TestClient } from "./clients.ts";
 import { play, type Line, type Think } from "./harness-brain.ts";
 
 /** Text that has hurt programs, each as the unit that is repeated. */
@@ -38,6 +38,8 @@ export interface Entry {
   file?: (text: string) => { name: string; content: string };
   /** What the other MCP server does with the text. */
   server?: "result" | "error" | "stderr" | "description" | "name" | "schema";
+  /** What the person answers to the first form; they approve all others. */
+  answer?: (text: string) => Record<string, unknown>;
   /** What the client does. Default: it runs the task `Go`. */
   act?: (client: TestClient, text: string) => Promise<CallOutcome>;
 }
@@ -66,8 +68,8 @@ export const textsFor = (entry: Entry, size: number): { name: string; text: stri
     text: text(Math.min(size, entry.most ?? size)),
   }));
 
-/** A body over HTTP is smaller than 4 MiB, and a task has at most a million characters. */
-const [BODY, TASK] = [4_000_000, 1_000_000];
+/** A message of a client is smaller than 1 MiB. */
+const BODY = 1_000_000;
 
 export const ENTRIES: readonly Entry[] = [
   { name: "provider: error", lines: (text) => [() => ({ status: 400, message: text })] },
@@ -131,7 +133,7 @@ export const ENTRIES: readonly Entry[] = [
   { name: "tool server: schema", server: "schema", lines: () => calls("s__hostile", {}) },
   {
     name: "client: task",
-    most: TASK,
+    most: BODY,
     ...client("run_deep_agent", (text) => ({ task: `Go${text}` })),
     lines: () => [done],
   },
@@ -140,6 +142,18 @@ export const ENTRIES: readonly Entry[] = [
     name: "client: path of a file",
     most: BODY,
     ...client("read_agent_file", (text) => ({ path: `/workspace/${text}` })),
+  },
+  {
+    name: "client: answer to a form",
+    most: BODY,
+    answer: (text) => ({ decision: "reject", message: text }),
+    lines: () => calls("write_file", { ...PATH, content: "new" }),
+  },
+  {
+    name: "client: arguments in a form",
+    most: BODY,
+    answer: (text) => ({ decision: "edit", edited_args: text }),
+    lines: () => calls("write_file", { ...PATH, content: "new" }),
   },
   { name: "client: query", most: BODY, ...client("search_memories", (text) => ({ query: text })) },
   {
@@ -187,6 +201,21 @@ export function hostileModel(): { think: Think; say(lines: readonly Line[]): voi
     think: (thought) => think(thought),
     say: (lines) => {
       think = (thought) => (thought.step < lines.length ? play({ "": lines })(thought) : { text: "end" });
+    },
+  };
+}
+
+/** A person who answers the first form of each case as its entry says. */
+export function hostilePerson(): { answer: () => FormAnswer; expect(entry: Entry, text: string): void } {
+  let first: Record<string, unknown> | undefined;
+  return {
+    answer: () => {
+      const content = first ?? { decision: "approve" };
+      first = undefined;
+      return { action: "accept", content } as FormAnswer; // fields that the form does not have are the point
+    },
+    expect: ({ answer }, text) => {
+      first = answer?.(text);
     },
   };
 }

@@ -1,28 +1,21 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bytesShapeProblem } from "../../core/json-shape.ts";
-
-/** Largest request body, in bytes. */
-export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+import { MAX_MESSAGE_BYTES, TOO_LONG } from "../message-limit.ts";
 
 export type Body =
   | { ok: true; value: unknown }
   | { ok: false; status: number; code: number; message: string };
 
 /** Reads a request body as JSON. Of a body over the limit no more than the limit is held. */
-export async function readJsonBody(request: IncomingMessage, limit = MAX_BODY_BYTES): Promise<Body> {
-  const tooLarge: Body = {
-    ok: false,
-    status: 413,
-    code: -32000,
-    message: `Payload too large: the request body must not exceed ${limit} bytes`,
-  };
-  if (Number(request.headers["content-length"]) > limit) return tooLarge;
+export async function readJsonBody(request: IncomingMessage): Promise<Body> {
+  const tooLong: Body = { ok: false, status: 413, code: -32_000, message: TOO_LONG };
+  if (Number(request.headers["content-length"]) > MAX_MESSAGE_BYTES) return tooLong;
   const chunks: Buffer[] = [];
   let bytes = 0;
   // The stream has no encoding set, so its chunks are buffers. Destroyed, it would take the answer along.
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += chunk.byteLength;
-    if (bytes > limit) return tooLarge;
+    if (bytes > MAX_MESSAGE_BYTES) return tooLong;
     chunks.push(chunk);
   }
   const body = Buffer.concat(chunks);

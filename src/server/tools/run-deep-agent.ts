@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { CLIENT_MODEL } from "../../config/client-model.ts";
+import { wellFormed } from "../../core/text.ts";
 import { isFinal } from "../../runs/run.ts";
 import { RUN_APP_URI } from "../app/run-app.ts";
 import { type CarriedAnswers, carriedAnswers } from "../delivery/carried.ts";
@@ -10,11 +11,16 @@ import { RunReport } from "../run-report.ts";
 import { waitSeconds } from "./arguments.ts";
 import { defineTool, type ToolCall } from "./tool.ts";
 
+/** Characters: some 50,000 tokens, which leave most models room to work. */
+const MAX_TASK = 200_000;
+
 const input = z.strictObject({
   task: z
     .string()
-    .max(1_000_000)
+    .max(MAX_TASK, { error: `at most ${MAX_TASK} characters; put long texts into a file and name it` })
     .refine((task) => task.trim() !== "", { error: "describe the task in words" })
+    // Every later step writes the task as JSON, where each half of a surrogate pair costs a hundred times a character.
+    .overwrite(wellFormed)
     .describe("Goal, facts the agent cannot see, form of the result"),
   thread_id: z
     .string()

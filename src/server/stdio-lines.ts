@@ -1,0 +1,88 @@
+import { Readable } from "node:stream";
+import { ProtocolErrorCode, type RequestId } from "@modelcontextprotocol/server";
+import { ownTurn } from "../core/turns.ts";
+import { bytesShapeProblem } from "../core/json-shape.ts";
+import { MAX_MESSAGE_BYTES, TOO_LONG } from "./message-limit.ts";
+
+/** Told why a request is not passed on. */
+export type RefuseRequest = (id: RequestId, problem: string) => void;
+
+/**
+ * The lines of `stdin` that can be parsed without holding up everything else, each in a turn of its own; lines
+ * without text are left out. In the place of a refused answer to a question of ours there is an error with its id.
+ * Of a line that is too long only its beginning and its end are held.
+ */
+export const checkedLines = (stdin: Readable, refuse: RefuseRequest): Readable =>
+  Readable.from(linesOf(stdin, refuse), { objectMode: false });
+
+async function* linesOf(stdin: Readable, refuse: RefuseRequest): AsyncGenerator<Buffer> {
+  const line = new Line();
+  // The stream has no encoding set, so its chunks are buffers.
+  for await (const chunk of stdin as AsyncIterable<Buffer>) {
+    let start = 0;
+    for (let end = chunk.indexOf("\n"); end !== -1; end = chunk.indexOf("\n", start)) {
+      line.add(chunk.subarray(start, end + 1));
+      start = end + 1;
+      const { bytes, isTooLong } = line.take();
+      if (bytes.length <= 1) continue;
+      await ownTurn();
+      const problem = isTooLong ? TOO_LONG : bytesShapeProblem(bytes);
+      if (problem === undefined) {
+        yield bytes;
+        continue;
+      }
+      const { id, isAnswer } = outlineOf(bytes);
+      if (id === undefined) continue;
+      if (isAnswer) yield errorLine(id, problem);
+      else refuse(id, problem);
+    }
+    line.add(chunk.subarray(start));
+  }
+}
+
+/** One line as it comes in. */
+class Line {
+  #pieces: Buffer[] = [];
+  #length = 0;
+
+  add(piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+    if (this.#length <= MAX_MESSAGE_BYTES) return;
+    const held = Buffer.concat(this.#pieces);
+    // Copies, so that the whole can be released.
+    this.#pieces = [Buffer.from(held.subarray(0, EDGE)), Buffer.from(held.subarray(EDGE).subarray(-EDGE))];
+  }
+
+  /** What was added, or its beginning and end, and starts anew. */
+  take(): { bytes: Buffer; isTooLong: boolean } {
+    const taken = { bytes: Buffer.concat(this.#pieces), isTooLong: this.#length > MAX_MESSAGE_BYTES };
+    this.#pieces = [];
+    this.#length = 0;
+    return taken;
+  }
+}
+
+/** Bytes at either end of a line, among which programs write the id and whether it is an answer. */
+const EDGE = 300;
+
+/** What can be known of a message without parsing it. */
+function outlineOf(line: Buffer): { id: RequestId | undefined; isAnswer: boolean } {
+  const first = line.toString("latin1", 0, EDGE);
+  const last = line.toString("latin1", Math.max(line.length - EDGE, 0));
+  const json = (FIRST_ID.exec(first) ?? LAST_ID.exec(last))?.[1];
+  // Both expressions take JSON of a number or a string only.
+  const id = json === undefined ? undefined : (JSON.parse(json) as RequestId);
+  return { id, isAnswer: ANSWER.test(first) };
+}
+
+const FIRST_ID =
+  /^\{\s{0,9}(?:"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9},\s{0,9})?"id"\s{0,9}:\s{0,9}(\d{1,15}|"[\w-]{1,100}")\s{0,9},/;
+const LAST_ID =
+  /,\s{0,9}"id"\s{0,9}:\s{0,9}(\d{1,15}|"[\w-]{1,100}")\s{0,9}(?:,\s{0,9}"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9})?\}\s{0,9}$/;
+const ANSWER = /^\{[^{[]{0,150}"(?:result|error)"/;
+
+const errorLine = (id: RequestId, message: string): Buffer =>
+  Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
+
+const { InvalidRequest: INVALID_REQUEST } = ProtocolErrorCode;

@@ -1,0 +1,94 @@
+import { Readable } from "node:stream";
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { MAX_MESSAGE_BYTES } from "../../src/server/message-limit.ts";
+import { checkedLines } from "../../src/server/stdio-lines.ts";
+
+/** What is passed on of `chunks`, line by line, and what is refused. */
+async function pass(chunks: Iterable<string>) {
+  const refused: [id: string | number, problem: string][] = [];
+  const input = Readable.from(
+    [...chunks].map((chunk) => Buffer.from(chunk)),
+    { objectMode: false },
+  );
+  const passed = await checkedLines(input, (id, problem) => refused.push([id, problem])).toArray();
+  return {
+    lines: Buffer.concat(passed as Buffer[])
+      .toString()
+      .split("\n")
+      .slice(0, -1),
+    refused,
+  };
+}
+
+const LONG = "x".repeat(MAX_MESSAGE_BYTES);
+const DEEP = JSON.parse(`${"[".repeat(300)}${"]".repeat(300)}`) as unknown;
+const MANY = Array.from({ length: 20_000 }, (_, key) => key);
+
+test("lines arrive whole and in order, however they are cut into pieces; empty ones do not", async () => {
+  const line = fc.string({ maxLength: 20 }).map((text) => JSON.stringify(text));
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.oneof(line, fc.constant(""))),
+      fc.integer({ min: 1, max: 9 }),
+      async (lines, size) => {
+        const all = lines.map((one) => `${one}\n`).join("");
+        const chunks = all.match(new RegExp(`[^]{1,${size}}`, "gu")) ?? [];
+        expect(await pass(chunks)).toEqual({ lines: lines.filter((one) => one !== ""), refused: [] });
+      },
+    ),
+  );
+});
+
+test.each([
+  ["too long", LONG, /must not exceed 1048576 bytes; put long texts into a file/],
+  ["too deep", DEEP, /nested deeper than 200 levels/],
+  ["of too many values", MANY, /more than 10000 elements and members/],
+])(
+  "a request that is %s is refused by its id, and the next line is passed on",
+  async (_what, params, problem) => {
+    const method = "tools/call";
+    const requests = [
+      { jsonrpc: "2.0", id: 1, method, params },
+      { id: "two", method, params },
+      { method, params, jsonrpc: "2.0", id: 3 },
+      { method, params, id: 4, jsonrpc: "2.0" },
+      { method: "notifications/progress", params },
+    ];
+    const { lines, refused } = await pass([...requests, "next"].map((line) => `${JSON.stringify(line)}\n`));
+    expect(lines).toEqual(['"next"']);
+    expect(refused.map(([id]) => id)).toEqual([1, "two", 3, 4]);
+    for (const [, text] of refused) expect(text).toMatch(problem);
+  },
+);
+
+test("an answer that is too long becomes an error, so that nobody waits for it", async () => {
+  const result = { content: LONG };
+  const answers = [
+    { jsonrpc: "2.0", id: 7, result },
+    { result, jsonrpc: "2.0", id: 8 },
+  ];
+  const { lines, refused } = await pass(answers.map((line) => `${JSON.stringify(line)}\n`));
+  expect(refused).toEqual([]);
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject(
+    [7, 8].map((id) => ({ id, error: { message: expect.stringContaining("must not exceed") } })),
+  );
+});
+
+test("of a line without an end no more than the limit is held", async () => {
+  const before = process.memoryUsage().arrayBuffers;
+  let most = 0;
+  const chunk = Buffer.alloc(64 * 1024, "x");
+  function* endless() {
+    for (let count = 0; count < 1600; count += 1) {
+      most = Math.max(most, process.memoryUsage().arrayBuffers - before);
+      yield Buffer.from(chunk);
+    }
+  }
+  const refused: unknown[] = [];
+  const passed = await checkedLines(Readable.from(endless(), { objectMode: false }), (id) =>
+    refused.push(id),
+  ).toArray();
+  expect({ passed, refused }).toEqual({ passed: [], refused: [] });
+  expect(most).toBeLessThan(80_000_000);
+});
