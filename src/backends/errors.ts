@@ -122,6 +122,11 @@ export const stringAmbiguous = (old: string, count: number): BackendFailure =>
     "ambiguous",
     `String '${quoted(old)}' appears ${count} times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.`,
   );
+export const tooManyMatches = (old: string, most: number): BackendFailure =>
+  failure(
+    "ambiguous",
+    `String '${quoted(old)}' appears more than ${most} times in file. Add surrounding text so that it appears less often, or change the file with a command.`,
+  );
 export const emptyOldString = (): BackendFailure =>
   failure("no_match", "oldString cannot be empty when file has content");
 export const identicalStrings = (): BackendFailure =>

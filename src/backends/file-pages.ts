@@ -97,13 +97,16 @@ class PageScanner {
 
   add(chunk: Buffer): void {
     let at = 0;
+    let page = { start: 0, end: 0 };
     while (at < chunk.length && !this.isDone) {
       const feed = chunk.indexOf(LINE_FEED, at);
       const next = feed === -1 ? chunk.length : feed + 1;
-      this.#take(chunk, at, next);
+      if (this.#takes(next - at)) page = { start: page.end === 0 ? at : page.start, end: next };
       if (feed !== -1) this.#endLine();
       at = next;
     }
+    // A copy: the chunk is overwritten by the next one. One for all lines: a chunk can have 262,144 of them.
+    if (page.end > 0) this.#kept.push(Buffer.from(chunk.subarray(page.start, page.end)));
     if (this.#isFull) this.#lookAhead(chunk.length);
   }
 
@@ -122,19 +125,19 @@ class PageScanner {
     ).subarray(0, this.#complete);
   }
 
-  #take(chunk: Buffer, start: number, end: number): void {
-    this.#partial += end - start;
-    if (this.#line < this.#request.offset || this.#isFull) return;
+  /** Whether the next bytes of a line, so many, are part of the page. */
+  #takes(bytes: number): boolean {
+    this.#partial += bytes;
+    if (this.#line < this.#request.offset || this.#isFull) return false;
     if (this.#complete + this.#partial > MAX_PAGE_SIZE) {
       if (this.lines === 0) {
         this.tooLongLine = this.#line + 1;
         this.isDone = true;
       }
       this.#isFull = true;
-      return;
+      return false;
     }
-    // A copy: the chunk is overwritten by the next one.
-    this.#kept.push(Buffer.from(chunk.subarray(start, end)));
+    return true;
   }
 
   #endLine(): void {

@@ -4,6 +4,7 @@ import {
   identicalStrings,
   stringAmbiguous,
   stringNotFound,
+  tooManyMatches,
 } from "./errors.ts";
 
 export type TextEdit = { ok: true; text: string; occurrences: number } | ({ ok: false } & BackendFailure);
@@ -30,6 +31,7 @@ export function editText(text: string, oldString: string, newString: string, rep
   if (old === replacement) return { ok: false, ...identicalStrings() };
   const plan = planEdit(body, old, replacement);
   const count = plan.matches.length;
+  if (count > MAX_MATCHES) return { ok: false, ...tooManyMatches(oldString, MAX_MATCHES) };
   if (count === 0) return { ok: false, ...stringNotFound(oldString) };
   if (count > 1 && !replaceAll) return { ok: false, ...stringAmbiguous(oldString, count) };
   const edited = splice(body, plan);
@@ -37,14 +39,18 @@ export function editText(text: string, oldString: string, newString: string, rep
   return { ok: true, text: mark + edited, occurrences: count };
 }
 
+/** Occurrences that an edit replaces: a file of line breaks alone has millions. */
+const MAX_MATCHES = 100_000;
+
 interface EditPlan {
-  /** Ranges of the original, in order. */
+  /** Ranges of the original, in order; the first one too many is the last. */
   matches: [start: number, end: number][];
   replacement: string;
 }
 
 function planEdit(body: string, old: string, replacement: string): EditPlan {
-  if (LONE_SURROGATE.test(old)) return { matches: [], replacement };
+  // A half that stands alone would match half of a character.
+  if (!old.isWellFormed()) return { matches: [], replacement };
   if (old.includes("\r")) {
     const exact = rangesOf(body, old);
     if (exact.length > 0) return { matches: exact, replacement };
@@ -61,35 +67,54 @@ function planEdit(body: string, old: string, replacement: string): EditPlan {
   return { matches: toOriginal(body, rangesOf(toLf(body), needle)), replacement: adapted };
 }
 
-// With the `u` flag a surrogate class matches only halves that stand alone.
-const LONE_SURROGATE = /[\ud800-\udfff]/u;
-
-const toLf = (text: string): string => text.replaceAll("\r\n", "\n");
-
-/** The line end most lines of `text` have; LF when it has none. */
-function lineEndOf(text: string): "\n" | "\r\n" {
-  const pairs = rangesOf(text, "\r\n").length;
-  return pairs > 0 && pairs * 2 > rangesOf(text, "\n").length ? "\r\n" : "\n";
+/** `text` with LF line ends. Looks at each unit: replacing millions of pairs takes a second. */
+function toLf(text: string): string {
+  if (!text.includes("\r\n")) return text;
+  const units = unitsOf(text);
+  let length = 0;
+  for (let at = 0; at < units.length; at += 1) {
+    if (!isPair(units, at)) units[length++] = units[at] ?? 0;
+  }
+  return Buffer.from(units.buffer, units.byteOffset, 2 * length).toString("utf16le");
 }
+
+function unitsOf(text: string): Uint16Array {
+  const units = new Uint16Array(text.length);
+  Buffer.from(units.buffer).write(text, "utf16le");
+  return units;
+}
+
+/** Whether a CRLF line end begins here. */
+const isPair = (units: Uint16Array, at: number): boolean =>
+  units[at] === CARRIAGE_RETURN && units[at + 1] === LINE_FEED;
+
+const [CARRIAGE_RETURN, LINE_FEED] = [0x0d, 0x0a];
+
+/** The line end most lines at the beginning of `text` have; LF when it has none. */
+function lineEndOf(text: string): "\n" | "\r\n" {
+  const feeds = text.slice(0, MAX_LOOKED_AT).split("\n");
+  const pairs = feeds.slice(0, -1).filter((line) => line.endsWith("\r")).length;
+  return pairs * 2 > feeds.length - 1 ? "\r\n" : "\n";
+}
+
+const MAX_LOOKED_AT = 64 * 1024;
 
 function rangesOf(text: string, part: string): [number, number][] {
   const ranges: [number, number][] = [];
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) {
     ranges.push([at, at + part.length]);
+    if (ranges.length > MAX_MATCHES) break;
   }
   return ranges;
 }
 
 /** Translates ranges of the text with LF line ends to the text with CRLF ones. Both run left to right once. */
 function toOriginal(body: string, ranges: readonly [number, number][]): [number, number][] {
-  let removed = 0;
-  let next = body.indexOf("\r\n");
+  const units = unitsOf(body);
+  let [at, passed] = [0, 0];
   const original = (position: number): number => {
-    while (next !== -1 && next - removed < position) {
-      removed += 1;
-      next = body.indexOf("\r\n", next + 2);
-    }
-    return position + removed;
+    for (; passed < position; at += 1) if (!isPair(units, at)) passed += 1;
+    return at;
   };
   return ranges.map(([start, end]) => [original(start), original(end)]);
 }

@@ -1,6 +1,7 @@
+import { createHash } from "node:crypto";
 import { structuredPatch } from "diff";
 import { displayName, displayText, headOf } from "../core/text.ts";
-import { counted } from "./format.ts";
+import { counted, splitLines } from "./format.ts";
 
 export interface TextChange {
   path: string;
@@ -14,14 +15,21 @@ export interface TextChange {
  * stated. Carriage returns of CRLF line breaks are not shown; other control characters are escaped.
  */
 export function unifiedDiff(change: TextChange): string {
-  return bounded(change, hunkLines(change));
+  return boundDiff(change).shown;
 }
 
-/** The same, with all changed lines and those around them, wherever in the file they stand. */
-export function boundDiff(change: TextChange): { shown: string; lines: string[] } {
-  const hunks = hunkLines(change);
-  const lines = hunks.map((line) => (line.startsWith("@@") ? "@@" : line));
-  return { shown: bounded(change, hunks), lines };
+/**
+ * The same, and what it shows a change of: all changed lines and those around them, wherever in the file they
+ * stand. Of a part that is too long to compare there are digests.
+ */
+export function boundDiff(change: TextChange): { shown: string; effect: readonly string[] } {
+  const part = changedPart(change);
+  if (isTooLong(part)) {
+    return { shown: withHeader(change, beginnings(part)), effect: [digest(part.before), digest(part.after)] };
+  }
+  const hunks = hunkLines(change, part);
+  const effect = hunks.map((line) => (line.startsWith("@@") ? "@@" : line));
+  return { shown: withHeader(change, boundedLines(hunks)), effect };
 }
 
 /**
@@ -29,46 +37,141 @@ export function boundDiff(change: TextChange): { shown: string; lines: string[] 
  * instead of line numbers.
  */
 export function replacementDiff(change: TextChange, place: string): string {
-  const lines = hunkLines(change).filter((line) => !line.startsWith("\\"));
-  return bounded(
-    change,
-    lines.map((line) => (line.startsWith("@@") ? `@@ ${place} @@` : line)),
-  );
+  const part = changedPart(change);
+  if (isTooLong(part)) return withHeader(change, beginnings(part));
+  const lines = hunkLines(change, part).filter((line) => !line.startsWith("\\"));
+  const placed = lines.map((line) => (line.startsWith("@@") ? `@@ ${place} @@` : line));
+  return withHeader(change, boundedLines(placed));
 }
 
-function bounded(change: TextChange, hunks: readonly string[]): string {
-  const name = displayName(change.path);
-  const header = [`--- ${change.before === undefined ? "/dev/null" : name}`, `+++ ${name}`];
-  if (hunks.length === 0) return [...header, "[no change of content]"].join("\n");
-  const kept: string[] = [];
-  let used = 0;
-  for (const hunkLine of hunks) {
-    const line = displayLine(hunkLine);
-    used += line.length + 1;
-    if (kept.length === MAX_LINES || used > MAX_CHARS) break;
-    kept.push(line);
-  }
-  const missing = hunks.length - kept.length;
+function withHeader({ path, before }: TextChange, lines: readonly string[]): string {
+  const name = displayName(path);
+  const header = [`--- ${before === undefined ? "/dev/null" : name}`, `+++ ${name}`];
+  return [...header, ...(lines.length === 0 ? ["[no change of content]"] : lines)].join("\n");
+}
+
+function boundedLines(hunks: readonly string[]): string[] {
+  const shown = firstLines(hunks, MAX_LINES, MAX_CHARS);
+  const missing = hunks.length - shown.length;
   const notice = missing > 0 ? [`[diff cut: ${counted(missing, "line", "lines")} more not shown]`] : [];
-  return [...header, ...kept, ...notice].join("\n");
+  return [...shown, ...notice];
 }
 
-function hunkLines({ path, before, after }: TextChange): string[] {
-  if (before === undefined) return oneHunk([], linesOf(after));
-  const patch = structuredPatch(path, path, before, after, "", "", {
+/** Lines as they are displayed, until there are too many. */
+function firstLines(lines: readonly string[], maxLines: number, maxChars: number): string[] {
+  const shown: string[] = [];
+  let used = 0;
+  for (const each of lines) {
+    const line = displayLine(each);
+    used += line.length + 1;
+    if (shown.length === maxLines || used > maxChars) break;
+    shown.push(line);
+  }
+  return shown;
+}
+
+/** What is left of a change without the lines that both texts begin and end with, up to three of them. */
+interface ChangedPart {
+  /** Lines of the file before this part. */
+  line: number;
+  before: string;
+  after: string;
+}
+
+function changedPart({ before = "", after }: TextChange): ChangedPart {
+  const head = commonLength(Math.min(before.length, after.length), (from, to) => {
+    return before.slice(from, to) === after.slice(from, to);
+  });
+  const start = lineStart(before, head);
+  const tail = commonLength(Math.min(before.length, after.length) - start, (from, to) => {
+    const [left, right] = [before.length - to, after.length - to];
+    return before.slice(left, before.length - from) === after.slice(right, after.length - from);
+  });
+  const end = lineEnd(before, before.length - tail);
+  return {
+    line: countLines(before, start),
+    before: before.slice(start, end),
+    after: after.slice(start, after.length - (before.length - end)),
+  };
+}
+
+/** The largest number up to `limit` to which two texts are the same, halving what is left to compare. */
+function commonLength(limit: number, isSame: (from: number, to: number) => boolean): number {
+  let [least, most] = [0, limit];
+  while (least < most) {
+    const middle = Math.ceil((least + most) / 2);
+    if (isSame(least, middle)) least = middle;
+    else most = middle - 1;
+  }
+  return least;
+}
+
+/** Where the line at `position` starts, or one of the lines around it before that. */
+function lineStart(text: string, position: number): number {
+  let start = position;
+  for (let lines = 0; lines <= CONTEXT_LINES && start > 0; lines += 1) {
+    start = text.lastIndexOf("\n", start - 1);
+    if (start === -1) return 0;
+  }
+  return start === 0 ? 0 : start + 1;
+}
+
+/** Where a line behind `position` ends that is the last of those around it. */
+function lineEnd(text: string, position: number): number {
+  let end = position;
+  for (let lines = 0; lines <= CONTEXT_LINES; lines += 1) {
+    end = text.indexOf("\n", end) + 1;
+    if (end === 0) return text.length;
+  }
+  return end;
+}
+
+function countLines(text: string, end: number): number {
+  let lines = 0;
+  for (let at = 0; at < end; at += 1) if (text.charCodeAt(at) === LINE_FEED) lines += 1;
+  return lines;
+}
+
+const isTooLong = ({ before, after }: ChangedPart): boolean =>
+  [before, after].some(
+    (text) => text.length > MAX_COMPARED || countLines(text, text.length) > MAX_COMPARED_LINES,
+  );
+
+/** In UTF-16, as the text is held: nothing has to be encoded. */
+const digest = (text: string): string => createHash("sha256").update(text, "utf16le").digest("base64url");
+
+function hunkLines({ path, before }: TextChange, part: ChangedPart): string[] {
+  if (before === undefined) return oneHunk([], linesOf(part.after), 0);
+  const patch = structuredPatch(path, path, part.before, part.after, "", "", {
     context: CONTEXT_LINES,
     stripTrailingCr: true,
     maxEditLength: MAX_EDIT_LENGTH,
   });
-  if (!patch) return oneHunk(linesOf(before), linesOf(after));
+  if (!patch) return oneHunk(linesOf(part.before), linesOf(part.after), part.line);
   return patch.hunks.flatMap((hunk) => [
-    hunkHeader(hunk.oldStart, hunk.oldLines, hunk.newStart, hunk.newLines),
+    hunkHeader(part.line + hunk.oldStart, hunk.oldLines, part.line + hunk.newStart, hunk.newLines),
     ...hunk.lines,
   ]);
 }
 
+/** How a part that is too long to compare begins, before and after. */
+const beginnings = ({ line, before, after }: ChangedPart): string[] => [
+  `@@ from line ${line + 1}: ${before.length} characters become ${after.length}; the beginning of each is shown @@`,
+  ...beginning(before, "-"),
+  ...beginning(after, "+"),
+];
+
+function beginning(text: string, mark: "-" | "+"): string[] {
+  const most = MAX_LINES / 2;
+  const parts = text.split("\n", most + 1);
+  const lines = splitLines(parts.join("\n")).map((line) => mark + line);
+  const shown = firstLines(lines, most, MAX_CHARS / 2);
+  const isWhole = shown.length === lines.length && parts.length <= most;
+  return isWhole ? shown : [...shown, "[more of it is not shown]"];
+}
+
 /** Everything between the common start and the common end as one replacement: coarse, but always cheap. */
-function oneHunk(before: readonly string[], after: readonly string[]): string[] {
+function oneHunk(before: readonly string[], after: readonly string[], line: number): string[] {
   const shorter = Math.min(before.length, after.length);
   let head = 0;
   while (head < shorter && before[head] === after[head]) head += 1;
@@ -79,7 +182,7 @@ function oneHunk(before: readonly string[], after: readonly string[]): string[] 
   if (removed.length + added.length === 0) return [];
   const lead = before.slice(Math.max(head - CONTEXT_LINES, 0), head);
   const trail = before.slice(before.length - tail, before.length - tail + CONTEXT_LINES);
-  const start = head - lead.length;
+  const start = line + head - lead.length;
   const context = lead.length + trail.length;
   return [
     hunkHeader(start + 1, removed.length + context, start + 1, added.length + context),
@@ -117,5 +220,9 @@ const CONTEXT_LINES = 3;
 const MAX_LINES = 500;
 const MAX_LINE_CHARS = 2000;
 const MAX_CHARS = 40_000;
-/** Edits the exact diff is computed for; above, the coarse one is shown. */
-const MAX_EDIT_LENGTH = 1000;
+/** Edits the exact diff is computed for; above, the coarse one is shown. The time grows with the square: 20 ms. */
+const MAX_EDIT_LENGTH = 300;
+/** Characters and lines of either side of a change that is compared line by line: 30 ms. */
+const MAX_COMPARED = 256 * 1024;
+const MAX_COMPARED_LINES = 5000;
+const LINE_FEED = 0x0a;

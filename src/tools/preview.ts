@@ -43,8 +43,8 @@ export async function destinationOf(
 
 /** A change of text as a diff, bound to where it is made and to every line of it. */
 export function diffPreview(summary: string, change: TextChange, place: string | undefined): BoundPreview {
-  const { shown, lines } = boundDiff(change);
-  return { kind: "diff", summary: displayName(summary), detail: shown, place, effect: lines };
+  const { shown, effect } = boundDiff(change);
+  return { kind: "diff", summary: displayName(summary), detail: shown, place, effect };
 }
 
 /** A call that cannot be shown as a diff: its arguments. */

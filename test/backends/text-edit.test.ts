@@ -70,6 +70,20 @@ describe("editText", () => {
     expect(editText("a🎉b", "\udf89b", "x")).toMatchObject({ ok: false, code: "no_match" });
   });
 
+  it("replaces at most so many occurrences, and says what to do about more", () => {
+    const result = editText("\n".repeat(200_000), "\n", "x", true);
+    expect(result).toMatchObject({ ok: false, code: "ambiguous" });
+    expect(result).toMatchObject({
+      error: expect.stringContaining("appears more than 100000 times in file. Add"),
+    });
+    expect(editText("\n".repeat(100_000), "\n", "x", true)).toMatchObject({ ok: true, occurrences: 100_000 });
+  });
+
+  it("goes by the line ends at the beginning of a long file", () => {
+    const file = `${"a\r\n".repeat(30_000)}b\nc\n`;
+    expect(edited(file, "b\nc", "b\nd\nc")).toBe(file.replace("b\nc", "b\r\nd\r\nc"));
+  });
+
   it("shortens a long string in its message", () => {
     const result = editText("a", "x".repeat(500), "y");
     expect(result).toMatchObject({ error: `String not found in file: '${"x".repeat(200)}…'` });

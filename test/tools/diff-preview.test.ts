@@ -1,7 +1,7 @@
 import { applyPatch } from "diff";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { replacementDiff, unifiedDiff } from "../../src/tools/diff-preview.ts";
+import { boundDiff, replacementDiff, unifiedDiff } from "../../src/tools/diff-preview.ts";
 
 const numbered = (count: number, text = "line"): string =>
   Array.from({ length: count }, (_, index) => `${text} ${index + 1}\n`).join("");
@@ -75,6 +75,55 @@ describe("unifiedDiff", () => {
     const many = unifiedDiff({ path: "/f", before: undefined, after: `${"y".repeat(1900)}\n`.repeat(100) });
     expect(many.length).toBeLessThan(41_000);
     expect(many).toMatch(/\n\[diff cut: 79 lines more not shown\]$/);
+  });
+});
+
+describe("a change that is too long to compare", () => {
+  const long = `${numbered(2, "same")}${"\n".repeat(20_000)}${numbered(2, "end")}`;
+  const change = { path: "/f", before: long, after: `${numbered(2, "same")}new\n${numbered(2, "end")}` };
+
+  test("shows how long it is and the beginning of both sides, however long the first is", () => {
+    const lines = unifiedDiff(change).split("\n");
+    expect(lines.slice(0, 5)).toEqual([
+      "--- /f",
+      "+++ /f",
+      "@@ from line 1: 20026 characters become 30; the beginning of each is shown @@",
+      "-same 1",
+      "-same 2",
+    ]);
+    expect(lines.slice(2 + 1 + 250)).toEqual([
+      "[more of it is not shown]",
+      "+same 1",
+      "+same 2",
+      "+new",
+      "+end 1",
+      "+end 2",
+    ]);
+  });
+
+  test("shows a short change of a long file with the lines around it, and where it is", () => {
+    const before = numbered(50_000, "x".repeat(90));
+    const after = before.replace("x 40001\n", "y 40001\n");
+    const lines = unifiedDiff({ path: "/f", before, after }).split("\n");
+    expect(lines[2]).toBe("@@ -39998,7 +39998,7 @@");
+    expect(lines.slice(3).map((line) => line.slice(0, 3))).toEqual([
+      ...Array<string>(3).fill(" xx"),
+      "-xx",
+      "+xx",
+      ...Array<string>(3).fill(" xx"),
+    ]);
+  });
+
+  test("is bound to all of it, not only to what is shown", () => {
+    const other = { ...change, before: long.replace("\nend 1", "x\nend 1") };
+    expect(boundDiff(other).shown).not.toBe(boundDiff(change).shown);
+    const [shown, longer] = [
+      { ...change, before: `${long}a\n` },
+      { ...change, before: `${long}b\n` },
+    ];
+    expect(boundDiff(shown).shown).toBe(boundDiff(longer).shown);
+    expect(boundDiff(shown).effect).not.toEqual(boundDiff(longer).effect);
+    expect(boundDiff(shown).effect).toEqual(boundDiff({ ...shown }).effect);
   });
 });
 
