@@ -22,6 +22,8 @@ export interface RunOptions {
   env?: Record<string, string>;
   /** Written to standard input, which is then closed. */
   input?: string;
+  /** Which program. Default: the one that is shipped. */
+  program?: string;
 }
 
 /** Runs the program to its end. */
@@ -29,7 +31,7 @@ export function runBin(args: readonly string[], options: RunOptions = {}): Promi
   return new Promise((resolve) => {
     const child = execFile(
       process.execPath,
-      [BIN, ...args],
+      [options.program ?? BIN, ...args],
       { cwd: options.cwd ?? ROOT, env: { ...cleanEnv(), ...options.env }, maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;

@@ -110,32 +110,6 @@ describe("serve", () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain("http.host");
   });
-
-  it("loads neither agent nor storage for the handshake", async () => {
-    const trace = join(folder, "trace.mjs");
-    const loaded = join(folder, "loaded.txt");
-    // Appends every module that is resolved out of node_modules, and those the program asks for by name.
-    writeFileSync(
-      trace,
-      `import { register } from "node:module";
-       const hooks = \`import { appendFileSync } from "node:fs";
-         export async function resolve(specifier, context, next) {
-           const found = await next(specifier, context);
-           appendFileSync(${JSON.stringify(loaded)}, found.url + "\\\\n");
-           return found;
-         }\`;
-       register("data:text/javascript," + encodeURIComponent(hooks));`,
-    );
-    const { code, stdout } = await runBin(["--workspace", folder, "--data-dir", join(folder, "data")], {
-      input: INITIALIZE,
-      env: { NODE_OPTIONS: `--import="${trace}"` },
-    });
-    expect(code).toBe(0);
-    expect(stdout).toContain('"serverInfo"');
-    const urls = readFileSync(loaded, "utf8").trim().split("\n");
-    expect(urls).toEqual(expect.arrayContaining([expect.stringContaining("deepagent-mcp.js")]));
-    expect(urls.filter((url) => url.includes("node_modules"))).toEqual([]);
-  });
 });
 
 describe("doctor", () => {

@@ -2,10 +2,14 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { runBin } from "./built-bin.ts";
+import { INITIALIZE, runBin } from "./built-bin.ts";
 import { terminalHome, waitingRun, type TerminalHome } from "./terminal-home.ts";
 
 const AGENT = /^(@langchain\/|langchain$)/;
+
+test("the handshake loads neither agent nor storage", async () => {
+  expect(await packagesLoadedBy(terminalHome(), [], INITIALIZE)).toEqual([]);
+});
 
 test("looking at a run and deciding for it load the storage and nothing of the agent", async () => {
   const home = terminalHome();
@@ -17,22 +21,26 @@ test("looking at a run and deciding for it load the storage and nothing of the a
     ["answer", run, "--approve"],
     ["cancel", run],
   ]) {
-    const loaded = await packagesLoadedBy(home, "runs", ...words);
+    const loaded = await packagesLoadedBy(home, ["runs", ...words]);
     expect(loaded).toContain("better-sqlite3");
     expect(loaded.filter((name) => AGENT.test(name))).toEqual([]);
   }
   // What a thread holds is read by the agent's libraries.
-  expect(await packagesLoadedBy(home, "runs", "points", run)).toContain("@langchain/langgraph");
+  expect(await packagesLoadedBy(home, ["runs", "points", run])).toContain("@langchain/langgraph");
 });
 
 test("doctor loads nothing of the agent where no other MCP server is configured", async () => {
-  const loaded = await packagesLoadedBy(terminalHome(), "doctor");
+  const loaded = await packagesLoadedBy(terminalHome(), ["doctor"]);
   expect(loaded).toContain("better-sqlite3");
   expect(loaded.filter((name) => AGENT.test(name))).toEqual([]);
 });
 
-/** The installed packages that the program imports for these words. */
-async function packagesLoadedBy({ workspace, env }: TerminalHome, ...words: string[]): Promise<string[]> {
+/** The installed packages that the program as it is shipped imports for these words. */
+async function packagesLoadedBy(
+  { workspace, env }: TerminalHome,
+  words: readonly string[],
+  input = "",
+): Promise<string[]> {
   const folder = mkdtempSync(join(tmpdir(), "loaded-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "modules");
@@ -46,6 +54,7 @@ export function load(url, context, next) {
   const { code, stdout, stderr } = await runBin(words, {
     cwd: workspace,
     env: { ...env, NODE_OPTIONS: `--import ${moduleOf(registered)}` },
+    input,
   });
   expect({ words, code }, stdout + stderr).toEqual({ words, code: 0 });
   const names = readFileSync(file, "utf8").matchAll(/\/node_modules\/((?:@[^/\n]+\/)?[^/\n]+)\//g);

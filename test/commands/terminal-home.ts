@@ -4,7 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
-import { BIN, cleanEnv, runBin, type Outcome } from "./built-bin.ts";
+import { openRuns } from "../../src/commands/compose.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { silentLogger } from "../../src/core/logger.ts";
+import { reach, startRun } from "../runs/support.ts";
+import { program } from "../support/harness-stdio.ts";
+import { cleanEnv, runBin, type Outcome } from "./built-bin.ts";
 
 /** A workspace and a data directory of a person who works in the terminal with the offline model. */
 export interface TerminalHome {
@@ -13,7 +18,7 @@ export interface TerminalHome {
   /** Runs the program in the workspace. */
   bin(...args: string[]): Promise<Outcome>;
   /** The same as a process of its own, which ends with the test at the latest. */
-  start(...args: string[]): ChildProcessWithoutNullStreams;
+  start(...args: string[]): Promise<ChildProcessWithoutNullStreams>;
 }
 
 export function terminalHome(): TerminalHome {
@@ -26,9 +31,9 @@ export function terminalHome(): TerminalHome {
   return {
     workspace,
     env,
-    bin: (...args) => runBin(args, { cwd: workspace, env }),
-    start: (...args) => {
-      const child = spawn(process.execPath, [BIN, ...args], {
+    bin: async (...args) => runBin(args, { cwd: workspace, env, program: await program() }),
+    start: async (...args) => {
+      const child = spawn(process.execPath, [await program(), ...args], {
         cwd: workspace,
         env: { ...cleanEnv(), ...env },
       });
@@ -46,14 +51,19 @@ export async function listed(home: TerminalHome): Promise<z.output<typeof Line>[
   return linesOf(stdout).map((line) => Line.parse(JSON.parse(line)));
 }
 
-/** Starts a run that stops where it wants to write its report. */
-export async function waitingRun(home: TerminalHome): Promise<string> {
-  const { stdout, stderr } = await home.bin("run", "list every TODO", "--json");
-  const last = linesOf(stdout).at(-1);
-  if (last === undefined) throw new Error(`the run was not started: ${stderr}`);
-  const run = Line.parse(JSON.parse(last));
-  if (run.status !== "input_required") throw new Error(`the run is ${run.status}`);
-  return run.run_id;
+/** A run that has stopped where it wants to write its report, made by a service that was closed again. */
+export async function waitingRun({ workspace, env }: TerminalHome): Promise<string> {
+  const { platform } = process;
+  const loaded = loadConfig({ flags: {}, cwd: workspace, home: env["HOME"] ?? "", platform, env });
+  if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
+  const service = await openRuns({ config: loaded.config, env, logger: silentLogger });
+  try {
+    const { id } = await startRun(service, "list every TODO");
+    await reach(service, id, "input_required");
+    return id;
+  } finally {
+    await service.close();
+  }
 }
 
 const linesOf = (text: string): string[] => text.split("\n").filter((line) => line !== "");

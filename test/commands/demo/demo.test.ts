@@ -13,6 +13,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { program } from "../../support/harness-stdio.ts";
 import { runBin } from "../built-bin.ts";
 import type { Outcome } from "../built-bin.ts";
 
@@ -25,8 +26,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function demo(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+async function demo(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
   return runBin(["demo", ...args], {
+    program: await program(),
     cwd: folder,
     env: { TMPDIR: temporary, XDG_DATA_HOME: join(folder, "data"), ...env },
   });

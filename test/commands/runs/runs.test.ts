@@ -6,7 +6,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, onTestFinished, test } from "vitest";
 import { visit } from "../../server/page/support.ts";
-import { BIN } from "../built-bin.ts";
+import { program } from "../../support/harness-stdio.ts";
 import { listed, terminalHome, waitingRun, type TerminalHome } from "../terminal-home.ts";
 
 test("an empty data directory has no runs", async () => {
@@ -43,7 +43,7 @@ test.each([["runs", "list"], ["run", "list every TODO", "--yes"], ["--help"]])(
   async (...words) => {
     const home = terminalHome();
     await waitingRun(home);
-    const child = home.start(...words);
+    const child = await home.start(...words);
     child.stdout.destroy();
     let stderr = "";
     child.stderr.on("data", (chunk) => (stderr += String(chunk)));
@@ -104,7 +104,7 @@ test("watch shows a run that has ended, as lines or as JSON", async () => {
 test("watch waits with a run that nobody works on, until it ends", async () => {
   const home = terminalHome();
   const runId = await waitingRun(home);
-  const child = home.start("runs", "watch", runId, "--json");
+  const child = await home.start("runs", "watch", runId, "--json");
   const exited = once(child, "exit");
   const told: Array<{ type: string; kind?: string; seq?: number; status?: string }> = [];
   for await (const line of createInterface({ input: child.stdout })) {
@@ -185,7 +185,7 @@ test.each(["show", "watch", "answer", "cancel", "open"])(
 test("an answer from the terminal lets a run of a server that is working go on", async () => {
   const home = terminalHome();
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "legacy" } });
-  await client.connect(serverOf(home));
+  await client.connect(await serverOf(home));
   onTestFinished(() => client.close());
   const call = async (name: string, args: object) =>
     (await client.callTool({ name, arguments: { ...args } })).structuredContent as {
@@ -208,7 +208,7 @@ test("an answer from the terminal lets a run of a server that is working go on",
 test("the page can be switched off", async () => {
   const home = terminalHome();
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "legacy" } });
-  await client.connect(serverOf(home, { DEEPAGENT_PAGE: "false" }));
+  await client.connect(await serverOf(home, { DEEPAGENT_PAGE: "false" }));
   onTestFinished(() => client.close());
   const result = await client.callTool({ name: "run_deep_agent", arguments: { task: "list every TODO" } });
   expect(result.structuredContent).toMatchObject({ status: "input_required" });
@@ -218,7 +218,7 @@ test("the page can be switched off", async () => {
 test("open serves a page that decides, until it is told to end", async () => {
   const home = terminalHome();
   const runId = await waitingRun(home);
-  const child = home.start("runs", "open", runId, "--no-browser");
+  const child = await home.start("runs", "open", runId, "--no-browser");
   const exited = once(child, "exit");
   const [link] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   const visitor = await visit(link);
@@ -229,10 +229,10 @@ test("open serves a page that decides, until it is told to end", async () => {
   expect((await home.bin("runs", "answer", runId)).stderr).toContain("waits for no decision");
 });
 
-function serverOf({ workspace, env }: TerminalHome, more: Record<string, string> = {}): StdioClientTransport {
+async function serverOf({ workspace, env }: TerminalHome, more: Record<string, string> = {}) {
   return new StdioClientTransport({
     command: process.execPath,
-    args: [BIN],
+    args: [await program()],
     cwd: workspace,
     env: { ...env, ...more, DEEPAGENT_LOG_LEVEL: "silent" },
     stderr: "ignore",
