@@ -125,6 +125,8 @@ export const ENTRIES: readonly Entry[] = [
     file: (text) => ({ name: text.toWellFormed(), content: "" }),
     lines: () => calls("ls", { path: "/workspace" }),
   },
+  { name: "command: output", file, lines: () => calls("execute", { command: "cat hostile.txt" }) },
+  { name: "command: error output", file, lines: () => calls("execute", { command: "cat hostile.txt >&2" }) },
   { name: "tool server: result", server: "result", lines: () => calls("s__hostile", {}) },
   { name: "tool server: error", server: "error", lines: () => calls("s__hostile", {}) },
   { name: "tool server: standard error", server: "stderr", lines: () => calls("s__hostile", {}) },
