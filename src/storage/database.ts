@@ -188,6 +188,9 @@ function assertOwnAndWhole(
   if (!hasLog && statSync(path).size % pragmaNumber(database, "page_size") !== 0) throw damagedError(name);
 }
 
+/** Pages a connection keeps, which the system keeps too: with the default of 16 MB a server grew for ten minutes. */
+const CACHE_KIB = 4000;
+
 /** `tries`: at what may be refused without the busy timeout. */
 function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: number): void {
   database.pragma("trusted_schema = OFF");
@@ -200,6 +203,7 @@ function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: nu
   // Two processes that turn the log on at once can be refused at once, without the busy timeout.
   retryWhileBusy(tries, () => database.pragma("journal_mode = WAL"));
   database.pragma(`synchronous = ${synchronous}`);
+  database.pragma(`cache_size = -${CACHE_KIB}`);
   database.pragma("foreign_keys = ON");
   database.pragma(`journal_size_limit = ${LOG_BYTES}`);
 }
