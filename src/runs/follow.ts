@@ -1,5 +1,5 @@
 import type { ChangeFeed } from "./change-feed.ts";
-import { type Principal, type Run, type RunEvent, isFinal } from "./run.ts";
+import { type RunHead, type Principal, type RunEvent, isFinal } from "./run.ts";
 import { PAGE, type SharedTails, type TailReader } from "./shared-tail.ts";
 import type { RunStore } from "./stores/run-store.ts";
 
@@ -60,7 +60,7 @@ export async function* followStarts(
   principal: Principal,
   signal: AbortSignal,
   { store, feed }: Sources,
-): AsyncGenerator<Run, void, undefined> {
+): AsyncGenerator<RunHead, void, undefined> {
   const subscription = feed.subscribe();
   let newest = store.list(principal, 1)[0]?.id;
   try {

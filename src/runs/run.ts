@@ -85,6 +85,12 @@ export interface Run {
   lastSeq: number;
 }
 
+/** What is known of a run without reading its answer, which may be long. */
+export type RunHead = Pick<
+  Run,
+  "id" | "threadId" | "principal" | "task" | "status" | "createdAt" | "updatedAt" | "leasedUntil" | "lastSeq"
+>;
+
 export type ApprovalStatus = "pending" | "approved" | "edited" | "rejected" | "withdrawn";
 
 /** A tool call that waits for a person, or was decided. Id = interrupt id + ":" + index. */

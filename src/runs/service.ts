@@ -3,6 +3,7 @@ import type { Orphans, PrunePlan, PruneReport } from "./prune.ts";
 import type { Retention } from "./retention.ts";
 import type {
   Approval,
+  RunHead,
   ModelCall,
   PersonDecision,
   Principal,
@@ -136,7 +137,7 @@ export interface RunService {
   answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
   view(principal: Principal, runId: string): Promise<RunView | undefined>;
   /** Newest first. */
-  list(principal: Principal, options: { limit: number; before?: string }): Promise<Run[]>;
+  list(principal: Principal, options: { limit: number; before?: string }): Promise<RunHead[]>;
   /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
   events(
     principal: Principal,
@@ -155,7 +156,7 @@ export interface RunService {
   /** The points of the run's thread, oldest first. `undefined`: no such run. */
   points(principal: Principal, runId: string): Promise<RunPoint[] | undefined>;
   /** Runs of the principal that are started from now on, also by another process. */
-  watchStarts(principal: Principal, options: { signal: AbortSignal }): AsyncIterable<Run>;
+  watchStarts(principal: Principal, options: { signal: AbortSignal }): AsyncIterable<RunHead>;
   /** Stores the decision of a person and lets the run go on. An edit is validated before it is stored. */
   decide(
     principal: Principal,

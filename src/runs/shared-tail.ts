@@ -1,18 +1,18 @@
 import type { ChangeFeed } from "./change-feed.ts";
-import type { Principal, Run, RunEvent } from "./run.ts";
+import type { Principal, RunEvent, RunHead } from "./run.ts";
 import type { RunStore } from "./stores/run-store.ts";
 
 /** Events of one page, and those of a run that are kept while it is followed. */
 export const PAGE = 200;
 
 interface Sources {
-  store: Pick<RunStore, "get" | "events">;
+  store: Pick<RunStore, "head" | "events">;
   feed: ChangeFeed;
 }
 
 /** A run and a page of its journal, read after it: when the run is final, the journal holds nothing more. */
 export interface Look {
-  run: Run;
+  run: RunHead;
   events: readonly RunEvent[];
 }
 
@@ -60,7 +60,7 @@ class Tail {
   readonly #runId: string;
   readonly #store: Sources["store"];
   readonly #news: ReturnType<ChangeFeed["subscribe"]>;
-  #run: Run | undefined;
+  #run: RunHead | undefined;
   /** Without a gap, the newest last. */
   #events: readonly RunEvent[] = [];
   /** Sequence numbers: `#events` begins after the first and ends with the second. */
@@ -76,7 +76,7 @@ class Tail {
 
   look(from: number): void {
     this.#news.take();
-    this.#run = this.#store.get(this.#principal, this.#runId);
+    this.#run = this.#store.head(this.#principal, this.#runId);
     if (this.#run === undefined) return;
     const oldest = this.#run.lastSeq - PAGE;
     if (this.#start === undefined || this.#end < oldest) {
@@ -101,7 +101,7 @@ class Tail {
       return { run, events };
     }
     // Of a run that is being forgotten, nobody takes what is left of the journal for the whole.
-    if (this.#store.get(this.#principal, this.#runId) === undefined) return undefined;
+    if (this.#store.head(this.#principal, this.#runId) === undefined) return undefined;
     return { run, events: this.#store.events.page(this.#runId, seq, PAGE) };
   }
 

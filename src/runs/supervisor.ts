@@ -16,7 +16,7 @@ import { type Orphans, planPrune, prune, type PrunePlan, type PruneReport } from
 import { assertWritable } from "./readiness.ts";
 import type { Retention } from "./retention.ts";
 import { Pulse } from "./pulse.ts";
-import type { ModelCall, Principal, Run, RunView } from "./run.ts";
+import type { ModelCall, Principal, Run, RunHead, RunView } from "./run.ts";
 import { SharedTails } from "./shared-tail.ts";
 import { RunStore } from "./stores/run-store.ts";
 import { placeText, RunFolds } from "./run-view.ts";
@@ -136,7 +136,7 @@ class Supervisor implements RunService {
   }
 
   async view(principal: Principal, runId: string): Promise<RunView | undefined> {
-    if (this.#store.get(principal, runId) === undefined) return undefined;
+    if (this.#store.head(principal, runId) === undefined) return undefined;
     const fold = await this.#folds.of(runId);
     // Read after the fold and in one go with it, so that all parts tell of the same moment.
     const run = this.#store.get(principal, runId);
@@ -156,12 +156,15 @@ class Supervisor implements RunService {
     };
   }
 
-  async list(principal: Principal, { limit, before }: { limit: number; before?: string }): Promise<Run[]> {
+  async list(
+    principal: Principal,
+    { limit, before }: { limit: number; before?: string },
+  ): Promise<RunHead[]> {
     return this.#store.list(principal, limit, before);
   }
 
   async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {
-    if (this.#store.get(principal, runId) === undefined) return undefined;
+    if (this.#store.head(principal, runId) === undefined) return undefined;
     return this.#store.events.page(runId, options.after ?? 0, options.limit ?? EVENTS_PER_PAGE);
   }
 
@@ -174,7 +177,7 @@ class Supervisor implements RunService {
   }
 
   async points(principal: Principal, runId: string): Promise<RunPoint[] | undefined> {
-    const threadId = this.#store.get(principal, runId)?.threadId;
+    const threadId = this.#store.head(principal, runId)?.threadId;
     if (threadId === undefined) return undefined;
     const checkpoints = await this.#options.checkpoints?.();
     return pointsOfThread(principal, threadId, { store: this.#store, checkpoints });
@@ -189,7 +192,7 @@ class Supervisor implements RunService {
   }
 
   async modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
-    return this.#store.get(principal, runId) === undefined ? [] : this.#store.models.calls(runId);
+    return this.#store.head(principal, runId) === undefined ? [] : this.#store.models.calls(runId);
   }
 
   async replyToModel(...[principal, runId, callId, reply]: Parameters<RunService["replyToModel"]>) {

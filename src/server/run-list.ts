@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isoTime } from "../core/clock.ts";
 import { oneLine, stripControl } from "../core/text.ts";
-import type { Principal, Run, RunStatus } from "../runs/run.ts";
+import type { RunHead, Principal, RunStatus } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { RunReport } from "./run-report.ts";
 
@@ -51,7 +51,7 @@ export function runListText({ message, runs }: RunList): string {
   return [message, ...runs.map(runText)].join("\n\n");
 }
 
-async function summaryOf(run: Run, service: RunService): Promise<RunList["runs"][number]> {
+async function summaryOf(run: RunHead, service: RunService): Promise<RunList["runs"][number]> {
   const view = URGENCY[run.status] < 2 ? await service.view(run.principal, run.id) : undefined;
   return {
     run_id: run.id,

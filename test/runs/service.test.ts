@@ -122,6 +122,16 @@ test("lists run from the newest on, page by page", async () => {
   expect([...first, ...second].map(({ id }) => id)).toEqual(ids);
 });
 
+test("lists have no answers, which are long", async () => {
+  const { service } = openServer(databaseFile(), { model });
+  const { id } = await startRun(service, "Go");
+  const { run } = await reach(service, id, "completed");
+  expect(run).toHaveProperty("answer");
+  const [listed] = await service.list(ME, { limit: 1 });
+  expect(listed).toMatchObject({ id, status: "completed", task: "Go" });
+  expect(listed).not.toHaveProperty("answer");
+});
+
 test("events are read from any point, and following ends with the run or its reader", async () => {
   const gate = deferred();
   const slow = scriptedModel(async () => {

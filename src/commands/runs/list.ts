@@ -1,7 +1,7 @@
 import type { FlagValues } from "../../config/load.ts";
 import { isoTime } from "../../core/clock.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
-import type { Run } from "../../runs/run.ts";
+import type { RunHead } from "../../runs/run.ts";
 import { colorsFor } from "../colors.ts";
 import type { ExitCode } from "../command.ts";
 import { complain, LOCAL, type LocalRuns } from "../terminal/local-runs.ts";
@@ -39,10 +39,10 @@ export async function listRuns({ runs }: LocalRuns, flags: FlagValues): Promise<
 }
 
 /** A run that nobody works on, because its process ended or others come first, is waiting. */
-const statusOf = ({ status, leasedUntil = 0 }: Run, now: number): string =>
+const statusOf = ({ status, leasedUntil = 0 }: RunHead, now: number): string =>
   status === "working" && leasedUntil < now ? "waiting" : status;
 
-const rowOf = (run: Run): object => ({
+const rowOf = (run: RunHead): object => ({
   run_id: run.id,
   thread_id: run.threadId,
   status: run.status,

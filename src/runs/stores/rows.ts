@@ -5,6 +5,7 @@ import type {
   Approval,
   ApprovalStatus,
   FailureReason,
+  RunHead,
   Run,
   RunEvent,
   RunEventKind,
@@ -104,6 +105,35 @@ export function toRun(row: RunRow): Run {
     ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
   };
 }
+
+/** The columns of a run that are read where its answer does not matter. */
+export const HEAD_COLUMNS =
+  "id, thread_id, principal, task, status, created_at, updated_at, last_seq, lease_expires_at";
+
+export type HeadRow = Pick<
+  RunRow,
+  | "id"
+  | "thread_id"
+  | "principal"
+  | "task"
+  | "status"
+  | "created_at"
+  | "updated_at"
+  | "last_seq"
+  | "lease_expires_at"
+>;
+
+export const toRunHead = (row: HeadRow): RunHead => ({
+  id: row.id,
+  threadId: row.thread_id,
+  principal: row.principal,
+  task: row.task,
+  status: row.status,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  lastSeq: row.last_seq,
+  ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
+});
 
 /** How the run ended. While it works, `answer` holds the newest text only to have it if the run breaks off. */
 function outcome(

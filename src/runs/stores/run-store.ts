@@ -12,8 +12,8 @@ import { GrantStore } from "./grant-store.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { MessageStore } from "./message-store.ts";
 import { ModelRequestStore } from "./model-request-store.ts";
-import { type RunRow, toRun } from "./rows.ts";
-import { type Principal, type Run, breakOff, isFinal } from "../run.ts";
+import { HEAD_COLUMNS, type HeadRow, type RunRow, toRunHead, toRun } from "./rows.ts";
+import { type RunHead, type Principal, type Run, breakOff, isFinal } from "../run.ts";
 import type { StartRequest } from "../service.ts";
 import { StatusStore } from "./status-store.ts";
 import { inTransaction } from "./transaction.ts";
@@ -63,7 +63,8 @@ export class RunStore {
   readonly #get: Statement<[string, string], RunRow>;
   readonly #byKey: Statement<[string, string], RunRow>;
   readonly #openInThread: Statement<[string], RunRow>;
-  readonly #list: Statement<{ principal: string; before: string | null; limit: number }, RunRow>;
+  readonly #head: Statement<[string, string], HeadRow>;
+  readonly #list: Statement<{ principal: string; before: string | null; limit: number }, HeadRow>;
   readonly #makeRunnable: Statement<{ id: string; now: number }>;
   readonly #hasMoreOpenThan: Statement<[string, number]>;
   readonly #openRuns: number;
@@ -100,12 +101,13 @@ export class RunStore {
     );
     this.#thread = database.prepare("SELECT id FROM threads WHERE id = ? AND principal = ?");
     this.#get = database.prepare("SELECT * FROM runs WHERE id = ? AND principal = ?");
+    this.#head = database.prepare(`SELECT ${HEAD_COLUMNS} FROM runs WHERE id = ? AND principal = ?`);
     this.#byKey = database.prepare("SELECT * FROM runs WHERE principal = ? AND idempotency_key = ?");
     this.#openInThread = database.prepare(
       "SELECT * FROM runs WHERE thread_id = ? AND status IN ('working', 'input_required')",
     );
     this.#list = database.prepare(
-      `SELECT * FROM runs WHERE principal = @principal AND number < coalesce(
+      `SELECT ${HEAD_COLUMNS} FROM runs WHERE principal = @principal AND number < coalesce(
          (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
        ORDER BY number DESC LIMIT @limit`,
     );
@@ -122,9 +124,14 @@ export class RunStore {
     return row === undefined ? undefined : toRun(row);
   }
 
+  head(principal: Principal, runId: string): RunHead | undefined {
+    const row = this.#head.get(runId, principal);
+    return row === undefined ? undefined : toRunHead(row);
+  }
+
   /** Newest first; an unknown `before` counts as none. */
-  list(principal: Principal, limit: number, before?: string): Run[] {
-    return this.#list.all({ principal, before: before ?? null, limit }).map(toRun);
+  list(principal: Principal, limit: number, before?: string): RunHead[] {
+    return this.#list.all({ principal, before: before ?? null, limit }).map(toRunHead);
   }
 
   /** The run that the principal started with this key. */

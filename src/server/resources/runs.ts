@@ -1,6 +1,6 @@
 import { ResourceNotFoundError, type McpServer, type Resource } from "@modelcontextprotocol/server";
 import { oneLine } from "../../core/text.ts";
-import { isFinal, type Run, type RunEvent, type RunView } from "../../runs/run.ts";
+import { isFinal, type RunHead, type RunEvent, type RunView } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { completePath, readTarget } from "./contents.ts";
 import { eventDocument, pointDocument, reportOf, runDocument } from "./run-document.ts";
@@ -174,7 +174,7 @@ async function listRuns(scope: ResourceScope, options: { limit: number; before?:
   return recent.map((run) => ({ id: run.id, resource: listed(run) }));
 }
 
-function listed({ id, task }: Run): Resource {
+function listed({ id, task }: RunHead): Resource {
   const { description, mimeType } = RUN;
   return { uri: runUri(id), name: id, title: oneLine(task, 80), description, mimeType };
 }
