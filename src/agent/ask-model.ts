@@ -10,6 +10,7 @@ import { appendSystemPrompt, type ModelRequest } from "./middleware/middleware.t
 import { callModel } from "./models/call-model.ts";
 import { isOpenAi } from "./models/openai-history.ts";
 import type { ReplyCache } from "./models/reply-cache.ts";
+import { LONGEST_REPLY } from "./models/reply-bounds.ts";
 import { answeredBy, isCut } from "./models/reply.ts";
 import { bindingOf, type Strategy } from "./structured.ts";
 import { continued, markCut, MOST_ASKED, unfinished } from "./unfinished.ts";
@@ -86,7 +87,9 @@ export async function askModel(
     const missing = unfinished(reply, strategy);
     if (!missing) return reply;
     times[missing.kind] += 1;
-    const isLast = times[missing.kind] > MOST_ASKED[missing.kind];
+    // What is continued has room for as much again.
+    const isLong = missing.kind === "cut" && reply.text.length > LONGEST_REPLY / 2;
+    const isLast = isLong || times[missing.kind] > MOST_ASKED[missing.kind];
     if (isLast || meter.wouldReach(given.state.messages, reply, calls)) {
       return missing.kind === "cut" ? markCut(reply) : reply;
     }

@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { answersOf } from "../support/harness-brain.ts";
 import { openWorld } from "../support/harness.ts";
 import {
   enter,
@@ -11,10 +12,62 @@ import {
   hostileSettings,
   textsFor,
 } from "../support/hostile-text.ts";
+import { APPROVE } from "./support.ts";
 
 const SIZE = 100_000;
 /** A result tells what it has to in fewer characters. */
 const LONGEST_RESULT = 500_000;
+
+const LONG = "x".repeat(1_000_000);
+
+test("a long answer and a long file are taken whole", async () => {
+  const { think, say } = hostileModel();
+  const { workspace, connect } = await openWorld("memory", { think });
+  const to = await connect("v2-modern", () => APPROVE);
+  const write = { name: "write_file", args: { file_path: "/workspace/long.txt", content: LONG } };
+  say([{ toolCalls: [write] }, { text: LONG }]);
+  const { structured } = await to.call("run_deep_agent", { task: "Go" });
+  expect(structured["status"]).toBe("completed");
+  expect(readFileSync(join(workspace, "long.txt"), "utf8")).toBe(LONG);
+  const { contents } = await to.readResource(`deepagent://runs/${String(structured["run_id"])}`);
+  expect(JSON.stringify(contents)).toContain(LONG);
+});
+
+test.each([
+  [
+    "a longer answer is cut and says so",
+    () => ({ text: LONG.repeat(2) }),
+    "completed",
+    /The answer is cut here/,
+  ],
+  [
+    "a longer file is not written",
+    () => ({
+      toolCalls: [{ name: "write_file", args: { file_path: "/workspace/a.txt", content: LONG.repeat(2) } }],
+    }),
+    "completed",
+    /write_file was not run: the reply was cut .* give long content in several calls/,
+  ],
+  [
+    "a name of 3 MB is none of a model",
+    () => ({ toolCalls: [{ name: LONG.repeat(3), args: {} }] }),
+    "failed",
+    /what answered is no model/,
+  ],
+])("%s", async (_name, line, status, told) => {
+  const { think, say } = hostileModel();
+  const { connect, workspace } = await openWorld("memory", {
+    think,
+    env: { DEEPAGENT_LIMITS_MODEL_PATIENCE: "0" },
+  });
+  const to = await connect("v2-modern", () => APPROVE);
+  say([line(), (thought) => ({ text: answersOf(thought)[0]?.text ?? "" })]);
+  const { structured } = await to.call("run_deep_agent", { task: "Go" });
+  expect(structured["status"]).toBe(status);
+  const { contents } = await to.readResource(`deepagent://runs/${String(structured["run_id"])}/transcript`);
+  expect(JSON.stringify(contents)).toMatch(told);
+  expect(readdirSync(workspace)).toEqual([]);
+});
 
 test.each(ENTRIES)("long text by $name ends in a clear text, and the server lives", async (entry) => {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-hostile-"));

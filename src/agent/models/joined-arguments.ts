@@ -10,13 +10,12 @@ const EVENT_END = /\r\r|\r?\n\r?\n/g;
 /** Events of the three protocols that bring a piece of arguments. */
 const BRINGS_ARGUMENTS = /"input_json_delta"|"arguments"|"response\.function_call_arguments\.delta"/;
 
-/** An event with a piece of arguments, read. */
-interface ArgumentEvent {
+/** The form of an event with a piece of arguments: what stands before and after the piece, a JSON string. */
+interface Form {
+  before: string;
+  after: string;
   /** The event without the piece: events with the same one belong to the same call. */
   shape: string;
-  piece: string;
-  /** The event with another piece. */
-  withPiece(piece: string): string;
 }
 
 /**
@@ -31,7 +30,11 @@ export class JoinedArguments {
   /** The event that is not whole yet, and line ends behind it that may belong to its end. */
   #open: string[] = [];
   #lineEnds = "";
-  #held: (ArgumentEvent & { since: number; length: number; pieces: string[]; raw: string }) | undefined;
+  #form: Form | undefined;
+  /** The pieces that are held back, as JSON without quotes. */
+  #pieces: string[] = [];
+  #length = 0;
+  #since = 0;
 
   /** Takes the next part of the stream, cut anywhere. @returns whole events that may be passed on. */
   read(part: string): string[] {
@@ -57,47 +60,99 @@ export class JoinedArguments {
 
   #take(raw: string): string[] {
     const isPiece = raw.length < HELD_LENGTH && BRINGS_ARGUMENTS.test(raw);
-    const event = isPiece ? argumentEvent(raw) : undefined;
-    if (event === undefined) return [...this.#release(), raw];
+    const known = isPiece && this.#form ? pieceIn(raw, this.#form) : undefined;
+    if (known !== undefined) return this.#hold(known);
+    const read = isPiece ? readPiece(raw) : undefined;
+    if (read === undefined) return [...this.#release(), raw];
+    const { piece, ...form } = read;
+    if (form.shape === this.#form?.shape) return this.#hold(piece);
+    const released = this.#release();
+    this.#form = form;
+    return [...released, ...this.#hold(piece)];
+  }
+
+  #hold(piece: string): string[] {
     const now = monotonicClock();
-    const released = this.#held?.shape === event.shape ? [] : this.#release();
-    this.#held ??= { ...event, since: now, length: 0, pieces: [], raw };
-    this.#held.pieces.push(event.piece);
-    this.#held.length += event.piece.length;
-    const isDue = this.#held.length >= HELD_LENGTH || now - this.#held.since >= HELD_MS;
-    return isDue ? [...released, ...this.#release()] : released;
+    if (this.#pieces.length === 0) this.#since = now;
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+    return this.#length >= HELD_LENGTH || now - this.#since >= HELD_MS ? this.#release() : [];
   }
 
   #release(): string[] {
-    const held = this.#held;
-    this.#held = undefined;
-    if (held === undefined) return [];
-    return [held.pieces.length === 1 ? held.raw : held.withPiece(held.pieces.join(""))];
+    if (this.#form === undefined || this.#pieces.length === 0) return [];
+    const event = this.#form.before + this.#pieces.join("") + this.#form.after;
+    this.#pieces = [];
+    this.#length = 0;
+    return [event];
   }
 }
 
-function argumentEvent(raw: string): ArgumentEvent | undefined {
-  const lines = raw.split(/(\r\n|\n|\r)/);
-  const at = lines.findIndex((line) => line.startsWith("data:"));
-  const event = parsed(lines[at]?.slice("data:".length) ?? "");
-  const place = placeOfPiece(event);
+/** The piece of an event of this form, found without reading the event: there are hundreds of thousands. */
+function pieceIn(raw: string, { before, after }: Form): string | undefined {
+  const end = raw.length - after.length;
+  if (end < before.length || !raw.startsWith(before) || !raw.endsWith(after)) return undefined;
+  return endOfString(raw, before.length) === end ? raw.slice(before.length, end) : undefined;
+}
+
+function readPiece(raw: string): (Form & { piece: string }) | undefined {
+  const { before, json, after } = dataOf(raw);
+  const event = parsed(json);
+  const place = argumentsIn(event);
   const piece = field(place?.parent, place?.key ?? "");
   if (place === undefined || typeof piece !== "string") return undefined;
-  const withData = (data: unknown): string => lines.with(at, `data: ${JSON.stringify(data)}`).join("");
+  const name = `"${place.key}"`;
+  // What else is called by that name is no place of arguments, and such an event is passed as it is.
+  if (json.indexOf(name) !== json.lastIndexOf(name)) return undefined;
+  COLON.lastIndex = json.indexOf(name) + name.length;
+  if (!COLON.test(json)) return undefined;
+  const start = COLON.lastIndex;
+  const end = endOfString(json, start);
   Reflect.set(place.parent, place.key, "");
+  // OpenAI numbers its events and hides the lengths of pieces.
+  const shape = JSON.stringify({ ...Object(event), sequence_number: undefined, obfuscation: undefined });
   return {
-    // OpenAI numbers its events and hides the lengths of pieces.
-    shape: withData({ ...Object(event), sequence_number: undefined, obfuscation: undefined }),
-    piece,
-    withPiece(whole) {
-      Reflect.set(place.parent, place.key, whole);
-      return withData(event);
-    },
+    before: before + json.slice(0, start),
+    piece: json.slice(start, end),
+    after: json.slice(end) + after,
+    shape: before + shape + after,
   };
 }
 
+const COLON = /\s*:\s*"/y;
+
+/** Where the JSON string that begins at `start` has its closing quote; -1 when it is none. */
+function endOfString(json: string, start: number): number {
+  for (let at = start; at < json.length; at += 1) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) return at;
+    if (code === BACKSLASH) at += 1;
+    else if (code < BLANK) return -1;
+  }
+  return -1;
+}
+
+const [BLANK, QUOTE, BACKSLASH] = [0x20, 0x22, 0x5c];
+
+/** The JSON of an event, and what stands before and after it. */
+export function dataOf(raw: string): { before: string; json: string; after: string } {
+  const { index = raw.length, 0: line = "" } = /^data:[^\r\n]*/m.exec(raw) ?? {};
+  const start = index + "data:".length;
+  return {
+    before: raw.slice(0, start),
+    json: raw.slice(start, index + line.length),
+    after: raw.slice(index + line.length),
+  };
+}
+
+/** A text of an event. */
+export interface Place {
+  parent: object;
+  key: string;
+}
+
 /** Where an event of the three protocols has a piece of arguments, if it has nothing but that. */
-function placeOfPiece(event: unknown): { parent: object; key: string } | undefined {
+export function argumentsIn(event: unknown): Place | undefined {
   const type = field(event, "type");
   if (type === "response.function_call_arguments.delta") return { parent: Object(event), key: "delta" };
   const delta = type === "content_block_delta" ? field(event, "delta") : undefined;
@@ -114,12 +169,13 @@ function placeOfPiece(event: unknown): { parent: object; key: string } | undefin
   return hasMore ? undefined : { parent: Object(named), key: "arguments" };
 }
 
-const only = (items: unknown): unknown => (Array.isArray(items) && items.length === 1 ? items[0] : undefined);
+export const only = (items: unknown): unknown =>
+  Array.isArray(items) && items.length === 1 ? items[0] : undefined;
 /** A field of what may be anything. */
 export const field = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 
-function parsed(json: string): unknown {
+export function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {

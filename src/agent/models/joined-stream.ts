@@ -9,16 +9,17 @@ import {
   mergeUsageMetadata,
 } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
+import { cutPiece, LONGEST_REPLY, replyOf, sizeOfPiece } from "./reply-bounds.ts";
 
 /** Models whose streams are joined already. */
 const joined = new WeakSet<BaseChatModel>();
 
 /**
- * Makes a model join the pieces of its streamed answers in linear time. LangChain makes a message of all pieces
- * at every further one, and each message reads the arguments of all its calls anew. Who listens, by callbacks or
- * by `stream`, has the pieces as they come.
+ * Makes a model join the pieces of its streamed answers in linear time, up to `longest` characters. LangChain makes
+ * a message of all pieces at every further one, and each message reads the arguments of all its calls anew. Who
+ * listens, by callbacks or by `stream`, has the pieces as they come.
  */
-export function joinStream(model: BaseChatModel): void {
+export function joinStream(model: BaseChatModel, longest = LONGEST_REPLY): void {
   // The method tells LangChain by being another one that the model can stream.
   if (joined.has(model) || model._streamResponseChunks === BaseChatModel.prototype._streamResponseChunks)
     return;
@@ -27,7 +28,8 @@ export function joinStream(model: BaseChatModel): void {
   model._streamResponseChunks = async function* (...call) {
     let isFirst = true;
     for await (const piece of stream(...call)) {
-      yield isFirst && AIMessageChunk.isInstance(piece.message) ? new JoinedPieces(piece) : piece;
+      const { message } = piece;
+      yield isFirst && AIMessageChunk.isInstance(message) ? new JoinedPieces(piece, message, longest) : piece;
       isFirst = false;
     }
   };
@@ -36,14 +38,18 @@ export function joinStream(model: BaseChatModel): void {
 /** The first piece of an answer, which takes up those that follow. Their message is made when it is asked for. */
 class JoinedPieces extends ChatGenerationChunk {
   #message: BaseMessageChunk | undefined;
-  #fields: AIMessageChunkFields | undefined;
+  #fields: AIMessageChunkFields;
+  /** How many characters it may still take up. */
+  #room: number;
+  #isCut = false;
 
-  constructor(first: ChatGenerationChunk) {
-    super(first);
-    this.#message = first.message;
+  constructor(piece: ChatGenerationChunk, first: AIMessageChunk, longest: number) {
+    super(piece);
+    this.#room = longest;
+    this.#fields = merged({ content: "" }, this.#fitting(first));
     Object.defineProperty(this, "message", {
       enumerable: true,
-      get: () => (this.#message ??= new AIMessageChunk({ ...this.#fields })),
+      get: () => (this.#message ??= replyOf(this.#fields, this.#isCut)),
       set: (message: BaseMessageChunk) => (this.#message = message),
     });
   }
@@ -51,11 +57,22 @@ class JoinedPieces extends ChatGenerationChunk {
   override concat(piece: ChatGenerationChunk): ChatGenerationChunk {
     const next = piece.message;
     if (!AIMessageChunk.isInstance(next)) return super.concat(piece);
-    this.#fields = merged(this.#fields ?? this.message, next);
+    const fitting = this.#fitting(next);
+    // LangChain names the first piece after the run.
+    const id = this.#message?.id ?? this.#fields.id;
+    this.#fields = merged({ ...this.#fields, ...(id === undefined ? {} : { id }) }, fitting);
     this.#message = undefined;
-    this.text += piece.text;
+    this.text += fitting === next ? piece.text : fitting.text;
     this.generationInfo = { ...this.generationInfo, ...piece.generationInfo };
     return this;
+  }
+
+  #fitting(piece: AIMessageChunk): AIMessageChunk {
+    const size = sizeOfPiece(piece);
+    const fitting = size <= this.#room ? piece : cutPiece(piece, this.#room);
+    this.#isCut ||= fitting !== piece;
+    this.#room = Math.max(this.#room - size, 0);
+    return fitting;
   }
 }
 

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { AIMessage, AIMessageChunk, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { wellFormed } from "../../core/text.ts";
+import { shapeProblem } from "../../core/json-shape.ts";
+import { headOf, wellFormed } from "../../core/text.ts";
 import { isReply } from "../message-kind.ts";
+import { ARGUMENTS_SHAPE, isJson, TOO_MANY_VALUES } from "./reply-bounds.ts";
 import { isCut } from "./reply.ts";
 
 /** A reply that the history can hold, whatever comes next and whichever provider reads it. */
@@ -30,24 +32,37 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set([
  * once. Ids that are fine stay: some providers refer to them later.
  */
 export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): SafeReply {
-  const unreadable = new Set<ToolCall>();
-  const before = [...(given.tool_calls ?? []), ...invalidCalls(given, unreadable)];
   const isShort = isCut(given);
+  const incomplete = isShort ? CUT : INCOMPLETE;
   const broken = brokenCalls(given, isShort);
-  const callIds = before.length > 0 ? callIdsOf(thread) : new Set<string | undefined>();
-  const calls = before.map((call) => {
-    const isBroken = unreadable.has(call) || broken.has(call) || !isRecord(call.args);
-    const mended = mendCall(isBroken ? { ...call, args: {} } : call, callIds);
-    if (isBroken) unreadable.add(mended);
-    return mended;
-  });
-  const isChanged = calls.some((call, index) => call !== before[index]) || unreadable.size > 0;
-  const reply = isChanged ? withCalls(given, calls) : given;
+  const { tool_calls: calls = [], invalid_tool_calls: invalid = [] } = given;
+  const read = [
+    ...calls.map((call) => ({ call, why: broken.has(call) ? incomplete : refusalOf(call.args) })),
+    ...invalid.map(({ id, name = "", error }) => ({
+      call: { name, args: {}, type: "tool_call" as const, ...(id ? { id } : {}) },
+      why: error === TOO_MANY_VALUES ? TOO_MANY : incomplete,
+    })),
+  ];
+  const callIds = read.length > 0 ? callIdsOf(thread) : new Set<string | undefined>();
+  const mended = read.map(({ call, why }) =>
+    mendCall(why === undefined ? call : { ...call, args: {} }, callIds),
+  );
+  const isChanged = mended.some((call, index) => call !== calls[index]);
+  const reply = isChanged ? withCalls(given, mended) : given;
   // An id that is only assigned is not stored with the message.
   const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
-  const refused = calls.filter((call) => unreadable.has(call)).map((call) => refusal(call, isShort));
+  const refused = mended.flatMap((call, index) => {
+    const why = read[index]?.why;
+    return why === undefined ? [] : [refusal(call, why)];
+  });
   return { reply, refused };
+}
+
+/** Why a call with these arguments cannot run, if it cannot. */
+function refusalOf(args: unknown): string | undefined {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) return INCOMPLETE;
+  return shapeProblem(args, ARGUMENTS_SHAPE) === undefined ? undefined : TOO_MANY;
 }
 
 function callIdsOf(thread: readonly BaseMessage[]): Set<string | undefined> {
@@ -56,18 +71,6 @@ function callIdsOf(thread: readonly BaseMessage[]): Set<string | undefined> {
     if (isReply(message)) for (const { id } of message.tool_calls ?? []) ids.add(id);
   }
   return ids;
-}
-
-/** Calls that LangChain could not read, as calls without arguments. */
-function invalidCalls(
-  { invalid_tool_calls: invalid = [] }: AIMessage,
-  unreadable: Set<ToolCall>,
-): ToolCall[] {
-  return invalid.map(({ id, name = "" }) => {
-    const call: ToolCall = { name, args: {}, type: "tool_call", ...(id ? { id } : {}) };
-    unreadable.add(call);
-    return call;
-  });
 }
 
 /**
@@ -111,7 +114,7 @@ function mendCall(call: ToolCall, used: Set<string | undefined>): ToolCall {
 }
 
 const nameOf = (given: string): string =>
-  NAME.test(given) ? given : given.replaceAll(/[^a-zA-Z0-9_-]/g, "_").slice(0, 64) || "unknown";
+  NAME.test(given) ? given : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
 
 /** Half of a surrogate pair is no text that could be sent. */
 function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {
@@ -138,26 +141,15 @@ function withCalls(reply: AIMessage, calls: ToolCall[]): AIMessage {
   });
 }
 
-function refusal({ id = "", name }: ToolCall, isShort: boolean): ToolMessage {
-  const why = isShort
-    ? "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls."
-    : "its arguments are not a complete JSON object. Call it again with all of them.";
-  return new ToolMessage({
+const CUT =
+  "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls.";
+const INCOMPLETE = "its arguments are not a complete JSON object. Call it again with all of them.";
+const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;
+
+const refusal = ({ id = "", name }: ToolCall, why: string): ToolMessage =>
+  new ToolMessage({
     content: `Error: ${name} was not run: ${why}`,
     name,
     tool_call_id: id,
     status: "error",
   });
-}
-
-const isRecord = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}

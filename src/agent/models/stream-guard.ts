@@ -1,6 +1,7 @@
 import { ownTurn } from "../../core/turns.ts";
 import { NO_ANSWER, STREAM_BROKEN } from "./failure-facts.ts";
 import { JoinedArguments, field } from "./joined-arguments.ts";
+import { inGroups } from "./long-events.ts";
 
 type Fetch = typeof globalThis.fetch;
 
@@ -74,6 +75,8 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
   const joined = new JoinedArguments();
+  let groups = inGroups([]);
+  let isOver = false;
   let isWhole = false;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -85,16 +88,20 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
         reader.cancel(silence.signal.reason).catch(() => {}); // the stream is given up; how its end goes does not matter
       }, idleMs);
       try {
-        for (let events: string[] = []; events.length === 0; timer.refresh()) {
+        for (; ; timer.refresh()) {
+          const { value: events } = groups.next();
+          if (events) {
+            isWhole = events.map(isEnd).includes(true) || isWhole;
+            return controller.enqueue(encoder.encode(events.join("")));
+          }
+          if (isOver) break;
           const { done, value } = await reader.read();
           silence.signal.throwIfAborted();
-          events = done ? joined.finish() : joined.read(decoder.decode(value, { stream: true }));
-          isWhole = events.map(isEnd).includes(true) || isWhole;
-          if (events.length > 0) controller.enqueue(encoder.encode(events.join("")));
-          if (!done) continue;
-          if (!isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
-          controller.close();
+          isOver = done;
+          groups = inGroups(done ? joined.finish() : joined.read(decoder.decode(value, { stream: true })));
         }
+        if (!isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
+        controller.close();
       } finally {
         clearTimeout(timer);
       }
@@ -103,12 +110,15 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   });
 }
 
+/** Most bytes of an event that is no text. Some end an answer by repeating all of it. */
+const LONGEST_EVENT = 2_097_152;
 const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"|^data:\s*\[DONE\]/;
 const FAILED = /"type":\s*"(?:response\.failed|error)"/;
 
 /** Whether the answer came to its end with this event. @throws the failure that the event reports. */
 function isEnd(event: string): boolean {
+  if (Buffer.byteLength(event) > LONGEST_EVENT) throw new NoModelAnswerError("an event of more than 2 MB");
   let found = false;
   for (const line of event.split(/\r\n|\n|\r/)) {
     if (!line.startsWith("data:")) continue;

@@ -4,6 +4,9 @@ import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { describe, expect, test } from "vitest";
 import { ToolBinder } from "../../../src/agent/bind-tools.ts";
 import { joinStream } from "../../../src/agent/models/joined-stream.ts";
+import { isCut } from "../../../src/agent/models/reply.ts";
+import { LONGEST_REPLY } from "../../../src/agent/models/reply-bounds.ts";
+import { safeReply } from "../../../src/agent/models/safe-reply.ts";
 import { streamAnswers } from "../../../src/agent/models/stream-answers.ts";
 
 /** A model that streams these pieces, as the providers' packages do. */
@@ -45,6 +48,8 @@ const call = (index: number, args: string, begin?: { id: string; name: string })
   content: [{ index, type: "input_json_delta", input: args }],
   tool_call_chunks: [{ type: "tool_call_chunk", index, args, ...begin }],
 });
+const TOO_MANY =
+  "its arguments have more than 5000 values or are nested deeper than 200 levels. Call it again with fewer; give long lists in several calls.";
 const text = (content: string): AIMessageChunkFields => ({
   content: [{ index: 0, type: "text", text: content }],
 });
@@ -67,7 +72,6 @@ const ANSWERS: Readonly<Record<string, AIMessageChunkFields[]>> = {
     call(2, 'th":"/a"}'),
     usage(5),
   ],
-  "arguments that are cut off": [call(0, "", { id: "x", name: "ls" }), call(0, '{"path":"/lon'), usage(9)],
   "arguments that are none": [call(0, "", { id: "x", name: "ls" }), call(0, "]"), usage(9)],
 };
 
@@ -100,7 +104,7 @@ describe("the pieces of an answer", () => {
     expect(seen).toEqual(["a", "b"]);
   });
 
-  // Reading the arguments anew at every piece would take most of an hour.
+  // Reading the arguments anew at every piece would take a quarter of an hour.
   test.each([
     ["by the model", (model: Streaming) => model],
     [
@@ -108,7 +112,7 @@ describe("the pieces of an answer", () => {
       (model: Streaming) => new ToolBinder().bind({ model, tools: [LS] }),
     ],
   ])("are joined in linear time %s", async (_name, bound) => {
-    const content = "0123456789abcdef".repeat(2_000_000 / 16);
+    const content = "0123456789abcdef".repeat(1_000_000 / 16);
     const args = JSON.stringify({ content });
     const model = new Streaming([
       call(0, "", { id: "x", name: "write_file" }),
@@ -117,6 +121,61 @@ describe("the pieces of an answer", () => {
     joinStream(model);
     const { tool_calls: calls } = await bound(model).invoke("go");
     expect(calls).toMatchObject([{ id: "x", name: "write_file", args: { content } }]);
+  });
+
+  const arrived = async (pieces: readonly AIMessageChunkFields[]) => {
+    const model = new Streaming(pieces);
+    joinStream(model);
+    return safeReply(await model.invoke("go"), []);
+  };
+
+  test.each([
+    ["a string", (content: string): AIMessageChunkFields => ({ content })],
+    ["blocks", text],
+  ])("are taken up to the longest reply: text as %s", async (_name, piece) => {
+    const half = "x".repeat(LONGEST_REPLY / 2);
+    const whole = await arrived([piece(half), piece(half), usage(3)]);
+    expect(whole.reply.text).toBe(half + half);
+    expect(isCut(whole.reply)).toBe(false);
+    const cut = await arrived([piece(half), piece(`${half}y`), piece("z"), usage(4)]);
+    expect(cut.reply.text).toBe(half + half);
+    expect(isCut(cut.reply)).toBe(true);
+    expect(cut.reply.usage_metadata?.output_tokens).toBe(4);
+  });
+
+  test("are taken up to the longest reply: a call whose arguments are longer is answered", async () => {
+    const args = JSON.stringify({ content: "x".repeat(LONGEST_REPLY) });
+    const first = call(0, "", { id: "x", name: "write_file" });
+    const pieces = args.match(/.{1,100000}/g)?.map((piece) => call(0, piece)) ?? [];
+    const { reply, refused } = await arrived([first, ...pieces, usage(1)]);
+    expect(reply.tool_calls).toMatchObject([{ id: "x", name: "write_file", args: {} }]);
+    expect(JSON.stringify(reply).length).toBeLessThan(1000);
+    expect(refused.map((message) => message.text)).toEqual([
+      expect.stringMatching(
+        /^Error: write_file was not run: the reply was cut .* give long content in several calls\.$/,
+      ),
+    ]);
+  });
+
+  test.each([
+    [
+      "cut off",
+      '{"path":"/lon',
+      "its arguments are not a complete JSON object. Call it again with all of them.",
+    ],
+    ["too many", JSON.stringify({ path: Array(5001).fill(0) }), TOO_MANY],
+    ["too deep", `${"[".repeat(5000)}${"]".repeat(5000)}`, TOO_MANY],
+  ])("make no call of arguments that are %s", async (_name, args, why) => {
+    const { reply, refused } = await arrived([call(0, args, { id: "x", name: "ls" }), call(0, ""), usage(9)]);
+    expect(reply.tool_calls).toMatchObject([{ id: "x", name: "ls", args: {} }]);
+    expect(refused.map((message) => message.text)).toEqual([`Error: ls was not run: ${why}`]);
+  });
+
+  test("make names and ids of bounded length, and text that can be sent", async () => {
+    const long = "x".repeat(100_000);
+    const { reply } = await arrived([text("half \ud83d"), call(1, "{}", { id: long, name: long }), usage(1)]);
+    expect(reply.text).toBe("half \ufffd");
+    expect(reply.tool_calls).toMatchObject([{ name: "x".repeat(64) }]);
   });
 
   test("are left alone in a model that does not stream", () => {
