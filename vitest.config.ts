@@ -1,5 +1,19 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { requirementTags } from "./test/support/programs.ts";
+
+/** Folders whose tests start processes and wait for them. */
+const LONG = /[\\/]test[\\/](crash|e2e|commands)[\\/]/;
+
+/** Begins with the long files, so that none of them runs at the end while other cores are idle. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ moduleId }: TestSpecification): boolean => LONG.test(moduleId);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   test: {
@@ -11,8 +25,9 @@ export default defineConfig({
     // Installed packages are loaded once for each core and not for each file; `setupFiles` keeps files apart.
     isolate: false,
     setupFiles: "test/support/fresh-modules.ts",
-    // Many tests wait for processes they started: a core left free is time lost.
-    maxWorkers: "100%",
+    sequence: { sequencer: LongFirst },
+    // Many tests wait for processes they started, for locks and for the disk: a core left free is time lost.
+    maxWorkers: availableParallelism() + 1,
     // To be met by a test that hangs, and by none on a machine that is slow or busy.
     testTimeout: 300_000,
     hookTimeout: 300_000,
