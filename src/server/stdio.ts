@@ -1,5 +1,5 @@
 import type { EventEmitter } from "node:events";
-import type { Readable, Writable } from "node:stream";
+import { Readable, type Writable } from "node:stream";
 import {
   isJSONRPCRequest,
   isJSONRPCResultResponse,
@@ -9,12 +9,13 @@ import {
   type RequestId,
 } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import { bytesShapeProblem } from "../core/json-shape.ts";
+import { checkedLines } from "../core/message-lines.ts";
 import { createServerFactory } from "./create-server.ts";
 import type { Era, ServerDeps } from "./deps.ts";
 import { followListened } from "./resources/bus.ts";
-import { MAX_MESSAGE_BYTES } from "./message-limit.ts";
+import { MAX_MESSAGE_BYTES, TOO_LONG } from "./message-limit.ts";
 import { forwardChanges } from "./resources/subscriptions.ts";
-import { checkedLines } from "./stdio-lines.ts";
 import { boundOutput } from "./stdio-output.ts";
 import { refusalOf, type Refusal } from "./stdio-refusals.ts";
 
@@ -55,11 +56,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   // A client may close our standard error; a log line that nobody reads must not end the server.
   stderr.on("error", () => {});
   const { logger } = deps;
-  const lines = checkedLines(stdin, (id, message) => {
-    refuse(transport, id, { code: ProtocolErrorCode.InvalidRequest, message });
-  });
-  const transport = new StdioServerTransport(lines, stdout, { maxBufferSize: 2 * MAX_MESSAGE_BYTES });
-  boundOutput(transport, lines, stdout);
+  const transport = openTransport(stdin, stdout);
   const create = connectionFactory(deps);
   let era: Era | undefined;
   const factory: McpServerFactory = (context) => {
@@ -106,6 +103,20 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
     closed: () => void shutDown("the client closed the connection"),
   });
   return { closed, close: async () => void (await shutDown("closed")) };
+}
+
+/** Reads messages that are bounded, in turns, and writes no more than is read. */
+function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport {
+  const checked = checkedLines(stdin, {
+    maxBytes: MAX_MESSAGE_BYTES,
+    tooLong: TOO_LONG,
+    problemOf: (line) => bytesShapeProblem(line),
+    refuse: (id, message) => refuse(transport, id, { code: ProtocolErrorCode.InvalidRequest, message }),
+  });
+  const lines = Readable.from(checked, { objectMode: false });
+  const transport = new StdioServerTransport(lines, stdout, { maxBufferSize: 2 * MAX_MESSAGE_BYTES });
+  boundOutput(transport, lines, stdout);
+  return transport;
 }
 
 /** On 2026-07-28 one instance lasts as long as the connection and passes changes on itself. */

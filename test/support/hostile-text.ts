@@ -37,7 +37,17 @@ export interface Entry {
   /** The file of the workspace that has the text, or the name of an empty one. */
   file?: (text: string) => { name: string; content: string };
   /** What the other MCP server does with the text. */
-  server?: "result" | "error" | "stderr" | "description" | "name" | "schema";
+  server?:
+    | "result"
+    | "error"
+    | "stderr"
+    | "description"
+    | "name"
+    | "schema"
+    | "output"
+    | "output without an end"
+    | "result of keys"
+    | "schema of keys";
   /** What the person answers to the first form; they approve all others. */
   answer?: (text: string) => Record<string, unknown>;
   /** What the client does. Default: it runs the task `Go`. */
@@ -133,6 +143,26 @@ export const ENTRIES: readonly Entry[] = [
   { name: "tool server: description", server: "description", lines: () => [done] },
   { name: "tool server: name of a tool", server: "name", lines: () => [done] },
   { name: "tool server: schema", server: "schema", lines: () => calls("s__hostile", {}) },
+  { name: "tool server: output", server: "output", lines: () => calls("s__hostile", {}) },
+  {
+    name: "tool server: output without an end",
+    server: "output without an end",
+    lines: () => calls("s__hostile", {}),
+  },
+  {
+    name: "tool server: result of many keys",
+    most: 200_000,
+    anyText: true,
+    server: "result of keys",
+    lines: () => calls("s__hostile", {}),
+  },
+  {
+    name: "tool server: schema of many keys",
+    most: 200_000,
+    anyText: true,
+    server: "schema of keys",
+    lines: () => calls("s__hostile", {}),
+  },
   {
     name: "client: task",
     most: BODY,
@@ -266,6 +296,7 @@ const SERVER = `
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+const keys = (text) => Object.fromEntries(Array.from({ length: text.length }, (_, n) => ["key" + n, {}]));
 function answer({ method, params }, { place, text }) {
   if (method === "initialize") {
     const { protocolVersion } = params;
@@ -273,18 +304,22 @@ function answer({ method, params }, { place, text }) {
   }
   if (method === "tools/list") {
     const description = place === "description" ? text : "d";
-    const properties = place === "schema" ? { a: { type: "string", description: text, pattern: text } } : {};
+    const properties = place === "schema" ? { a: { type: "string", description: text, pattern: text } } : place === "schema of keys" ? keys(text) : {};
     const tool = { name: "hostile", description, inputSchema: { type: "object", properties }, annotations: { readOnlyHint: true } };
     return { tools: place === "name" ? [tool, { ...tool, name: text }] : [tool] };
   }
   if (place === "stderr") process.stderr.write(text);
+  if (place === "output") process.stdout.write(text + "\\n");
+  if (place === "result of keys") return { content: [], structuredContent: keys(text) };
   return { content: [{ type: "text", text: place === "result" ? text : "said" }] };
 }
 for await (const line of createInterface({ input: process.stdin })) {
   const message = JSON.parse(line);
   if (message.id === undefined) continue;
   const now = JSON.parse(readFileSync(process.argv[2], "utf8"));
-  if (message.method === "tools/call" && now.place === "error") send({ id: message.id, error: { code: -32000, message: now.text } });
+  const isCall = message.method === "tools/call";
+  if (isCall && now.place === "error") send({ id: message.id, error: { code: -32000, message: now.text } });
+  else if (isCall && now.place === "output without an end") process.stdout.write(now.text, () => process.exit());
   else send({ id: message.id, result: answer(message, now) });
 }
 `;

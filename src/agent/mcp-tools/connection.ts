@@ -1,6 +1,8 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallToolResult, Client, Tool } from "@modelcontextprotocol/client";
 import type { Logger } from "../../core/logger.ts";
 import type { Environment } from "../models/providers.ts";
+import { boundToolLists } from "./tool-lists.ts";
 import {
   expandServer,
   type ExpandedServer,
@@ -106,7 +108,10 @@ export class McpConnection {
     const attempt = this.#connect();
     const client = await Promise.race([attempt.client, attempt.patience]);
     try {
-      return await work(client);
+      const answer = await work(client);
+      // It was parsed in this turn; what is made of it is for the next one.
+      await nextTurn();
+      return answer;
     } catch (error) {
       // An error that is not the server's answer to the request leaves the connection in doubt.
       if (!isAnswer(error)) this.#drop(attempt, client);
@@ -161,6 +166,9 @@ export class McpConnection {
     };
     try {
       await client.connect(opened.transport, { timeout: START_MS });
+      boundToolLists(opened.transport, (refused) => {
+        log.warn("mcp_tools_refused", { server: this.name, ...refused });
+      });
       if (this.#closed) throw new McpUnavailableError("this server is shutting down");
       log.info("mcp_server_connected", { server: this.name });
       return client;

@@ -1,14 +1,24 @@
 import type { jsonSchemaValidator } from "@modelcontextprotocol/client";
+import { isLonger } from "./tool-lists.ts";
+
+/** Characters of a schema that is compiled: 1000 take 5 to 10 ms. */
+const MAX_COMPILED = 4000;
 
 /**
  * Checks JSON by the schemas of a server, without what a server could say there that takes for ever to check
- * (patterns, items that must all differ): it is no more than help, its server checks what it is given.
+ * (patterns, items that must all differ), and not by schemas that take long to compile: it is no more than help,
+ * its server checks what it is given.
  */
 export async function serverSchemas(): Promise<jsonSchemaValidator> {
   const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
   const schemas = new AjvJsonSchemaValidator();
-  // Leaving keywords out of a schema makes another one.
-  return { getValidator: (schema) => schemas.getValidator(withoutSlowChecks(schema) as typeof schema) };
+  return {
+    getValidator: (schema) => {
+      // Leaving keywords out of a schema makes another one.
+      const checked = isLonger(schema, MAX_COMPILED) ? {} : withoutSlowChecks(schema);
+      return schemas.getValidator(checked as typeof schema);
+    },
+  };
 }
 
 const SLOW: ReadonlySet<string> = new Set(["pattern", "patternProperties", "uniqueItems"]);

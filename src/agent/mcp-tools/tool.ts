@@ -1,14 +1,12 @@
 import { argumentsPreview } from "../../tools/preview.ts";
 import type { Tool } from "@modelcontextprotocol/client";
 import { DynamicStructuredTool } from "@langchain/core/tools";
-import { headOf, oneLine } from "../../core/text.ts";
+import { oneLine } from "../../core/text.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import { type AgentTool, toolOutcome, type ValidatedArgs } from "../agent-tool.ts";
 import { toldCall } from "../told-call.ts";
 import type { McpConnection } from "./connection.ts";
 import { resultOf } from "./result.ts";
-
-const MAX_DESCRIPTION = 4000;
 
 export interface McpToolOptions {
   name: string;
@@ -28,7 +26,7 @@ export function mcpAgentTool(options: McpToolOptions): AgentTool {
   const { name, tool, connection } = options;
   const offered = new DynamicStructuredTool({
     name,
-    description: headOf(tool.description ?? tool.title ?? tool.name, MAX_DESCRIPTION),
+    description: tool.description ?? tool.name,
     // OpenAI refuses an object schema that leaves its properties out.
     schema: { ...tool.inputSchema, properties: tool.inputSchema.properties ?? {} },
     func: () => Promise.reject(new Error(`${name} runs inside a deep agent only`)),

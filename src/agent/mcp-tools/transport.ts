@@ -1,5 +1,10 @@
-import type { Transport } from "@modelcontextprotocol/client";
+import type { ChildProcess } from "node:child_process";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { bytesShapeProblem } from "../../core/json-shape.ts";
 import type { Logger } from "../../core/logger.ts";
+import { checkedLines } from "../../core/message-lines.ts";
+import { decodeUtf8 } from "../../core/text.ts";
 import { type ExpandedServer, McpUnavailableError, redacted } from "./server-config.ts";
 
 const MAX_REDIRECTS = 3;
@@ -27,6 +32,7 @@ export async function createTransport(
     });
     return { transport, pid: () => null };
   }
+  const { deserializeMessage } = await import("@modelcontextprotocol/client");
   const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
   const { command, args, env, cwd } = server;
   const transport = new StdioClientTransport({
@@ -40,7 +46,54 @@ export async function createTransport(
   transport.stderr?.on("data", (chunk: Buffer) => {
     log.debug("mcp_server_stderr", () => ({ server: name, text: redacted(chunk.toString("utf8"), secrets) }));
   });
+  const start = transport.start.bind(transport);
+  transport.start = async () => {
+    await start();
+    void readMessages(transport, deserializeMessage);
+  };
   return { transport, pid: () => transport.pid };
+}
+
+function messageOf(line: Buffer, parse: (text: string) => JSONRPCMessage): JSONRPCMessage | undefined {
+  try {
+    return parse(decodeUtf8(line) ?? line.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Largest message of a server: as much as media of 5 MB take, and values that are parsed in 25 ms. */
+const MAX_BYTES = 8 * 1024 * 1024;
+const MAX_SHAPE = { depth: 200, values: 50_000 };
+const TOO_LARGE = `its answer was not read: it has more than ${MAX_BYTES} bytes, ${MAX_SHAPE.values} elements and members, or ${MAX_SHAPE.depth} levels; ask it for less at a time`;
+
+/**
+ * Reads a server's messages in the place of the package, which decodes and parses whatever arrives at once, in one
+ * turn of the event loop. What is no message is passed over, as the package does.
+ */
+async function readMessages(
+  transport: StdioClientTransport,
+  parse: (text: string) => JSONRPCMessage,
+): Promise<void> {
+  // The package keeps the process to itself; its version is exact, and a test reads a message this way.
+  const child = Reflect.get(transport, "_process") as ChildProcess | undefined;
+  if (!child?.stdout) return;
+  child.stdout.removeAllListeners("data");
+  const lines = checkedLines(child.stdout, {
+    maxBytes: MAX_BYTES,
+    tooLong: TOO_LARGE,
+    problemOf: (line) => bytesShapeProblem(line, MAX_SHAPE) && TOO_LARGE,
+    refuse: () => undefined,
+  });
+  try {
+    for await (const line of lines) {
+      const message = messageOf(line, parse);
+      if (message) transport.onmessage?.(message);
+    }
+  } catch (error) {
+    transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
+    await transport.close();
+  }
 }
 
 /** Ends a server's process at once. */

@@ -26,10 +26,10 @@ export interface ReadTarget {
   signal: AbortSignal;
 }
 
-/**
- * The file or directory at a path: a file's text or bytes as far as a backend reads in one go (10 MiB), a
- * directory's entries as URIs.
- */
+/** Largest file that is a resource, in characters of text or bytes: its message is made in one turn of the event loop. */
+const MAX_SIZE = 2 * 1024 * 1024;
+
+/** The file or directory at a path: a file's text or bytes, a directory's entries as URIs. */
 export async function readTarget(target: ReadTarget): Promise<Contents> {
   const { backend, path, uri, signal } = target;
   if (path.endsWith("/")) return listDirectory(target);
@@ -37,7 +37,7 @@ export async function readTarget(target: ReadTarget): Promise<Contents> {
   if (read.code === "is_directory") return listDirectory(target);
   const { content, mimeType = "text/plain" } = read;
   if (content === undefined) throw refusal(uri, read.code, read.error);
-  if (read.nextOffset !== undefined) {
+  if (read.nextOffset !== undefined || content.length > MAX_SIZE) {
     const message = `${uri} is too large to be read as a resource. Read it in pages with read_agent_file.`;
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, message, { uri });
   }

@@ -35,6 +35,12 @@ function tools() {
     tool("slow_answer", { outputSchema: { type: "object", properties: { said: { type: "string", pattern: "^(a+)+$" } } } }),
     tool("constructor"),
     tool("__proto__"),
+    tool("too_large", { inputSchema: { type: "object", properties: { a: { description: "x".repeat(200000) } } } }),
+    tool("n".repeat(1000)),
+    tool("talkative", { description: "d".repeat(100000) }),
+    tool("large_check", { inputSchema: { ...word, properties: { ...word.properties, a: { description: "x".repeat(50000) } } } }),
+    tool("large_answer"),
+    tool("deep_answer"),
     tool("twice", { description: "first" }),
     tool("twice", { description: "second" }),
     ...(lists === 1 ? [tool("first_time_only")] : [tool("later")]),
@@ -54,6 +60,8 @@ async function answer({ method, params }) {
   const question = Object.hasOwn(QUESTIONS, params.name) ? QUESTIONS[params.name] : undefined;
   if (question) return text("it was told: " + JSON.stringify(await ask(...question)));
  if (params.name === "slow_answer") return { ...text("said"), structuredContent: { said: "a".repeat(60) + "!" } };
+  if (params.name === "large_answer") return { content: [], structuredContent: { all: Array.from({ length: 60000 }, () => 1) } };
+  if (params.name === "deep_answer") return { content: [], structuredContent: { all: JSON.parse("[".repeat(500) + "]".repeat(500)) } };
   return text(params.name + " " + JSON.stringify(params.arguments));
 }
 if (mode === "noise") {

@@ -60,6 +60,44 @@ describe("a server that does as it likes", () => {
     expect(results[2]).toBe("success: said");
   });
 
+  it("is told to give less at a time when an answer has too many values or levels", async () => {
+    const { mcp } = open("plain");
+    const results = await resultsOf(mcp, [
+      { name: "s0__large_answer", args: {} },
+      { name: "s0__deep_answer", args: {} },
+      { name: "s0__constructor", args: {} },
+    ]);
+    const refused =
+      "error: Error: The MCP server s0 refused the call: its answer was not read: it has more than 8388608 bytes, 50000 elements and members, or 200 levels; ask it for less at a time";
+    expect(results).toEqual([refused, refused, "success: constructor {}"]);
+  });
+
+  it("has tools with long names or schemas left out, and long descriptions cut", async () => {
+    const { mcp, log } = open("plain");
+    const { tools } = await mcp.forAgent(() => true);
+    const names = tools.map(({ name }) => name);
+    expect(names).not.toContain("s0__too_large");
+    expect(names.filter((name) => name.includes("nnnn"))).toEqual([]);
+    expect(tools.find(({ name }) => name === "s0__talkative")?.offered).toMatchObject({
+      description: "d".repeat(4000),
+    });
+    const line = log()
+      .split("\n")
+      .find((one) => one.includes('"mcp_tools_refused"'));
+    expect(JSON.parse(line ?? "")).toMatchObject({
+      server: "s0",
+      count: 2,
+      tools: ["too_large", `${"n".repeat(79)}…`],
+      problem: "a name of more than 256 characters, or a schema of more than 100000",
+    });
+  });
+
+  it("checks arguments itself where its schema takes long to compile", async () => {
+    const { mcp } = open("plain");
+    const results = await resultsOf(mcp, [{ name: "s0__large_check", args: { pattern: 5 } }]);
+    expect(results).toEqual(['success: large_check {"pattern":5}']);
+  });
+
   it("may change its tools, name them as it likes, and twice; those of two servers never meet", async () => {
     const { mcp } = open("plain", "plain");
     const first = await namesOf(mcp);

@@ -265,6 +265,26 @@ test("tells which files a run changed, in its thread and in the shared tree", as
   expect((await client.readResource(inRun)).contents[0]).toMatchObject({ uri: inRun, text: "x" });
 });
 
+test("a file that is too large to be one message is read in pages", async () => {
+  const files = { "/workspace/long.txt": file("x".repeat(3_000_000)), "/workspace/short.txt": file("short") };
+  const { service } = openServer(
+    databaseFile(),
+    { model: calling(note("a")) },
+    { tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles(files) })) },
+  );
+  const client = await connect(
+    depsFor(async () => service),
+    { kind: "v2-modern" },
+  );
+  const uri = "deepagent://files/workspace/long.txt";
+  await expect(client.readResource(uri)).rejects.toThrow(
+    `${uri} is too large to be read as a resource. Read it in pages with read_agent_file.`,
+  );
+  expect(await client.readResource("deepagent://files/workspace/short.txt")).toMatchObject({
+    contents: [{ text: "short" }],
+  });
+});
+
 test("what goes wrong inside stays in the log", async () => {
   const lines: string[] = [];
   const deps: ServerDeps = {
@@ -272,13 +292,13 @@ test("what goes wrong inside stays in the log", async () => {
     logger: createLogger("error", (line) => void lines.push(line)),
   };
   const client = await connect(deps, { kind: "v2-modern" });
-  for (const asking of [
-    client.readResource("deepagent://runs/run_1"),
-    client.readResource("deepagent://files/workspace/a.md"),
-    client.listResources(),
-    client.complete("deepagent://files/{+path}", "path", "wor"),
+  for (const ask of [
+    () => client.readResource("deepagent://runs/run_1"),
+    () => client.readResource("deepagent://files/workspace/a.md"),
+    () => client.listResources(),
+    () => client.complete("deepagent://files/{+path}", "path", "wor"),
   ]) {
-    const error = String(await failure(asking));
+    const error = String(await failure(ask()));
     expect(error).toContain("failed unexpectedly");
     expect(error).not.toContain("somebody");
     const reference = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(error)?.[0] ?? "none";

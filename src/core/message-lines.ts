@@ -1,32 +1,40 @@
-import { Readable } from "node:stream";
-import { ProtocolErrorCode, type RequestId } from "@modelcontextprotocol/server";
-import { ownTurn } from "../core/turns.ts";
-import { bytesShapeProblem } from "../core/json-shape.ts";
-import { MAX_MESSAGE_BYTES, TOO_LONG } from "./message-limit.ts";
+import type { Readable } from "node:stream";
+import { ownTurn } from "./turns.ts";
 
-/** Told why a request is not passed on. */
-export type RefuseRequest = (id: RequestId, problem: string) => void;
+/** Id of a JSON-RPC request. */
+type RequestId = string | number;
+
+export interface LineChecks {
+  /** Longest line that is passed on. */
+  maxBytes: number;
+  /** What is said of a longer one. */
+  tooLong: string;
+  /** What is wrong with a line, found without parsing it; `undefined`: nothing. */
+  problemOf(line: Uint8Array): string | undefined;
+  /** Told why a request is not passed on. */
+  refuse(id: RequestId, problem: string): void;
+}
 
 /**
- * The lines of `stdin` that can be parsed without holding up everything else, each in a turn of its own; lines
+ * The lines of `input` that can be parsed without holding up everything else, each in a turn of its own; lines
  * without text are left out. In the place of a refused answer to a question of ours there is an error with its id.
  * Of a line that is too long only its beginning and its end are held.
  */
-export const checkedLines = (stdin: Readable, refuse: RefuseRequest): Readable =>
-  Readable.from(linesOf(stdin, refuse), { objectMode: false });
-
-async function* linesOf(stdin: Readable, refuse: RefuseRequest): AsyncGenerator<Buffer> {
-  const line = new Line();
+export async function* checkedLines(input: Readable, checks: LineChecks): AsyncGenerator<Buffer> {
+  const line = new Line(checks.maxBytes);
   // The stream has no encoding set, so its chunks are buffers.
-  for await (const chunk of stdin as AsyncIterable<Buffer>) {
+  for await (const chunk of input as AsyncIterable<Buffer>) {
     let start = 0;
     for (let end = chunk.indexOf("\n"); end !== -1; end = chunk.indexOf("\n", start)) {
-      line.add(chunk.subarray(start, end + 1));
+      const isBlank = end === start && line.isEmpty;
+      // Nothing is made of blank lines: a chunk can have 65,536 of them.
+      if (!isBlank) line.add(chunk.subarray(start, end + 1));
       start = end + 1;
+      if (isBlank) continue;
       const { bytes, isTooLong } = line.take();
-      if (bytes.length <= 1) continue;
       await ownTurn();
-      const problem = isTooLong ? TOO_LONG : bytesShapeProblem(bytes);
+      const problem = isTooLong ? checks.tooLong : checks.problemOf(bytes);
+      await ownTurn();
       if (problem === undefined) {
         yield bytes;
         continue;
@@ -34,21 +42,32 @@ async function* linesOf(stdin: Readable, refuse: RefuseRequest): AsyncGenerator<
       const { id, isAnswer } = outlineOf(bytes);
       if (id === undefined) continue;
       if (isAnswer) yield errorLine(id, problem);
-      else refuse(id, problem);
+      else checks.refuse(id, problem);
     }
     line.add(chunk.subarray(start));
+    await ownTurn();
   }
 }
 
 /** One line as it comes in. */
 class Line {
+  readonly #maxBytes: number;
   #pieces: Buffer[] = [];
   #length = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Whether nothing was added since the last one was taken. */
+  get isEmpty(): boolean {
+    return this.#length === 0;
+  }
 
   add(piece: Buffer): void {
     this.#pieces.push(piece);
     this.#length += piece.length;
-    if (this.#length <= MAX_MESSAGE_BYTES) return;
+    if (this.#length <= this.#maxBytes) return;
     const held = Buffer.concat(this.#pieces);
     // Copies, so that the whole can be released.
     this.#pieces = [Buffer.from(held.subarray(0, EDGE)), Buffer.from(held.subarray(EDGE).subarray(-EDGE))];
@@ -56,7 +75,7 @@ class Line {
 
   /** What was added, or its beginning and end, and starts anew. */
   take(): { bytes: Buffer; isTooLong: boolean } {
-    const taken = { bytes: Buffer.concat(this.#pieces), isTooLong: this.#length > MAX_MESSAGE_BYTES };
+    const taken = { bytes: Buffer.concat(this.#pieces), isTooLong: this.#length > this.#maxBytes };
     this.#pieces = [];
     this.#length = 0;
     return taken;
@@ -85,4 +104,5 @@ const ANSWER = /^\{[^{[]{0,150}"(?:result|error)"/;
 const errorLine = (id: RequestId, message: string): Buffer =>
   Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 
-const { InvalidRequest: INVALID_REQUEST } = ProtocolErrorCode;
+/** As JSON-RPC numbers it. */
+const INVALID_REQUEST = -32_600;
