@@ -130,7 +130,7 @@ test("events without arguments pass as soon as they are whole", () => {
 test.each(PROVIDERS)(
   "a long call over $protocol reaches LangChain in few pieces",
   async ({ provider, spec }) => {
-    const content = `${'a "quoted" lineé\n'.repeat(30_000)}😀`;
+    const content = `${'a "quoted" lineé\n'.repeat(15_000)}😀`;
     const server = await startWireServer(() => ({
       toolCalls: [{ name: "write_file", args: { content } }],
       pieceLength: 24,

@@ -5,7 +5,7 @@ import { send } from "../../support/clients-raw.ts";
 import { entry, openGuarded, withTokens } from "../auth/support.ts";
 import { answerTo, EXPECTED, HOSTILE_KINDS, hostileMessages, usedMemory, type Hostile } from "./messages.ts";
 
-const COUNT = 4000;
+const COUNT = 1500;
 const IN_FLIGHT = 16;
 /** MiB that may be in use more after thousands of messages than after the first ones. */
 const GROWTH = 32;
