@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Backend } from "../backends/backend.ts";
-import { contentOf } from "../backends/file-data.ts";
+import { readText } from "../backends/file-data.ts";
 import type { Logger } from "../core/logger.ts";
 import { frontMatterOf } from "./front-matter.ts";
 import { GENERAL_PURPOSE } from "./prompts.ts";
@@ -20,7 +20,7 @@ export interface AgentFile {
 
 export type ParsedAgentFile = { ok: true; agent: AgentFile } | { ok: false; problem: string };
 
-const MAX_CHARS = 100_000;
+const MAX_BYTES = 100 * 1024;
 
 /** Files come with a workspace that others may have written, so they only add subagents. */
 const REPLACES_BUILT_IN = `name: '${GENERAL_PURPOSE}' is the built-in subagent, which a file does not replace; give the file another name, or put the subagent under "subagents" in the configuration`;
@@ -58,7 +58,7 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   const found = frontMatterOf(text);
   if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
   if (found.problem !== undefined) {
-    return { ok: false, problem: `${path}: the front matter is not YAML: ${found.problem}` };
+    return { ok: false, problem: `${path}: the front matter ${found.problem}` };
   }
   const parsed = Fields.safeParse(found.fields);
   if (!parsed.success) {
@@ -69,7 +69,7 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   }
   const { name, description, model, tools, disallowedTools } = parsed.data;
   if (name === GENERAL_PURPOSE) return { ok: false, problem: `${path}: ${REPLACES_BUILT_IN}` };
-  const systemPrompt = found.body.trim();
+  const systemPrompt = found.body.replaceAll("\r\n", "\n").trim();
   if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
   return {
     ok: true,
@@ -107,13 +107,12 @@ export async function loadAgentFiles(
 }
 
 async function readAgentFile(backend: Backend, path: string, log: Logger): Promise<AgentFile | undefined> {
-  const { data, error } = await backend.readRaw(path);
-  const content = data && contentOf(path, data);
-  if (!content?.ok || content.content.kind !== "text" || content.content.text.length > MAX_CHARS) {
-    log.warn("agent_file_skipped", { path, problem: error ?? "not a text file of at most 100 kB" });
+  const file = await readText(backend, path, MAX_BYTES);
+  if (file.text === undefined) {
+    log.warn("agent_file_skipped", { path, problem: file.error });
     return undefined;
   }
-  const parsed = parseAgentFile(path, content.content.text);
+  const parsed = parseAgentFile(path, file.text);
   if (parsed.ok) return parsed.agent;
   log.warn("agent_file_skipped", { path, problem: parsed.problem });
   return undefined;

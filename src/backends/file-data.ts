@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { decodeUtf8 } from "../core/text.ts";
-import type { FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
+import type { Backend, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
 import {
   type BackendFailure,
   binaryEdit,
@@ -8,6 +8,7 @@ import {
   changedSinceRead,
   invalidBase64,
   notUtf8,
+  tooLargeToLoad,
 } from "./errors.ts";
 import {
   decodeBase64,
@@ -81,6 +82,27 @@ export function bytesOf(data: FileData): Uint8Array {
   const isText = !("mimeType" in data) || isTextType(data.mimeType ?? DEFAULT_TEXT_TYPE);
   const bytes = isText ? undefined : decodeBase64(data.content);
   return plainBytes(bytes ?? Buffer.from(data.content, "utf8"));
+}
+
+/**
+ * The text of a file of at most so many bytes, or why there is none. A larger one is not read, where the backend
+ * lists sizes.
+ */
+export async function readText(
+  backend: Backend,
+  path: string,
+  maxBytes: number,
+): Promise<{ text: string } | ({ text?: undefined } & BackendFailure)> {
+  const { files = [] } = await backend.ls(path);
+  const size = files.find((entry) => entry.path === path)?.size ?? 0;
+  if (size > maxBytes) return tooLargeToLoad(path, size, maxBytes);
+  const { data, error, code } = await backend.readRaw(path);
+  if (!data) return { error: error ?? `File '${path}' cannot be read`, code: code ?? "io" };
+  const known = contentOf(path, data);
+  if (!known.ok) return { error: known.error, code: known.code };
+  if (known.content.kind === "binary") return { error: `File '${path}' is binary`, code: "binary" };
+  const { text } = known.content;
+  return text.length > maxBytes ? tooLargeToLoad(path, text.length, maxBytes) : { text };
 }
 
 export type FileFormat = "v1" | "v2";

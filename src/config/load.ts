@@ -106,12 +106,19 @@ function readFile(draft: Draft, sources: ConfigSources): void {
     draft.problems.push(`config: the file ${path} cannot be read (from ${origin})`);
     return;
   }
+  if (text.length > MAX_FILE) {
+    draft.problems.push(`config: the file ${path} has more than ${MAX_FILE} characters (from ${origin})`);
+    return;
+  }
   const parsed = parseJson(text.replace(/^\uFEFF/, ""));
   if (!parsed.ok)
     draft.problems.push(`config: the file ${path} is not valid JSON, ${parsed.place} (from ${origin})`);
   else if (isRecord(parsed.value)) draft.values = parsed.value;
   else draft.problems.push(`config: the file ${path} must hold one JSON object (from ${origin})`);
 }
+
+/** Longest configuration file, in characters. A larger one is another file, and takes long to parse. */
+const MAX_FILE = 1_000_000;
 
 function readEnvironment(draft: Draft, sources: ConfigSources): void {
   const known = new Map(SETTINGS.map((setting) => [envNameOf(setting), setting]));

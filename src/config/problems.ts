@@ -1,6 +1,10 @@
 import type { z } from "zod";
 import { closestName } from "../core/closest-names.ts";
+import { shownName } from "../core/text.ts";
 import { knownKeys } from "./schema-info.ts";
+
+/** Unknown settings of one group that are named. */
+const MAX_UNKNOWN = 20;
 
 type Issue = z.core.$ZodIssue;
 
@@ -11,12 +15,14 @@ export function describeIssues(issues: readonly Issue[], originOf: (path: string
     const path = formatPath(issue.path);
     if (issue.code === "unrecognized_keys") {
       const known = knownKeys(issue.path);
-      return issue.keys.map((key) => {
+      const shown = issue.keys.slice(0, MAX_UNKNOWN).map((key) => {
         const full = path === "" ? key : `${path}.${key}`;
-        const meant = closestName(key, known);
+        const meant = closestName(shownName(key), known);
         const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
-        return `${full}: unknown setting${hint} (from ${originOf(full)})`;
+        return `${shownName(full)}: unknown setting${hint} (from ${originOf(full)})`;
       });
+      const more = issue.keys.length - shown.length;
+      return more > 0 ? [...shown, `${path || "configuration"}: ${more} more unknown settings`] : shown;
     }
     // The first one says it: a value of a wrong type also fails the checks that follow.
     if (seen.has(path)) return [];

@@ -54,6 +54,12 @@ describe("an agent file", () => {
     ["no prompt", file("a", ""), "has no prompt"],
     ["the name of the built-in subagent", file("general-purpose"), "is the built-in subagent"],
     ["tools that are no names", file("a", "x", "tools: { Read: true }\n"), "tools: use names"],
+    [
+      "front matter that takes long to parse",
+      `---\n${"k:\n".repeat(50_000)}---\nx`,
+      "the front matter is longer than 6000",
+    ],
+    ["front matter without an end", `---\n${"x".repeat(50_000)}`, "the front matter is longer than 6000"],
     ["broken YAML", "---\n: [\n---\nx", "front matter"],
   ])("with %s is refused with the reason", (_what, text, problem) => {
     expect(parseAgentFile("/a.md", text)).toEqual({ ok: false, problem: expect.stringContaining(problem) });

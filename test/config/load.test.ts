@@ -53,6 +53,17 @@ describe("the configuration file", () => {
     });
   });
 
+  it("is refused in one line when it is another file, and names some of many unknown settings", () => {
+    const config = configFile(`{}${" ".repeat(1_000_000)}`);
+    expect(problemsOf({ flags: { config } })).toEqual([
+      `config: the file ${config} has more than 1000000 characters (from --config)`,
+    ]);
+    const unknown = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`key${n}`, n]));
+    const problems = problemsOf({ flags: { config: configFile(JSON.stringify(unknown)) } });
+    expect(problems).toHaveLength(21);
+    expect(problems.at(-1)).toBe("configuration: 4980 more unknown settings");
+  });
+
   it("is refused in one line when it is nested without end", () => {
     const config = configFile("[".repeat(200_000));
     expect(problemsOf({ flags: { config } })).toEqual([expect.stringContaining("is not valid JSON")]);

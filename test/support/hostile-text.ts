@@ -1,5 +1,5 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { CallOutcome, FormAnswer, TestClient } from "./clients.ts";
 import { play, type Line, type Think } from "./harness-brain.ts";
 
@@ -36,6 +36,8 @@ export interface Entry {
   lines?: (text: string) => Line[];
   /** The file of the workspace that has the text, or the name of an empty one. */
   file?: (text: string) => { name: string; content: string };
+  /** The text of the file of a skill. */
+  skill?: (text: string) => string;
   /** What the other MCP server does with the text. */
   server?:
     | "result"
@@ -129,6 +131,17 @@ export const ENTRIES: readonly Entry[] = [
     lines: () => calls("glob", { pattern: "**/*" }),
   },
   { name: "file: instructions", file: (text) => ({ name: "AGENTS.md", content: text }), lines: () => [done] },
+  {
+    name: "file: subagent",
+    file: (text) => ({ name: ".claude/agents/hostile.md", content: `---\n${text}` }),
+    lines: () => [done],
+  },
+  { name: "file: skill", skill: (text) => `---\n${text}`, lines: () => [done] },
+  {
+    name: "file: grep by an expression",
+    file: (text) => file(`${text}\nneedle\n`),
+    lines: () => calls("grep", { pattern: "need+le$", regex: true, path: "/workspace" }),
+  },
   {
     name: "file: name",
     most: 60,
@@ -259,8 +272,10 @@ export async function enter(
   { workspace, folder, to, say }: Stage,
 ): Promise<CallOutcome> {
   writeFileSync(join(folder, "text"), JSON.stringify({ place: entry.server ?? "", text }));
+  writeFileSync(join(folder, SKILL), entry.skill?.(text) ?? "");
   const { name, content } = entry.file?.(text) ?? file("");
   try {
+    mkdirSync(dirname(join(workspace, name)), { recursive: true });
     writeFileSync(join(workspace, name), content);
   } catch {
     // No file can have that name.
@@ -285,12 +300,21 @@ export interface Stage {
 /** Settings with an MCP server, called `s`, that does what the case at hand says; `folder` is theirs. */
 export function hostileSettings(folder: string): Record<string, string> {
   const [script, config] = [join(folder, "server.mjs"), join(folder, "config.json")];
+  mkdirSync(dirname(join(folder, SKILL)), { recursive: true });
   writeFileSync(join(folder, "text"), JSON.stringify({ place: "", text: "" }));
   writeFileSync(script, SERVER);
   const server = { command: process.execPath, args: [script, join(folder, "text")], approve: "none" };
   writeFileSync(config, JSON.stringify({ mcpServers: { s: server } }));
-  return { DEEPAGENT_CONFIG: config, DEEPAGENT_LIMITS_MODEL_PATIENCE: "0" };
+  return {
+    DEEPAGENT_SKILLS: join(folder, "skills"),
+    DEEPAGENT_RESPECT_GITIGNORE: "true",
+    DEEPAGENT_CONFIG: config,
+    DEEPAGENT_LIMITS_MODEL_PATIENCE: "0",
+  };
 }
+
+/** Where the skill of the case at hand is, in the folder of the settings. */
+const SKILL = "skills/hostile/SKILL.md";
 
 const SERVER = `
 import { readFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 import { StateSchema } from "@langchain/langgraph";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
-import { contentOf } from "../../backends/file-data.ts";
+import { readText } from "../../backends/file-data.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
@@ -21,6 +21,8 @@ export interface MemoryOptions {
 
 /** Longest part of one file that is shown; the rest is read with the file tools. */
 const MAX_CHARS = 40_000;
+/** A larger file is not looked at. */
+const MAX_BYTES = 10 * 1024 * 1024;
 
 /**
  * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what
@@ -54,11 +56,13 @@ async function readSources(
 ): Promise<MemoryContents> {
   const contents: Record<string, string> = {};
   for (const path of sources) {
-    const { data, error, code } = await backend.readRaw(path);
-    const content = data && contentOf(path, data);
-    if (content?.ok && content.content.kind === "text") contents[path] = shown(path, content.content.text);
-    else if (code !== "not_found") {
-      log.warn("memory_not_read", { path, error: error ?? "it is not text" });
+    const file = await readText(backend, path, MAX_BYTES);
+    if (file.text !== undefined) {
+      contents[path] = shown(path, file.text);
+      const characters = file.text.length;
+      if (characters > MAX_CHARS) log.warn("memory_cut", { path, characters, shown: MAX_CHARS });
+    } else if (file.code !== "not_found") {
+      log.warn("memory_not_read", { path, error: file.error });
       if (known[path] !== undefined) contents[path] = known[path];
     }
   }

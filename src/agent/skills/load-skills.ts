@@ -1,11 +1,11 @@
 import type { Backend } from "../../backends/backend.ts";
-import { contentOf } from "../../backends/file-data.ts";
+import { readText } from "../../backends/file-data.ts";
 import { joinPath, withoutSlash } from "../../backends/paths.ts";
 import type { Logger } from "../../core/logger.ts";
 import { parseSkill, type SkillMetadata } from "./parse-skill.ts";
 
 const FILE = "SKILL.md";
-const MAX_BYTES = 10 * 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 
 /**
  * The skills of all sources. A source is a folder of skill folders, or one skill folder; of skills with
@@ -43,17 +43,12 @@ async function skillFiles(backend: Backend, source: string, log: Logger): Promis
 }
 
 async function readSkill(backend: Backend, path: string, log: Logger): Promise<SkillMetadata | undefined> {
-  const { data, code, error } = await backend.readRaw(path);
-  if (!data) {
-    if (code !== "not_found") log.warn("skill_not_read", { path, error });
+  const file = await readText(backend, path, MAX_BYTES);
+  if (file.text === undefined) {
+    if (file.code !== "not_found") log.warn("skill_skipped", { path, problem: file.error });
     return undefined;
   }
-  const content = contentOf(path, data);
-  if (!content.ok || content.content.kind !== "text" || content.content.text.length > MAX_BYTES) {
-    log.warn("skill_skipped", { path, problem: "not a text file of at most 10 MB" });
-    return undefined;
-  }
-  const parsed = parseSkill(path, content.content.text);
+  const parsed = parseSkill(path, file.text);
   if (!parsed.ok) {
     log.warn("skill_skipped", { path, problem: parsed.problem });
     return undefined;

@@ -52,7 +52,7 @@ export function parseSkill(path: string, text: string): ParsedSkill {
   if (found === undefined)
     return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
   if (found.problem !== undefined) {
-    return { ok: false, problem: `${path}: the front matter is not YAML: ${found.problem}` };
+    return { ok: false, problem: `${path}: the front matter ${found.problem}` };
   }
   const parsed = Required.safeParse(found.fields);
   if (!parsed.success) return { ok: false, problem: `${path}: ${missing(found.fields)}` };

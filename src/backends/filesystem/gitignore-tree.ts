@@ -3,8 +3,8 @@ import type { DirectoryHandle } from "./directory-handles.ts";
 import { DirectoryTrail } from "./directory-trail.ts";
 import { GitignoreRules } from "./gitignore.ts";
 
-/** A larger file is none that was written for git. */
-const MAX_SIZE = 1024 * 1024;
+/** A larger file is none that was written for git, and takes long to apply: each name is held against each line. */
+const MAX_SIZE = 32 * 1024;
 
 /**
  * What the `.gitignore` files of a tree leave out of a search: what they exclude, and `.git`. They are read
