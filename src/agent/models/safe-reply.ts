@@ -48,7 +48,7 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): Saf
     mendCall(why === undefined ? call : { ...call, args: {} }, callIds),
   );
   const isChanged = mended.some((call, index) => call !== calls[index]);
-  const reply = isChanged ? withCalls(given, mended) : given;
+  const reply = mended.length > 0 ? withCalls(given, mended, isChanged) : given;
   // An id that is only assigned is not stored with the message.
   const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
@@ -125,11 +125,18 @@ function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> 
   ) as Record<string, unknown>; // it was one before
 }
 
-/** The reply with these calls, and no other traces of them: what a package keeps in its own form goes first. */
-function withCalls(reply: AIMessage, calls: ToolCall[]): AIMessage {
+/**
+ * The reply with these calls, and without the copies of them that packages keep: long arguments would be stored and
+ * loaded three times. What OpenAI's package sends in place of the message stays, unless the calls have changed.
+ */
+function withCalls(reply: AIMessage, calls: ToolCall[], isChanged: boolean): AIMessage {
   const { content, additional_kwargs, response_metadata, usage_metadata, id, name } = reply;
-  const { tool_calls: _calls, __openai_function_call_ids__: _ids, ...kwargs } = additional_kwargs;
-  const { output: _output, ...metadata } = response_metadata;
+  const { tool_calls: _calls, ...kwargs } = additional_kwargs;
+  const metadata = { ...response_metadata };
+  if (isChanged) {
+    delete kwargs["__openai_function_call_ids__"];
+    delete metadata["output"];
+  }
   return new AIMessage({
     content: typeof content === "string" ? content : content.filter(({ type }) => !CALL_BLOCKS.has(type)),
     tool_calls: calls,

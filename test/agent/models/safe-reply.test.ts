@@ -1,4 +1,4 @@
-import { AIMessage } from "@langchain/core/messages";
+import { AIMessage, AIMessageChunk } from "@langchain/core/messages";
 import { expect, it } from "vitest";
 import { safeReply } from "../../../src/agent/models/safe-reply.ts";
 
@@ -17,4 +17,22 @@ it.each([
   const { reply, refused } = safeReply(given, []);
   expect(reply.tool_calls).toMatchObject([{ id: "a", name: expected, args: {} }]);
   expect(refused).toEqual([]);
+});
+
+it("has the arguments of a streamed call once", () => {
+  const args = '{"path":"/only-once"}';
+  const given = new AIMessageChunk({
+    content: [
+      { index: 0, type: "text", text: "I look." },
+      { index: 1, type: "tool_use", id: "a", name: "ls", input: args },
+    ],
+    additional_kwargs: {
+      tool_calls: [{ id: "a", type: "function", function: { name: "ls", arguments: args } }],
+    },
+    tool_call_chunks: [{ type: "tool_call_chunk", index: 1, id: "a", name: "ls", args }],
+  });
+  const { reply } = safeReply(given, []);
+  expect(reply.tool_calls).toMatchObject([{ id: "a", name: "ls", args: { path: "/only-once" } }]);
+  expect(reply.text).toBe("I look.");
+  expect(JSON.stringify(reply).split("only-once")).toHaveLength(2);
 });
