@@ -1,6 +1,6 @@
 import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
+import { beginningOf, cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import { shortTime } from "../core/clock.ts";
 import {
@@ -35,6 +35,7 @@ export type FormAnswer = { ok: true; decision: PersonDecision } | { ok: false; p
  * default, so that a client which accepts defaults unseen approves nothing.
  */
 export function approvalForm(approval: Approval, place: FormPlace): ElicitRequestFormParams {
+  const editable = editableArguments(approval);
   const decisions = formDecisions(approval);
   const properties: ElicitRequestFormParams["requestedSchema"]["properties"] = {
     decision: {
@@ -44,13 +45,13 @@ export function approvalForm(approval: Approval, place: FormPlace): ElicitReques
       ...(decisions.includes("edit") ? { description: "edit: run it with the arguments changed below" } : {}),
     },
   };
-  if (decisions.includes("edit")) {
+  if (editable !== undefined && decisions.includes("edit")) {
     properties["edited_args"] = {
       type: "string",
       title: "Arguments (JSON)",
       description: "Only for edit",
       maxLength: MAX_EDITABLE_CHARACTERS,
-      default: argumentsJson(approval),
+      default: editable,
     };
   }
   properties["message"] = {
@@ -118,8 +119,8 @@ const TOO_LONG = `The answer was too long: arguments have at most ${MAX_EDITABLE
 
 /** Editing is offered only for arguments that fit into the form. */
 function formDecisions(approval: Approval): PersonDecision["type"][] {
-  const editable = argumentsJson(approval).length <= MAX_EDITABLE_CHARACTERS;
-  return offeredDecisions(approval).filter((decision) => decision !== "edit" || editable);
+  const isEditable = editableArguments(approval) !== undefined;
+  return offeredDecisions(approval).filter((decision) => decision !== "edit" || isEditable);
 }
 
 function formMessage(approval: Approval, place: FormPlace, decisions: readonly string[]): string {
@@ -128,9 +129,9 @@ function formMessage(approval: Approval, place: FormPlace, decisions: readonly s
   return [
     ...(place.problem === undefined ? [] : [oneLine(place.problem, MAX_SUMMARY_CHARACTERS), ""]),
     `${agentLabel(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)} (${EFFECTS[kind]}):`,
-    plainText(oneLine(displayText(summary), MAX_SUMMARY_CHARACTERS)),
+    plainText(oneLine(displayText(beginningOf(summary)), MAX_SUMMARY_CHARACTERS)),
     "",
-    indented(cutMiddle(displayText(detail), MAX_DETAIL_CHARACTERS)),
+    indented(displayText(cutMiddle(detail, MAX_DETAIL_CHARACTERS))),
     "",
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
     ...(decisions.includes("approve_same") ? [sameText(approval)] : []),
@@ -174,8 +175,16 @@ function editOf(approval: Approval, edited: string): FormAnswer {
 
 const Arguments = z.record(z.string(), z.unknown());
 
-/** The arguments on one line; characters that a form could hide are escaped, which leaves them JSON. */
-const argumentsJson = (approval: Approval): string => displayName(JSON.stringify(approval.args));
+/**
+ * The arguments on one line, if they fit into the form; characters that it could hide are escaped, which leaves
+ * them JSON.
+ */
+function editableArguments({ args }: Approval): string | undefined {
+  const json = JSON.stringify(args);
+  // Escaping takes long, and makes nothing shorter.
+  const shown = json.length > MAX_EDITABLE_CHARACTERS ? json : displayName(json);
+  return shown.length > MAX_EDITABLE_CHARACTERS ? undefined : shown;
+}
 
 function sameArguments(edited: string, approval: Approval): boolean {
   try {

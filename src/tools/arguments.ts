@@ -2,6 +2,14 @@ import { z } from "zod";
 import { headOf } from "../core/text.ts";
 import type { ToolSpec } from "./tool.ts";
 
+/** An argument that is a path. Systems take 4096 bytes at most, and each way to look at one costs more the longer it is. */
+export const pathText = (): z.ZodString =>
+  z.string().max(4096, "Longer than 4096 characters: give the path of a file or directory");
+
+/** An argument that is searched for. */
+export const patternText = (): z.ZodString =>
+  z.string().min(1).max(10_000, "Longer than 10000 characters: search for a part of it");
+
 export type ParsedArguments<Args> = { ok: true; args: Args } | { ok: false; message: string };
 
 /**
@@ -32,7 +40,7 @@ export function invalidArguments(tool: string, issues: readonly ArgumentIssue[])
 
 /**
  * JSON Schema of the arguments as a model is offered it: arguments with a default are optional, and the
- * bounds every integer has are left out.
+ * bounds that every integer has, and the lengths of texts, are left out.
  */
 export function parametersOf(spec: ToolSpec): Record<string, unknown> {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(spec.schema, {
@@ -40,6 +48,7 @@ export function parametersOf(spec: ToolSpec): Record<string, unknown> {
     override: ({ jsonSchema }) => {
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      delete jsonSchema.maxLength;
     },
   });
   return schema;

@@ -1,6 +1,7 @@
 import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
+import { pathText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import type { Backend, FileInfo } from "../backends/backend.ts";
 import { withoutSlash } from "../backends/paths.ts";
@@ -9,7 +10,7 @@ import type { FileToolSettings } from "./options.ts";
 import { argumentsPreview, destinationOf } from "./preview.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
-const schema = z.strictObject({ file_path: z.string() });
+const schema = z.strictObject({ file_path: pathText() });
 
 /** Deletes a file or a directory tree. */
 export function deleteTool(settings: FileToolSettings): ToolSpec<typeof schema> {

@@ -1,6 +1,7 @@
 import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { editText } from "../backends/text-edit.ts";
+import { pathText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { replacementDiff } from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
@@ -16,7 +17,7 @@ import {
 } from "./tool.ts";
 
 const schema = z.strictObject({
-  file_path: z.string(),
+  file_path: pathText(),
   old_string: z.string().describe("Text to replace, without the line numbers of read_file."),
   new_string: z.string().describe("Text to put in its place."),
   replace_all: z.boolean().default(false).describe("Replace every occurrence."),

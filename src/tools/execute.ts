@@ -2,6 +2,7 @@ import { displayName, displayText, wellFormed } from "../core/text.ts";
 import { z } from "zod";
 import type { Backend, BackendCapabilities, ExecuteResponse, SandboxBackend } from "../backends/backend.ts";
 import type { BackgroundJobs } from "../backends/sandbox/background-jobs.ts";
+import { pathText } from "./arguments.ts";
 import { backendError, cancellable, checkPath } from "./call.ts";
 import type { FileToolSettings } from "./options.ts";
 import { destinationOf } from "./preview.ts";
@@ -23,7 +24,7 @@ const foreground = z.strictObject({
     .max(MAX_COMMAND, `Longer than ${MAX_COMMAND} characters: write a script with write_file and run that`)
     .describe("Shell command line."),
   timeout: z.number().positive().optional().describe("Seconds after which the command is ended."),
-  cwd: z.string().optional().describe("Directory to run in."),
+  cwd: pathText().optional().describe("Directory to run in."),
 });
 const withJobs = foreground.extend({
   background: z

@@ -1,14 +1,15 @@
 import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { compileGlob } from "../backends/glob/glob.ts";
+import { pathText, patternText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({
-  pattern: z.string().min(1).describe("For example **/*.ts or src/{a,b}*.md"),
-  path: z.string().optional().describe("Directory to search from. Default: /"),
+  pattern: patternText().describe("For example **/*.ts or src/{a,b}*.md"),
+  path: pathText().optional().describe("Directory to search from. Default: /"),
 });
 
 /** Finds files by name. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { GrepResult } from "../backends/backend.ts";
 import { compileGlob } from "../backends/glob/glob.ts";
 import { compileSearch } from "../backends/search.ts";
+import { pathText, patternText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import { formatMatches } from "./grep-format.ts";
@@ -11,9 +12,9 @@ import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./
 
 const schemaFor = (maxCount: number) =>
   z.strictObject({
-    pattern: z.string().min(1).describe("Literal text, or an expression with `regex`."),
-    path: z.string().optional().describe("Directory or file to search. Default: /"),
-    glob: z.string().min(1).nullish().describe("Search only these files; without `/`, by name at any depth."),
+    pattern: patternText().describe("Literal text, or an expression with `regex`."),
+    path: pathText().optional().describe("Directory or file to search. Default: /"),
+    glob: patternText().nullish().describe("Search only these files; without `/`, by name at any depth."),
     output_mode: z.enum(["content", "files_with_matches", "count"]).default("content"),
     max_count: z.int().min(1).max(100_000).default(maxCount).describe("Matches to stop at."),
     regex: z.boolean().default(false).describe("Read the pattern as an RE2 expression, line by line."),

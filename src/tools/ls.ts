@@ -2,13 +2,14 @@ import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import type { FileInfo } from "../backends/backend.ts";
 import { withSlash } from "../backends/paths.ts";
+import { pathText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({
-  path: z.string().optional().describe("Directory. Default: /"),
+  path: pathText().optional().describe("Directory. Default: /"),
 });
 
 /** Lists one directory. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ReadResult } from "../backends/backend.ts";
+import { pathText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { splitLines, withNotices } from "./format.ts";
 import { mediaResult } from "./media.ts";
@@ -9,7 +10,7 @@ import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./
 
 const schemaFor = (readLimit: number) =>
   z.strictObject({
-    file_path: z.string(),
+    file_path: pathText(),
     offset: z.int().default(0).describe("First line, counted from 0."),
     limit: z.int().min(1).default(readLimit).describe("Number of lines."),
     piece: z.int().min(0).default(0).describe("Piece of a very long first line to begin with."),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { displayName, oneLine } from "../core/text.ts";
+import { pathText } from "./arguments.ts";
 import { unifiedDiff } from "./diff-preview.ts";
 import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
 import { counted, isWellFormed } from "./format.ts";
@@ -17,7 +18,7 @@ import {
 } from "./tool.ts";
 
 const schema = z.strictObject({
-  file_path: z.string(),
+  file_path: pathText(),
   content: z.string().describe("The whole text; base64 for a binary type such as .png."),
 });
 

@@ -2,7 +2,11 @@ import { z } from "zod";
 import { type Todo, defineTool } from "./tool.ts";
 
 const todo = z.strictObject({
-  content: z.string().min(1).describe("One step, as an instruction."),
+  content: z
+    .string()
+    .min(1)
+    .max(2000, "Longer than 2000 characters: put details into a file")
+    .describe("One step, as an instruction."),
   status: z.enum(["pending", "in_progress", "completed"]),
 });
 

@@ -31,6 +31,27 @@ describe("parseArguments", () => {
     expect(parseArguments(tool("ls"), {})).toEqual({ ok: true, args: {} });
   });
 
+  test.each([
+    ["ls", "path", 4096],
+    ["read_file", "file_path", 4096],
+    ["write_file", "file_path", 4096],
+    ["edit_file", "file_path", 4096],
+    ["delete", "file_path", 4096],
+    ["glob", "path", 4096],
+    ["glob", "pattern", 10_000],
+    ["grep", "path", 4096],
+    ["grep", "pattern", 10_000],
+    ["grep", "glob", 10_000],
+  ])("%s takes a %s of %i characters", (name, argument, longest) => {
+    const others = { pattern: "x", content: "c", old_string: "o", new_string: "n", file_path: "/a" };
+    const known = Object.keys(tool(name).schema.shape);
+    const rest = Object.fromEntries(Object.entries(others).filter(([key]) => known.includes(key)));
+    expect(message(name, { ...rest, [argument]: "x".repeat(longest) })).toBe("no problem");
+    expect(message(name, { ...rest, [argument]: "x".repeat(longest + 1) })).toContain(
+      `Invalid arguments for ${name}: ${argument}: Longer than ${longest} characters: `,
+    );
+  });
+
   test.each(["read_file", "write_file", "edit_file", "delete"])("%s takes path for file_path", (name) => {
     const rest = { content: "c", old_string: "o", new_string: "n" };
     const known = Object.keys(tool(name).schema.shape);
