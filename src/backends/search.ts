@@ -77,6 +77,7 @@ export interface SearchRequest {
 
 /** Longest time between two turns of the event loop. */
 const SLICE_MS = 10;
+const LINE_FEED = 0x0a;
 
 /**
  * Searches files in the order given, which decides what a capped result contains, and stops at the cap:
@@ -93,7 +94,7 @@ export async function searchFiles(
   const deadline = request.deadline ?? performance.now() + SEARCH_TIME_LIMIT_MS;
   const matches: GrepMatch[] = [];
   let skipped = 0;
-  let sliceEnd = performance.now() + SLICE_MS;
+  const slice = new Slice();
   const result = (truncated: boolean): GrepResult => ({ matches, truncated, skipped });
   for await (const file of files) {
     if (options.signal?.aborted === true) return operationAborted(request.path);
@@ -101,7 +102,8 @@ export async function searchFiles(
     if (content.kind === "skipped") skipped += 1;
     if (content.kind === "text") {
       const room = maxCount - matches.length;
-      const found = searchText(content.text, compiled, {
+      const found = await searchText(content.text, compiled, {
+        slice,
         limit: Math.min(room + 1, options.maxPerFile ?? Number.POSITIVE_INFINITY),
         contextLines: options.contextLines ?? 0,
         deadline,
@@ -109,15 +111,29 @@ export async function searchFiles(
       for (const match of found.matches.slice(0, room)) matches.push({ path: file.path, ...match });
       if (found.matches.length > room || found.timedOut) return result(true);
     }
-    if (performance.now() < sliceEnd) continue;
+    if (!slice.isOver()) continue;
     if (performance.now() > deadline) return result(true);
-    await nextTurn();
-    sliceEnd = performance.now() + SLICE_MS;
+    await slice.next();
   }
   return options.signal?.aborted === true ? operationAborted(request.path) : result(false);
 }
 
+/** Time of a search between two turns of the event loop. */
+class Slice {
+  #end = performance.now() + SLICE_MS;
+
+  isOver(): boolean {
+    return performance.now() > this.#end;
+  }
+
+  async next(): Promise<void> {
+    await nextTurn();
+    this.#end = performance.now() + SLICE_MS;
+  }
+}
+
 interface TextSearch {
+  slice: Slice;
   limit: number;
   contextLines: number;
   deadline: number;
@@ -126,11 +142,11 @@ interface TextSearch {
 type TextMatch = Omit<GrepMatch, "path">;
 
 /** The first matches in one text, lines counted from 1. */
-function searchText(
+async function searchText(
   text: string,
   search: SearchCompilation & { ok: true },
-  { limit, contextLines, deadline }: TextSearch,
-): { matches: TextMatch[]; timedOut: boolean } {
+  { slice, limit, contextLines, deadline }: TextSearch,
+): Promise<{ matches: TextMatch[]; timedOut: boolean }> {
   const matches: TextMatch[] = [];
   // A text without the literal is done at native speed; so is the way to its first match.
   const first = search.literal === undefined ? 0 : text.indexOf(search.literal);
@@ -138,7 +154,10 @@ function searchText(
   const lines = new LineReader(text);
   lines.skipTo(first);
   for (let line = lines.next(); line !== undefined; line = lines.next()) {
-    if (lines.number % 1000 === 0 && performance.now() > deadline) return { matches, timedOut: true };
+    if (lines.number % 1000 === 0 && slice.isOver()) {
+      if (performance.now() > deadline) return { matches, timedOut: true };
+      await slice.next();
+    }
     const range = search.matcher(line);
     if (range === undefined) continue;
     matches.push({
@@ -181,11 +200,9 @@ class LineReader {
 
   /** Moves on so that `next` gives the line that contains `position`. */
   skipTo(position: number): void {
-    for (;;) {
-      const feed = this.#text.indexOf("\n", this.end);
-      if (feed === -1 || feed >= position) return;
-      this.end = feed + 1;
-      this.number += 1;
+    const start = position === 0 ? 0 : this.#text.lastIndexOf("\n", position - 1) + 1;
+    for (; this.end < start; this.end += 1) {
+      if (this.#text.charCodeAt(this.end) === LINE_FEED) this.number += 1;
     }
   }
 

@@ -92,7 +92,7 @@ async function previewEdit(
   const edited = editText(current.text, args.old_string, args.new_string, args.replace_all);
   if (!edited.ok) return argumentsPreview(`Edit ${name}; it would fail: ${edited.error}`, args, place);
   const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence", "occurrences")})`;
-  const preview = diffPreview(summary, { path, before: current.text, after: edited.text }, place);
+  const preview = await diffPreview(summary, { path, before: current.text, after: edited.text }, place);
   return current.version === undefined ? preview : { ...preview, version: current.version };
 }
 

@@ -1,3 +1,4 @@
+import { ownTurn } from "../core/turns.ts";
 import { displayName, displayText, headOf } from "../core/text.ts";
 import type { Backend, FileData, ResolveOptions } from "../backends/backend.ts";
 import { boundDiff, type TextChange } from "./diff-preview.ts";
@@ -41,8 +42,13 @@ export async function destinationOf(
   return { place, name: place === path || place === undefined ? path : `${path}, which leads to ${place}` };
 }
 
-/** A change of text as a diff, bound to where it is made and to every line of it. */
-export function diffPreview(summary: string, change: TextChange, place: string | undefined): BoundPreview {
+/** A change of text as a diff, bound to where it is made and to every line of it; made in a turn of its own. */
+export async function diffPreview(
+  summary: string,
+  change: TextChange,
+  place: string | undefined,
+): Promise<BoundPreview> {
+  await ownTurn();
   const { shown, effect } = boundDiff(change);
   return { kind: "diff", summary: displayName(summary), detail: shown, place, effect };
 }
