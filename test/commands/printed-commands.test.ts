@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { program } from "../support/harness-stdio.ts";
 import { BIN, cleanEnv, type Outcome, ROOT, runBin } from "./built-bin.ts";
 
 let folder: string;
@@ -58,7 +59,8 @@ function opened(line: string): Promise<string> {
 
 it("what a run in the terminal says goes on from anywhere", async () => {
   const args = ["--model", "offline", "--workspace", workspace, "--data-dir", dataDir];
-  const first = await runBin(["run", "List every TODO and write a report", ...args]);
+  const options = { program: await program() };
+  const first = await runBin(["run", "List every TODO and write a report", ...args], options);
   expect(first.stderr).toContain("waits for a decision");
   expect(await opened(printed(first.stderr, " runs open "))).toContain("http://127.0.0.1");
   const answered = await paste(`${printed(first.stderr, " runs answer ")} --approve`);
@@ -68,7 +70,7 @@ it("what a run in the terminal says goes on from anywhere", async () => {
   const again = await paste(printed(answered.stdout, " run --resume "));
   const next = await paste(`${printed(again.stderr, " run --thread ")} --yes`);
   expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining("completed") });
-  const unknown = await runBin(["runs", "show", "run_none", "--data-dir", dataDir]);
+  const unknown = await runBin(["runs", "show", "run_none", "--data-dir", dataDir], options);
   const [, list = ""] = /run_none"\. (.*) shows them/.exec(unknown.stderr) ?? [];
   expect((await paste(list)).stdout).toContain("completed");
 });
@@ -76,7 +78,7 @@ it("what a run in the terminal says goes on from anywhere", async () => {
 it("a client over stdio without forms is told a line that opens the run", async () => {
   const client = new Client({ name: "plain", version: "1.0.0" });
   const args = [
-    BIN,
+    await program(),
     "--model",
     "offline",
     "--workspace",
