@@ -22,13 +22,14 @@ export function unifiedDiff(change: TextChange): string {
  * The same, and what it shows a change of: all changed lines and those around them, wherever in the file they
  * stand. Of a part that is too long to compare there are digests.
  */
-export function boundDiff(change: TextChange): { shown: string; effect: readonly string[] } {
+export function boundDiff(change: TextChange): { shown: string; effect: () => readonly string[] } {
   const part = changedPart(change);
   if (isTooLong(part)) {
-    return { shown: withHeader(change, beginnings(part)), effect: [digest(part.before), digest(part.after)] };
+    const effect = () => [digest(part.before), digest(part.after)];
+    return { shown: withHeader(change, beginnings(part)), effect };
   }
   const hunks = hunkLines(change, part);
-  const effect = hunks.map((line) => (line.startsWith("@@") ? "@@" : line));
+  const effect = () => hunks.map((line) => (line.startsWith("@@") ? "@@" : line));
   return { shown: withHeader(change, boundedLines(hunks)), effect };
 }
 

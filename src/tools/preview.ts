@@ -42,7 +42,7 @@ export async function destinationOf(
   return { place, name: place === path || place === undefined ? path : `${path}, which leads to ${place}` };
 }
 
-/** A change of text as a diff, bound to where it is made and to every line of it; made in a turn of its own. */
+/** A change of text as a diff, bound to where it is made and to every line of it; made in turns of its own. */
 export async function diffPreview(
   summary: string,
   change: TextChange,
@@ -50,7 +50,8 @@ export async function diffPreview(
 ): Promise<BoundPreview> {
   await ownTurn();
   const { shown, effect } = boundDiff(change);
-  return { kind: "diff", summary: displayName(summary), detail: shown, place, effect };
+  await ownTurn();
+  return { kind: "diff", summary: displayName(summary), detail: shown, place, effect: effect() };
 }
 
 /** A call that cannot be shown as a diff: its arguments. */

@@ -122,8 +122,8 @@ describe("a change that is too long to compare", () => {
       { ...change, before: `${long}b\n` },
     ];
     expect(boundDiff(shown).shown).toBe(boundDiff(longer).shown);
-    expect(boundDiff(shown).effect).not.toEqual(boundDiff(longer).effect);
-    expect(boundDiff(shown).effect).toEqual(boundDiff({ ...shown }).effect);
+    expect(boundDiff(shown).effect()).not.toEqual(boundDiff(longer).effect());
+    expect(boundDiff(shown).effect()).toEqual(boundDiff({ ...shown }).effect());
   });
 });
 
