@@ -2,6 +2,7 @@ import { HumanMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { loadSkills } from "../../src/agent/skills/load-skills.ts";
 import { loadAgentFiles, parseAgentFile } from "../../src/agent/agent-files.ts";
 import type { FileData, FilesUpdate } from "../../src/backends/backend.ts";
 import { StateBackend } from "../../src/backends/state.ts";
@@ -95,6 +96,27 @@ describe("an agent file", () => {
       ["reviewer", "new"],
     ]);
   });
+});
+
+it("subagents, skills and instructions that are too large are left out or cut, which the log says", async () => {
+  const long = "x".repeat(2_000_000);
+  const backend = backendWith({
+    "/agents/a.md": file("a", long),
+    "/skills/b/SKILL.md": `---\nname: b\ndescription: c\n---\n${long}`,
+    "/AGENTS.md": long,
+  });
+  const lines: string[] = [];
+  const log = createLogger("warn", (line) => void lines.push(line));
+  expect(await loadAgentFiles(backend, ["/agents"], log)).toEqual([]);
+  expect(await loadSkills(backend, ["/skills"], log)).toEqual({});
+  const model = scriptedModel(() => ({ text: "end" }));
+  const agent = createDeepAgent({ model, backend, memory: ["/AGENTS.md"], log });
+  await agent.invoke({ messages: [new HumanMessage("go")] });
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { event: "agent_file_skipped", problem: expect.stringContaining("too large to load whole") },
+    { event: "skill_skipped", problem: expect.stringContaining("too large to load whole") },
+    { event: "memory_cut", path: "/AGENTS.md", characters: 2_000_000, shown: 40_000 },
+  ]);
 });
 
 describe("subagents of a library user's files", () => {
