@@ -1,7 +1,6 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import { silentLogger, type Logger } from "../../core/logger.ts";
-import { boundedErrors } from "./bounded-errors.ts";
 import { type ModelChoice, type ModelOptions, OFFLINE, modelChoice, takesNoKey } from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
 import { PROVIDERS, type Provider, endpointOf, variable } from "./providers.ts";
@@ -85,7 +84,7 @@ function providerParameters(
   baseURL: string | undefined,
   { requestMs, idleMs }: { requestMs: number; idleMs: number },
 ): Record<string, unknown> {
-  const fetch = guardedFetch(idleMs, boundedErrors(globalThis.fetch));
+  const fetch = guardedFetch(idleMs);
   if (provider === "anthropic") {
     return {
       anthropicApiUrl: baseURL,

@@ -5,6 +5,9 @@ import { inGroups } from "./long-events.ts";
 
 type Fetch = typeof globalThis.fetch;
 
+/** Bytes of a refusal that are read: what it is about stands at its beginning. */
+const MAX_ERROR_BYTES = 65_536;
+
 /** A streamed answer ended before it was complete. */
 export class ModelStreamBrokenError extends Error {
   override readonly name: string = STREAM_BROKEN;
@@ -43,26 +46,37 @@ class ProviderStreamError extends Error {
  *
  * A stream counts as whole when it had its end mark: `message_stop` (Anthropic), `[DONE]` or a finish
  * reason (OpenAI chat completions), `response.completed` or `response.incomplete` (OpenAI responses).
- * `idleMs` is the longest silence between two pieces. Pieces of a call's arguments are joined on their way.
+ * `idleMs` is the longest silence between two pieces. Pieces of a call's arguments are joined on their way, and
+ * long texts divided. Only the beginning of a refusal is read: clients parse, copy and quote all of it.
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   return async (input, init) => {
     const response = await fetch(input, init);
     const streams = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
-    if (!response.ok || response.body === null) return response;
+    if (response.body === null) return response;
+    if (!response.ok) return withBody(response, response.body.pipeThrough(firstBytes(MAX_ERROR_BYTES)));
     if (!streams) {
       const type = response.headers.get("content-type");
       if (type === null || !asksForStream(init)) return response;
       await response.body.cancel();
       throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
     }
-    const body = guardedBody(response.body, idleMs);
-    return new Response(body, {
-      status: response.status,
-      statusText: response.statusText,
-      headers: response.headers,
-    });
+    return withBody(response, guardedBody(response.body, idleMs));
   };
+}
+
+const withBody = ({ status, statusText, headers }: Response, body: ReadableStream<Uint8Array>): Response =>
+  new Response(body, { status, statusText, headers });
+
+function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
+  let left = limit;
+  return new TransformStream({
+    transform(piece, controller) {
+      controller.enqueue(piece.subarray(0, left));
+      left -= piece.byteLength;
+      if (left <= 0) controller.terminate();
+    },
+  });
 }
 
 /** Whether the body of a request demands a stream, as clients of providers word it. */

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { boundedErrors } from "../../../src/agent/models/bounded-errors.ts";
+import { guardedFetch } from "../../../src/agent/models/stream-guard.ts";
 
 const answering = (body: string, status: number) =>
-  boundedErrors(() => Promise.resolve(new Response(body, { status, headers: { "retry-after": "7" } })));
+  guardedFetch(1000, () => Promise.resolve(new Response(body, { status, headers: { "retry-after": "7" } })));
 
 test.each([0, 65_536, 5_000_000])("an error of %i bytes is read to its beginning", async (bytes) => {
   const response = await answering("x".repeat(bytes), 529)("http://provider.test");
