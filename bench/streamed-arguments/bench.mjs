@@ -74,7 +74,9 @@ async function measure() {
       }
     };
     await ask(20_000);
-    for (const size of sizes) {
+    // Its last events repeat the arguments, and events that bring more than 2 MB at once are refused.
+    const isRepeated = path === "/v1/responses";
+    for (const size of sizes.filter((size) => !isRepeated || size < 2_000_000)) {
       const ours = [];
       const floors = [];
       for (let i = 0; i < TIMES; i += 1) {
