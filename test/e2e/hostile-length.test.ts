@@ -18,7 +18,7 @@ const SIZE = 100_000;
 /** A result tells what it has to in fewer characters. */
 const LONGEST_RESULT = 500_000;
 
-const LONG = "x".repeat(1_000_000);
+const LONG = "x".repeat(700_000);
 
 test("a long answer and a long file are taken whole", async () => {
   const { think, say } = hostileModel();
@@ -49,7 +49,7 @@ test.each([
     /write_file was not run: the reply was cut .* give long content in several calls/,
   ],
   [
-    "a name of 3 MB is none of a model",
+    "a name of 2 MB is none of a model",
     () => ({ toolCalls: [{ name: LONG.repeat(3), args: {} }] }),
     "failed",
     /what answered is no model/,

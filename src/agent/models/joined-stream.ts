@@ -15,7 +15,7 @@ import { cutPiece, LONGEST_REPLY, replyOf, sizeOfPiece } from "./reply-bounds.ts
 const joined = new WeakSet<BaseChatModel>();
 
 /**
- * Makes a model join the pieces of its streamed answers in linear time, up to `longest` characters. LangChain makes
+ * Makes a model join the pieces of its streamed answers in linear time, up to `longest` bytes. LangChain makes
  * a message of all pieces at every further one, and each message reads the arguments of all its calls anew. Who
  * listens, by callbacks or by `stream`, has the pieces as they come.
  */
@@ -39,7 +39,7 @@ export function joinStream(model: BaseChatModel, longest = LONGEST_REPLY): void 
 class JoinedPieces extends ChatGenerationChunk {
   #message: BaseMessageChunk | undefined;
   #fields: AIMessageChunkFields;
-  /** How many characters it may still take up. */
+  /** How many bytes it may still take up. */
   #room: number;
   #isCut = false;
 

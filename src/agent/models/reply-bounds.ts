@@ -4,10 +4,10 @@ import { bytesShapeProblem } from "../../core/json-shape.ts";
 import { headOf, wellFormed } from "../../core/text.ts";
 
 /**
- * Most characters of a reply, its text and the JSON of its calls' arguments together. No model writes half as many.
+ * Most bytes of a reply in UTF-8, its text and the JSON of its calls' arguments together. No model writes as many.
  * What comes after them is left out, as if the model had reached its limit of output tokens.
  */
-export const LONGEST_REPLY = 1_048_576;
+export const LONGEST_REPLY = 768 * 1024;
 /** Most values of a call's arguments, and how deep they may be: each is visited whenever the thread is loaded. */
 export const ARGUMENTS_SHAPE = { values: 5000, depth: 200 };
 /** Longest name or id that is kept; providers take 64 characters. */
@@ -16,7 +16,7 @@ const LONGEST_NAME = 128;
 /** `error` of a call whose arguments have too many values. */
 export const TOO_MANY_VALUES = "too many values";
 
-/** How many characters a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
+/** How many bytes a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
 export function sizeOfPiece({
   content,
   tool_call_chunks: chunks,
@@ -26,19 +26,19 @@ export function sizeOfPiece({
   return Math.max(...[content, chunks?.length ? chunks : calls, others].map(lengthOf));
 }
 
-/** Characters of all strings in `value`, but for those that say what kind of block they are in. */
+/** Bytes of all strings in `value`, but for those that say what kind of block they are in. */
 function lengthOf(value: unknown): number {
   let length = 0;
   for (const open = [value]; open.length > 0;) {
     const next = open.pop();
-    if (typeof next === "string") length += next.length;
+    if (typeof next === "string") length += Buffer.byteLength(next);
     if (typeof next !== "object" || next === null) continue;
     for (const [name, inside] of Object.entries(next)) if (name !== "type") open.push(inside);
   }
   return length;
 }
 
-/** A piece that has room for `room` characters: the beginning of its text, and calls without arguments. */
+/** A piece of at most `room` characters: the beginning of its text, and calls without arguments. */
 export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
   const { content, tool_call_chunks: chunks = [], response_metadata, usage_metadata, id } = piece;
   return new AIMessageChunk({
