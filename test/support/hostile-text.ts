@@ -80,8 +80,8 @@ export const textsFor = (entry: Entry, size: number): { name: string; text: stri
     text: text(Math.min(size, entry.most ?? size)),
   }));
 
-/** A message of a client is smaller than 1 MiB. */
-const BODY = 1_000_000;
+/** A message of a client is smaller than 768 KiB. */
+const BODY = 750_000;
 
 export const ENTRIES: readonly Entry[] = [
   { name: "provider: error", lines: (text) => [() => ({ status: 400, message: text })] },

@@ -135,11 +135,11 @@ describe("malformed requests", () => {
       { body: call("echo"), headers: { "mcp-session-id": "x" } },
       { code: -32001, message: "Session not found" },
     ],
-    ["a declared body over 1 MiB", 413, { body: Buffer.alloc(1024 * 1024 + 1, " ") }, { code: -32000 }],
+    ["a declared body over 768 KiB", 413, { body: Buffer.alloc(768 * 1024 + 1, " ") }, { code: -32000 }],
     [
-      "a streamed body over 1 MiB",
+      "a streamed body over 768 KiB",
       413,
-      { body: Buffer.alloc(1024 * 1024 + 1, " "), chunked: true },
+      { body: Buffer.alloc(768 * 1024 + 1, " "), chunked: true },
       { code: -32000 },
     ],
   ])("%s is answered with %i", async (_name, status, request, error) => {
