@@ -92,6 +92,7 @@ export const partlyDeleted = (path: string, removed: readonly string[], reason: 
 
 export const notUtf8 = (path: string): BackendFailure =>
   failure("encoding", `File '${path}' is not valid UTF-8 text`);
+export const binaryFile = (path: string): BackendFailure => failure("binary", `File '${path}' is binary`);
 export const binaryEdit = (path: string): BackendFailure =>
   failure("binary", `File '${path}' is binary and cannot be edited as text`);
 export const invalidBase64 = (path: string, mimeType: string): BackendFailure =>

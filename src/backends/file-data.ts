@@ -4,6 +4,7 @@ import type { Backend, FileData, FileDataV2, FileInfo, ReadResult } from "./back
 import {
   type BackendFailure,
   binaryEdit,
+  binaryFile,
   binaryTooLarge,
   changedSinceRead,
   invalidBase64,
@@ -100,7 +101,7 @@ export async function readText(
   if (!data) return { error: error ?? `File '${path}' cannot be read`, code: code ?? "io" };
   const known = contentOf(path, data);
   if (!known.ok) return { error: known.error, code: known.code };
-  if (known.content.kind === "binary") return { error: `File '${path}' is binary`, code: "binary" };
+  if (known.content.kind === "binary") return binaryFile(path);
   const { text } = known.content;
   return text.length > maxBytes ? tooLargeToLoad(path, text.length, maxBytes) : { text };
 }
