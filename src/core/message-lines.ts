@@ -31,25 +31,77 @@ export async function* checkedLines(input: Readable, checks: LineChecks): AsyncG
       if (!isBlank) line.add(chunk.subarray(start, end + 1));
       start = end + 1;
       if (isBlank) continue;
-      const { bytes, isTooLong } = line.take();
-      await ownTurn();
-      const problem = isTooLong ? checks.tooLong : checks.problemOf(bytes);
-      await ownTurn();
-      if (problem === undefined) {
-        yield bytes;
-        continue;
-      }
-      const { id, isAnswer } = outlineOf(bytes);
-      if (id === undefined) continue;
-      if (isAnswer) yield errorLine(id, problem);
-      else checks.refuse(id, problem);
+      const passed = await passedOn(line, checks);
+      if (passed !== undefined) yield passed;
     }
     line.add(chunk.subarray(start));
     await ownTurn();
   }
 }
 
-/** One line as it comes in. */
+/**
+ * The same for the events of a stream (`text/event-stream`), which a blank line ends. In the place of a refused
+ * answer there is an event with an error.
+ */
+export function checkedEvents(checks: LineChecks): TransformStream<Uint8Array, Uint8Array> {
+  const event = new Line(checks.maxBytes);
+  /** Bytes of the line at hand, without a carriage return. */
+  let width = 0;
+  return new TransformStream({
+    transform: async (bytes, controller) => {
+      const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      let start = 0;
+      for (let at = 0; at < chunk.length; at += 1) {
+        if (chunk[at] !== LINE_FEED) {
+          if (chunk[at] !== CARRIAGE_RETURN) width += 1;
+          continue;
+        }
+        const isEnd = width === 0;
+        width = 0;
+        if (!isEnd) continue;
+        event.add(chunk.subarray(start, at + 1));
+        start = at + 1;
+        const passed = await passedOn(event, checks, (error) => Buffer.from(`data: ${error.toString()}\n`));
+        if (passed !== undefined) controller.enqueue(passed);
+      }
+      event.add(chunk.subarray(start));
+    },
+  });
+}
+
+/** The same for a body that is one message. */
+export function checkedBody(checks: LineChecks): TransformStream<Uint8Array, Uint8Array> {
+  const body = new Line(checks.maxBytes);
+  return new TransformStream({
+    transform: (bytes) => body.add(Buffer.from(bytes)),
+    flush: async (controller) => {
+      const passed = await passedOn(body, checks);
+      if (passed !== undefined) controller.enqueue(passed);
+    },
+  });
+}
+
+/** What is passed on of the message that has come in: itself, an error in its place, or nothing. */
+async function passedOn(
+  line: Line,
+  checks: LineChecks,
+  framed = (error: Buffer): Buffer => error,
+): Promise<Buffer | undefined> {
+  const { bytes, isTooLong } = line.take();
+  await ownTurn();
+  const problem = isTooLong ? checks.tooLong : checks.problemOf(bytes);
+  await ownTurn();
+  if (problem === undefined) return bytes;
+  const { id, isAnswer } = outlineOf(bytes.subarray(Math.max(bytes.subarray(0, EDGE).indexOf("{"), 0)));
+  if (id === undefined) return undefined;
+  if (isAnswer) return framed(errorLine(id, problem));
+  checks.refuse(id, problem);
+  return undefined;
+}
+
+const [LINE_FEED, CARRIAGE_RETURN] = [0x0a, 0x0d];
+
+/** One message as it comes in. */
 class Line {
   readonly #maxBytes: number;
   #pieces: Buffer[] = [];

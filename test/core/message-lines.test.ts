@@ -2,7 +2,7 @@ import { Readable } from "node:stream";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { bytesShapeProblem } from "../../src/core/json-shape.ts";
-import { checkedLines, type LineChecks } from "../../src/core/message-lines.ts";
+import { checkedBody, checkedEvents, checkedLines, type LineChecks } from "../../src/core/message-lines.ts";
 
 const MAX_BYTES = 1024 * 1024;
 
@@ -111,4 +111,54 @@ test("of a line without an end no more than the limit is held", async () => {
   );
   expect({ passed, refused }).toEqual({ passed: [], refused: [] });
   expect(most).toBeLessThan(80_000_000);
+});
+
+/** What comes out of a stream of the web when `chunks` go in. */
+async function through(
+  stream: TransformStream<Uint8Array, Uint8Array>,
+  chunks: Iterable<string>,
+): Promise<string> {
+  const bytes = new ReadableStream<string>({
+    start: (controller) => {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+  });
+  return new Response(bytes.pipeThrough(new TextEncoderStream()).pipeThrough(stream)).text();
+}
+
+const pieces = (text: string, size: number): string[] => text.match(new RegExp(`[^]{1,${size}}`, "g")) ?? [];
+const never = checks(() => expect.unreachable());
+
+test("events arrive whole and in order, however they are cut into pieces", async () => {
+  const line = fc.constantFrom('data: {"a":1}', "data: b", ": ping", "event: message", "id: 1,2");
+  const event = fc.array(line, { minLength: 1, maxLength: 3 });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(event, { maxLength: 5 }),
+      fc.constantFrom("\n", "\r\n"),
+      fc.integer({ min: 1, max: 9 }),
+      async (events, end, size) => {
+        const text = events.map((lines) => lines.join(end) + end + end).join("");
+        expect(await through(checkedEvents(never), pieces(text, size))).toBe(text);
+      },
+    ),
+  );
+});
+
+test("an event that is too long becomes one with an error, and the next is passed on", async () => {
+  const answer = JSON.stringify({ jsonrpc: "2.0", id: 7, result: { content: LONG } });
+  const text = `event: message\ndata: ${answer}\n\ndata: {}\n\n`;
+  const [first = "", ...rest] = (await through(checkedEvents(never), pieces(text, 65_536))).split("\n\n");
+  expect(JSON.parse(first.slice("data: ".length))).toMatchObject({ id: 7, error: { message: "too long" } });
+  expect(rest).toEqual(["data: {}", ""]);
+});
+
+test("a body that is one message is passed on, or an error in its place", async () => {
+  const short = '{\n  "jsonrpc": "2.0",\n  "id": 8,\n  "result": {}\n}';
+  expect(await through(checkedBody(never), pieces(short, 5))).toBe(short);
+  const long = JSON.stringify({ result: { content: LONG }, jsonrpc: "2.0", id: 8 });
+  const told = await through(checkedBody(never), pieces(long, 65_536));
+  expect(JSON.parse(told)).toMatchObject({ id: 8, error: { message: "too long" } });
+  expect(await through(checkedBody(never), pieces("x".repeat(2 * MAX_BYTES), 65_536))).toBe("");
 });

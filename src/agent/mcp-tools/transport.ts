@@ -3,7 +3,7 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { bytesShapeProblem } from "../../core/json-shape.ts";
 import type { Logger } from "../../core/logger.ts";
-import { checkedLines } from "../../core/message-lines.ts";
+import { checkedBody, checkedEvents, checkedLines, type LineChecks } from "../../core/message-lines.ts";
 import { decodeUtf8 } from "../../core/text.ts";
 import { type ExpandedServer, McpUnavailableError, redacted } from "./server-config.ts";
 
@@ -28,7 +28,7 @@ export async function createTransport(
     const Http = server.isOlder ? SSEClientTransport : StreamableHTTPClientTransport;
     const transport = new Http(new URL(server.url), {
       requestInit: { headers: { ...server.headers } },
-      fetch: sameOriginFetch,
+      fetch: async (url, init) => checkedResponse(await sameOriginFetch(url, init)),
     });
     return { transport, pid: () => null };
   }
@@ -66,6 +66,15 @@ function messageOf(line: Buffer, parse: (text: string) => JSONRPCMessage): JSONR
 const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_SHAPE = { depth: 200, values: 50_000 };
 const TOO_LARGE = `its answer was not read: it has more than ${MAX_BYTES} bytes, ${MAX_SHAPE.values} elements and members, or ${MAX_SHAPE.depth} levels; ask it for less at a time`;
+/** Longest body over HTTP that is neither JSON nor events, such as the page of a proxy. */
+const MAX_OTHER_BYTES = 64 * 1024;
+
+const CHECKS: LineChecks = {
+  maxBytes: MAX_BYTES,
+  tooLong: TOO_LARGE,
+  problemOf: (message) => bytesShapeProblem(message, MAX_SHAPE) && TOO_LARGE,
+  refuse: () => undefined,
+};
 
 /**
  * Reads a server's messages in the place of the package, which decodes and parses whatever arrives at once, in one
@@ -79,12 +88,7 @@ async function readMessages(
   const child = Reflect.get(transport, "_process") as ChildProcess | undefined;
   if (!child?.stdout) return;
   child.stdout.removeAllListeners("data");
-  const lines = checkedLines(child.stdout, {
-    maxBytes: MAX_BYTES,
-    tooLong: TOO_LARGE,
-    problemOf: (line) => bytesShapeProblem(line, MAX_SHAPE) && TOO_LARGE,
-    refuse: () => undefined,
-  });
+  const lines = checkedLines(child.stdout, CHECKS);
   try {
     for await (const line of lines) {
       const message = messageOf(line, parse);
@@ -94,6 +98,19 @@ async function readMessages(
     transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
     await transport.close();
   }
+}
+
+/** The same for what comes over HTTP. Of a body that is no message the beginning and the end are enough. */
+function checkedResponse(response: Response): Response {
+  if (response.body === null) return response;
+  const [type] = (response.headers.get("content-type") ?? "").split(";", 1);
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(checkFor(type)), { status, statusText, headers });
+}
+
+function checkFor(type = ""): TransformStream<Uint8Array, Uint8Array> {
+  if (type === "text/event-stream") return checkedEvents(CHECKS);
+  return checkedBody(type === "application/json" ? CHECKS : { ...CHECKS, maxBytes: MAX_OTHER_BYTES });
 }
 
 /** Ends a server's process at once. */

@@ -239,6 +239,33 @@ describe("a server at a URL", () => {
     expect(log()).not.toContain(SECRET);
   });
 
+  it.each(["json", "sse"] as const)("is refused answers that are too large, as %s", async (responseMode) => {
+    const factory: McpServerFactory = () => {
+      const server = new McpServer({ name: "far", version: "1.0.0" });
+      const inputSchema = z.object({ length: z.number() });
+      server.registerTool("long", { inputSchema }, ({ length }) => ({
+        content: [{ type: "text", text: "x".repeat(length) }],
+      }));
+      server.registerTool("wide", { inputSchema }, ({ length }) => ({
+        content: [],
+        structuredContent: { values: Array.from({ length }, (_, value) => value) },
+      }));
+      return server;
+    };
+    const handle = toNodeHandler(createMcpHandler(factory, { responseMode }));
+    const server = await listening(createServer((request, response) => void handle(request, response)));
+    const { mcp } = open({ far: { ...remote(server.url), approve: "none" } });
+    const { agent } = await agentCalling(mcp, [
+      { name: "far__long", args: { length: 9_000_000 } },
+      { name: "far__wide", args: { length: 200_000 } },
+      { name: "far__long", args: { length: 5 } },
+    ]);
+    await collect(agent, TASK);
+    const texts = (await toolMessages(agent)).map(({ text }) => text);
+    const refused = expect.stringMatching(/its answer was not read: .* ask it for less at a time$/);
+    expect(texts).toEqual([refused, refused, "xxxxx"]);
+  });
+
   it("is named when nothing answers there", async () => {
     const { url } = await listening(createServer());
     await Promise.all(finished.splice(0).map((close) => close()));
