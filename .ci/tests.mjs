@@ -50,13 +50,19 @@ function run(name, args, env = {}) {
 function report(...runs) {
   const done = runs.filter((one) => one !== undefined);
   const last = new Map();
-  for (const test of done.flatMap(({ tests }) => tests)) {
-    const key = `${test.file} > ${test.fullName}`;
-    if (test.status !== "skipped" || !last.has(key)) last.set(key, test);
+  for (const { tests } of done) {
+    // Tests of one file may have the same name.
+    const times = new Map();
+    for (const test of tests) {
+      const name = `${test.file} > ${test.fullName}`;
+      times.set(name, (times.get(name) ?? 0) + 1);
+      const key = `${name} ${times.get(name)}`;
+      if (test.status !== "skipped" || !last.has(key)) last.set(key, { ...test, name });
+    }
   }
   const count = (status) => [...last.values()].filter((test) => test.status === status).length;
-  for (const [key, { status, failureMessages }] of last) {
-    if (status === "failed") console.log(` FAIL ${key}\n      ${String(failureMessages[0]).slice(0, 400)}`);
+  for (const { name, status, failureMessages } of last.values()) {
+    if (status === "failed") console.log(` FAIL ${name}\n      ${String(failureMessages[0]).slice(0, 400)}`);
   }
   for (const broken of done.flatMap((one) => one.broken)) console.log(` FAIL ${broken.slice(0, 400)}`);
   if (done.some(({ status }) => status !== 0)) process.exitCode = 1;
