@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { CLIENT_MODEL } from "../../config/client-model.ts";
 import { wellFormed } from "../../core/text.ts";
+import { ownTurn } from "../../core/turns.ts";
 import { isFinal } from "../../runs/run.ts";
 import { RUN_APP_URI } from "../app/run-app.ts";
 import { type CarriedAnswers, carriedAnswers } from "../delivery/carried.ts";
@@ -11,8 +12,8 @@ import { RunReport } from "../run-report.ts";
 import { waitSeconds } from "./arguments.ts";
 import { defineTool, type ToolCall } from "./tool.ts";
 
-/** Characters: some 50,000 tokens, which leave most models room to work. */
-const MAX_TASK = 200_000;
+/** Characters: some 25,000 tokens, which leave any model room to work. */
+const MAX_TASK = 100_000;
 
 const input = z.strictObject({
   task: z
@@ -63,6 +64,8 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
   });
   if (!started.ok) return refused(started.message);
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
+  // To store a long task takes a turn, and so does reading it.
+  await ownTurn();
   const view = await runs.view(principal, started.run.id);
   if (view === undefined) return unknownRun(started.run.id);
   // Where nothing was started the run may have ended long ago: then there is nothing to poll for.

@@ -8,6 +8,7 @@ import type {
 import { z } from "zod";
 import type { Scope } from "../../config/http-schema.ts";
 import { DeepAgentError } from "../../core/errors.ts";
+import { ownTurn } from "../../core/turns.ts";
 import { isFinal, type Principal, type Run } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { allows } from "../auth/scopes.ts";
@@ -86,6 +87,8 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
     const outcome = await guarded(tool.name, deps, async () => {
       const principal = deps.principalOf(context.http?.authInfo);
       const digest = callDigest(tool.name, args);
+      // Long arguments have taken a turn to be read.
+      await ownTurn();
       const runs = await deps.runs();
       return tool.handle(args, { deps, codec, context, client, principal, digest, begunAt, open, runs });
     });
