@@ -6,10 +6,7 @@ import { devNull } from "node:os";
 type StandardStreams = [input: Stream, output: Stream, errors: Stream];
 type Stream = "ignore" | "inherit" | "pipe";
 
-export interface ChildOptions extends Pick<
-  SpawnOptions,
-  "cwd" | "detached" | "env" | "timeout" | "killSignal" | "windowsHide"
-> {
+export interface ChildOptions extends Pick<SpawnOptions, "cwd" | "detached" | "env" | "windowsHide"> {
   stdio: StandardStreams | Stream;
   /** The child's input on the descriptors 3, 4 and so on. */
   inputs?: readonly Uint8Array[];
@@ -61,16 +58,22 @@ export class ProgramFailure extends Error {
 export function runProgram(
   file: string,
   args: readonly string[],
-  options: Omit<ChildOptions, "stdio" | "killSignal"> & { timeout: number },
+  { timeout, ...options }: Omit<ChildOptions, "stdio"> & { timeout: number },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const stdio: StandardStreams = ["ignore", "pipe", "pipe"];
-    const child = startChild(file, args, { ...options, killSignal: "SIGKILL", stdio });
+    const child = startChild(file, args, { ...options, stdio });
+    // Node's own time limit would go on, and keep this process, when the program cannot be started.
+    const timer = setTimeout(() => child.kill("SIGKILL"), timeout);
     let [output, errors] = ["", ""];
     child.stdout?.setEncoding("utf8").on("data", (text: string) => (output += text));
     child.stderr?.setEncoding("utf8").on("data", (text: string) => (errors += text));
-    child.once("error", reject);
+    child.once("error", (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
     child.once("close", (code) => {
+      clearTimeout(timer);
       if (code === 0) resolve(output);
       else reject(new ProgramFailure(errors, child.killed));
     });

@@ -57,3 +57,12 @@ it("is the only way in which the sources start programs", () => {
   });
   expect(starts).toEqual([join("core", "child-process.ts")]);
 });
+
+it("keeps no process for the time limit of a program that is not there", async () => {
+  const module = JSON.stringify(await bundled("src/core/child-process.ts"));
+  const program = `const { runProgram } = await import(${module});
+await runProgram("/no/such/program", [], { timeout: 300_000 }).catch(({ code }) => console.log(code));`;
+  const options = { timeout: 60_000, encoding: "utf8" } as const;
+  const { stdout, status } = spawnSync(process.execPath, ["--input-type=module", "-e", program], options);
+  expect({ stdout, status }).toEqual({ stdout: "ENOENT\n", status: 0 });
+});
