@@ -1,11 +1,12 @@
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
-import SqliteDatabase from "better-sqlite3";
+import type SqliteDatabase from "better-sqlite3";
 import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
 import { assertInPlace } from "./file-identity.ts";
 import { throwKnownErrors } from "./known-errors.ts";
 import { LONG_WAIT_MS, untilUnlocked } from "./lock-wait.ts";
 import { openInThread, readInThread } from "./sql-thread.ts";
+import { openConnection } from "./sqlite.ts";
 
 /** A connection to the database. Who opened it closes it. */
 export type Database = SqliteDatabase.Database;
@@ -74,7 +75,7 @@ function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Da
   let database: Database | undefined;
   try {
     const hasLog = logBytes(path) > 0;
-    database = new SqliteDatabase(path, { timeout: waitMs });
+    database = openConnection(path, { timeout: waitMs });
     if (path !== MEMORY) assertOwnAndWhole(database, { path, name, hasLog });
     configure(database, options.synchronous ?? "FULL", Math.ceil(waitMs / BUSY_PAUSE_MS));
     database.pragma(`busy_timeout = ${SHORT_WAIT_MS}`);

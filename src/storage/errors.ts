@@ -1,5 +1,5 @@
-import SqliteDatabase from "better-sqlite3";
 import { DeepAgentError, errorMessage } from "../core/errors.ts";
+import { isSqliteError, missingModule, REPAIR } from "./sqlite.ts";
 
 /** Stable reasons why the database cannot be used. */
 export type StorageErrorCode =
@@ -53,18 +53,14 @@ export function unreadable(thrown: unknown, database: string): unknown {
   );
 }
 
-/** The error of a native module that Node cannot load, which better-sqlite3 finds when it is first used. */
+/** The error of a driver that cannot be loaded, which is found with the first connection. */
 function notLoaded(thrown: unknown): StorageError | undefined {
-  if (!(thrown instanceof Error)) return undefined;
-  const isMissing = "tries" in thrown;
-  if (!isMissing && !("code" in thrown && thrown.code === "ERR_DLOPEN_FAILED")) return undefined;
-  const what = isMissing
-    ? "was not built when this program was installed, as with --ignore-scripts"
-    : "is damaged, or was built for another version of Node or another system";
+  const what = missingModule(thrown);
+  if (what === undefined) return undefined;
   return new StorageError(
     "storage_not_loaded",
     `SQLite cannot be loaded: the native module of better-sqlite3 ${what}. Where this program is installed, run ` +
-      `"npm rebuild better-sqlite3 --ignore-scripts=false" with the Node that runs it, ${process.version} ` +
+      `"${REPAIR}" with the Node that runs it, ${process.version} ` +
       `(${process.platform} ${process.arch}). Then try again. The command doctor names the folder.`,
     { cause: thrown },
   );
@@ -135,7 +131,7 @@ const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name
  * Anything that is not a known failure of the file comes back as it is.
  */
 export function storageError(thrown: unknown, name: string): unknown {
-  if (!(thrown instanceof SqliteDatabase.SqliteError)) return notLoaded(thrown) ?? thrown;
+  if (!isSqliteError(thrown)) return notLoaded(thrown) ?? thrown;
   // Extended codes continue the primary one: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT.
   // Every JSON in a file is our own.
   if (thrown.message === "malformed JSON") return unreadable(new SyntaxError(thrown.message), name);
@@ -165,7 +161,7 @@ export const isFull = (thrown: unknown): boolean =>
 
 /** Whether another connection's lock is the only thing in the way. */
 export function isBusy(thrown: unknown): boolean {
-  return thrown instanceof SqliteDatabase.SqliteError && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
+  return isSqliteError(thrown) && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
 }
 
 /** The error of a directory that cannot hold the database. */

@@ -1,5 +1,4 @@
 import { closeSync, openSync, renameSync, rmSync } from "node:fs";
-import SqliteDatabase from "better-sqlite3";
 import { oneLine } from "../core/text.ts";
 import { ownTurn } from "../core/turns.ts";
 import {
@@ -16,6 +15,7 @@ import { LONG_WAIT_MS, whenUnlocked, withLongWait } from "./lock-wait.ts";
 import { type Apart, failure, type Migration, NODE } from "./migration.ts";
 import { makeInThread } from "./migrate-in-thread.ts";
 import { checkpointInThread, readInThread } from "./sql-thread.ts";
+import { openConnection } from "./sqlite.ts";
 
 /** How often a start waits for another process in turn: about a minute. */
 const BEGIN_TRIES = 12;
@@ -189,7 +189,7 @@ function backUp(database: Database, component: string, version: number): void {
   if (database.memory) return;
   assertSound(database, integrityProblems(database));
   const { partial, finish } = beginBackup(database, component, version);
-  const reader = new SqliteDatabase(database.name, { readonly: true });
+  const reader = openConnection(database.name, { readonly: true });
   try {
     reader.prepare(COPY).run(partial);
   } finally {

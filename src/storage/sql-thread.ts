@@ -1,7 +1,6 @@
 import { once } from "node:events";
-import { createRequire } from "node:module";
 import { Worker } from "node:worker_threads";
-import SqliteDatabase from "better-sqlite3";
+import { driverFile, sqliteError } from "./sqlite.ts";
 
 /** What a thread does with its connection to `file`; `work` is the source of a function of JavaScript. */
 interface ThreadWork {
@@ -67,13 +66,12 @@ export async function inThread(work: ThreadWork): Promise<unknown> {
 }
 
 async function begun({ work, ...data }: ThreadWork): Promise<{ result: unknown; close(): Promise<void> }> {
-  const sqlite = createRequire(import.meta.url).resolve("better-sqlite3");
-  const worker = new Worker(threadOf(work), { eval: true, workerData: { sqlite, ...data } });
+  const worker = new Worker(threadOf(work), { eval: true, workerData: { sqlite: driverFile(), ...data } });
   // Rejects with what the thread itself failed with.
   const [outcome] = (await once(worker, "message")) as [Outcome]; // as posted above
   if (!("result" in outcome)) {
     await worker.terminate();
-    throw new SqliteDatabase.SqliteError(outcome.message, outcome.code);
+    throw sqliteError(outcome.message, outcome.code);
   }
   const close = async (): Promise<void> => {
     const ended = once(worker, "exit");

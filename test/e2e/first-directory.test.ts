@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import SqliteDatabase from "better-sqlite3";
 import { expect, test } from "vitest";
 import { connect, openHome, openStdio, type Home } from "../support/harness.ts";
 import { type Line, play } from "../support/harness-brain.ts";
 import { APPROVE, inWorkspace, person, repeat, untilStatus } from "./support.ts";
+import { openConnection } from "../../src/storage/sqlite.ts";
 
 /** In the data directory: what the first version with effects wrote, killed while an approval waited. */
 const NOTED = "run_wNuYj7aJf8gqLewQYlqr9TYW";
@@ -19,7 +19,7 @@ function unpackInto({ dataDir, workspace }: Home): void {
     const packed = readFileSync(new URL(`first-directory/${file}.gz`, import.meta.url));
     writeFileSync(join(dataDir, file), gunzipSync(packed));
   }
-  const database = new SqliteDatabase(join(dataDir, "deepagent.db"));
+  const database = openConnection(join(dataDir, "deepagent.db"));
   const environment = JSON.stringify({ workspace: realpathSync(workspace), kind: "model" });
   database.prepare("UPDATE runs SET environment = ?").run(environment);
   database.close();
@@ -67,7 +67,7 @@ test("a data directory of the first version is backed up and migrated, and all o
     "deepagent.db.store-v1.backup",
   ]);
   for (const name of [...FILES, ...backups]) {
-    const database = new SqliteDatabase(join(home.dataDir, name), { readonly: true });
+    const database = openConnection(join(home.dataDir, name), { readonly: true });
     expect(database.pragma("integrity_check", { simple: true })).toBe("ok");
     database.close();
   }

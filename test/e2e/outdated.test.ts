@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import SqliteDatabase from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, openHome, openStdio } from "../support/harness.ts";
 import { play } from "../support/harness-brain.ts";
 import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
+import { openConnection } from "../../src/storage/sqlite.ts";
 
 test.each([
   ["deepagent.db", "runs"],
@@ -19,7 +19,7 @@ test.each([
   const client = await connect(await openStdio(home), "v1");
   const waiting = runIdOf(await client.call("run_deep_agent", { task: "Write one file" }));
   await untilStatus(client, waiting, "input_required");
-  const database = new SqliteDatabase(join(home.dataDir, file));
+  const database = openConnection(join(home.dataDir, file));
   onTestFinished(() => void database.close());
   const change = database.prepare("UPDATE schema_versions SET version = version + ? WHERE component = ?");
   change.run(1, component);

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import SqliteDatabase from "better-sqlite3";
 import { expect, test } from "vitest";
 import { send } from "../support/clients-raw.ts";
 import { connect, openDeps, openHome } from "../support/harness.ts";
@@ -13,6 +12,7 @@ import {
   type SlowClient,
 } from "../support/slow-clients.ts";
 import { runIdOf, untilStatus } from "./support.ts";
+import { openConnection } from "../../src/storage/sqlite.ts";
 
 const [STEPS, CALLS] = [5, 20];
 /** Of each kind. */
@@ -85,7 +85,7 @@ test("a run, and those who read, go on past clients of every kind that do not; w
     expect(await client.readUntil(end), kind).toContain(end);
   }
   // Not a row for each line of progress that a session was told.
-  const streams = new SqliteDatabase(join(home.dataDir, "streams.db"), { readonly: true });
+  const streams = openConnection(join(home.dataDir, "streams.db"), { readonly: true });
   const count = streams.prepare<[], number>(
     "SELECT count(*) FROM stream_events WHERE message LIKE '%notifications/progress%'",
   );

@@ -1,6 +1,5 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
-import SqliteDatabase from "better-sqlite3";
 import { expect, onTestFinished, test } from "vitest";
 import { entryOf } from "../../src/runs/journal.ts";
 import { RunStore } from "../../src/runs/stores/run-store.ts";
@@ -8,6 +7,7 @@ import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { WorkStore } from "../../src/runs/stores/work-store.ts";
 import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { migrate } from "../../src/storage/migrations.ts";
+import { openConnection } from "../../src/storage/sqlite.ts";
 
 /**
  * A database, and how many statements it ran since it was last asked. That none of them reads more rows as
@@ -15,7 +15,7 @@ import { migrate } from "../../src/storage/migrations.ts";
  */
 function counted() {
   let statements = 0;
-  const database = new SqliteDatabase(":memory:", { verbose: () => (statements += 1) });
+  const database = openConnection(":memory:", { verbose: () => (statements += 1) });
   onTestFinished(() => void database.close());
   const since = (): number => {
     const result = statements;

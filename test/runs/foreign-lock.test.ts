@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createRequire } from "node:module";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createLogger } from "../../src/core/logger.ts";
@@ -22,6 +21,7 @@ import {
   reach,
   startRun,
 } from "./support.ts";
+import { driverFile } from "../../src/storage/sqlite.ts";
 
 /** Holds the lock of the file from one word until the next. */
 const HOLDER = `
@@ -33,7 +33,7 @@ process.stdin.once("data", () => { database.exec("COMMIT"); database.close(); pr
 
 /** A long transaction of another process; gives what ends it. */
 async function lockElsewhere(file: string): Promise<() => Promise<unknown>> {
-  const sqlite = createRequire(import.meta.url).resolve("better-sqlite3");
+  const sqlite = driverFile();
   const child = spawn(process.execPath, ["-e", HOLDER, sqlite, file], { stdio: ["pipe", "pipe", "inherit"] });
   const gone = once(child, "exit");
   cleanUpWith(() => child.kill("SIGKILL"));

@@ -1,7 +1,7 @@
-import SqliteDatabase from "better-sqlite3";
 import { expect, test } from "vitest";
 import { assertWritable } from "../../src/runs/readiness.ts";
 import { cleanUpWith, connect, databaseFile } from "./support.ts";
+import { openConnection } from "../../src/storage/sqlite.ts";
 
 const plenty = async (): Promise<number> => 1e12;
 
@@ -28,7 +28,7 @@ test("looking changes nothing that other processes would take for news", async (
 test("one that is read-only, closed, or on a full disk is not", async () => {
   const file = databaseFile();
   const database = connect(file);
-  const reader = new SqliteDatabase(file, { readonly: true });
+  const reader = openConnection(file, { readonly: true });
   cleanUpWith(() => reader.close());
   await expect(assertWritable(reader, plenty)).rejects.toThrow(/readonly/);
   await expect(assertWritable(database, async () => 1000)).rejects.toThrow(/1000 bytes are free/);

@@ -1,4 +1,3 @@
-import SqliteDatabase from "better-sqlite3";
 import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { ChangeFeed } from "../../src/runs/change-feed.ts";
@@ -8,13 +7,14 @@ import { PAGE, SharedTails } from "../../src/runs/shared-tail.ts";
 import { RunStore } from "../../src/runs/stores/run-store.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { migrate } from "../../src/storage/migrations.ts";
+import { openConnection } from "../../src/storage/sqlite.ts";
 
 const RUN = "run_1";
 
 /** A run of "me" with its journal, and how many statements its followers took since they were last counted. */
 function journal() {
   let statements = 0;
-  const database = new SqliteDatabase(":memory:", { verbose: () => (statements += 1) });
+  const database = openConnection(":memory:", { verbose: () => (statements += 1) });
   onTestFinished(() => void database.close());
   migrate(database, "runs", RUN_MIGRATIONS);
   const feed = new ChangeFeed();

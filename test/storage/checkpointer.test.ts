@@ -9,11 +9,11 @@ import {
   uuid6,
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
-import SqliteDatabase from "better-sqlite3";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import { opened, temporaryFolder } from "./support.ts";
+import { openConnection } from "../../src/storage/sqlite.ts";
 
 const METADATA = { source: "loop" as const, step: 0, parents: {} };
 const at = (thread: string, id?: string): RunnableConfig => ({
@@ -93,7 +93,7 @@ describe("the history of delta channels", () => {
 
   it("takes one query, however many ancestors there are", async () => {
     const statements: string[] = [];
-    const database = new SqliteDatabase(":memory:", { verbose: (sql) => void statements.push(String(sql)) });
+    const database = openConnection(":memory:", { verbose: (sql) => void statements.push(String(sql)) });
     const checkpointer = createCheckpointer(database);
     let config = at("thread");
     for (let step = 0; step < 40; step += 1) {

@@ -1,16 +1,16 @@
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import SqliteDatabase from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openDatabase, openDatabaseInTurns } from "../../src/storage/database.ts";
 import { opened, temporaryFolder } from "./support.ts";
+import { openConnection } from "../../src/storage/sqlite.ts";
 
 describe("openDatabaseInTurns", () => {
   it("waits for a lock of another process, and others have their turns meanwhile", async () => {
     const file = join(temporaryFolder(), "agent.db");
     openDatabase(file).close();
-    const holder = new SqliteDatabase(file);
+    const holder = openConnection(file);
     onTestFinished(() => void holder.close());
     // Readers are kept out, too.
     holder.pragma("locking_mode = EXCLUSIVE");

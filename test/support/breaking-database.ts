@@ -1,5 +1,6 @@
-import { SqliteError, type Statement } from "better-sqlite3";
+import type { Statement } from "better-sqlite3";
 import type { Database } from "../../src/storage/database.ts";
+import { sqliteError } from "../../src/storage/sqlite.ts";
 
 /** How a connection breaks: its process is killed, or one statement fails and the process goes on. */
 export type Breaking = "killed" | "failing";
@@ -26,7 +27,7 @@ export function breakable(database: Database): Breakable {
     left -= 1;
     if (left !== 0) return;
     state.isBroken = true;
-    if (breaking === "failing") throw new SqliteError("database or disk is full", "SQLITE_FULL");
+    if (breaking === "failing") throw sqliteError("database or disk is full", "SQLITE_FULL");
     // What its transaction has done so far is undone, as when the process is gone.
     database.close();
   };

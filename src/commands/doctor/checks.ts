@@ -1,6 +1,5 @@
 import { access, constants, mkdir, mkdtemp, rm } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { modelChoice } from "../../agent/models/choose.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
@@ -66,14 +65,11 @@ export async function checkStorage(): Promise<Check> {
     database.close();
     return { name, ok: true, text: `SQLite ${String(version)}` };
   } catch (error) {
-    const isInstalled = error instanceof DeepAgentError;
-    const command = () => `In any folder: npm --prefix "${folderOf("better-sqlite3")}" run install`;
-    return { name, ok: false, text: isInstalled ? `${error.message}\n${command()}` : errorMessage(error) };
+    if (!(error instanceof DeepAgentError)) return { name, ok: false, text: errorMessage(error) };
+    const { repairAnywhere } = await import("../../storage/sqlite.ts");
+    return { name, ok: false, text: `${error.message}\nIn any folder: ${repairAnywhere()}` };
   }
 }
-
-const folderOf = (dependency: string): string =>
-  dirname(createRequire(import.meta.url).resolve(`${dependency}/package.json`));
 
 /** Runs a command that does nothing in the sandbox. Without one a run still works, with less comfort. */
 export async function checkCommands(config: Config): Promise<Check> {
