@@ -15,8 +15,8 @@ const tooMany = ({ values }: Limits): string =>
   `Invalid request: the message has more than ${values} elements and members; put long lists into a file`;
 
 /**
- * What is wrong with the shape of `value`, as JSON.parse returned it. Every array and object counts as many values
- * as it has, and one when it is empty.
+ * Tells what is wrong with the shape of `value`, as JSON.parse returned it. An array or object counts as many values
+ * as it holds, and as one when it is empty.
  */
 export function shapeProblem(value: unknown, limits = LIMITS): string | undefined {
   let level = containersIn([value]);
@@ -39,7 +39,10 @@ function containersIn(values: readonly unknown[]): object[] {
   return values.filter((value) => typeof value === "object" && value !== null);
 }
 
-/** The same for JSON in UTF-8 before it is parsed. Whether it is JSON at all is left to JSON.parse. */
+/**
+ * Finds the same problems in JSON (UTF-8) before it is parsed, and counts as `shapeProblem` does. It does not check
+ * whether the text is JSON at all.
+ */
 export function bytesShapeProblem(json: Uint8Array, limits = LIMITS): string | undefined {
   let depth = 0;
   let values = 0;

@@ -16,9 +16,9 @@ export interface LineChecks {
 }
 
 /**
- * The lines of `input` that can be parsed without holding up everything else, each in a turn of its own; lines
- * without text are left out. In the place of a refused answer to a question of ours there is an error with its id.
- * Of a line that is too long only its beginning and its end are held.
+ * Yields the lines of `input` that can be parsed without holding up everything else, each in a turn of its own, and
+ * leaves out blank ones. A refused answer to a question of ours is replaced by an error with its id.
+ * Only the beginning and the end of a line that is too long are kept in memory.
  */
 export async function* checkedLines(input: Readable, checks: LineChecks): AsyncGenerator<Buffer> {
   const line = new Line(checks.maxBytes);
@@ -40,8 +40,8 @@ export async function* checkedLines(input: Readable, checks: LineChecks): AsyncG
 }
 
 /**
- * The same for the events of a stream (`text/event-stream`), which a blank line ends. In the place of a refused
- * answer there is an event with an error.
+ * Checks the events of a stream (`text/event-stream`) as `checkedLines` checks lines. A blank line ends an event. A
+ * refused answer is replaced by an event with an error.
  */
 export function checkedEvents(checks: LineChecks): TransformStream<Uint8Array, Uint8Array> {
   const event = new Line(checks.maxBytes);
@@ -69,7 +69,7 @@ export function checkedEvents(checks: LineChecks): TransformStream<Uint8Array, U
   });
 }
 
-/** The same for a body that is one message. */
+/** Checks a body that is one message as `checkedLines` checks a line. */
 export function checkedBody(checks: LineChecks): TransformStream<Uint8Array, Uint8Array> {
   const body = new Line(checks.maxBytes);
   return new TransformStream({
@@ -81,7 +81,7 @@ export function checkedBody(checks: LineChecks): TransformStream<Uint8Array, Uin
   });
 }
 
-/** What is passed on of the message that has come in: itself, an error in its place, or nothing. */
+/** Decides on the message that has come in: gives it back, or an error in its place, or nothing. */
 async function passedOn(
   line: Line,
   checks: LineChecks,
@@ -125,7 +125,7 @@ class Line {
     this.#pieces = [Buffer.from(held.subarray(0, EDGE)), Buffer.from(held.subarray(EDGE).subarray(-EDGE))];
   }
 
-  /** What was added, or its beginning and end, and starts anew. */
+  /** Gives what was added, or its beginning and end, and starts anew. */
   take(): { bytes: Buffer; isTooLong: boolean } {
     const taken = { bytes: Buffer.concat(this.#pieces), isTooLong: this.#length > this.#maxBytes };
     this.#pieces = [];
@@ -137,7 +137,7 @@ class Line {
 /** Bytes at either end of a line, among which programs write the id and whether it is an answer. */
 const EDGE = 300;
 
-/** What can be known of a message without parsing it. */
+/** Reads the id of a message, and whether it is an answer, without parsing it. */
 function outlineOf(line: Buffer): { id: RequestId | undefined; isAnswer: boolean } {
   const first = line.toString("latin1", 0, EDGE);
   const last = line.toString("latin1", Math.max(line.length - EDGE, 0));

@@ -57,7 +57,7 @@ function bounded(tools: readonly unknown[]): { kept: unknown[]; refused: string[
   return { kept, refused };
 }
 
-/** Of a tool as its server describes it: each may be missing or anything else. */
+/** The fields of a tool's description that are read. The server may leave each out, or put anything there. */
 type ToolFields = Partial<
   Record<"name" | "title" | "description" | "inputSchema" | "outputSchema" | "annotations", unknown>
 >;

@@ -77,8 +77,8 @@ const CHECKS: LineChecks = {
 };
 
 /**
- * Reads a server's messages in the place of the package, which decodes and parses whatever arrives at once, in one
- * turn of the event loop. What is no message is passed over, as the package does.
+ * Reads a server's messages in the place of the package, which decodes and parses everything that has arrived in one
+ * turn of the event loop. Lines that are no messages are ignored, as the package ignores them.
  */
 async function readMessages(
   transport: StdioClientTransport,
@@ -100,7 +100,7 @@ async function readMessages(
   }
 }
 
-/** The same for what comes over HTTP. Of a body that is no message the beginning and the end are enough. */
+/** Checks what a server answers over HTTP. A body that is no message, such as a proxy's page, is kept only in part. */
 function checkedResponse(response: Response): Response {
   if (response.body === null) return response;
   const [type] = (response.headers.get("content-type") ?? "").split(";", 1);

@@ -102,7 +102,7 @@ function readPiece(raw: string): (Form & { piece: string }) | undefined {
   const piece = field(place?.parent, place?.key ?? "");
   if (place === undefined || typeof piece !== "string") return undefined;
   const name = `"${place.key}"`;
-  // What else is called by that name is no place of arguments, and such an event is passed as it is.
+  // The name occurs a second time, so the text below might be the wrong one: the event passes unchanged.
   if (json.indexOf(name) !== json.lastIndexOf(name)) return undefined;
   COLON.lastIndex = json.indexOf(name) + name.length;
   if (!COLON.test(json)) return undefined;

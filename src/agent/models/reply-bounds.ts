@@ -4,8 +4,8 @@ import { bytesShapeProblem } from "../../core/json-shape.ts";
 import { headOf, wellFormed } from "../../core/text.ts";
 
 /**
- * Most bytes of a reply in UTF-8, its text and the JSON of its calls' arguments together. No model writes as many.
- * What comes after them is left out, as if the model had reached its limit of output tokens.
+ * Most bytes of a reply in UTF-8, its text and the JSON of its calls' arguments together. No model writes that many.
+ * A longer reply is cut there, as if the model had reached its limit of output tokens.
  */
 export const LONGEST_REPLY = 768 * 1024;
 /** Most values of a call's arguments, and how deep they may be: each is visited whenever the thread is loaded. */
@@ -23,22 +23,22 @@ export function sizeOfPiece({
   tool_calls: calls,
   additional_kwargs: others,
 }: AIMessageChunk): number {
-  return Math.max(...[content, chunks?.length ? chunks : calls, others].map(lengthOf));
+  return Math.max(...[content, chunks?.length ? chunks : calls, others].map(bytesIn));
 }
 
 /** Bytes of all strings in `value`, but for those that say what kind of block they are in. */
-function lengthOf(value: unknown): number {
-  let length = 0;
+function bytesIn(value: unknown): number {
+  let bytes = 0;
   for (const open = [value]; open.length > 0;) {
     const next = open.pop();
-    if (typeof next === "string") length += Buffer.byteLength(next);
+    if (typeof next === "string") bytes += Buffer.byteLength(next);
     if (typeof next !== "object" || next === null) continue;
     for (const [name, inside] of Object.entries(next)) if (name !== "type") open.push(inside);
   }
-  return length;
+  return bytes;
 }
 
-/** A piece of at most `room` characters: the beginning of its text, and calls without arguments. */
+/** Cuts a piece to `room` characters: it keeps the beginning of its text, and its calls without arguments. */
 export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
   const { content, tool_call_chunks: chunks = [], response_metadata, usage_metadata, id } = piece;
   return new AIMessageChunk({
@@ -56,8 +56,8 @@ export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
 }
 
 /**
- * The message of a reply's joined pieces. Calls whose arguments are no JSON, or have too many values, are invalid and
- * keep the beginning of them: LangChain would read them character by character, to make JSON of them.
+ * Makes the message of a reply's joined pieces. A call whose arguments are no JSON, or have too many values, becomes an
+ * invalid call that keeps their beginning; LangChain would read them character by character, to make JSON of them.
  */
 export function replyOf(
   {
