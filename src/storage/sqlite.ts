@@ -4,13 +4,30 @@ import type { Database, Options } from "better-sqlite3";
 
 const load = createRequire(import.meta.url);
 
-/** Whether this Node is older than the newest release of better-sqlite3 needs. */
-const NEEDS_OLD_RELEASE = Number.parseInt(process.versions.node, 10) < 22;
+const NODE = process.versions.node.split(".").map(Number);
+const isAtLeast = (major: number, minor: number): boolean =>
+  NODE[0] !== undefined && (NODE[0] > major || (NODE[0] === major && (NODE[1] ?? 0) >= minor));
+
+/** Whether this Node is too old for release 13 of better-sqlite3, which crashes it. */
+const NEEDS_OLD_RELEASE = !isAtLeast(22, 0);
+/** Without Python npm leaves release 13 out, although it comes compiled; release 12 works on most versions of Node. */
+const PACKAGE =
+  !NEEDS_OLD_RELEASE && isInstalled("better-sqlite3-13") ? "better-sqlite3-13" : "better-sqlite3";
+
 /**
- * The release of better-sqlite3 that works on this Node. Release 13 crashes Node 20. Release 12 ends the process on
- * Node 24.19 and later, when a statement is collected as garbage while no script runs.
+ * Whether the installed release can end the process: release 12 does on Node 24.19 and later, when a statement is
+ * collected as garbage while no script runs.
  */
-const PACKAGE = NEEDS_OLD_RELEASE ? "better-sqlite3" : "better-sqlite3-13";
+export const CAN_ABORT = PACKAGE === "better-sqlite3" && isAtLeast(24, 19);
+
+function isInstalled(name: string): boolean {
+  try {
+    load.resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** The command that repairs the installation, where this program is installed. */
 export const REPAIR = NEEDS_OLD_RELEASE
@@ -55,8 +72,9 @@ export function missingModule(thrown: unknown): string | undefined {
   const code = "code" in thrown ? thrown.code : undefined;
   if (code === "ERR_DLOPEN_FAILED")
     return "is damaged, or was built for another version of Node or another system";
-  // The older release looks for its module in several places.
-  if ("tries" in thrown) return "was not built when this program was installed, as with --ignore-scripts";
-  if (code !== "MODULE_NOT_FOUND" || !thrown.message.includes("better-sqlite3")) return undefined;
-  return "is missing, as after --omit=optional or an installation with another version of Node";
+  const isMissing = code === "MODULE_NOT_FOUND" && thrown.message.includes("better-sqlite3");
+  // Release 12 looks for its module in several places.
+  return "tries" in thrown || isMissing
+    ? "was not built when this program was installed, as with --ignore-scripts"
+    : undefined;
 }

@@ -58,16 +58,26 @@ export async function checkModel({ model }: Config, env: NodeJS.ProcessEnv): Pro
 /** Whether the native module fits this Node. */
 export async function checkStorage(): Promise<Check> {
   const name = "Storage";
+  const { CAN_ABORT, repairAnywhere } = await import("../../storage/sqlite.ts");
+  const repair = (problem: string): Check => ({
+    name,
+    ok: false,
+    text: `${problem}\nIn any folder: ${repairAnywhere()}`,
+  });
   try {
     const { openDatabase } = await import("../../storage/database.ts");
     const database = openDatabase(":memory:");
     const version: unknown = database.prepare("SELECT sqlite_version()").pluck().get();
     database.close();
-    return { name, ok: true, text: `SQLite ${String(version)}` };
+    return CAN_ABORT
+      ? repair(
+          `better-sqlite3 12 can end this program at any time on Node ${process.versions.node}. Install Python, then its release 13 (or use Node 22).`,
+        )
+      : { name, ok: true, text: `SQLite ${String(version)}` };
   } catch (error) {
-    if (!(error instanceof DeepAgentError)) return { name, ok: false, text: errorMessage(error) };
-    const { repairAnywhere } = await import("../../storage/sqlite.ts");
-    return { name, ok: false, text: `${error.message}\nIn any folder: ${repairAnywhere()}` };
+    return error instanceof DeepAgentError
+      ? repair(error.message)
+      : { name, ok: false, text: errorMessage(error) };
   }
 }
 
