@@ -7,6 +7,7 @@ import {
   isInterrupted,
 } from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { ConfigurationError } from "../core/errors.ts";
 import { settleAbandoned, settleAtLimit } from "./abandoned.ts";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import { checkEdit, type EditRules } from "./check-call.ts";
@@ -22,6 +23,7 @@ import { withMessageIds } from "./message-ids.ts";
 import { isWatched, workUnwatched } from "./unwatched.ts";
 import {
   agentRuntime,
+  CHECKPOINTER_KEY,
   hasAnswers,
   meterOf,
   RESUMING_KEY,
@@ -60,6 +62,21 @@ export interface AgentTraits extends EditRules {
   limits: AgentLimits;
   /** Some calls wait for a person before they run. */
   isGated: boolean;
+}
+
+/**
+ * Refuses to start a graph whose checkpoints have no thread. LangGraph would notice when they are written, in
+ * the background, where each write is a rejection that nobody can catch.
+ *
+ * @throws ConfigurationError `THREAD_ID_REQUIRED`
+ */
+function requireThread(own: unknown, configurable: Readonly<Record<string, unknown>>): void {
+  const checkpointer = configurable[CHECKPOINTER_KEY] ?? own; // that of the graph above counts first
+  if (typeof checkpointer !== "object" || checkpointer === null || configurable["thread_id"]) return;
+  throw new ConfigurationError(
+    "THREAD_ID_REQUIRED",
+    'This agent keeps its threads, because it has a checkpointer or gates; say which one to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
+  );
 }
 
 /** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt it was given to. */
@@ -126,6 +143,7 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
 
   override async *_streamIterator(input: Parameters<Base["_streamIterator"]>[0], given?: Options): Chunks {
     const options = given && { ...given, configurable: belowItsTask(given.configurable) };
+    requireThread(this.checkpointer, { ...this.config?.configurable, ...options?.configurable });
     const checked =
       isCommand(input) && input.resume !== undefined
         ? await this.#checked(input, options)
@@ -261,7 +279,7 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   /** A new message for a thread that stopped in the middle of a step. */
   async #withFinishedCalls<Input>(input: Input, options: Options): Promise<Input> {
     const configurable = { ...this.config?.configurable, ...options?.configurable };
-    const isNested = configurable["__pregel_checkpointer"] !== undefined; // LangGraph's, as below
+    const isNested = configurable[CHECKPOINTER_KEY] !== undefined;
     if (typeof this.checkpointer !== "object" || isNested || configurable["thread_id"] === undefined)
       return input;
     if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input))
@@ -274,7 +292,7 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
   async #checked(command: Command, options: Options): Promise<Command> {
     const configurable = { ...this.config?.configurable, ...options?.configurable };
     // A graph inside another one keeps its thread with the outer graph's checkpointer.
-    const inherited = configurable["__pregel_checkpointer"] as BaseCheckpointSaver | undefined;
+    const inherited = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's key
     const checkpointer = inherited ?? this.checkpointer;
     if (typeof checkpointer !== "object") return command;
     const open = await openInterrupts(checkpointer, configurable);
