@@ -3,7 +3,8 @@ import { isAbortError } from "../core/errors.ts";
 import type { Backend, Failure } from "../backends/backend.ts";
 import { type PathResult, validatePath } from "../backends/paths.ts";
 import { isWellFormed } from "./format.ts";
-import { type ToolResult, toolError } from "./tool.ts";
+import { nearestPath } from "./nearest-path.ts";
+import { type ToolContext, type ToolResult, toolError } from "./tool.ts";
 
 /**
  * Runs the work of a call. However an abort shows (before, as an error result, as an exception), the answer
@@ -56,6 +57,22 @@ export function backendError({ error = "unknown failure", code }: Failure, named
   const shown = displayName(named);
   const text = shown === named ? error : error.replaceAll(named, () => shown);
   return toolError(wellFormed(text), code === undefined ? undefined : { code });
+}
+
+/** As `backendError`; when nothing is at `path`, it suggests the path that was probably meant. */
+export async function failedAt(
+  path: string,
+  failure: Failure,
+  { backend, signal }: ToolContext,
+): Promise<ToolResult> {
+  const isVirtual = backend.capabilities?.paths !== "real";
+  const nearest =
+    failure.code === "not_found" && isVirtual ? await nearestPath(path, backend, signal) : undefined;
+  if (nearest === undefined) return backendError(failure, path);
+  return backendError(
+    { ...failure, error: `${failure.error ?? "not found"}. Did you mean ${displayName(nearest)}?` },
+    path,
+  );
 }
 
 function cancelled(tool: string): ToolResult {

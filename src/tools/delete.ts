@@ -2,7 +2,7 @@ import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { pathText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import type { Backend, FileInfo } from "../backends/backend.ts";
 import { withoutSlash } from "../backends/paths.ts";
 import { counted } from "./format.ts";
@@ -30,16 +30,17 @@ export function deleteTool(settings: FileToolSettings): ToolSpec<typeof schema> 
 
 async function remove(
   raw: string,
-  { backend, signal }: ToolContext,
+  context: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
+  const { backend, signal } = context;
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, raw);
   const { path } = checked;
   if (path === "/" || path === ".") return backendError(refusedToDelete(path), path);
   if (!backend.delete) return backendError(deletionUnavailable(path), path);
   const result = await backend.delete(path, { signal });
-  if (result.error !== undefined) return backendError(result, path);
+  if (result.error !== undefined) return failedAt(path, result, context);
   return {
     content: `Deleted ${displayName(result.path ?? path)}`,
     artifact: { path: result.path ?? path },

@@ -2,7 +2,7 @@ import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { editText } from "../backends/text-edit.ts";
 import { pathText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import { replacementDiff } from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -18,7 +18,7 @@ import {
 
 const schema = z.strictObject({
   file_path: pathText(),
-  old_string: z.string().describe("Text to replace, without the line numbers of read_file."),
+  old_string: z.string().describe("Text to replace, without what read_file puts before each line."),
   new_string: z.string().describe("Text to put in its place."),
   replace_all: z.boolean().default(false).describe("Replace every occurrence."),
 });
@@ -50,9 +50,10 @@ export function editFileTool(settings: FileToolSettings): ToolSpec<typeof schema
 
 async function edit(
   { file_path: raw, old_string: old, new_string: replacement, replace_all: all }: EditArguments,
-  { backend, signal, expectedVersion }: ToolContext,
+  context: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
+  const { backend, signal, expectedVersion } = context;
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, raw);
   const { path } = checked;
@@ -63,7 +64,7 @@ async function edit(
   });
   if (result.error !== undefined) {
     const isMiss = result.code === "no_match" && old !== "" && old !== replacement;
-    return backendError(isMiss ? { ...result, error: `${result.error}. ${ON_MISS}` } : result, path);
+    return failedAt(path, isMiss ? { ...result, error: `${result.error}. ${ON_MISS}` } : result, context);
   }
   const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
   return {
@@ -97,6 +98,6 @@ async function previewEdit(
 }
 
 const ON_MISS =
-  "Read the file again and copy the text exactly, with its whitespace and without the line numbers.";
+  "Read the file again and copy the text exactly, with its whitespace and without the number and tab before each line.";
 const UNPAIRED_SURROGATE =
   "new_string has half of a surrogate pair and cannot be stored as UTF-8; send the whole character or leave it out.";

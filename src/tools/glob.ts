@@ -1,10 +1,12 @@
 import { displayName } from "../core/text.ts";
 import { z } from "zod";
+import { withSlash } from "../backends/paths.ts";
 import { compileGlob } from "../backends/glob/glob.ts";
 import { pathText, patternText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
+import { topDirectories } from "./nearest-path.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({
@@ -31,20 +33,23 @@ export function globTool(settings: FileToolSettings): ToolSpec<typeof schema> {
 
 async function find(
   args: z.output<typeof schema>,
-  { backend, signal }: ToolContext,
+  context: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
+  const { backend, signal } = context;
   const checked = checkPath(args.path, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, args.path ?? "/");
   const { path } = checked;
   const pattern = compileGlob(args.pattern);
   if (!pattern.ok) return backendError(pattern, path);
   const result = await backend.glob(args.pattern, path, { signal });
-  if (result.error !== undefined) return backendError(result, path);
+  if (result.error !== undefined) return failedAt(path, result, context);
   const { files = [], truncated = false, skipped = 0 } = result;
   const paths = files.slice(0, MAX_LINES).map((file) => file.path);
   const hidden = files.length - paths.length;
+  const elsewhere = paths.length === 0 && !truncated ? await whereElse(args.pattern, path, context) : [];
   const notices = [
+    ...elsewhere,
     ...(hidden > 0 ? [`[${hidden} more not shown; narrow the pattern]`] : []),
     ...(truncated ? ["[the search stopped before it was complete; narrow the pattern or path]"] : []),
     ...(skipped > 0
@@ -54,11 +59,20 @@ async function find(
   const text =
     paths.length > 0
       ? paths.map(displayName).join("\n")
-      : `No files found matching pattern '${displayName(args.pattern)}'`;
+      : `No files found matching pattern '${displayName(args.pattern)}' in ${displayName(path)}`;
   return {
     content: withNotices(text, notices),
     artifact: { paths, count: files.length, truncated, skipped },
   };
+}
+
+/** Names the directories of the root, when a pattern that does not reach into them was searched there. */
+async function whereElse(pattern: string, path: string, { backend, signal }: ToolContext): Promise<string[]> {
+  if (path !== "/" || pattern.startsWith("**/")) return [];
+  const directories = await topDirectories(backend, signal);
+  if (directories.length === 0) return [];
+  const names = directories.map((directory) => displayName(withSlash(directory))).join(", ");
+  return [`[looked in / only; to look in one of its directories, give it as path: ${names}]`];
 }
 
 const MAX_LINES = 1000;

@@ -4,7 +4,7 @@ import type { GrepResult } from "../backends/backend.ts";
 import { compileGlob } from "../backends/glob/glob.ts";
 import { compileSearch } from "../backends/search.ts";
 import { pathText, patternText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import { formatMatches } from "./grep-format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -45,9 +45,10 @@ export function grepTool(settings: FileToolSettings): ToolSpec<GrepSchema> {
 
 async function searchFiles(
   args: GrepArguments,
-  { backend, signal }: ToolContext,
+  context: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
+  const { backend, signal } = context;
   const checked = checkPath(args.path, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, args.path ?? "/");
   const { path } = checked;
@@ -62,13 +63,15 @@ async function searchFiles(
     ...(args.output_mode === "content" ? { contextLines: args.context_lines } : {}),
     ...(args.output_mode === "files_with_matches" ? { maxPerFile: 1 } : {}),
   });
-  if (result.error !== undefined) return backendError(result, path);
+  if (result.error !== undefined) return failedAt(path, result, context);
   const matches = (result.matches ?? []).slice(0, args.max_count);
   const formatted = formatMatches(matches, args.output_mode, search.matcher);
   const text =
     matches.length > 0 ? formatted.text : `No matches found for pattern '${displayName(args.pattern)}'`;
+  const isMisread = matches.length === 0 && !args.regex && METACHARACTERS.test(args.pattern);
+  const notices = [...(isMisread ? [READ_LITERALLY] : []), ...formatted.notices];
   return {
-    content: withNotices(text, [...formatted.notices, ...resultNotices(result, args.max_count)]),
+    content: withNotices(text, [...notices, ...resultNotices(result, args.max_count)]),
     artifact: {
       matches: matches.slice(0, MAX_ARTIFACT_MATCHES).map(({ path, line }) => ({ path, line })),
       count: matches.length,
@@ -91,6 +94,10 @@ function resultNotices({ matches = [], truncated, skipped = 0 }: GrepResult, max
       : []),
   ];
 }
+
+/** What means something else in an expression. */
+const METACHARACTERS = /[\\^$.*+?()[\]{}|]/;
+const READ_LITERALLY = "[the pattern was searched as literal text; for an expression, set regex to true]";
 
 /** The artifact is stored with the message and is not evicted, so it is bounded here. */
 const MAX_ARTIFACT_MATCHES = 1000;

@@ -3,13 +3,14 @@ import { z } from "zod";
 import type { FileInfo } from "../backends/backend.ts";
 import { withSlash } from "../backends/paths.ts";
 import { pathText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({
   path: pathText().optional().describe("Directory. Default: /"),
+  times: z.boolean().optional().describe("Show when each file was changed last."),
 });
 
 /** Lists one directory. */
@@ -18,26 +19,30 @@ export function lsTool(settings: FileToolSettings): ToolSpec<typeof schema> {
     name: "ls",
     kind: "read",
     description:
-      "List the entries of one directory, one per line: path, size and time of the last change; a directory ends in /. For files anywhere below, use glob.",
+      "List the entries of one directory, one per line with its size; a directory ends in /. For files anywhere below, use glob.",
     schema,
     pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
     handle: (args, context) =>
-      cancellable("ls", context.signal, () => list(args.path, context, settings.allowedPrefixes)),
+      cancellable("ls", context.signal, () => list(args, context, settings.allowedPrefixes)),
   });
 }
 
 async function list(
-  raw: string | undefined,
-  { backend, signal }: ToolContext,
+  { path: raw, times }: z.output<typeof schema>,
+  context: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
+  const { backend, signal } = context;
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, raw ?? "/");
   const { path } = checked;
   const result = await backend.ls(path, { signal });
-  if (result.error !== undefined) return backendError(result, path);
+  if (result.error !== undefined) return failedAt(path, result, context);
   const { files = [], skipped = 0 } = result;
-  const text = files.length > 0 ? files.map(entryLine).join("\n") : `No files found in ${displayName(path)}`;
+  const text =
+    files.length > 0
+      ? files.map((file) => entryLine(file, times)).join("\n")
+      : `No files found in ${displayName(path)}`;
   const notices =
     skipped > 0
       ? [
@@ -50,12 +55,15 @@ async function list(
   };
 }
 
-/** `/a.md (120 bytes, modified 2026-01-01T00:00:00.000Z)`, `/notes/ (directory)`. */
-function entryLine({ path, is_dir: isDirectory, size, modified_at: modified }: FileInfo): string {
+/** `/a.md (120 bytes)`, `/notes/ (directory)`; with times `/a.md (120 bytes, modified 2026-01-01T00:00:00.000Z)`. */
+function entryLine(
+  { path, is_dir: isDirectory, size, modified_at: modified }: FileInfo,
+  times = false,
+): string {
   if (isDirectory) return `${withSlash(displayName(path))} (directory)`;
   const facts = [
     ...(size === undefined ? [] : [`${size} bytes`]),
-    ...(modified ? [`modified ${modified}`] : []),
+    ...(times && modified ? [`modified ${modified}`] : []),
   ];
   return displayName(path) + (facts.length > 0 ? ` (${facts.join(", ")})` : "");
 }

@@ -40,7 +40,7 @@ export interface FormattedPage {
 }
 
 /**
- * A page with line numbers and, if anything remains, a footer that names where to continue. The output is
+ * A page with line numbers (see `numberLine`) and, if anything remains, a footer that names where to continue. The output is
  * cut to size on a line end; a line that is larger than the output is cut between its pieces. `remarks` are
  * added to the footer.
  */
@@ -53,7 +53,10 @@ export function formatPage(page: Page, limits: PageLimits, remarks: readonly str
   let lines = 0;
   for (const [index, line] of page.lines.entries()) {
     const from = index === 0 ? (page.piece ?? 0) : 0;
-    const pieces = numberLine(wellFormed(line), page.start + index + 1, pieceSize).slice(from);
+    const pieces = numberLine(wellFormed(line), page.start + index + 1, {
+      maxLineChars: pieceSize,
+      isFirst: shown.length === 0,
+    }).slice(from);
     if (from > 0 && pieces.length === 0) notices.push(`[line ${page.start + 1} has no piece ${from}]`);
     const fitting = howManyFit(pieces, room - used);
     if (fitting < pieces.length && index > 0) break;

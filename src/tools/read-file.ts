@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ReadResult } from "../backends/backend.ts";
 import { pathText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import { splitLines, withNotices } from "./format.ts";
 import { mediaResult } from "./media.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -25,7 +25,7 @@ export function readFileTool(settings: FileToolSettings): ToolSpec<ReadSchema> {
     kind: "read",
     description: [
       "Read a text file.",
-      "Each line comes with its number and a tab, which are not part of the file; a very long line is continued on lines numbered 12.1, 12.2.",
+      "Each line comes after a tab, and the first and every fifth with its number before it; neither is part of the file. A very long line is continued on lines numbered 12.1, 12.2.",
       "When something remains, the last line of the answer names where to continue.",
       "Images, audio, video and PDF files are returned as such.",
       "To find something in a large file or in many files, use grep first.",
@@ -39,16 +39,17 @@ export function readFileTool(settings: FileToolSettings): ToolSpec<ReadSchema> {
 
 async function read(
   args: z.output<ReadSchema>,
-  { backend, signal }: ToolContext,
+  context: ToolContext,
   settings: FileToolSettings,
 ): Promise<ToolResult> {
+  const { backend, signal } = context;
   const checked = checkPath(args.file_path, backend, settings.allowedPrefixes);
   if (!checked.ok) return backendError(checked, args.file_path);
   const { path } = checked;
   const offset = Math.max(args.offset, 0);
   const limit = linesToAskFor(args.limit, settings.maxChars);
   const result = await backend.read(path, offset, limit, { signal });
-  if (result.error !== undefined) return backendError(result, path);
+  if (result.error !== undefined) return failedAt(path, result, context);
   const { content = "", mimeType = "application/octet-stream", version, totalLines } = result;
   if (typeof content !== "string") return mediaResult(path, mimeType, content, settings.acceptsMedia);
   const notices = args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : [];
@@ -80,9 +81,9 @@ function pageOf(result: ReadResult, content: string, offset: number, limit: numb
   return { lines, start, more, ...(total === undefined ? {} : { total }) };
 }
 
-/** No more lines than could be shown: a numbered line takes at least 8 characters. */
+/** No more lines than could be shown: a numbered line takes at least 2 characters with its line break. */
 function linesToAskFor(limit: number, maxChars: number | undefined): number {
-  return maxChars === undefined ? limit : Math.min(limit, Math.ceil(maxChars / 8) + 1);
+  return maxChars === undefined ? limit : Math.min(limit, Math.ceil(maxChars / 2) + 1);
 }
 
 const EMPTY_REMINDER = "System reminder: File exists but has empty contents";

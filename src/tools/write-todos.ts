@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { oneLine } from "../core/text.ts";
 import { type Todo, defineTool } from "./tool.ts";
 
 const todo = z.strictObject({
@@ -21,15 +22,25 @@ export const writeTodosTool = defineTool({
     "Replace the todo list of this task; send the whole list, at most once per reply.",
     "Use it for work of three steps or more, not for a simple request.",
     "Keep exactly one todo in_progress, mark it completed as soon as it is done, and revise the list when facts change.",
-    "Answers with the list as it now is.",
   ].join(" "),
   schema: z.strictObject({ todos: z.array(todo).describe("All todos, in order of work.") }),
   async handle({ todos }) {
     const list: Todo[] = todos;
     return {
-      content: `Updated todo list to ${JSON.stringify(list)}`,
+      content: summaryOf(list),
       artifact: { todos: list },
       update: { todos: list },
     };
   },
 });
+
+/** `Updated the todo list: 1 of 4 completed; in progress: Read the sources`. The model has just sent the whole list. */
+function summaryOf(list: readonly Todo[]): string {
+  if (list.length === 0) return "Emptied the todo list";
+  const of = (status: Todo["status"]): Todo[] => list.filter((todo) => todo.status === status);
+  const current = of("in_progress").map(({ content }) => oneLine(content, MAX_STEP_CHARS));
+  const done = `${of("completed").length} of ${list.length} completed`;
+  return `Updated the todo list: ${done}${current.length > 0 ? `; in progress: ${current.join(", ")}` : ""}`;
+}
+
+const MAX_STEP_CHARS = 100;

@@ -28,7 +28,7 @@ describe("a deep agent", () => {
     expect(Object.keys(state.files)).toEqual(["/a.txt"]);
     expect((await toolMessages(agent)).map(({ text }) => text)).toEqual([
       "Successfully wrote to '/a.txt'",
-      "     1\thello",
+      "1\thello",
     ]);
   });
 

@@ -72,7 +72,7 @@ export const delegate = (description: string, subagent_type = "general-purpose")
   call("task", { description, subagent_type });
 
 /** Text of a page of `read_file` without the line numbers. */
-export const plain = ({ text }: Result): string => text.replaceAll(/^\s*\d+(?:\.\d+)?\t/gm, "");
+export const plain = ({ text }: Result): string => text.replaceAll(/^(?:\d+(?:\.\d+)?)?\t/gm, "");
 
 /** Whether a call failed; not every provider's protocol has a mark for it. */
 export const failed = ({ text, error }: Result): boolean => error || text.startsWith("Error");

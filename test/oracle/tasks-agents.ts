@@ -150,7 +150,7 @@ export const AGENT_TASKS: readonly OracleTask[] = [
         return "Read.";
       }
       const known = request.messages.flatMap(({ toolResults }) => toolResults);
-      return `${find(texts(known), /2\t(\w+)/)} (${find(before, /(Read)\./)})`;
+      return `${find(texts(known), /1\t\w+\n\t(\w+)/)} (${find(before, /(Read)\./)})`;
     },
     check: ({ answer }) => expect(answer).toBe("pears (Read)"),
   },

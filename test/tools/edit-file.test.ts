@@ -102,7 +102,7 @@ describe.each(BACKENDS)("edit_file over $name", ({ open }) => {
 });
 
 const ON_MISS =
-  "Read the file again and copy the text exactly, with its whitespace and without the line numbers.";
+  "Read the file again and copy the text exactly, with its whitespace and without the number and tab before each line.";
 
 describe("edit_file", () => {
   test("a file in thread state comes back as an update of the state", async () => {

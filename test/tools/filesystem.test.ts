@@ -60,7 +60,7 @@ test("large files: read by pages, not edited, not searched, which the answers sa
   const { rootDir, tools } = await folder();
   await writeFile(join(rootDir, "big.log"), "needle 0123456789\n".repeat(100_000));
   expect(await tools.text("read_file", { file_path: "/big.log", offset: 50_000, limit: 1 })).toMatch(
-    /^ 50001\tneedle 0123456789\n\n\[lines 50001-50001( of 100000)?; continue with offset=50001\]$/,
+    /^50001\tneedle 0123456789\n\n\[lines 50001-50001( of 100000)?; continue with offset=50001\]$/,
   );
   expect(
     await tools.text("edit_file", { file_path: "/big.log", old_string: "needle", new_string: "x" }),

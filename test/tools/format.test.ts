@@ -65,15 +65,17 @@ describe("long lines", () => {
     );
   });
 
-  test("numbers take six columns, pieces of a line are numbered below it", () => {
-    expect(numberLine("abcdef", 12, 10)).toEqual(["    12\tabcdef"]);
-    expect(numberLine("abcdef", 12, 4)).toEqual(["    12\tabcd", "  12.1\tef"]);
-    expect(numberLine("a".repeat(25_000), 1_234_567, 10_000)).toEqual([
+  test("every fifth line and the first of a page are numbered, and lines in pieces", () => {
+    expect(numberLine("abcdef", 12, { maxLineChars: 10 })).toEqual(["\tabcdef"]);
+    expect(numberLine("abcdef", 12, { maxLineChars: 10, isFirst: true })).toEqual(["12\tabcdef"]);
+    expect(numberLine("abcdef", 15, { maxLineChars: 10 })).toEqual(["15\tabcdef"]);
+    expect(numberLine("abcdef", 12, { maxLineChars: 4 })).toEqual(["12\tabcd", "12.1\tef"]);
+    expect(numberLine("a".repeat(25_000), 1_234_567, { maxLineChars: 10_000 })).toEqual([
       `1234567\t${"a".repeat(10_000)}`,
       `1234567.1\t${"a".repeat(10_000)}`,
       `1234567.2\t${"a".repeat(5000)}`,
     ]);
-    expect(numberLine("", 1, 10)).toEqual(["     1\t"]);
+    expect(numberLine("", 1, { maxLineChars: 10 })).toEqual(["\t"]);
   });
 });
 

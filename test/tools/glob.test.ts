@@ -23,8 +23,15 @@ describe.each(BACKENDS)("glob over $name", ({ open }) => {
 
   test("nothing found", async () => {
     const tools = harness(await open(files));
-    expect(await tools.text("glob", { pattern: "*.rs" })).toBe("No files found matching pattern '*.rs'");
-    expect(await tools.text("glob", { pattern: "\n" })).toBe("No files found matching pattern '\\n'");
+    expect(await tools.text("glob", { pattern: "*.rs" })).toBe(
+      "No files found matching pattern '*.rs' in /\n\n[looked in / only; to look in one of its directories, give it as path: /src/]",
+    );
+    expect(await tools.text("glob", { pattern: "**/*.rs" })).toBe(
+      "No files found matching pattern '**/*.rs' in /",
+    );
+    expect(await tools.text("glob", { pattern: "\n", path: "/src" })).toBe(
+      "No files found matching pattern '\\n' in /src",
+    );
   });
 
   test.each([

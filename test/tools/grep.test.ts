@@ -42,6 +42,14 @@ describe.each(BACKENDS)("grep over $name", ({ open }) => {
   test("nothing found", async () => {
     const tools = harness(await open(files));
     expect(await tools.text("grep", { pattern: "zzz" })).toBe("No matches found for pattern 'zzz'");
+    for (const pattern of ["o.e", "one|nothing"]) {
+      expect(await tools.text("grep", { pattern })).toBe(
+        `No matches found for pattern '${pattern}'\n\n[the pattern was searched as literal text; for an expression, set regex to true]`,
+      );
+    }
+    expect(await tools.text("grep", { pattern: "z+", regex: true })).toBe(
+      "No matches found for pattern 'z+'",
+    );
   });
 
   test("the cap is stated, and raising max_count gives the rest", async () => {

@@ -27,11 +27,9 @@ test("every result and error names the path in the whole tree", async () => {
   expect(await tools.text("edit_file", { file_path, old_string: "me", new_string: "it" })).toBe(
     "Successfully replaced 1 occurrence(s) in '/memories/a\\nb.md'",
   );
-  expect(await tools.text("read_file", { file_path })).toBe("     1\tfind it");
-  expect(await tools.text("ls", {})).toMatch(/^\/memories\/ \(directory\)\n\/plan\.md \(8 bytes, modified /);
-  expect(await tools.text("ls", { path: "/memories" })).toMatch(
-    /^\/memories\/a\\nb\.md \(8 bytes, modified /,
-  );
+  expect(await tools.text("read_file", { file_path })).toBe("1\tfind it");
+  expect(await tools.text("ls", {})).toMatch(/^\/memories\/ \(directory\)\n\/plan\.md \(8 bytes\)/);
+  expect(await tools.text("ls", { path: "/memories" })).toMatch(/^\/memories\/a\\nb\.md \(8 bytes\)/);
   expect(await tools.text("glob", { pattern: "**/*.md" })).toBe("/memories/a\\nb.md\n/plan.md");
   expect(await tools.text("grep", { pattern: "find it" })).toBe(
     "/memories/a\\nb.md:\n  1: find it\n/plan.md:\n  1: find it",

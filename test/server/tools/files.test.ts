@@ -27,7 +27,7 @@ test.each(CLIENT_KINDS)("%s: files are read as the agent reads them", async (kin
   );
   const client = await connectTo(service, kind);
   const page = await client.call("read_agent_file", { path: "/memories/a.md", offset: 1, limit: 1 });
-  expect(page.text).toBe("     2\ttwo\n\n[lines 2-2 of 3; continue with offset=2]");
+  expect(page.text).toBe("2\ttwo\n\n[lines 2-2 of 3; continue with offset=2]");
   expect(page.structured).toEqual({ path: "/memories/a.md", content: page.text });
   const missing = await client.call("read_agent_file", { path: "/memories/b.md" });
   expect(missing).toMatchObject({

@@ -48,10 +48,13 @@ export function parseMatches(output: string): Match[] {
   return matches;
 }
 
-/** Lines of `read_file` by their number; continued pieces of a long line are left out. */
+/** Lines of `read_file`, those between two numbers counted on; continued pieces of a long line are left out. */
 export function parseLines(output: string): { line: number; text: string }[] {
+  let line = 0;
   return output.split("\n").flatMap((row) => {
-    const hit = /^ *(\d+)\t(.*)$/.exec(row);
-    return hit ? [{ line: Number(hit[1]), text: hit[2] ?? "" }] : [];
+    const [, label, text = ""] = /^(\d*)\t(.*)$/.exec(row) ?? [];
+    if (label === undefined) return [];
+    line = label === "" ? line + 1 : Number(label);
+    return [{ line, text }];
   });
 }

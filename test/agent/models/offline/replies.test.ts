@@ -69,7 +69,7 @@ describe("replies as such", () => {
         "/workspace/src/ (directory)\n/workspace/a.md (1 bytes, modified x)",
         "/workspace/src/a.ts\n/workspace/src/b c.ts\n[7 more not shown; narrow the pattern]",
         "/workspace/src/a.ts:\n  3: export class A {\n  9: // TODO: x",
-        "     1\t# Title\n     2\ttext",
+        "1\t# Title\n\ttext",
         "Error: Cannot write to /x because it already exists.",
       ),
     );
