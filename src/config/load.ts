@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { delimiter, isAbsolute, resolve } from "node:path";
+import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { closestName } from "../core/closest-names.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { parseJson } from "./jsonc.ts";
@@ -38,6 +38,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   draft.setDefault("dataDir", defaultDataDir(sources));
   const workspace = defaultWorkspace(sources);
   if (workspace !== undefined) draft.setDefault("workspace", workspace);
+  const globalSkills = join(sources.home, ".deepagent/skills");
+  if (folderProblem(globalSkills) === undefined) draft.setDefault("globalSkills", globalSkills);
   checkFolders(draft);
   const own = ownFolders(draft, sources);
 
@@ -187,7 +189,7 @@ function expandPaths(draft: Draft, sources: ConfigSources): void {
 }
 
 function checkFolders(draft: Draft): void {
-  for (const [path, folder] of foldersOf(draft, ["workspace", "skills"])) {
+  for (const [path, folder] of foldersOf(draft, ["workspace", "skills", "globalSkills"])) {
     const problem = folderProblem(folder);
     if (problem !== undefined)
       draft.problems.push(`${path}: ${problem} (from ${draft.origin(settingOf(path))})`);
@@ -198,7 +200,12 @@ function checkFolders(draft: Draft): void {
 function ownFolders(draft: Draft, sources: ConfigSources): string[] {
   const dataDir = draft.get("dataDir");
   const own = [compileCacheDir(sources), ...(typeof dataDir === "string" ? [dataDir] : [])];
-  for (const [path, folder] of foldersOf(draft, ["workspace", "skills", "execute.readOnly"])) {
+  for (const [path, folder] of foldersOf(draft, [
+    "workspace",
+    "skills",
+    "globalSkills",
+    "execute.readOnly",
+  ])) {
     const around = own.find((one) => isInside(realPath(one), realPath(folder)));
     if (around === undefined) continue;
     draft.problems.push(

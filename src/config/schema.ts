@@ -56,6 +56,15 @@ export const ConfigSchema = z.strictObject({
     .array(z.string().min(1))
     .default([])
     .describe("Models as `provider:model` that are called in this order when one before cannot answer."),
+  systemPrompt: z
+    .string()
+    .min(1)
+    .max(100_000)
+    .optional()
+    .describe("Instructions of your own, shown to the agent before the built-in ones."),
+  systemPromptFile: absolutePath
+    .optional()
+    .describe("A file with more of them, read again whenever a run begins or goes on."),
   approvals: z
     .strictObject({
       write: z
@@ -101,6 +110,43 @@ export const ConfigSchema = z.strictObject({
         .describe("More folders that commands in the sandbox may read, such as a toolchain."),
     })
     .prefault({}),
+  files: z
+    .strictObject({
+      hide: z
+        .array(z.string().min(1))
+        .default([])
+        .describe(
+          "Files of the workspace that the agent does not see: names such as `*.pem`, patterns from its root such as `/config/*.key`, or the word `sensitive` for `secrets` folders and `.env` files. No commands are run then, because they would see them.",
+        ),
+      readOnly: z
+        .array(z.string().min(1))
+        .default([])
+        .describe(
+          "Folders of the workspace that the agent may not change, such as `/vendor`; `/` for all of it. No commands are run then.",
+        ),
+    })
+    .prefault({}),
+  permissions: z
+    .array(
+      z.strictObject({
+        operations: z
+          .array(z.enum(["read", "write"]))
+          .min(1)
+          .describe("What the rule is about."),
+        paths: z
+          .array(z.string().startsWith("/", { error: "must begin with /" }))
+          .min(1)
+          .describe("Patterns of whole paths, such as `/workspace/docs/**`."),
+        mode: z
+          .enum(["allow", "deny", "interrupt"])
+          .default("deny")
+          .describe("`interrupt`: a person is asked about each call."),
+      }),
+    )
+    .default([])
+    .describe(
+      "Rules for the agent's file tools; the first that fits counts, and what none fits is allowed. No commands are run then.",
+    ),
   delivery: z
     .strictObject({
       window: seconds
@@ -259,7 +305,15 @@ export const ConfigSchema = z.strictObject({
   mcpServers: mcpServersSchema
     .default({})
     .describe("Other MCP servers whose tools the agent may use, in the form clients use."),
-  skills: z.array(absolutePath).default([]).describe("Folders of skills, mounted read-only below /skills/."),
+  skills: z
+    .array(absolutePath)
+    .default([])
+    .describe(
+      "Folders of skills, mounted read-only below /skills/. Of two skills with one name the later counts: bundled ones, `globalSkills`, these, then `skills`, `.claude/skills` and `.deepagent/skills` of the workspace.",
+    ),
+  globalSkills: absolutePath
+    .optional()
+    .describe("A folder of skills for all workspaces. Default: `~/.deepagent/skills`, if it is there."),
   http: httpSchema.prefault({}),
   logLevel: z.enum(LOG_LEVELS).default("info").describe("Lowest severity that is written to standard error."),
 });

@@ -10,14 +10,19 @@ export interface Setting {
   readonly flag?: string;
 }
 
-/** Every setting but those for a file alone: `$schema`, `subagents`, `delivery.clients`, `http.tokens`, `http.oauth`. */
+/** Every setting but those for a file alone: `$schema`, `subagents`, `permissions`, `delivery.clients`, `http.tokens`, `http.oauth`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
   { path: "respectGitignore", kind: "boolean" },
   { path: "model", kind: "text" },
   { path: "fallbackModels", kind: "list" },
+  { path: "systemPrompt", kind: "text" },
+  { path: "systemPromptFile", kind: "path" },
   { path: "dataDir", kind: "path" },
   { path: "skills", kind: "paths" },
+  { path: "globalSkills", kind: "path" },
+  { path: "files.hide", kind: "list" },
+  { path: "files.readOnly", kind: "list" },
   { path: "memories.embeddings", kind: "text" },
   { path: "approvals.write", kind: "text" },
   { path: "approvals.execute", kind: "text" },

@@ -20,6 +20,7 @@ it("covers every setting of the schema that needs no structure", () => {
     "$schema",
     "delivery.clients",
     "subagents",
+    "permissions",
     "http.tokens",
   ]);
   expect(schemaPaths().filter((path) => !covered.has(path))).toEqual([]);

@@ -1,11 +1,13 @@
+import { readFile } from "node:fs/promises";
 import { AGENT_FOLDERS, loadAgentFiles } from "../../agent/agent-files.ts";
-import { type Agent, buildAgent, type ModelLender } from "../../agent/agent-core.ts";
+import { type Agent, buildAgent, type DeepAgentParams, type ModelLender } from "../../agent/agent-core.ts";
 import { openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import { type ModelChoice, OFFLINE } from "../../agent/models/choose.ts";
 import type { ToolWishes } from "../../agent/subagent-tools.ts";
 import type { Backend } from "../../backends/backend.ts";
 import { packageVersion } from "../../config/package-info.ts";
 import type { Config } from "../../config/schema.ts";
+import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Checkpoints } from "../../runs/prune.ts";
 import { isFinal, type Run } from "../../runs/run.ts";
@@ -68,6 +70,8 @@ export async function openAgents(
         model: chat,
         fallbackModels: fallbacks.map((model) => () => lent.get(model)),
         backend: tree.withThread(run.principal, executor),
+        ...(await instructionsOf(config)),
+        permissions: config.permissions,
         store,
         checkpointer,
         filesystem: { delete: true, jobs: true },
@@ -85,6 +89,31 @@ export async function openAgents(
     },
   };
 }
+
+/** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */
+async function instructionsOf({
+  systemPrompt,
+  systemPromptFile: file,
+}: Config): Promise<Pick<DeepAgentParams, "systemPrompt">> {
+  const given = systemPrompt === undefined ? {} : { systemPrompt };
+  if (file === undefined) return given;
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new ConfigurationError(
+      "system_prompt_file",
+      `The file of systemPromptFile cannot be read (${error.code}).`,
+    );
+  });
+  if (text.length > LONGEST_INSTRUCTIONS) {
+    throw new ConfigurationError(
+      "system_prompt_file",
+      `The file of systemPromptFile has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or keep the rest in a skill.`,
+    );
+  }
+  return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
+}
+
+/** Every call of the model is sent all of them. */
+const LONGEST_INSTRUCTIONS = 100_000;
 
 /** The configured subagents, and those that files of the workspace describe under other names. */
 async function withAgentFiles(

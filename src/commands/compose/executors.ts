@@ -18,7 +18,14 @@ import { WORKSPACE_MOUNT } from "./mounts.ts";
 
 export type ExecutorConfig = Pick<
   Config,
-  "workspace" | "execute" | "skills" | "respectGitignore" | "privatePaths"
+  | "workspace"
+  | "execute"
+  | "skills"
+  | "globalSkills"
+  | "files"
+  | "permissions"
+  | "respectGitignore"
+  | "privatePaths"
 >;
 
 /** A workspace in which commands run, and that ends them when it is closed. */
@@ -38,6 +45,8 @@ export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorCh
   if (execute.mode === "off") return { kind: "none", reason: "switched off by execute.mode" };
   if (rootDir === undefined || folderProblem(rootDir) !== undefined)
     return { kind: "none", reason: "there is no workspace to run them in" };
+  const rules = fileRules(config);
+  if (rules !== undefined) return { kind: "none", reason: `${rules} would not hold for commands` };
   const { timeout, maxOutputBytes, memoryMb, processes: maxProcesses } = execute;
   const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes };
   const sandbox =
@@ -46,13 +55,20 @@ export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorCh
       : await bubblewrap({
           ...limits,
           mountPath: WORKSPACE_MOUNT,
-          readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config.skills)],
+          readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config)],
           memoryMb,
           maxProcesses,
         });
   if (sandbox.kind === "sandbox" || execute.mode === "sandbox") return sandbox;
   const open = () => new LocalShellBackend({ ...limits, virtualMode: true });
   return { ...sandbox, kind: "host", open };
+}
+
+/** The settings that keep the agent from files, and that a command would not keep to. */
+function fileRules({ files, permissions }: ExecutorConfig): string | undefined {
+  const given = { "files.hide": files.hide, "files.readOnly": files.readOnly, permissions };
+  const names = Object.entries(given).flatMap(([name, rules]) => (rules.length > 0 ? [name] : []));
+  return names.length === 0 ? undefined : names.join(" and ");
 }
 
 type SandboxChoice = Extract<ExecutorChoice, { kind: "sandbox" | "none" }>;
@@ -79,8 +95,8 @@ const sameFolders = (folders: readonly string[]): SandboxMount[] =>
   folders.map((folder) => ({ folder, at: folder }));
 
 /** Skills at the paths the agent knows; one by one, because folders of several sources lie side by side. */
-function skillMounts(configured: readonly string[]): SandboxMount[] {
-  return skillFolders(configured)
+function skillMounts(config: ExecutorConfig): SandboxMount[] {
+  return skillFolders(config)
     .filter(([, folder]) => existsSync(folder))
     .flatMap(([at, folder]) =>
       readdirSync(folder, { withFileTypes: true })

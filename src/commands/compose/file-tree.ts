@@ -6,6 +6,7 @@ import type { Backend, SandboxBackend } from "../../backends/backend.ts";
 import { CompositeBackend } from "../../backends/composite/composite.ts";
 import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../../backends/policy/policy.ts";
+import { PolicyRules, SENSITIVE_GLOBS } from "../../backends/policy/rules.ts";
 import { StateBackend } from "../../backends/state.ts";
 import { StoreBackend } from "../../backends/store/store.ts";
 import { snapshotFiles } from "../../backends/thread-files.ts";
@@ -14,17 +15,25 @@ import type { Config } from "../../config/schema.ts";
 import type { Principal } from "../../runs/run.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./mounts.ts";
 
-export type FileTreeConfig = Pick<Config, "workspace" | "skills" | "respectGitignore" | "privatePaths">;
+export type FileTreeConfig = Pick<
+  Config,
+  "workspace" | "skills" | "globalSkills" | "files" | "respectGitignore" | "privatePaths"
+>;
 
 /** The folders every run of a principal shares: workspace, memories, skills. */
 export class FileTree {
   readonly #config: FileTreeConfig;
   readonly #store: BaseStore;
   readonly #folders = new Map<string, Backend>();
+  readonly #rules: PolicyRules | undefined;
 
   constructor(config: FileTreeConfig, store: BaseStore) {
     this.#config = config;
     this.#store = store;
+    const { hide, readOnly } = config.files;
+    const denyGlobs = hide.flatMap((glob) => (glob === "sensitive" ? SENSITIVE_GLOBS : [glob]));
+    const hasRules = hide.length + readOnly.length > 0;
+    this.#rules = hasRules ? new PolicyRules({ denyGlobs, denyPrefixes: readOnly }) : undefined;
   }
 
   /** Without a thread: `/` itself holds nothing and takes nothing. */
@@ -44,32 +53,37 @@ export class FileTree {
     );
   }
 
-  /** Where skills are, lowest priority first: bundled ones, then the configured folders. */
+  /** Where skills are, lowest priority first: bundled ones, the configured folders, those of the workspace. */
   skillSources(): string[] {
-    return skillFolders(this.#config.skills).map(([path]) => path);
+    const mounted = skillFolders(this.#config).map(([path]) => path);
+    const isThere = (folder: string): boolean =>
+      this.#config.workspace !== undefined && existsSync(join(this.#config.workspace, folder));
+    return [...mounted, ...WORKSPACE_SKILLS.filter(isThere).map((folder) => WORKSPACE_MOUNT + folder)];
   }
 
   #routes(principal: Principal): Record<string, Backend> {
-    const { workspace: rootDir, skills, respectGitignore, privatePaths: hidden = [] } = this.#config;
+    const { workspace: rootDir, respectGitignore, privatePaths: hidden = [] } = this.#config;
     return {
       ...(rootDir === undefined
         ? {}
         : {
-            [WORKSPACE_MOUNT]: new FilesystemBackend({
-              rootDir,
-              virtualMode: true,
-              respectGitignore,
-              hidden,
-            }),
+            [WORKSPACE_MOUNT]: this.#guarded(
+              new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore, hidden }),
+            ),
           }),
       [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(principal) }),
       ...Object.fromEntries(
-        skillFolders(skills).map(([path, folder]) => [
+        skillFolders(this.#config).map(([path, folder]) => [
           path,
           new PolicyBackend(this.#folder(folder), { readOnly: true }),
         ]),
       ),
     };
+  }
+
+  /** Keeps the agent from what `files` names. */
+  #guarded(workspace: Backend): Backend {
+    return this.#rules === undefined ? workspace : new PolicyBackend(workspace, this.#rules);
   }
 
   #folder(rootDir: string): Backend {
@@ -89,13 +103,17 @@ export function memoryNamespace(principal: Principal): string[] {
   return ["memories", owner];
 }
 
+/** Folders of the workspace that may hold skills, lowest priority first. */
+const WORKSPACE_SKILLS: readonly string[] = ["/skills", "/.claude/skills", "/.deepagent/skills"];
+
 /** Mount points with their folders: the skills of the package, then the configured folders by name. */
 export function skillFolders(
-  configured: readonly string[],
+  { skills, globalSkills }: Pick<Config, "skills" | "globalSkills">,
   bundled: string = join(packageRoot(), "skills"),
 ): [string, string][] {
   const isBundled = existsSync(bundled);
   const taken = new Set(isBundled ? readdirSync(bundled) : []);
+  const configured = [...(globalSkills === undefined ? [] : [globalSkills]), ...skills];
   const folders = configured.map((folder): [string, string] => {
     const name = freeName(basename(folder), taken);
     taken.add(name);

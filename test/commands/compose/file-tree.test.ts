@@ -7,6 +7,9 @@ import { resolveBackend } from "../../../src/backends/resolve.ts";
 import { snapshotFiles } from "../../../src/backends/thread-files.ts";
 import { FileTree, memoryNamespace, skillFolders } from "../../../src/commands/compose/file-tree.ts";
 
+/** Nothing is hidden or read-only. */
+const ALL = { hide: [], readOnly: [] };
+
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "tree-"));
@@ -22,7 +25,7 @@ function make(path: string, content?: string): string {
 
 function tree(store = new InMemoryStore()): FileTree {
   return new FileTree(
-    { workspace: make("project"), skills: [make("skills/team")], respectGitignore: true },
+    { workspace: make("project"), skills: [make("skills/team")], respectGitignore: true, files: ALL },
     store,
   );
 }
@@ -74,9 +77,10 @@ describe("FileTree", () => {
   });
 
   it("has no workspace without one", async () => {
-    const backend = new FileTree({ skills: [], respectGitignore: false }, new InMemoryStore()).mounts(
-      "local",
-    );
+    const backend = new FileTree(
+      { skills: [], respectGitignore: false, files: ALL },
+      new InMemoryStore(),
+    ).mounts("local");
     expect((await backend.ls("/")).files?.map(({ path }) => path)).toEqual(["/memories/", "/skills/"]);
   });
 });
@@ -95,7 +99,7 @@ describe("skillFolders", () => {
   it("mounts folders by name, and gives a taken name a number", () => {
     const bundled = make("bundled");
     make("bundled/review");
-    expect(skillFolders(["/a/team", "/b/team", "/c/review"], bundled)).toEqual([
+    expect(skillFolders({ globalSkills: "/a/team", skills: ["/b/team", "/c/review"] }, bundled)).toEqual([
       ["/skills", bundled],
       ["/skills/team", "/a/team"],
       ["/skills/team-2", "/b/team"],
@@ -104,6 +108,6 @@ describe("skillFolders", () => {
   });
 
   it("does without bundled skills", () => {
-    expect(skillFolders([], join(folder, "missing"))).toEqual([]);
+    expect(skillFolders({ skills: [] }, join(folder, "missing"))).toEqual([]);
   });
 });

@@ -38,7 +38,12 @@ function open() {
   write("outside.md", "not for clients");
   symlinkSync(join(root, "outside.md"), join(root, "team/linked/outside.md"));
   const tree = new FileTree(
-    { workspace: undefined, skills: [join(root, "team"), join(root, "solo")], respectGitignore: false },
+    {
+      workspace: undefined,
+      skills: [join(root, "team"), join(root, "solo")],
+      respectGitignore: false,
+      files: { hide: [], readOnly: [] },
+    },
     new MemoryStore(),
   );
   const { service } = openServer(
