@@ -1,6 +1,7 @@
-import { realpathSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { parse, resolve } from "node:path";
 import { ConfigurationError } from "../../core/errors.ts";
+import { realPath } from "../../core/real-path.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -35,7 +36,7 @@ import { pageRequest } from "../pages.ts";
 import { findRipgrep } from "./ripgrep.ts";
 
 export interface FilesystemOptions {
-  /** An existing directory. Default: the working directory of the process. */
+  /** A directory; the first write makes a missing one. Default: the working directory of the process. */
   rootDir?: string;
   /**
    * `true`: `/x` means `x` in `rootDir`. `false` (default): paths are real ones of this machine, relative
@@ -74,10 +75,10 @@ export class FilesystemBackend implements Backend {
   readonly #respectGitignore: boolean;
   readonly #ripgrep: string | false | undefined;
 
-  /** Throws `ConfigurationError` when `rootDir` is no directory. */
+  /** Throws `ConfigurationError` when `rootDir` is something else than a directory. */
   constructor(options: FilesystemOptions = {}) {
     const configuredDir = resolve(options.rootDir ?? ".");
-    const rootDir = realDirectory(configuredDir);
+    const rootDir = directoryAt(configuredDir);
     const isContained = options.containment !== "none";
     const jailDir = isContained ? rootDir : parse(rootDir).root;
     this.#form = { virtual: options.virtualMode === true, rootDir, configuredDir, jailDir };
@@ -106,7 +107,9 @@ export class FilesystemBackend implements Backend {
   }
 
   ls(path: string, options?: CallOptions): Promise<LsResult> {
-    return this.#attempt(path, "directory", (at) => listDirectory(this.#jail, at, options));
+    return this.#attempt(path, "directory", (at) =>
+      this.#isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(this.#jail, at, options),
+    );
   }
 
   read(filePath: string, offset?: number, limit?: number, options?: CallOptions): Promise<ReadResult> {
@@ -129,6 +132,7 @@ export class FilesystemBackend implements Backend {
     return this.#attempt(path ?? this.#root(), "path", async ({ segments, shownAs }) => {
       const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
       if (!filter.ok) return { error: filter.error, code: filter.code };
+      if (this.#isUnmade({ segments })) return { matches: [], skipped: 0, truncated: false };
       const search = { pattern, glob, maxCount, options, maxFileSize: this.#maxFileSize };
       // A promise that is kept would keep the graph that searched first, through its async context.
       const ripgrep = (this.#ripgrep ?? (await findRipgrep())) || undefined;
@@ -148,6 +152,7 @@ export class FilesystemBackend implements Backend {
     return this.#attempt(path ?? this.#root(), "directory", async ({ segments, shownAs }) => {
       const compiled = compileGlob(pattern);
       if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+      if (this.#isUnmade({ segments })) return { files: [], skipped: 0, truncated: false };
       try {
         return await this.#search({ segments, shownAs }, (root) => globDirectory(root, pattern, options));
       } catch (thrown) {
@@ -220,6 +225,11 @@ export class FilesystemBackend implements Backend {
     return this.#form.virtual ? "/" : this.#form.rootDir;
   }
 
+  /** Whether a path is the root, and nothing was written there yet. */
+  #isUnmade({ segments }: Pick<FilesystemPath, "segments">): boolean {
+    return segments.length === 0 && this.#jail.isUnmade;
+  }
+
   #search<Result>(
     { segments, shownAs }: FilesystemPath,
     run: (root: SearchRoot) => Promise<Result>,
@@ -257,17 +267,16 @@ export class FilesystemBackend implements Backend {
   }
 }
 
-function realDirectory(path: string): string {
+/** The real path of a directory, or of one that can be made there. */
+function directoryAt(path: string): string {
+  let found: { isDirectory(): boolean } | undefined;
   try {
-    if (statSync(path).isDirectory()) return realpathSync.native(path);
+    found = statSync(path, { throwIfNoEntry: false });
   } catch (thrown) {
-    throw new ConfigurationError(
-      "ROOT_DIRECTORY",
-      `The directory '${path}' cannot be opened; it must exist`,
-      {
-        cause: thrown,
-      },
-    );
+    throw new ConfigurationError("ROOT_DIRECTORY", `The directory '${path}' cannot be opened`, {
+      cause: thrown,
+    });
   }
+  if (found?.isDirectory() !== false) return realPath(path);
   throw new ConfigurationError("ROOT_DIRECTORY", `'${path}' is not a directory`);
 }

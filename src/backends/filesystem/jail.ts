@@ -1,5 +1,6 @@
-import { type BigIntStats, lstatSync, mkdirSync, readlinkSync, realpathSync } from "node:fs";
+import { type BigIntStats, existsSync, lstatSync, mkdirSync, readlinkSync } from "node:fs";
 import { isAbsolute, sep } from "node:path";
+import { realPath } from "../../core/real-path.ts";
 import { AccessError, type DirectoryHandle, hasDescriptorPaths, openRoot } from "./directory-handles.ts";
 import { HiddenEntries } from "./hidden.ts";
 
@@ -33,14 +34,24 @@ export class Jail {
   readonly hidden: HiddenEntries;
   readonly #aliases: readonly string[];
   readonly #byDescriptor: boolean;
+  #wasThere: boolean;
 
-  /** `rootDir` must exist. `byDescriptor`: see `openRoot`. `hidden`: paths of this machine, see `HiddenEntries`. */
+  /**
+   * A `rootDir` that does not exist is made by the first walk with `create`. `byDescriptor`: see `openRoot`.
+   * `hidden`: paths of this machine, see `HiddenEntries`.
+   */
   constructor(rootDir: string, byDescriptor: boolean = hasDescriptorPaths(), hidden: readonly string[] = []) {
-    this.root = realpathSync.native(rootDir);
+    this.root = realPath(rootDir);
     this.hidden = new HiddenEntries(this.root, hidden);
     this.#aliases = [this.root, rootDir];
     this.#byDescriptor = byDescriptor;
-    openRoot(this.root, byDescriptor).close();
+    this.#wasThere = existsSync(this.root);
+    if (this.#wasThere) openRoot(this.root, byDescriptor).close();
+  }
+
+  /** Whether the root has yet to be made: it is empty then, and not missing. */
+  get isUnmade(): boolean {
+    return !this.#wasThere && !existsSync(this.root);
   }
 
   /** Calls `use` with the directory at `segments`, which is closed afterwards. */
@@ -95,11 +106,15 @@ export class Jail {
     throw new AccessError("ELOOP");
   }
 
-  #openRoot(): DirectoryHandle {
+  #openRoot({ create = false }: WalkOptions): DirectoryHandle {
+    if (create && this.isUnmade) mkdirSync(this.root, { recursive: true });
     try {
-      return this.hidden.guard(openRoot(this.root, this.#byDescriptor));
+      const root = openRoot(this.root, this.#byDescriptor);
+      this.#wasThere = true;
+      return this.hidden.guard(root);
     } catch (thrown) {
       const code = codeOf(thrown);
+      if (code === "ENOENT" && !this.#wasThere) throw thrown;
       // What has taken its place may be a file, or a link to somewhere else.
       if (code === "ENOENT" || code === "ENOTDIR" || code === "ELOOP") throw new AccessError("ENOROOT");
       throw thrown;
@@ -112,7 +127,7 @@ export class Jail {
     options: WalkOptions,
   ): { located: Located } | { target: string; above: readonly string[]; rest: readonly string[] } {
     const passed: string[] = [];
-    const open: DirectoryHandle[] = [this.#openRoot()];
+    const open: DirectoryHandle[] = [this.#openRoot(options)];
     let keep: DirectoryHandle | undefined;
     try {
       for (const [index, name] of pending.entries()) {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { realpathSync, statSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { realPath } from "../../core/real-path.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
@@ -21,17 +22,18 @@ export class LocalShellBackend extends FilesystemBackend implements SandboxBacke
   readonly jobs: BackgroundJobs;
   readonly #executor: ShellExecutor;
 
-  /** Throws `ConfigurationError` when `rootDir` is no directory. */
+  /** As that of `FilesystemBackend`; the first command makes a missing directory too. */
   constructor(options: LocalShellOptions = {}) {
     super(options);
     Object.assign(this.capabilities, { executeOptions: true, isolation: "none" });
     this.id = `local-${randomBytes(8).toString("hex")}`;
-    const rootDir = realpathSync.native(resolve(options.rootDir ?? "."));
+    const rootDir = realPath(options.rootDir ?? ".");
     const env = commandEnvironment(options);
     this.#executor = new ShellExecutor({
       ...options,
       launch: (command, { cwd, env: added }) => {
-        const directory = workingDirectory(rootDir, cwd, options.virtualMode === true);
+        const isVirtual = options.virtualMode === true;
+        const directory = workingDirectory(rootDir, cwd ?? (isVirtual ? "/" : rootDir), isVirtual);
         if (typeof directory !== "string") return directory;
         return { file: SHELL, args: ["-c", command], cwd: directory, env: { ...env, ...added } };
       },
@@ -53,16 +55,12 @@ export class LocalShellBackend extends FilesystemBackend implements SandboxBacke
 }
 
 /** The directory a command starts in, as a path of this machine. */
-function workingDirectory(
-  rootDir: string,
-  cwd: string | undefined,
-  isVirtual: boolean,
-): string | BackendFailure {
-  if (cwd === undefined) return rootDir;
+function workingDirectory(rootDir: string, cwd: string, isVirtual: boolean): string | BackendFailure {
   const valid = validatePath(cwd, { form: isVirtual ? "virtual" : "real" });
   if (!valid.ok) return { error: valid.error, code: valid.code };
   const directory = isVirtual ? join(rootDir, valid.path) : resolve(rootDir, valid.path);
   try {
+    mkdirSync(rootDir, { recursive: true });
     return statSync(directory).isDirectory() ? directory : notDirectory(valid.path);
   } catch {
     return directoryNotFound(valid.path);

@@ -4,6 +4,7 @@ import {
   linkSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -20,9 +21,39 @@ import { ConfigurationError } from "../../../src/core/errors.ts";
 import { base, make, outside, root } from "./jail-folder.ts";
 
 describe("FilesystemBackend construction", () => {
-  it("wants an existing directory", () => {
-    expect(() => make({ rootDir: join(root, "missing") })).toThrow(ConfigurationError);
-    expect(() => make({ rootDir: join(outside, "secret.txt") })).toThrow(ConfigurationError);
+  it("refuses a root that is a file, or below one", () => {
+    const file = join(outside, "secret.txt");
+    for (const rootDir of [file, join(file, "sub")]) {
+      expect(() => make({ rootDir })).toThrow(ConfigurationError);
+    }
+  });
+
+  it.each([true, false])(
+    "makes a missing root with the first write, virtual paths: %s",
+    async (virtualMode) => {
+      const rootDir = join(root, "not", "yet");
+      const backend = make({ rootDir, virtualMode });
+      const top = virtualMode ? "/" : rootDir;
+      expect(await backend.ls(top)).toEqual({ files: [], skipped: 0 });
+      expect(await backend.glob("**")).toEqual({ files: [], skipped: 0, truncated: false });
+      expect(await backend.grep("x")).toEqual({ matches: [], skipped: 0, truncated: false });
+      const file = join(top, "sub", "a.txt");
+      expect(await backend.read(file)).toEqual(errors.fileNotFound(file));
+      expect(await backend.edit(file, "a", "b")).toEqual(errors.fileNotFound(file));
+      expect(existsSync(rootDir)).toBe(false);
+      expect(await backend.write(file, "x")).toMatchObject({ path: file });
+      expect(readFileSync(join(rootDir, "sub", "a.txt"), "utf8")).toBe("x");
+      expect((await backend.grep("x")).matches).toHaveLength(1);
+    },
+  );
+
+  it("does not make a root again that somebody has removed", async () => {
+    const rootDir = join(root, "made");
+    const backend = make({ rootDir });
+    await backend.write("/a.txt", "x");
+    rmSync(rootDir, { recursive: true });
+    expect(await backend.write("/b.txt", "x")).toMatchObject({ code: "io" });
+    expect(await backend.ls("/")).toMatchObject({ code: "io" });
   });
 
   it("takes a root that is reached through a link", async () => {

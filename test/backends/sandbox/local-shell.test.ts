@@ -29,6 +29,11 @@ describe("LocalShellBackend", () => {
     expect(shell.id).toMatch(/^local-[0-9a-f]{16}$/);
   });
 
+  it("makes a missing folder with the first command", async () => {
+    const rootDir = join(folder(), "not", "yet");
+    expect(await open({ rootDir }).execute("pwd")).toMatchObject({ output: `${rootDir}\n`, exitCode: 0 });
+  });
+
   it("tells exit codes, those of signals as shells do", async () => {
     const shell = open();
     expect(await shell.execute("echo no >&2; exit 3")).toMatchObject({
