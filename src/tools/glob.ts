@@ -1,7 +1,7 @@
 import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { withSlash } from "../backends/paths.ts";
-import { compileGlob } from "../backends/glob/glob.ts";
+import { compileGlob, patternFrom } from "../backends/glob/glob.ts";
 import { pathText, patternText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
@@ -22,7 +22,7 @@ export function globTool(settings: FileToolSettings): ToolSpec<typeof schema> {
     description: [
       `Find files by name. Answers with absolute paths, sorted, one per line, at most ${MAX_LINES}.`,
       "`*` and `?` stay within a name, `**` spans directories, `[ab]` and `{a,b}` choose, a leading `!` negates.",
-      "A pattern without `/` matches in `path` itself only. To search file contents, use grep.",
+      "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root. To search file contents, use grep.",
     ].join(" "),
     schema,
     pathOf: ({ path }) => pathArgument(path, settings.allowedPrefixes),
@@ -40,14 +40,15 @@ async function find(
   const checked = checkPath(args.path, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, args.path ?? "/");
   const { path } = checked;
-  const pattern = compileGlob(args.pattern);
-  if (!pattern.ok) return backendError(pattern, path);
-  const result = await backend.glob(args.pattern, path, { signal });
+  const pattern = patternFrom(args.pattern, path);
+  const compiled = compileGlob(pattern);
+  if (!compiled.ok) return backendError(compiled, path);
+  const result = await backend.glob(pattern, path, { signal });
   if (result.error !== undefined) return failedAt(path, result, context);
   const { files = [], truncated = false, skipped = 0 } = result;
   const paths = files.slice(0, MAX_LINES).map((file) => file.path);
   const hidden = files.length - paths.length;
-  const elsewhere = paths.length === 0 && !truncated ? await whereElse(args.pattern, path, context) : [];
+  const elsewhere = paths.length === 0 && !truncated ? await whereElse(pattern, path, context) : [];
   const notices = [
     ...elsewhere,
     ...(hidden > 0 ? [`[${hidden} more not shown; narrow the pattern]`] : []),

@@ -1,7 +1,7 @@
 import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import type { GrepResult } from "../backends/backend.ts";
-import { compileGlob } from "../backends/glob/glob.ts";
+import { compileGlob, patternFrom } from "../backends/glob/glob.ts";
 import { compileSearch } from "../backends/search.ts";
 import { pathText, patternText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
@@ -55,9 +55,10 @@ async function searchFiles(
   const reading = { regex: args.regex, caseSensitive: args.case_sensitive };
   const search = compileSearch(args.pattern, reading);
   if (!search.ok) return backendError(search, path);
-  const filter = compileGlob(args.glob ?? "*", { nameAtAnyDepth: true });
+  const glob = patternFrom(args.glob ?? "*", path);
+  const filter = compileGlob(glob, { nameAtAnyDepth: true });
   if (!filter.ok) return backendError(filter, path);
-  const result = await backend.grep(args.pattern, path, args.glob ?? null, args.max_count, {
+  const result = await backend.grep(args.pattern, path, args.glob ? glob : null, args.max_count, {
     signal,
     ...reading,
     ...(args.output_mode === "content" ? { contextLines: args.context_lines } : {}),

@@ -46,10 +46,22 @@ describe.each(BACKENDS)("glob over $name", ({ open }) => {
     });
   });
 
-  test("invalid and absolute patterns are refused", async () => {
+  test("a pattern that begins with a slash is taken from the root", async () => {
+    const tools = harness(await open(files));
+    expect(await tools.text("glob", { pattern: "/src/*.md" })).toBe("/src/b.md");
+    expect(await tools.text("glob", { pattern: "/*.md" })).toBe("/.hidden.md\n/a.md\n/odd\\nname.md");
+    expect(await tools.text("glob", { pattern: "/src/**/*.md", path: "/src" })).toBe(
+      "/src/b.md\n/src/deep/c.md",
+    );
+    expect(await tools.text("glob", { pattern: "!/src/**" })).toBe("/.hidden.md\n/a.md\n/odd\\nname.md");
+  });
+
+  test("invalid patterns, and those that lead out of the path, are refused", async () => {
     const tools = harness(await open(files));
     expect(await tools.text("glob", { pattern: "[a" })).toMatch(/^Error: Invalid glob pattern: ./);
-    expect(await tools.text("glob", { pattern: "/src/*.md" })).toMatch(/^Error: Invalid glob pattern: ./);
+    expect(await tools.text("glob", { pattern: "/src/*.md", path: "/src/deep" })).toBe(
+      "Error: Invalid glob pattern: '/src/*.md' is absolute; give the directory as path",
+    );
   });
 
   test("at most 1000 lines", async () => {

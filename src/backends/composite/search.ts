@@ -9,7 +9,7 @@ import type {
   LsResult,
 } from "../backend.ts";
 import { sortByPath } from "../flat-files.ts";
-import { compileGlob, type Glob } from "../glob/glob.ts";
+import { compileGlob, type Glob, patternFrom } from "../glob/glob.ts";
 import { type Mount, type MountTree, restore, type Target } from "./mounts.ts";
 import { addPrefix, relativeTo, withoutSlash, withSlash } from "../paths.ts";
 import { DEFAULT_MAX_COUNT } from "../search.ts";
@@ -44,10 +44,11 @@ export async function listTree(
 
 export async function globTree(
   tree: MountTree,
-  pattern: string,
+  given: string,
   directory: string,
   options: CallOptions | undefined,
 ): Promise<GlobResult> {
+  const pattern = patternFrom(given, directory);
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   const parts = await askMounts<GlobResult>(tree, directory, async ({ mount, inner, isOwner }) => {
@@ -74,14 +75,14 @@ export interface TreeSearch {
 
 /** Every mount gives its first matches in path order, so the first of all of them together are exact. */
 export async function grepTree(tree: MountTree, search: TreeSearch): Promise<GrepResult> {
-  const { pattern, path: directory, glob, options } = search;
+  const { pattern, path: directory, options } = search;
+  const glob = typeof search.glob === "string" ? patternFrom(search.glob, directory) : undefined;
   const maxCount = search.maxCount ?? DEFAULT_MAX_COUNT;
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   const parts = await askMounts<GrepResult>(tree, directory, async ({ mount, inner, isOwner }) => {
-    const innerGlob =
-      isOwner || glob === null || glob === undefined ? glob : patternBelow(filter.glob, directory, mount);
-    if (innerGlob === undefined && glob !== undefined && glob !== null) return { matches: [] };
+    const innerGlob = isOwner || glob === undefined ? glob : patternBelow(filter.glob, directory, mount);
+    if (innerGlob === undefined && glob !== undefined) return { matches: [] };
     return (await tree.backend(mount)).grep(pattern, inner, innerGlob, maxCount, options);
   });
   const matches = parts.answers.flatMap(({ target, result }) =>

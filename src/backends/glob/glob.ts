@@ -62,6 +62,16 @@ export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCom
 }
 
 /**
+ * A pattern that is written from the root, as one for a search in `directory`. What matches nothing there, and
+ * what is not written from the root, stays as it is.
+ */
+export function patternFrom(pattern: string, directory: string): string {
+  if (!/^!?\//.test(pattern)) return pattern;
+  const compiled = compileGlob(pattern, { fromRoot: true });
+  return (compiled.ok ? compiled.glob.below(directory.slice(1)) : undefined) ?? pattern;
+}
+
+/**
  * Drops `.` and doubled slashes and all but one of adjacent `**`. A final `**` means at least one more
  * name, written `**` and `*`. A trailing slash stays, and matches no file.
  */

@@ -120,6 +120,9 @@ describe("CompositeBackend searches", () => {
     const backend = tree();
     expect(pathsOf(await backend.glob("**/*.md"))).toEqual(["/a/d/e/w.md", "/a/x.md", "/b.md"]);
     expect(pathsOf(await backend.glob("a/*"))).toEqual(["/a/x.md"]);
+    expect(pathsOf(await backend.glob("/a/**/*.md"))).toEqual(["/a/d/e/w.md", "/a/x.md"]);
+    expect(pathsOf(await backend.glob("/a/d/**/*.md", "/a/d"))).toEqual(["/a/d/e/w.md"]);
+    expect(pathsOf(await backend.glob("/*.md"))).toEqual(["/b.md"]);
     expect(pathsOf(await backend.glob("*"))).toEqual(["/b.md", "/z.ts"]);
     expect(pathsOf(await backend.glob("**", "/a/d"))).toEqual(["/a/d/e/w.md", "/a/d/y.ts"]);
     expect(pathsOf(await backend.glob("!**/*.md"))).toEqual(["/a/d/y.ts", "/z.ts"]);
@@ -130,6 +133,7 @@ describe("CompositeBackend searches", () => {
       "/a/x.md:2",
     ]);
     expect((await backend.grep("hit", "/", "a/*.md")).matches).toHaveLength(2);
+    expect((await backend.grep("hit", "/", "/a/*.md")).matches).toHaveLength(2);
   });
 
   it("share one cap, filled in path order", async () => {
