@@ -23,6 +23,35 @@ const subagent = z.strictObject({
     ),
 });
 
+const sandbox = z.strictObject({
+  provider: z
+    .enum(["bubblewrap", "local", "docker", "modal", "runloop", "daytona"])
+    .describe("`local`: as the user, without a sandbox; every command is approved by a person."),
+  image: z.string().min(1).optional().describe("The image of docker and modal."),
+  program: z.string().min(1).optional().describe("A program that takes Docker's commands. Default: docker."),
+  programArguments: z.array(z.string()).optional().describe("Arguments in front of each of its commands."),
+  limits: z
+    .array(z.string())
+    .optional()
+    .describe("Arguments of `run` that limit a container. Default: 2 GiB, 2 processors, 512 processes."),
+  user: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("User and group of a container's commands. Default: 1000:1000."),
+  app: z.string().min(1).optional().describe("The app of modal."),
+  sandboxId: z.string().min(1).optional().describe("One that runs already, and is left running."),
+  workdir: z.string().startsWith("/").optional().describe("Its folder for the agent's files."),
+  env: z.record(z.string(), z.string()).optional().describe("Environment of its commands."),
+  parameters: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("Further parameters of a new one, as the package of modal, runloop or daytona takes them."),
+  setupScript: z.string().min(1).optional().describe("Shell commands that prepare a new one."),
+  setupScriptPath: absolutePath.optional().describe("A file with such commands, instead."),
+  setupTimeout: seconds.min(1).default(600).describe("How long they may take."),
+});
+
 /** Everything that can be configured, with its default. Times are seconds. */
 export const ConfigSchema = z.strictObject({
   $schema: z
@@ -108,6 +137,11 @@ export const ConfigSchema = z.strictObject({
         .array(absolutePath)
         .default([])
         .describe("More folders that commands in the sandbox may read, such as a toolchain."),
+      sandbox: sandbox
+        .optional()
+        .describe(
+          "Where commands run, in the place of this machine's own sandbox. Those of docker, modal, runloop and daytona have files of their own, mounted at /sandbox/: one for each run, made anew when the server restarts, or the one of `sandboxId`.",
+        ),
     })
     .prefault({}),
   files: z

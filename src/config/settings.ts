@@ -10,7 +10,7 @@ export interface Setting {
   readonly flag?: string;
 }
 
-/** Every setting but those for a file alone: `$schema`, `subagents`, `permissions`, `delivery.clients`, `http.tokens`, `http.oauth`. */
+/** Every setting but those for a file alone: `$schema`, `execute.sandbox`, `subagents`, `permissions`, `delivery.clients`, `http.tokens`, `http.oauth`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
   { path: "respectGitignore", kind: "boolean" },

@@ -52,11 +52,18 @@ export async function createSandbox(
   const script = await setupScriptOf(options);
   const sandbox = await open(options, load);
   const isNew = !("sandboxId" in options) || options.sandboxId === undefined;
-  if (script === undefined || !isNew) return sandbox;
-  const { output, exitCode, timedOut } = await sandbox.execute(script, {
-    timeout: options.setupTimeout ?? SETUP_TIMEOUT,
-  });
-  if (exitCode === 0) return sandbox;
+  if (script !== undefined && isNew) await prepare(sandbox, script, options.setupTimeout);
+  return sandbox;
+}
+
+/** Runs the setup in a new sandbox, for `timeout` seconds at most; closes the sandbox when it fails, and throws. */
+export async function prepare(
+  sandbox: SandboxBackend & { close(): Promise<void> },
+  script: string,
+  timeout: number = SETUP_TIMEOUT,
+): Promise<void> {
+  const { output, exitCode, timedOut } = await sandbox.execute(script, { timeout });
+  if (exitCode === 0) return;
   await sandbox.close();
   const code = timedOut === true ? "COMMAND_TIMEOUT" : "COMMAND_FAILED";
   const what = timedOut === true ? "did not end in time" : `failed with exit code ${exitCode ?? "none"}`;
@@ -64,7 +71,11 @@ export async function createSandbox(
   throw new SandboxError(code, `The setup script of the sandbox ${what}; its output ends: ${tail}`);
 }
 
-async function setupScriptOf({ setupScript, setupScriptPath }: SetupOptions): Promise<string | undefined> {
+/** The commands of a setup. Throws `ConfigurationError` when they cannot be read. */
+export async function setupScriptOf({
+  setupScript,
+  setupScriptPath,
+}: SetupOptions): Promise<string | undefined> {
   if (setupScriptPath === undefined) return setupScript;
   if (setupScript !== undefined) {
     throw new ConfigurationError("SANDBOX_SETUP", "Give setupScript or setupScriptPath, not both");

@@ -1,20 +1,28 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { SandboxBackend } from "../../backends/backend.ts";
+import type { MaybePromise, SandboxBackend } from "../../backends/backend.ts";
 import type { SandboxMount } from "../../backends/sandbox/bubblewrap-arguments.ts";
 import {
   BubblewrapBackend,
   type BubblewrapOptions,
   probeBubblewrap,
 } from "../../backends/sandbox/bubblewrap.ts";
+import {
+  createSandbox,
+  prepare,
+  setupScriptOf,
+  type SetupOptions,
+} from "../../backends/sandbox/create-sandbox.ts";
 import { LocalShellBackend } from "../../backends/sandbox/local-shell.ts";
+import { SandboxError } from "../../backends/sandbox/sandbox-error.ts";
 import type { NoSandbox } from "../../backends/sandbox/probe.ts";
 import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../../backends/sandbox/seatbelt.ts";
 import { systemCallFilter } from "../../backends/sandbox/system-call-filter.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
+import { ConfigurationError } from "../../core/errors.ts";
 import { skillFolders } from "./file-tree.ts";
-import { WORKSPACE_MOUNT } from "./mounts.ts";
+import { SANDBOX_MOUNT, WORKSPACE_MOUNT } from "./mounts.ts";
 
 export type ExecutorConfig = Pick<
   Config,
@@ -28,29 +36,59 @@ export type ExecutorConfig = Pick<
   | "privatePaths"
 >;
 
-/** A workspace in which commands run, and that ends them when it is closed. */
-export type WorkspaceExecutor = SandboxBackend & { close(): Promise<void> };
+/** Files among which commands run, and that ends them when it is closed. */
+export type Executor = SandboxBackend & { close(): Promise<void> };
+
+/** How an executor is made, and where its files are in the tree. */
+interface Opening {
+  open(): MaybePromise<Executor>;
+  mount: string;
+}
 
 /** How commands of this server run. */
 export type ExecutorChoice =
-  | { kind: "sandbox"; name: string; open(): WorkspaceExecutor }
+  | ({ kind: "sandbox"; name: string } & Opening)
   /** As any program of this user, because there is no sandbox. */
-  | ({ kind: "host"; open(): WorkspaceExecutor } & NoSandbox)
+  | ({ kind: "host" } & Opening & NoSandbox)
   /** Not at all. */
   | ({ kind: "none" } & NoSandbox);
 
 /** Finds out how commands can run here. Starts one that does nothing, to know that the sandbox works. */
 export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorChoice> {
-  const { workspace: rootDir, execute, respectGitignore, privatePaths: hidden = [] } = config;
+  const { execute } = config;
   if (execute.mode === "off") return { kind: "none", reason: "switched off by execute.mode" };
+  const { sandbox, timeout, maxOutputBytes } = execute;
+  if (sandbox === undefined) return workspaceExecutor(config);
+  const { provider, setupScript, setupScriptPath, setupTimeout, ...options } = sandbox;
+  const setup = { setupScript, setupScriptPath, setupTimeout };
+  if (provider === "bubblewrap" || provider === "local") {
+    const choice = await workspaceExecutor(config, provider);
+    return choice.kind === "none" ? choice : { ...choice, open: () => openPrepared(choice, setup) };
+  }
+  const open = (): Promise<Executor> =>
+    createSandbox({ provider, ...options, ...setup, timeout, maxOutputBytes }).catch(explain);
+  return { kind: "sandbox", name: provider, open, mount: SANDBOX_MOUNT };
+}
+
+/** Commands among the files of the workspace. `provider`: the only way that will do. */
+async function workspaceExecutor(
+  config: ExecutorConfig,
+  provider?: "bubblewrap" | "local",
+): Promise<ExecutorChoice> {
+  const { workspace: rootDir, execute, respectGitignore, privatePaths: hidden = [] } = config;
   if (rootDir === undefined || folderProblem(rootDir) !== undefined)
     return { kind: "none", reason: "there is no workspace to run them in" };
   const rules = fileRules(config);
   if (rules !== undefined) return { kind: "none", reason: `${rules} would not hold for commands` };
   const { timeout, maxOutputBytes, memoryMb, processes: maxProcesses } = execute;
   const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes };
+  const host = (why: NoSandbox): ExecutorChoice => {
+    const open = () => new LocalShellBackend({ ...limits, virtualMode: true });
+    return { ...why, kind: "host", open, mount: WORKSPACE_MOUNT };
+  };
+  if (provider === "local") return host({ reason: "execute.sandbox says so" });
   const sandbox =
-    process.platform === "darwin"
+    process.platform === "darwin" && provider === undefined
       ? await seatbelt({ ...limits, readOnly: execute.readOnly })
       : await bubblewrap({
           ...limits,
@@ -59,9 +97,21 @@ export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorCh
           memoryMb,
           maxProcesses,
         });
-  if (sandbox.kind === "sandbox" || execute.mode === "sandbox") return sandbox;
-  const open = () => new LocalShellBackend({ ...limits, virtualMode: true });
-  return { ...sandbox, kind: "host", open };
+  const isEnough = sandbox.kind === "sandbox" || execute.mode === "sandbox" || provider !== undefined;
+  return isEnough ? sandbox : host(sandbox);
+}
+
+async function openPrepared(choice: Opening, setup: SetupOptions): Promise<Executor> {
+  const script = await setupScriptOf(setup);
+  const executor = await choice.open();
+  if (script !== undefined) await prepare(executor, script, setup.setupTimeout).catch(explain);
+  return executor;
+}
+
+/** A sandbox that cannot be had ends the run with its reason. */
+function explain(error: unknown): never {
+  if (!(error instanceof SandboxError)) throw error;
+  throw new ConfigurationError("sandbox", `execute.sandbox: ${error.message}`, { cause: error });
 }
 
 /** The settings that keep the agent from files, and that a command would not keep to. */
@@ -82,13 +132,18 @@ async function bubblewrap(options: BubblewrapOptions): Promise<SandboxChoice> {
   const open = () => new BubblewrapBackend(options, found.hasSizeLimits);
   const filter =
     systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
-  return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open };
+  return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open, mount: WORKSPACE_MOUNT };
 }
 
 async function seatbelt(options: SeatbeltOptions): Promise<SandboxChoice> {
   const problem = await seatbeltProblem(options);
   if (problem !== undefined) return { kind: "none", ...problem };
-  return { kind: "sandbox", name: "Seatbelt", open: () => new SeatbeltBackend(options) };
+  return {
+    kind: "sandbox",
+    name: "Seatbelt",
+    open: () => new SeatbeltBackend(options),
+    mount: WORKSPACE_MOUNT,
+  };
 }
 
 const sameFolders = (folders: readonly string[]): SandboxMount[] =>
@@ -105,11 +160,17 @@ function skillMounts(config: ExecutorConfig): SandboxMount[] {
     );
 }
 
+/** An executor, and where its files are in the tree. */
+export interface MountedExecutor {
+  executor: Executor;
+  mount: string;
+}
+
 /** The executors of runs at work: one each, so that what its commands started ends with the run. */
 export class RunExecutors {
   readonly #choose: () => Promise<ExecutorChoice>;
   #choice: Promise<ExecutorChoice>;
-  readonly #open = new Map<string, WorkspaceExecutor>();
+  readonly #open = new Map<string, Promise<MountedExecutor>>();
 
   /** `choose` is asked now, and before a run as long as what it answers may pass. */
   constructor(choose: () => Promise<ExecutorChoice>) {
@@ -126,16 +187,17 @@ export class RunExecutors {
    * The run's executor; undefined when commands cannot run. A run keeps the one it began with, whatever
    * others get later. `ended` tells when the run is over.
    */
-  async of(runId: string, ended: () => Promise<void>): Promise<WorkspaceExecutor | undefined> {
+  async of(runId: string, ended: () => Promise<void>): Promise<MountedExecutor | undefined> {
     const choice = this.#open.has(runId) ? undefined : await this.#current();
     const known = this.#open.get(runId);
     if (known !== undefined || choice === undefined || choice.kind === "none") return known;
-    const executor = choice.open();
-    this.#open.set(runId, executor);
+    const opening = Promise.resolve(choice.open()).then((executor) => ({ executor, mount: choice.mount }));
+    this.#open.set(runId, opening);
+    opening.catch(() => this.#open.delete(runId));
     const release = (): Promise<void> => this.#release(runId);
     // Later, because the first run is taken up while the service is being made.
     void Promise.resolve().then(ended).then(release, release);
-    return executor;
+    return opening;
   }
 
   async close(): Promise<void> {
@@ -152,12 +214,13 @@ export class RunExecutors {
   }
 
   async #release(runId: string): Promise<void> {
-    const executor = this.#open.get(runId);
+    const opening = this.#open.get(runId);
     this.#open.delete(runId);
-    await executor?.close();
+    const opened = await opening?.catch(() => undefined);
+    await opened?.executor.close();
   }
 }
 
-/** Whether what an executor runs can reach no more than the workspace. */
-export const isIsolated = (executor: WorkspaceExecutor | undefined): boolean =>
-  (executor?.capabilities?.isolation ?? "none") !== "none";
+/** Whether what an executor runs can reach no more than its files. */
+export const isIsolated = (mounted: MountedExecutor | undefined): boolean =>
+  (mounted?.executor.capabilities?.isolation ?? "none") !== "none";

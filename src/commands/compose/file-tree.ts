@@ -42,15 +42,12 @@ export class FileTree {
     return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(principal));
   }
 
-  /** With the files of the running thread everywhere else; with `executor` as a workspace that runs commands. */
-  withThread(principal: Principal, executor?: SandboxBackend): Backend {
+  /** With the files of the running thread everywhere else; commands run among the files of `executor`. */
+  withThread(principal: Principal, mounted?: { executor: SandboxBackend; mount: string }): Backend {
     const routes = this.#routes(principal);
-    if (executor === undefined) return new CompositeBackend(new StateBackend(), routes);
-    return new CompositeBackend(
-      new StateBackend(),
-      { ...routes, [WORKSPACE_MOUNT]: executor },
-      { executor: WORKSPACE_MOUNT },
-    );
+    if (mounted === undefined) return new CompositeBackend(new StateBackend(), routes);
+    const { executor, mount } = mounted;
+    return new CompositeBackend(new StateBackend(), { ...routes, [mount]: executor }, { executor: mount });
   }
 
   /** Where skills are, lowest priority first: bundled ones, the configured folders, those of the workspace. */

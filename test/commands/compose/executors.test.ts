@@ -1,11 +1,14 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
 import {
+  chooseExecutor,
+  type Executor,
   type ExecutorChoice,
   isIsolated,
   RunExecutors,
-  type WorkspaceExecutor,
 } from "../../../src/commands/compose/executors.ts";
+import { ConfigSchema } from "../../../src/config/schema.ts";
+import { ConfigurationError } from "../../../src/core/errors.ts";
 import { folder } from "../../backends/sandbox/support.ts";
 
 const busy = { reason: "the machine is busy", mayPass: true } as const;
@@ -23,10 +26,15 @@ function choosing(...answers: ExecutorChoice[]): { executors: RunExecutors; aske
   return { executors, asked: () => asked };
 }
 
-const host = (): ExecutorChoice => ({ kind: "host", open: () => shell(), ...busy });
-const sandbox = (): ExecutorChoice => ({ kind: "sandbox", name: "a sandbox", open: () => isolated() });
-const shell = (): WorkspaceExecutor => new LocalShellBackend({ rootDir: folder(), virtualMode: true });
-const isolated = (): WorkspaceExecutor => {
+const host = (): ExecutorChoice => ({ kind: "host", open: () => shell(), mount: "/workspace", ...busy });
+const sandbox = (): ExecutorChoice => ({
+  kind: "sandbox",
+  name: "a sandbox",
+  open: () => isolated(),
+  mount: "/workspace",
+});
+const shell = (): Executor => new LocalShellBackend({ rootDir: folder(), virtualMode: true });
+const isolated = (): Executor => {
   const backend = shell();
   Object.assign(backend.capabilities ?? {}, { isolation: "process" });
   return backend;
@@ -52,5 +60,41 @@ describe("RunExecutors", () => {
     expect(found.map((executor) => isIsolated(executor))).toEqual([false, false, false]);
     expect(await executors.of("run_4", never)).toBeUndefined();
     expect(asked()).toBe(2);
+  });
+});
+
+describe("a configured sandbox", () => {
+  const choose = (sandbox: object) => {
+    const execute = { sandbox };
+    return chooseExecutor(ConfigSchema.parse({ dataDir: "/data", workspace: folder(), execute }));
+  };
+  const opened = async (choice: ExecutorChoice): Promise<Executor> => {
+    if (choice.kind === "none") throw new Error(choice.reason);
+    const executor = await choice.open();
+    onTestFinished(() => executor.close());
+    return executor;
+  };
+
+  it("runs its setup before anything else", async () => {
+    const choice = await choose({ provider: "local", setupScript: "echo prepared > ready.txt" });
+    expect(choice).toMatchObject({ kind: "host", mount: "/workspace" });
+    const executor = await opened(choice);
+    expect(await executor.execute("cat ready.txt")).toMatchObject({ output: "prepared\n" });
+  });
+
+  it.each([
+    [{ provider: "local", setupScript: "echo oh; exit 3" }, "failed with exit code 3; its output ends: oh"],
+    [{ provider: "local", setupScriptPath: "/missing.sh" }, "The file of setupScriptPath cannot be read"],
+    [{ provider: "docker", program: "/missing", image: "x" }, "did not start a container of 'x'"],
+    [{ provider: "docker" }, "execute.sandbox: A container needs an image"],
+    [{ provider: "daytona" }, "execute.sandbox: "],
+  ])("%j says what is wrong", async (sandbox, text) => {
+    vi.stubEnv("DAYTONA_API_KEY", "");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const error: unknown = await choose(sandbox)
+      .then(opened)
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(String(error)).toContain(text);
   });
 });
