@@ -50,8 +50,8 @@ export interface AgentTool {
   run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
   preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
   pathOf(args: Record<string, unknown>): string | undefined;
-  /** What a call that succeeded changed, as a diff; `undefined` when its arguments do not tell. */
-  changeOf?(args: Record<string, unknown>): string | undefined;
+  /** What a call that succeeded changed, as a diff; `undefined` when its arguments and answer do not tell. */
+  changeOf?(args: Record<string, unknown>, artifact: unknown): string | undefined;
 }
 
 /** Makes an `AgentTool` of any accepted form. */
@@ -126,7 +126,7 @@ function fromSpec(spec: ToolSpec): AgentTool {
     preview: async (args, context) =>
       (await spec.preview?.(args, context)) ?? argumentsPreview(spec.name, args),
     pathOf: (args) => spec.pathOf?.(args),
-    changeOf: (args) => spec.changeOf?.(args),
+    changeOf: (args, artifact) => spec.changeOf?.(args, artifact),
   };
 }
 

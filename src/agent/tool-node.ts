@@ -32,7 +32,9 @@ import {
   restoreStepFiles,
   threadFiles,
 } from "./step.ts";
+import { versionSeen } from "./seen-versions.ts";
 import type { AgentState } from "./state.ts";
+import { asSibling, earlierWrites } from "./sibling-writes.ts";
 import { showMessages } from "./streamed-messages.ts";
 import { agentSegment, tellReport } from "./subagents.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
@@ -55,13 +57,13 @@ export function createToolNode(
   parts: AgentParts,
 ): (task: ToolTask, config: RunnableConfig) => Promise<Outcome> {
   const gates = [...pathGates(parts), ...parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []))];
-  return async ({ callId }, config) => {
+  const answer = async (callId: string, config: RunnableConfig): Promise<Command> => {
     await ownTurn();
     config.signal?.throwIfAborted();
     if (isResuming(config)) await restoreStepFiles(config);
     const state = readState(config, parts.channels);
     const meter = await loadedMeter(config, state, parts.limits);
-    const { made, messageId } = findCall(state.messages, callId);
+    const { made, messageId, calls } = findCall(state.messages, callId);
     const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
     const begun = await effects.wasBegun();
     const checked = checkCall(parts, made, { begun });
@@ -70,8 +72,13 @@ export function createToolNode(
       const refusal = toolError(`${made.name} was not run: the limit of tool calls for this run is reached.`);
       return finish(parts, made, toolOutcome(made, refusal), config);
     }
-    const scope = await callScope(parts, callId, state, config);
     const { toolCall } = checked;
+    const path = checked.tool?.kind === "read" ? checked.tool.pathOf(toolCall.args) : undefined;
+    const open =
+      path === undefined
+        ? []
+        : await earlierWrites(state.files, { callId, path }, { calls, tools: parts.tools });
+    const scope = await callScope(parts, callId, state, config);
     const runtime = agentRuntime(config);
     const request: ToolCallRequest = { toolCall, tool: checked.tool?.offered, state, runtime };
     const approval = new Approval(gates, parts, scope);
@@ -102,8 +109,10 @@ export function createToolNode(
     const ran = await guarded(approved, work, { effects, parts, config, time });
     const outcome = verdict.edited ? tellEdit(ran, approved) : ran;
     await effects.finish(outcome);
-    return finish(parts, approved, outcome, config);
+    return finish(parts, approved, open.length > 0 ? tellOpen(outcome, open) : outcome, config);
   };
+  return ({ callId }, config) =>
+    asSibling(readState(config, ["files"]).files, callId, () => answer(callId, config));
 }
 
 /** Rules for paths may ask a person. */
@@ -117,12 +126,19 @@ function pathGates({ permissions, tools }: AgentParts): ToolGate[] {
   ];
 }
 
-function findCall(messages: readonly BaseMessage[], callId: string): { made: ToolCall; messageId: string } {
+interface FoundCall {
+  made: ToolCall;
+  messageId: string;
+  /** All calls of its reply. */
+  calls: readonly ToolCall[];
+}
+
+function findCall(messages: readonly BaseMessage[], callId: string): FoundCall {
   for (let i = messages.length - 1; i >= 0; i -= 1) {
     const message = messages[i];
     if (!AIMessage.isInstance(message)) continue;
     const made = message.tool_calls?.find((call) => call.id === callId);
-    if (made) return { made, messageId: message.id ?? "" };
+    if (made) return { made, messageId: message.id ?? "", calls: message.tool_calls ?? [] };
   }
   throw new Error(`tool call ${callId} is not in the thread`);
 }
@@ -142,7 +158,8 @@ async function callScope(
   };
   const resolved = await resolveBackend(parts.backend, backendRuntime(config, files));
   const backend = withKeptFiles(resolved, files, parts.keptFolders);
-  const context: ToolContext = { callId, signal, backend, ...spawn };
+  const versionSeenHere = (path: string): string | undefined => versionSeen(state.messages, path);
+  const context: ToolContext = { callId, signal, backend, versionSeen: versionSeenHere, ...spawn };
   return { context, config, state };
 }
 
@@ -239,10 +256,19 @@ function failureText({ name }: ToolCall, error: unknown, time: CallTime): string
 }
 
 /** Tells the model that a person changed the call, in front of its result. */
-function tellEdit(outcome: Outcome, { name, args }: ToolCall): Outcome {
+const tellEdit = (outcome: Outcome, { name, args }: ToolCall): Outcome =>
+  withNote(outcome, `[A person changed this call before it ran. It ran as ${name} ${JSON.stringify(args)}]`);
+
+/** Tells the model that what it reads is older than what it wrote in the same reply. */
+const tellOpen = (outcome: Outcome, open: readonly ToolCall[]): Outcome =>
+  withNote(
+    outcome,
+    `[From before ${open.map(({ name }) => name).join(", ")} of the same reply, which waits for a person]`,
+  );
+
+function withNote(outcome: Outcome, note: string): Outcome {
   const [message] = toolMessagesOf(outcome);
   if (!message) return outcome;
-  const note = `[A person changed this call before it ran. It ran as ${name} ${JSON.stringify(args)}]`;
   if (typeof message.content === "string") message.content = `${note}\n${message.content}`;
   else message.content = [{ type: "text", text: note }, ...message.content];
   return outcome;
@@ -281,7 +307,7 @@ function finish(parts: AgentParts, toolCall: ToolCall, outcome: Outcome, config:
     const tool = parts.tools.get(name);
     const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
     if (path) {
-      const diff = tool?.changeOf?.(args);
+      const diff = tool?.changeOf?.(args, message?.artifact);
       emit(config, {
         kind: "file_changed",
         agent,

@@ -40,7 +40,7 @@ export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
 }
 
 function isOn(name: FileToolName, options: FileToolOptions): boolean {
-  if (name === "delete" && options.delete !== true) return false;
+  if (name === "delete" && options.delete === false) return false;
   if (name === "job" && options.jobs !== true) return false;
   return options.tools === undefined || options.tools.includes(name);
 }

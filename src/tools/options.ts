@@ -25,7 +25,7 @@ export interface FileToolOptions {
   toolDescriptions?: Readonly<Partial<Record<FileToolName, string>>>;
   /** The tools to offer, of those that are on. Default: all of them. */
   tools?: readonly FileToolName[];
-  /** Whether `delete` is on. Default false. */
+  /** Whether `delete` is on. Default true. */
   delete?: boolean;
   /** Whether `execute` starts background jobs, which `job` lists, reads and stops. Default false. */
   jobs?: boolean;

@@ -59,6 +59,8 @@ export interface ToolContext {
   /** Version of the file that a person was shown the change of: another one is not changed (`conflict`). */
   readonly expectedVersion?: string | undefined;
   readonly spawn?: SpawnSubagent;
+  /** Version of the file at a path that this conversation read or wrote last; absent where nobody knows. */
+  versionSeen?(path: string): string | undefined;
 }
 
 /** A tool as this project defines it; the agent layer turns it into what the model is offered. */
@@ -76,7 +78,7 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;
   /** What a call that succeeded changed, as a diff for people; asks nothing of the backend. */
-  changeOf?(args: z.output<Schema>): string;
+  changeOf?(args: z.output<Schema>, artifact: unknown): string;
 }
 
 /** Identity that infers the argument type from the schema. */

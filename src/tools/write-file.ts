@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { WriteResult } from "../backends/backend.ts";
 import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { displayName, oneLine } from "../core/text.ts";
@@ -24,52 +25,82 @@ const schema = z.strictObject({
 
 type WriteArguments = z.output<typeof schema>;
 
-/** Creates a file. */
+/** Creates a file, or overwrites one that the conversation has seen as it is. */
 export function writeFileTool(settings: FileToolSettings): ToolSpec<typeof schema> {
   const { allowedPrefixes } = settings;
   return defineTool({
     name: "write_file",
     kind: "write",
     description:
-      "Create a new file; missing parent directories are made. An existing file is not overwritten: change it with edit_file.",
+      "Write a whole file; missing parent directories are made. An existing file is overwritten only when you have read it and it has not changed since; to change a part, use edit_file.",
     schema,
     aliases: { path: "file_path" },
     pathOf: ({ file_path: path }) => pathArgument(path, allowedPrefixes),
     handle: (args, context) =>
       cancellable("write_file", context.signal, () => write(args, context, allowedPrefixes)),
     preview: (args, context) => previewWrite(args, context, allowedPrefixes),
-    changeOf: ({ file_path: path, content }) =>
-      isTextType(mimeTypeOf(path))
-        ? unifiedDiff({ path, before: undefined, after: content })
-        : binarySummary(path, content),
+    changeOf: ({ file_path: path, content }, artifact) => {
+      if (!isTextType(mimeTypeOf(path))) return binarySummary(path, content);
+      return diffOf(artifact) ?? unifiedDiff({ path, before: undefined, after: content });
+    },
   });
 }
 
 async function write(
   { file_path: raw, content }: WriteArguments,
-  { backend, signal }: ToolContext,
+  context: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<ToolResult> {
+  const { backend, signal } = context;
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok) return backendError(checked, raw);
   const { path } = checked;
   if (checked.directory) return backendError(isDirectory(path), path);
   if (!isWellFormed(content)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
-  const result = await backend.write(path, content, { mode: "create", signal });
+  const created = await backend.write(path, content, { mode: "create", signal });
+  const version = created.code === "exists" ? versionToReplace(path, context) : undefined;
+  const replaced = version === undefined ? undefined : await overwrite(path, content, version, context);
+  const { diff, ...result } = replaced ?? { ...created, diff: undefined };
   if (result.error !== undefined) return backendError(result, path);
   const written = result.path ?? path;
   return {
     content: `Successfully wrote to '${displayName(written)}'`,
-    artifact: { path: written, version: result.version },
+    artifact: { path: written, version: result.version, ...(diff === undefined ? {} : { diff }) },
     ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
   };
 }
 
+/** The version that may be overwritten. Binary files are not shown as a diff, and stay as they are. */
+const versionToReplace = (path: string, context: ToolContext): string | undefined =>
+  isTextType(mimeTypeOf(path)) ? context.versionSeen?.(path) : undefined;
+
+/** Replaces the content if the file still is the version that was seen, and tells the change as a diff. */
+async function overwrite(
+  path: string,
+  content: string,
+  expectedVersion: string,
+  { backend, signal }: ToolContext,
+): Promise<WriteResult & { diff?: string }> {
+  const current = await currentText(path, backend, signal);
+  const before = current.kind === "text" ? current.text : "";
+  const result = await backend.write(path, content, { mode: "overwrite", expectedVersion, signal });
+  return result.error === undefined
+    ? { ...result, diff: unifiedDiff({ path, before, after: content }) }
+    : result;
+}
+
+/** The diff that `overwrite` made. */
+function diffOf(artifact: unknown): string | undefined {
+  const { diff } = (artifact ?? {}) as { diff?: unknown }; // an artifact of `write`
+  return typeof diff === "string" ? diff : undefined;
+}
+
 async function previewWrite(
   { file_path: raw, content }: WriteArguments,
-  { backend, signal }: ToolContext,
+  context: ToolContext,
   allowedPrefixes: readonly string[] | undefined,
 ): Promise<BoundPreview> {
+  const { backend, signal } = context;
   const checked = checkPath(raw, backend, allowedPrefixes);
   if (!checked.ok)
     return argumentsPreview(`Write a file; it would fail: ${checked.error}`, { file_path: raw, content });
@@ -85,8 +116,11 @@ async function previewWrite(
     const lines = counted(lineCount(content), "line", "lines");
     return diffPreview(`Create ${name} (${lines})`, { path, before: undefined, after: content }, place);
   }
-  const summary = `Write ${name}; it would fail, because the file already exists`;
-  return diffPreview(summary, { path, before: current.text, after: content }, place);
+  const change = { path, before: current.text, after: content };
+  const seen = versionToReplace(path, context);
+  if (seen !== undefined && seen === current.version) return diffPreview(`Overwrite ${name}`, change, place);
+  const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";
+  return diffPreview(`Write ${name}; it would fail, because ${reason}`, change, place);
 }
 
 /** Base64 is not worth reading; type and size are. */

@@ -86,7 +86,11 @@ describe("a tool of LangChain", () => {
   });
 
   it("that nobody brings is told to the model, and nobody is asked about it", async () => {
-    const params: DeepAgentParams = { interruptOn: { delete: true }, middleware: [offering] };
+    const params: DeepAgentParams = {
+      filesystem: { delete: false },
+      interruptOn: { delete: true },
+      middleware: [offering],
+    };
     const { messages } = await createDeepAgent({ model: calling("delete"), ...params }).invoke(go, {
       configurable: { thread_id: "t" },
     });
@@ -102,6 +106,7 @@ describe("a tool of LangChain", () => {
     ];
     const agent = buildAgent({
       model: calling("delete"),
+      filesystem: { delete: false },
       interruptOn: { delete: true },
       middleware,
       checkpointer: new MemorySaver(),

@@ -117,7 +117,7 @@ describe("parameters of an agent", () => {
 
   it.each<[string, DeepAgentParams, Array<[tools: string[], owner: string]>]>([
     ["no tool", { interruptOn: { wrte_file: true, ls: true, tsk: {} } }, [[["wrte_file", "tsk"], BOTH]]],
-    ["a tool that is off", { interruptOn: { delete: true, job: true, write_todos: true }, todos: false }, []],
+    ["a tool that is off", { interruptOn: { job: true, write_todos: true }, todos: false }, []],
     ["no tool, which is not to be asked about", { interruptOn: { wrte_file: false } }, []],
     ["a subagent's tool", { interruptOn: { gate: true }, subagents: [{ ...worker, tools: [gate] }] }, []],
     [
@@ -185,11 +185,9 @@ describe("parameters of an agent", () => {
     const model = scriptedModel(({ call }) =>
       call === 0 ? { toolCalls: [{ name: "delete", args: { file_path: "/a.md" } }] } : { text: "end" },
     );
-    const filesystem = { delete: true };
     const agent = buildAgent({
       checkpointer: new MemorySaver(),
       model,
-      filesystem,
       interruptOn: interruptOn ?? {},
     });
     const last = (await collect(agent, { kind: "task", task: "go" })).at(-1);

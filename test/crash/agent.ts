@@ -72,7 +72,6 @@ export async function openAgent(
     model: scriptedModel(({ messages }) => nextReply(messages)),
     interruptOn: { append: { when: needsPerson }, execute: { when: needsPerson } },
     backend,
-    filesystem: { delete: true },
     limits: { subagentDepth: 2 },
     checkpointer,
   } satisfies DeepAgentParams;

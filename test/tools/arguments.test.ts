@@ -4,7 +4,7 @@ import { fileTools } from "../../src/tools/index.ts";
 import type { ToolSpec } from "../../src/tools/tool.ts";
 import { writeTodosTool } from "../../src/tools/write-todos.ts";
 
-const tools = new Map(fileTools({ delete: true }).map((tool) => [tool.name, tool]));
+const tools = new Map(fileTools().map((tool) => [tool.name, tool]));
 const tool = (name: string): ToolSpec => tools.get(name)!;
 const message = (name: string, raw: unknown): string => {
   const parsed = parseArguments(tool(name), raw);

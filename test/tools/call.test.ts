@@ -15,15 +15,11 @@ describe("cancellation", () => {
     delete: { file_path: "/a" },
     execute: { command: "ls" },
   };
-  const all = { delete: true };
-
-  test.each(fileTools(all).map(({ name }) => name))(
+  test.each(fileTools().map(({ name }) => name))(
     "%s does nothing once the run is cancelled",
     async (name) => {
       const backend = stateBackend({ "/a": "x" });
-      expect(
-        await harness(backend, all).call(name, args[name] ?? {}, { signal: AbortSignal.abort() }),
-      ).toEqual({
+      expect(await harness(backend).call(name, args[name] ?? {}, { signal: AbortSignal.abort() })).toEqual({
         content: `Error: ${name} was cancelled.`,
         status: "error",
         artifact: { code: "aborted" },

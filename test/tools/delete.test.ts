@@ -8,9 +8,7 @@ import { foreignBackend, harness, stateBackend } from "./harness.ts";
 
 describe.each(BACKENDS)("delete over $name", ({ open }) => {
   test("a file, and a directory with everything in it", async () => {
-    const tools = harness(await open({ "/a.md": "1", "/dir/x": "1", "/dir/deep/y": "1", "/dirt": "1" }), {
-      delete: true,
-    });
+    const tools = harness(await open({ "/a.md": "1", "/dir/x": "1", "/dir/deep/y": "1", "/dirt": "1" }));
     expect(await tools.text("delete", { file_path: "a.md" })).toBe("Deleted /a.md");
     expect(await tools.text("delete", { path: "/dir/" })).toBe("Deleted /dir");
     expect(await tools.text("glob", { pattern: "**" })).toBe("/dirt");
@@ -21,7 +19,7 @@ describe.each(BACKENDS)("delete over $name", ({ open }) => {
     ["/", "Refusing to delete '/'", "permission_denied"],
     [".", "Refusing to delete '/'", "permission_denied"],
   ])("%s is refused", async (path, text, code) => {
-    const tools = harness(await open({ "/a.md": "1" }), { delete: true });
+    const tools = harness(await open({ "/a.md": "1" }));
     expect(await tools.call("delete", { file_path: path })).toEqual({
       content: `Error: ${text}`,
       status: "error",
@@ -33,7 +31,7 @@ describe.each(BACKENDS)("delete over $name", ({ open }) => {
 
 describe("delete", () => {
   test("files in thread state are taken out of the state", async () => {
-    const tools = harness(stateBackend({ "/dir/x": "1" }), { delete: true });
+    const tools = harness(stateBackend({ "/dir/x": "1" }));
     expect((await tools.call("delete", { file_path: "/dir" })).update).toEqual({ files: { "/dir/x": null } });
   });
 
@@ -41,14 +39,14 @@ describe("delete", () => {
     const runtime = { files: snapshotFiles() };
     const overlay = new OverlayBackend(stateBackend({ "/dir/x": "1" }));
     const mounted = new CompositeBackend(stateBackend({}), { "/mnt/": overlay });
-    const tools = harness(await resolveBackend(mounted, runtime), { delete: true });
+    const tools = harness(await resolveBackend(mounted, runtime));
     const { update } = await tools.call("delete", { file_path: "/mnt/dir" });
     expect(Object.keys(update?.files ?? {})).toEqual(["/mnt/.wh.dir"]);
     expect(await tools.text("ls", { path: "/mnt" })).toBe("No files found in /mnt");
   });
 
   test("a backend without deletion", async () => {
-    const tools = harness(foreignBackend({}), { delete: true });
+    const tools = harness(foreignBackend({}));
     expect(await tools.text("delete", { file_path: "/a" })).toBe(
       "Error: deletion is not available for '/a'.",
     );
@@ -56,7 +54,7 @@ describe("delete", () => {
 
   test("the preview names what goes", async () => {
     const files = { "/a\u001b": "1", "/d/b": "2", "/d/e/c": "3" };
-    const tools = harness(stateBackend(files), { delete: true });
+    const tools = harness(stateBackend(files));
     expect(await tools.preview("delete", { file_path: "/a\u001b" })).toEqual({
       kind: "arguments",
       summary: "Delete /a\\u001b",

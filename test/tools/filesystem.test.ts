@@ -12,7 +12,7 @@ async function folder() {
   const rootDir = await mkdtemp(join(base, "root-"));
   await writeFile(join(base, "outside.txt"), "secret\n");
   const backend = new FilesystemBackend({ rootDir, virtualMode: true, maxFileSizeMb: 1 });
-  return { base, rootDir, tools: harness(backend, { delete: true }) };
+  return { base, rootDir, tools: harness(backend) };
 }
 
 test("a link that leads out is refused, and nothing outside is shown or changed", async () => {

@@ -7,16 +7,16 @@ import { writeTodosTool } from "../../src/tools/write-todos.ts";
 const names = (options?: FileToolOptions): string[] => fileTools(options).map(({ name }) => name);
 
 describe("fileTools", () => {
-  test("six file tools and execute; delete where it is on", () => {
+  test("seven file tools and execute; delete may be off, job may be on", () => {
     const six = ["ls", "read_file", "write_file", "edit_file", "glob", "grep"];
-    expect(names()).toEqual([...six, "execute"]);
-    expect(names({ delete: true })).toEqual([...six, "delete", "execute"]);
-    expect(names({ jobs: true })).toEqual([...six, "execute", "job"]);
+    expect(names()).toEqual([...six, "delete", "execute"]);
+    expect(names({ delete: false })).toEqual([...six, "execute"]);
+    expect(names({ jobs: true })).toEqual([...six, "delete", "execute", "job"]);
   });
 
   test("the allow-list narrows and turns nothing on", () => {
-    expect(names({ tools: ["grep", "ls", "delete"] })).toEqual(["ls", "grep"]);
-    expect(names({ tools: ["delete"], delete: true })).toEqual(["delete"]);
+    expect(names({ tools: ["grep", "ls", "job"] })).toEqual(["ls", "grep"]);
+    expect(names({ tools: ["delete"] })).toEqual(["delete"]);
     expect(names({ tools: [] })).toEqual([]);
   });
 
@@ -27,7 +27,7 @@ describe("fileTools", () => {
   });
 
   test("every tool tells the kind of its effect", () => {
-    const all = [...fileTools({ delete: true, jobs: true }), writeTodosTool, taskTool({ subagents: [] })];
+    const all = [...fileTools({ jobs: true }), writeTodosTool, taskTool({ subagents: [] })];
     expect(Object.fromEntries(all.map(({ name, kind }) => [name, kind]))).toEqual({
       ls: "read",
       read_file: "read",

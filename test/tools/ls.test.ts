@@ -82,7 +82,7 @@ describe("ls", () => {
 describe("paths", () => {
   const reads = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "delete"] as const;
   const rest = { pattern: "x", content: "c", old_string: "o", new_string: "n" };
-  const tools = harness(stateBackend({ "/data/a": "x" }), { allowedPrefixes: ["/data/"], delete: true });
+  const tools = harness(stateBackend({ "/data/a": "x" }), { allowedPrefixes: ["/data/"] });
   const callWith = async (name: string, path: string) => {
     const known = Object.keys(tools.tool(name).schema.shape);
     const key = known.includes("file_path") ? "file_path" : "path";

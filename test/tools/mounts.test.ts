@@ -7,12 +7,7 @@ import { harness, stateBackend } from "./harness.ts";
 /** The tree of an agent: thread files at the root, memories in a store. */
 const tree = () => {
   const memories = new StoreBackend({ store: new InMemoryStore() });
-  return harness(
-    new CompositeBackend(stateBackend({ "/plan.md": "find it\n" }), { "/memories/": memories }),
-    {
-      delete: true,
-    },
-  );
+  return harness(new CompositeBackend(stateBackend({ "/plan.md": "find it\n" }), { "/memories/": memories }));
 };
 
 test("every result and error names the path in the whole tree", async () => {

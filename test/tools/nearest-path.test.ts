@@ -22,7 +22,7 @@ describe("a path that does not exist", () => {
     ["/workspace/src/options.ts", undefined],
     ["/nothing/like/it", undefined],
   ])("%s", async (path, nearest) => {
-    const tools = harness(tree(), { delete: true });
+    const tools = harness(tree());
     const suggested = nearest === undefined ? "not found" : `not found. Did you mean ${nearest}?`;
     const shown = path.startsWith("/") ? path : `/${path}`;
     const file = `Error: File '${shown}' ${suggested}`;

@@ -18,7 +18,7 @@ const task = taskTool({
   subagents: [{ name: "general-purpose", description: "Any task of several steps." }],
 });
 const memories = searchMemoriesTool(() => Promise.resolve({ hits: [] }));
-const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ delete: true, jobs: true }), task, memories];
+const tools: ToolSpec[] = [writeTodosTool, ...fileTools({ jobs: true }), task, memories];
 /** Those that not every agent with a shell has. */
 const OPTIONAL = new Set(["delete", "job", "search_memories"]);
 

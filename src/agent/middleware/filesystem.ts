@@ -51,7 +51,11 @@ export function filesystemMiddleware(
     tools,
     wrapModelCall: async (request, next) => {
       const place = await placeOf(request.runtime);
-      const isUsable = { execute: canExecute(place.backend), job: jobsOf(place.backend) !== undefined };
+      const isUsable = {
+        execute: canExecute(place.backend),
+        job: jobsOf(place.backend) !== undefined,
+        delete: place.backend.delete !== undefined,
+      };
       const offered = request.tools.filter(({ name }) => isUsable[name as keyof typeof isUsable] ?? true); // other names are looked up in vain
       const large = humanEvictTokens === null ? [] : largeMessages(request.messages, humanEvictTokens);
       const fitting =

@@ -74,7 +74,7 @@ export async function openAgents(
         permissions: config.permissions,
         store,
         checkpointer,
-        filesystem: { delete: true, jobs: true },
+        filesystem: { jobs: true },
         memory: MEMORY_FILES,
         skills: tree.skillSources(),
         limits: limitsOf(config),

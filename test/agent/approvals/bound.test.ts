@@ -39,7 +39,6 @@ const fileAgent = (): Agent =>
     backend: new CompositeBackend(StateBackend, {
       "/workspace/": new FilesystemBackend({ rootDir: folder, virtualMode: true }),
     }),
-    filesystem: { delete: true },
     interruptOn: { edit_file: true, write_file: true, delete: true },
   });
 
