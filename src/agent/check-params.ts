@@ -51,38 +51,6 @@ export function warnOfMemorySaver(log: Logger | undefined): void {
   (log ?? createLogger("warn")).warn("in_memory_checkpointer", { reason });
 }
 
-/** @throws ConfigurationError `INVALID_SUBAGENT` for what callers without types pass. */
-export function checkSubagents(specs: readonly unknown[]): void {
-  const invalid = specs.findIndex(
-    (spec) => !isText(fieldOf(spec, "name")) || !isText(fieldOf(spec, "description")),
-  );
-  if (invalid >= 0) {
-    throw new ConfigurationError(
-      "INVALID_SUBAGENT",
-      `subagents[${invalid}] needs a name, by which it is called, and a description of what it is for.`,
-    );
-  }
-  const modes: readonly unknown[] = [undefined, "isolated", "fork"];
-  const other = specs.find((spec) => !modes.includes(fieldOf(spec, "mode")));
-  if (other !== undefined) {
-    throw new ConfigurationError(
-      "INVALID_SUBAGENT",
-      `The subagent '${String(fieldOf(other, "name"))}' has the mode '${String(fieldOf(other, "mode"))}'; modes are isolated and fork.`,
-    );
-  }
-  const remote = specs.find((spec) => fieldOf(spec, "graphId") !== undefined);
-  if (remote === undefined) return;
-  throw new ConfigurationError(
-    "INVALID_SUBAGENT",
-    `The subagent '${String(fieldOf(remote, "name"))}' is an assistant of a LangGraph server (graphId), which is not called from here; give something with \`invoke\` that calls it as \`runnable\`.`,
-  );
-}
-
-const isText = (value: unknown): boolean => typeof value === "string" && value.trim() !== "";
-
-const fieldOf = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
-
 /** @throws ConfigurationError `UNKNOWN_TOOL` when options of the file tools name one that there is not. */
 export function checkFileTools({ tools = [], toolDescriptions = {} }: FilesystemOptions = {}): void {
   const named: readonly string[] = [...tools, ...Object.keys(toolDescriptions)];
@@ -92,17 +60,6 @@ export function checkFileTools({ tools = [], toolDescriptions = {} }: Filesystem
     "UNKNOWN_TOOL",
     `filesystem names '${unknown}', which is no file tool. File tools are ${FILE_TOOL_NAMES.join(", ")}.`,
   );
-}
-
-/** @throws ConfigurationError `INVALID_SOURCES` for paths that are not in a list. */
-export function checkSources({ memory, skills }: { memory?: unknown; skills?: unknown }): void {
-  for (const [name, sources] of Object.entries({ memory, skills })) {
-    if (sources === undefined || (Array.isArray(sources) && sources.every(isText))) continue;
-    throw new ConfigurationError(
-      "INVALID_SOURCES",
-      `${name} takes a list of paths, such as ["${name === "memory" ? "/AGENTS.md" : "/skills"}"]; got ${JSON.stringify(sources)}.`,
-    );
-  }
 }
 
 /** @throws ConfigurationError `INVALID_LIMIT` for what can be no amount. */

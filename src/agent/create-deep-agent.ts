@@ -10,7 +10,6 @@ import {
   checkAnswerTools,
   checkFileTools,
   checkLimits,
-  checkSubagents,
   warnOfGates,
   warnOfMemorySaver,
 } from "./check-params.ts";
@@ -25,6 +24,7 @@ import { ReplyCache } from "./models/reply-cache.ts";
 import { type AgentMiddleware, joinSystem, type Middleware } from "./middleware/middleware.ts";
 import { Permissions } from "./permissions.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
+import { readParams } from "./read-params.ts";
 import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
 import { builtInChannels } from "./state.ts";
 import { type ResponseFormat, StructuredResponse } from "./structured.ts";
@@ -64,7 +64,8 @@ export function createDeepAgent<
 }
 
 /** `createDeepAgent`, keeping hold of the tools. */
-export function assembleDeepAgent(params: DeepAgentParams): DeepAgent {
+export function assembleDeepAgent(given: DeepAgentParams): DeepAgent {
+  const params = readParams(given);
   const runner = subagentRunner(subagentSpecs(params), params, params.limits?.subagentDepth ?? 1);
   const model = new LazyModel(params.model);
   const permissions = Permissions.of([params.permissions]);
@@ -224,7 +225,6 @@ function collectChannels(
 
 function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
   const specs = [...(params.subagents ?? [])];
-  checkSubagents(specs);
   const names = specs.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) {

@@ -1,6 +1,7 @@
 import type { BackendSource } from "../backends/backend.ts";
-import { obtainBackend } from "../backends/resolve.ts";
+import { checkBackend, obtainBackend } from "../backends/resolve.ts";
 import { createLogger, type Logger } from "../core/logger.ts";
+import { type OptionTable, readOptions } from "../core/options.ts";
 import { AGENT_FOLDERS, loadAgentFiles } from "./agent-files.ts";
 import { toAgentTool, type ToolInput } from "./agent-tool.ts";
 import type { SubAgent } from "./params.ts";
@@ -20,6 +21,13 @@ export interface LoadSubagentsOptions {
   log?: Logger;
 }
 
+const OPTIONS: OptionTable<LoadSubagentsOptions> = {
+  backend: "anything",
+  folders: "a list of non-empty texts",
+  tools: "a list",
+  log: "anything",
+};
+
 /**
  * The subagents that Markdown files describe, for `subagents` of `createDeepAgent`: name, description, model and
  * tools in the front matter, the prompt below. A file that says nothing of tools has those of the agent; names of
@@ -27,12 +35,14 @@ export interface LoadSubagentsOptions {
  *
  * @throws ConfigurationError `BACKEND_RUNTIME` for what only makes a backend.
  */
-export async function loadSubagents({
-  backend,
-  folders = AGENT_FOLDERS,
-  tools = [],
-  log = createLogger("warn"),
-}: LoadSubagentsOptions): Promise<SubAgent[]> {
+export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubAgent[]> {
+  const {
+    backend,
+    folders = AGENT_FOLDERS,
+    tools = [],
+    log = createLogger("warn"),
+  } = readOptions("loadSubagents", options, OPTIONS);
+  checkBackend("`backend` of loadSubagents", backend);
   const offer = { tools: tools.map((tool) => toAgentTool(tool)), servers: [], missing: [] };
   const files = await loadAgentFiles(await obtainBackend(backend, undefined), folders, log);
   return files.map(({ tools: wanted, disallowedTools, ...subagent }) => {

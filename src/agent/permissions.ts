@@ -3,6 +3,7 @@ import { compileGlob, type Glob } from "../backends/glob/glob.ts";
 import { PolicyBackend } from "../backends/policy/policy.ts";
 import { PolicyRules } from "../backends/policy/rules.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import { type OptionTable, readOptions } from "../core/options.ts";
 import { trimEndOf } from "../core/text.ts";
 import type { ToolKind } from "../tools/tool.ts";
 import type { AgentTool } from "./agent-tool.ts";
@@ -135,7 +136,21 @@ function firstMatch(rules: readonly Rule[], operation: FileOperation, path: stri
   return rule?.mode ?? "allow";
 }
 
-function toRule({ operations, paths, mode = "deny" }: FilesystemPermission): Rule {
+const PERMISSION: OptionTable<FilesystemPermission> = {
+  operations: "a list of non-empty texts",
+  paths: "a list of non-empty texts",
+  mode: "a text",
+};
+
+function toRule(given: FilesystemPermission): Rule {
+  const rule: Partial<FilesystemPermission> = readOptions("A permission", given, PERMISSION);
+  const { operations = [], paths = [], mode = "deny" } = rule;
+  if (operations.length === 0 || paths.length === 0) {
+    throw new ConfigurationError(
+      "INVALID_PERMISSION",
+      'A permission needs operations (read, write) and paths, such as { operations: ["write"], paths: ["/etc/**"] }.',
+    );
+  }
   const unknown = [
     ...operations.filter((operation) => !Object.values(OPERATIONS).includes(operation)),
     ...(["allow", "deny", "interrupt"].includes(mode) ? [] : [mode]),

@@ -1,7 +1,7 @@
 import { StateBackend } from "../backends/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { createLogger, silentLogger } from "../core/logger.ts";
-import { checkSkillSources, checkSources } from "./check-params.ts";
+import { checkSkillSources } from "./check-params.ts";
 import { HISTORY_FOLDER } from "./kept-files.ts";
 import { adaptMiddleware } from "./middleware/adapt.ts";
 import { debugMiddleware } from "./middleware/debug.ts";
@@ -23,7 +23,6 @@ export function mainStack(
   params: DeepAgentParams,
   subagents: ReadonlyArray<{ name: string; description: string }>,
 ): Middleware[] {
-  checkSources(params);
   const { memory = [], backend = StateBackend, log = silentLogger } = params;
   const defaults = [
     ...planning(params),
@@ -42,7 +41,6 @@ export function subagentStack(
   params: DeepAgentParams,
   subagents: ReadonlyArray<{ name: string; description: string }>,
 ): Middleware[] {
-  checkSources(spec);
   const defaults = [
     ...planning(params),
     filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, historyFolder(params)),

@@ -14,6 +14,17 @@ export async function resolveBackend(source: BackendSource, runtime: BackendRunt
   return isBindable(made) ? made[bindRuntime](runtime) : adaptBackend(made);
 }
 
+/** @throws ConfigurationError `INVALID_BACKEND` for what is neither a backend nor makes one. */
+export function checkBackend(owner: string, source: unknown): void {
+  if (typeof source === "function") return;
+  const isBackend = typeof source === "object" && source !== null && "read" in source && "write" in source;
+  if (isBackend) return;
+  throw new ConfigurationError(
+    "INVALID_BACKEND",
+    `${owner} is no backend; give one, such as \`new StateBackend()\`, its class, or a function that makes one.`,
+  );
+}
+
 /** As `resolveBackend`; without a runtime only a ready backend will do. */
 export async function obtainBackend(
   source: BackendSource,

@@ -1,3 +1,4 @@
+import { type OptionTable, readOptions } from "../core/options.ts";
 import type { Backend, BackendRuntime } from "./backend.ts";
 
 /** Key of the method by which a backend that depends on the running call is tied to it. */
@@ -13,10 +14,11 @@ export const isBindable = (backend: Backend): backend is BindableBackend => bind
 
 /** Tells the two forms of a first constructor argument apart: only a runtime has thread files. */
 export function splitArguments<Options extends object>(
+  owner: string,
+  table: OptionTable<Options>,
   first: BackendRuntime | Options | undefined,
   second: Options | undefined,
-): { runtime: BackendRuntime | undefined; options: Options | undefined } {
-  if (first === undefined) return { runtime: undefined, options: second };
-  if ("files" in first) return { runtime: first, options: second };
-  return { runtime: undefined, options: { ...first, ...second } };
+): { runtime: BackendRuntime | undefined; options: Options } {
+  if (first && "files" in first) return { runtime: first, options: readOptions(owner, second, table) };
+  return { runtime: undefined, options: readOptions(owner, second ?? first, table) };
 }

@@ -1,4 +1,5 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
+import type { OptionTable } from "../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -43,6 +44,11 @@ export interface StateBackendOptions {
   clock?: Clock;
 }
 
+const OPTIONS: OptionTable<StateBackendOptions> = {
+  fileFormat: "a text",
+  clock: "a function",
+};
+
 /**
  * Files in the state of the running thread: checkpointed with it, gone with it, seen by no other thread.
  *
@@ -66,9 +72,9 @@ export class StateBackend implements Backend {
   readonly #options: StateBackendOptions;
 
   constructor(runtimeOrOptions?: BackendRuntime | StateBackendOptions, options?: StateBackendOptions) {
-    const split = splitArguments(runtimeOrOptions, options);
+    const split = splitArguments("StateBackend", OPTIONS, runtimeOrOptions, options);
     this.#runtime = split.runtime;
-    this.#options = split.options ?? {};
+    this.#options = split.options;
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {

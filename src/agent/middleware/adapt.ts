@@ -8,6 +8,7 @@ import {
 } from "@langchain/core/utils/types";
 import { type Command, isCommand } from "@langchain/langgraph";
 import { ConfigurationError } from "../../core/errors.ts";
+import { checkSpelling } from "../../core/options.ts";
 import type { JumpTarget } from "../state.ts";
 import { type AgentTool, toAgentTool } from "../agent-tool.ts";
 import type {
@@ -25,6 +26,8 @@ type Source = Omit<Middleware, HookName> &
   Partial<Record<HookName, AnyHook | { hook: AnyHook }>> & { contextSchema?: unknown };
 
 const HOOKS: readonly HookName[] = ["beforeAgent", "beforeModel", "afterModel", "afterAgent"];
+const WRAPPERS = ["wrapModelCall", "wrapToolCall", "gate", "finishRequest"] as const;
+const FIELDS: readonly string[] = [...HOOKS, ...WRAPPERS, "stateSchema", "contextSchema", "tools"];
 
 /**
  * Middleware in our form: LangChain's may wrap hooks in objects, carries LangChain tools, states what it
@@ -37,6 +40,7 @@ export function adaptMiddleware(input: AgentMiddleware): Middleware {
   if (typeof name !== "string" || name === "") {
     throw new ConfigurationError("INVALID_MIDDLEWARE", "Each middleware needs a name, unique in its agent.");
   }
+  checkSpelling(`The middleware '${name}'`, Object.keys(input), FIELDS);
   const hooks = Object.fromEntries(
     HOOKS.flatMap((name) => {
       const found = source[name];

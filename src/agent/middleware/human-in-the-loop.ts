@@ -1,5 +1,6 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import { cutMiddle } from "../../core/text.ts";
 import type { MaybePromise } from "../../backends/backend.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../arguments-check.ts";
@@ -14,6 +15,16 @@ export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "rejec
 
 /** Longest description a person is shown, in characters: it is stored with the request. */
 export const MAX_DESCRIPTION = 20_000;
+
+const GATE_OPTIONS: OptionTable<InterruptOnConfig & InterruptOnAlias> = {
+  allowedDecisions: "a list of non-empty texts",
+  description: "anything",
+  argsSchema: "a plain object",
+  when: "a function",
+  type: "a text",
+  action_description: "a text",
+  requires_approval: "a function",
+};
 
 /** A tool call as descriptions see it. */
 export interface ToolCallView {
@@ -94,7 +105,9 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
 /** Checks of what people make of calls, by tool, where a gate says which form its arguments have. */
 export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, ArgumentsCheck> {
   const forms = Object.entries(interruptOn).flatMap(([tool, gate]): Array<[string, ArgumentsCheck]> =>
-    typeof gate === "object" && "argsSchema" in gate ? [[tool, argumentsCheck(gate.argsSchema)]] : [],
+    typeof gate === "object" && "argsSchema" in gate && gate.argsSchema
+      ? [[tool, argumentsCheck(gate.argsSchema)]]
+      : [],
   );
   return new Map(forms);
 }
@@ -146,7 +159,7 @@ function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias
       `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object says how.`,
     );
   }
-  const config = fromAlias(value);
+  const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));
   const { allowedDecisions: allowed = ALL_DECISIONS } = config;
   if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;
   throw new ConfigurationError(

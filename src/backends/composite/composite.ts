@@ -1,3 +1,4 @@
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -36,6 +37,8 @@ import { lifetimeAt } from "../lifetime.ts";
 import { MountTree, readMounts, restore, type Target } from "./mounts.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { bindRuntime } from "../runtime.ts";
+
+const OPTIONS: OptionTable<CompositeOptions> = { executor: "a text" };
 
 /** The operations of a tree of mounts. */
 class TreeBackend implements Backend {
@@ -175,8 +178,9 @@ export class CompositeBackend extends TreeBackend {
   constructor(
     defaultBackend: BackendSource,
     routes: Readonly<Record<string, BackendSource>> = {},
-    options: CompositeOptions = {},
+    given: CompositeOptions = {},
   ) {
+    const options = readOptions("CompositeBackend", given, OPTIONS);
     const mounts = readMounts(defaultBackend, routes);
     super(new MountTree(mounts), executorOf(mounts, options));
   }

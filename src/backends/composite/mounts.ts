@@ -2,7 +2,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { Backend, BackendRuntime, BackendSource, Failure, FileData } from "../backend.ts";
 import { CODES_WITHOUT_PATH } from "../errors.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath } from "../paths.ts";
-import { obtainBackend } from "../resolve.ts";
+import { checkBackend, obtainBackend } from "../resolve.ts";
 import { prefixKeys, scopeRuntime } from "../scoped-files.ts";
 
 /** One backend in the tree; `prefix` has no trailing slash, that of the default backend is `/`. */
@@ -19,6 +19,8 @@ export interface Target {
 
 /** The prefixes of a tree, longest first, so that the first match owns a path. */
 export function readMounts(root: BackendSource, routes: Readonly<Record<string, BackendSource>>): Mount[] {
+  checkBackend("The first argument of CompositeBackend (its routes are the second)", root);
+  for (const [route, source] of Object.entries(routes)) checkBackend(`The route '${route}'`, source);
   const mounts = Object.entries(routes).map(([route, source]): Mount => {
     const valid = validatePath(route);
     if (!valid.ok || !route.startsWith("/") || valid.path === "/") {

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { parse, resolve } from "node:path";
 import { ConfigurationError } from "../../core/errors.ts";
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type {
   Backend,
@@ -64,6 +65,17 @@ export interface FilesystemOptions {
   descriptorPaths?: boolean;
 }
 
+export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
+  rootDir: "a text",
+  virtualMode: "true or false",
+  maxFileSizeMb: "a number",
+  containment: "a text",
+  respectGitignore: "true or false",
+  ripgrep: "anything",
+  hidden: "a list of non-empty texts",
+  descriptorPaths: "true or false",
+};
+
 const BYTES_PER_MB = 1024 * 1024;
 
 /** Files of a directory on disk, which no path, link or race leads out of. */
@@ -76,7 +88,8 @@ export class FilesystemBackend implements Backend {
   readonly #ripgrep: string | false | undefined;
 
   /** Throws `ConfigurationError` when `rootDir` is something else than a directory. */
-  constructor(options: FilesystemOptions = {}) {
+  constructor(given: FilesystemOptions = {}) {
+    const options = readOptions("FilesystemBackend", given, FILESYSTEM_OPTIONS);
     const configuredDir = resolve(options.rootDir ?? ".");
     const rootDir = directoryAt(configuredDir);
     const isContained = options.containment !== "none";

@@ -1,4 +1,5 @@
 import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -26,9 +27,11 @@ import { isReserved, OverlayChanges } from "./changes.ts";
 import { entryIn, grepBase, hiddenFile, infosOf, mergeFiles, orDirectory } from "./merge.ts";
 import { pageRequest } from "../pages.ts";
 import { parentsOf, validatePath } from "../paths.ts";
-import { obtainBackend } from "../resolve.ts";
+import { checkBackend, obtainBackend } from "../resolve.ts";
 import { bindRuntime } from "../runtime.ts";
 import { DEFAULT_MAX_COUNT } from "../search.ts";
+
+const OPTIONS: OptionTable<{ clock?: Clock }> = { clock: "a function" };
 
 /**
  * Any backend with virtual paths, never changed: writes, edits and deletions are kept in the files of the
@@ -51,7 +54,9 @@ export class OverlayBackend implements Backend {
   readonly #clock: Clock;
   #made: Promise<Backend> | undefined;
 
-  constructor(base: BackendSource, options: { clock?: Clock } = {}, runtime?: BackendRuntime) {
+  constructor(base: BackendSource, given: { clock?: Clock } = {}, runtime?: BackendRuntime) {
+    checkBackend("The first argument of OverlayBackend", base);
+    const options = readOptions("OverlayBackend", given, OPTIONS);
     this.#source = base;
     this.#clock = options.clock ?? systemClock;
     this.#runtime = runtime;

@@ -1,3 +1,4 @@
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -24,9 +25,16 @@ import { bytesOf } from "../file-data.ts";
 import { lifetimeAt } from "../lifetime.ts";
 import { validatePath, withoutSlash } from "../paths.ts";
 import { type PolicyOptions, PolicyRules } from "./rules.ts";
-import { obtainBackend } from "../resolve.ts";
+import { checkBackend, obtainBackend } from "../resolve.ts";
 import { bindRuntime } from "../runtime.ts";
 import { DEFAULT_MAX_COUNT } from "../search.ts";
+
+const OPTIONS: OptionTable<PolicyOptions> = {
+  readOnly: "true or false",
+  denyPrefixes: "a list of non-empty texts",
+  denyGlobs: "a list of non-empty texts",
+  allowPrefixes: "a list of non-empty texts",
+};
 
 /**
  * Any backend, with paths that may not be changed or not be seen. Paths are those the inner backend knows.
@@ -39,8 +47,12 @@ export class PolicyBackend implements Backend {
   #bound: Promise<Backend> | undefined;
 
   constructor(inner: BackendSource, options: PolicyOptions | PolicyRules, runtime?: BackendRuntime) {
+    checkBackend("The first argument of PolicyBackend", inner);
     this.#source = inner;
-    this.#rules = options instanceof PolicyRules ? options : new PolicyRules(options);
+    this.#rules =
+      options instanceof PolicyRules
+        ? options
+        : new PolicyRules(readOptions("PolicyBackend", options, OPTIONS));
     this.#runtime = runtime;
   }
 

@@ -1,3 +1,5 @@
+import { ConfigurationError } from "../../core/errors.ts";
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   BackendCapabilities,
   CallOptions,
@@ -44,6 +46,13 @@ export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   maxFileSizeMb?: number;
 }
 
+const OPTIONS: OptionTable<BaseSandboxOptions> = {
+  root: "a text",
+  readChunk: "a number",
+  transfer: "anything",
+  maxFileSizeMb: "a number",
+};
+
 const BYTES_PER_MB = 1024 * 1024;
 const READ_CHUNK = 48 * 1024;
 
@@ -57,7 +66,18 @@ export abstract class BaseSandbox implements SandboxBackend {
   readonly #files: SandboxFiles;
   readonly #maxFileSize: number;
 
-  constructor(options: BaseSandboxOptions, isolation: BackendCapabilities["isolation"]) {
+  /**
+   * @param isolation what keeps commands from this machine.
+   * @throws ConfigurationError when it is made itself: a sandbox extends it with `id` and `execute`.
+   */
+  constructor(given: BaseSandboxOptions = {}, isolation: BackendCapabilities["isolation"] = "remote") {
+    if (new.target === BaseSandbox) {
+      throw new ConfigurationError(
+        "ABSTRACT_SANDBOX",
+        "BaseSandbox is what sandboxes have in common; extend it by a class with `id` and `execute`, or use createSandbox.",
+      );
+    }
+    const options = readOptions("BaseSandbox", given, OPTIONS);
     const { root = "/", readChunk = READ_CHUNK, maxFileSizeMb = 10, transfer } = options;
     this.#files = new SandboxFiles((command, call) => this.runFileCommand(command, call), {
       root,

@@ -3,6 +3,7 @@ import { realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import { oneLine } from "../../core/text.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
@@ -13,7 +14,7 @@ import { bubblewrapCall, type SandboxMount, type SandboxShape, visiblePath } fro
 import { ProcessCgroup } from "./process-cgroup.ts";
 import { isMissing, isTimedOut, type NoSandbox, PROBE_TIMEOUT_MS, tooSlow } from "./probe.ts";
 import { programPath, SYSTEM_PATH } from "./shell-environment.ts";
-import { type Launch, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
+import { type Launch, SHELL_LIMITS, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
 
 export interface BubblewrapOptions extends ShellLimits {
   /** The folder that commands may change. It must exist. */
@@ -42,6 +43,21 @@ export interface BubblewrapOptions extends ShellLimits {
   /** Name or path of the program. Default `bwrap`. */
   bwrap?: string;
 }
+
+const OPTIONS: OptionTable<BubblewrapOptions> = {
+  ...SHELL_LIMITS,
+  rootDir: "a text",
+  respectGitignore: "true or false",
+  hidden: "a list of non-empty texts",
+  mountPath: "a text",
+  readOnly: "a list",
+  env: "a plain object",
+  memoryMb: "a number",
+  maxProcesses: "a number",
+  scratchMb: "a number",
+  maxFileSizeMb: "a number",
+  bwrap: "a text",
+};
 
 const MIB = 1024 * 1024;
 const SIZE_LIMITS_SINCE = [0, 8] as const;
@@ -107,7 +123,8 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
 export type OpenedBubblewrap = { ok: true; backend: BubblewrapBackend } | ({ ok: false } & NoSandbox);
 
 /** Tries the sandbox out, because an installed program says little: containers and kernels forbid it often. */
-export async function openBubblewrap(options: BubblewrapOptions): Promise<OpenedBubblewrap> {
+export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBubblewrap> {
+  const options = readOptions("Bubblewrap", given, OPTIONS);
   const found = await probeBubblewrap(options);
   if (!found.ok) return found;
   return { ok: true, backend: new BubblewrapBackend(options, found.hasSizeLimits) };

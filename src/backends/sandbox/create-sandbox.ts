@@ -90,19 +90,41 @@ export async function setupScriptOf({
 async function open(options: CreateSandboxOptions, load: LoadPackage): Promise<OpenSandbox> {
   switch (options.provider) {
     case "local":
-      return new LocalShellBackend(options);
+      return new LocalShellBackend(ownOptions(options));
     case "bubblewrap": {
-      const opened = await openBubblewrap(options);
+      const opened = await openBubblewrap(ownOptions(options));
       if (opened.ok) return opened.backend;
       throw new SandboxError("NOT_INITIALIZED", opened.reason);
     }
     case "docker":
-      return openDocker(options);
+      return openDocker(ownOptions(options));
     case "modal":
-      return openModal(options, load);
+      return openModal(ownOptions(options), load);
     case "runloop":
-      return openRunloop(options, load);
+      return openRunloop(ownOptions(options), load);
     case "daytona":
-      return openDaytona(options, load);
+      return openDaytona(ownOptions(options), load);
+    default:
+      throw unknownProvider(options);
   }
 }
+
+/** What is left for the provider. */
+function ownOptions<Options extends CreateSandboxOptions>(
+  options: Options,
+): Omit<Options, keyof SetupOptions | "provider"> {
+  const {
+    provider: _chosen,
+    setupScript: _text,
+    setupScriptPath: _file,
+    setupTimeout: _time,
+    ...own
+  } = options;
+  return own;
+}
+
+const unknownProvider = (options: { provider?: unknown }): ConfigurationError =>
+  new ConfigurationError(
+    "UNKNOWN_PROVIDER",
+    `createSandbox has no provider ${JSON.stringify(options.provider)}; give \`provider: "docker"\`, or local, bubblewrap, modal, runloop or daytona.`,
+  );

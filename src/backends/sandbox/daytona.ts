@@ -1,8 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { readOptions } from "../../core/options.ts";
 import type { OutputStream } from "./command-output.ts";
 import { type LoadPackage, loadClient, type ProviderPackage } from "./provider-package.ts";
-import { openRemote, type RemoteMachine, type RemoteOptions, type RemoteSandbox } from "./remote-sandbox.ts";
+import {
+  openRemote,
+  REMOTE_OPTIONS,
+  type RemoteMachine,
+  type RemoteOptions,
+  type RemoteSandbox,
+} from "./remote-sandbox.ts";
 
 /** `parameters` are those of `create`, such as `snapshot`. Daytona stops a sandbox that nobody uses by itself. */
 export type DaytonaOptions = RemoteOptions;
@@ -49,7 +56,8 @@ const PACKAGE: ProviderPackage = {
 const POLL_MS = 250;
 
 /** A workspace at Daytona, working in `/home/daytona`. Throws `SandboxError`. */
-export async function openDaytona(options: DaytonaOptions, load: LoadPackage): Promise<RemoteSandbox> {
+export async function openDaytona(given: DaytonaOptions, load: LoadPackage): Promise<RemoteSandbox> {
+  const options = readOptions("Daytona", given, REMOTE_OPTIONS);
   // The interface above is what the package declares; it takes its key from the environment.
   const Client = (await loadClient(PACKAGE, load)) as new () => DaytonaClient;
   return openRemote(

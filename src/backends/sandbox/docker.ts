@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import type { CallOptions, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox } from "./base-sandbox.ts";
@@ -7,7 +8,7 @@ import { END_MARKED, MARK_NAME } from "./marked-command.ts";
 import { ProcessRunner } from "./process-runner.ts";
 import { SandboxError } from "./sandbox-error.ts";
 import { SYSTEM_PATH } from "./shell-environment.ts";
-import type { ShellLimits } from "./shell-executor.ts";
+import { SHELL_LIMITS, type ShellLimits } from "./shell-executor.ts";
 
 export interface DockerOptions extends ShellLimits {
   /** The image of a new container; it needs `sh` and the usual small programs. */
@@ -27,6 +28,18 @@ export interface DockerOptions extends ShellLimits {
   /** Arguments of `run` that limit a new container. Default: 2 GiB of memory, 2 processors, 512 processes. */
   limits?: readonly string[];
 }
+
+const OPTIONS: OptionTable<DockerOptions> = {
+  ...SHELL_LIMITS,
+  image: "a text",
+  sandboxId: "a text",
+  program: "a text",
+  programArguments: "a list of non-empty texts",
+  workdir: "a text",
+  env: "a plain object",
+  user: "a text",
+  limits: "a list of non-empty texts",
+};
 
 const DEFAULT_LIMITS = ["--memory", "2g", "--cpus", "2", "--pids-limit", "512"];
 /** What root in the container keeps is what it takes to make the working directory; commands have none of it. */
@@ -150,7 +163,8 @@ export class DockerSandbox extends BaseSandbox {
 const DEFAULT_USER = "1000:1000";
 
 /** Starts a container, or takes the running one that `sandboxId` names. Throws `SandboxError`. */
-export async function openDocker(options: DockerOptions): Promise<DockerSandbox> {
+export async function openDocker(given: DockerOptions): Promise<DockerSandbox> {
+  const options = readOptions("Docker", given, OPTIONS);
   const runner = new ProcessRunner({ guarded: false });
   try {
     const container = await containerFor(options, runner);

@@ -1,16 +1,25 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { type OptionTable, pickOptions, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
-import { FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
+import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
 import { commandEnvironment, type EnvironmentOptions } from "./shell-environment.ts";
-import { SHELL, type ShellLimits, ShellExecutor } from "./shell-executor.ts";
+import { SHELL, SHELL_LIMITS, type ShellLimits, ShellExecutor } from "./shell-executor.ts";
 
 export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions, ShellLimits {}
+
+const OPTIONS: OptionTable<LocalShellOptions> = {
+  ...FILESYSTEM_OPTIONS,
+  ...SHELL_LIMITS,
+  env: "a plain object",
+  inheritEnv: "true or false",
+  secretNames: "a list of non-empty texts",
+};
 
 /**
  * A directory, and the shell of this machine started in it. **No isolation**: `rootDir` holds the file
@@ -23,8 +32,9 @@ export class LocalShellBackend extends FilesystemBackend implements SandboxBacke
   readonly #executor: ShellExecutor;
 
   /** As that of `FilesystemBackend`; the first command makes a missing directory too. */
-  constructor(options: LocalShellOptions = {}) {
-    super(options);
+  constructor(given: LocalShellOptions = {}) {
+    const options = readOptions("LocalShellBackend", given, OPTIONS);
+    super(pickOptions<FilesystemOptions>(options, FILESYSTEM_OPTIONS));
     Object.assign(this.capabilities, { executeOptions: true, isolation: "none" });
     this.id = `local-${randomBytes(8).toString("hex")}`;
     const rootDir = realPath(options.rootDir ?? ".");

@@ -2,8 +2,15 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { ReadableStream } from "node:stream/web";
+import { type OptionTable, readOptions } from "../../core/options.ts";
 import { type LoadPackage, loadClient, type ProviderPackage } from "./provider-package.ts";
-import { openRemote, type RemoteMachine, type RemoteOptions, type RemoteSandbox } from "./remote-sandbox.ts";
+import {
+  openRemote,
+  REMOTE_OPTIONS,
+  type RemoteMachine,
+  type RemoteOptions,
+  type RemoteSandbox,
+} from "./remote-sandbox.ts";
 
 /** `parameters` are those of `sandboxes.create`. A new sandbox ends after an hour unless they say otherwise. */
 export interface ModalOptions extends RemoteOptions {
@@ -12,6 +19,8 @@ export interface ModalOptions extends RemoteOptions {
   /** Image of a new sandbox, from a registry. Default `debian:bookworm-slim`. */
   image?: string;
 }
+
+const OPTIONS: OptionTable<ModalOptions> = { ...REMOTE_OPTIONS, app: "a text", image: "a text" };
 
 /** What is used of the package, as its version 0.11.1 declares it. */
 export interface ModalClient {
@@ -53,7 +62,8 @@ const PACKAGE: ProviderPackage = {
 const LIFETIME_MS = 3_600_000;
 
 /** A container at Modal, working in `/workspace`. Throws `SandboxError`. */
-export async function openModal(options: ModalOptions, load: LoadPackage): Promise<RemoteSandbox> {
+export async function openModal(given: ModalOptions, load: LoadPackage): Promise<RemoteSandbox> {
+  const options = readOptions("Modal", given, OPTIONS);
   // The interface above is what the package declares.
   const Client = (await loadClient(PACKAGE, load)) as new () => ModalClient;
   const { app: appName = "deepagent", image = "debian:bookworm-slim", parameters } = options;

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "../../core/errors.ts";
+import type { OptionTable } from "../../core/options.ts";
 import type { CallOptions, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox } from "./base-sandbox.ts";
@@ -10,7 +11,7 @@ import { assignments, scriptLine } from "./file-scripts.ts";
 import { END_MARKED, MARK_NAME } from "./marked-command.ts";
 import type { FileTransfer } from "./sandbox-files.ts";
 import { SandboxError } from "./sandbox-error.ts";
-import type { ShellLimits } from "./shell-executor.ts";
+import { SHELL_LIMITS, type ShellLimits } from "./shell-executor.ts";
 
 /** What all sandboxes of providers take. */
 export interface RemoteOptions extends ShellLimits {
@@ -23,6 +24,14 @@ export interface RemoteOptions extends ShellLimits {
   /** Further parameters of a new sandbox, as the provider's package takes them. */
   parameters?: Readonly<Record<string, unknown>>;
 }
+
+export const REMOTE_OPTIONS: OptionTable<RemoteOptions> = {
+  ...SHELL_LIMITS,
+  sandboxId: "a text",
+  workdir: "a text",
+  env: "a plain object",
+  parameters: "a plain object",
+};
 
 /** A sandbox at a provider: all in which one provider differs from another. Failures are thrown. */
 export interface RemoteMachine extends FileTransfer {

@@ -1,5 +1,12 @@
+import { readOptions } from "../../core/options.ts";
 import { type LoadPackage, loadClient, type ProviderPackage } from "./provider-package.ts";
-import { openRemote, type RemoteMachine, type RemoteOptions, type RemoteSandbox } from "./remote-sandbox.ts";
+import {
+  openRemote,
+  REMOTE_OPTIONS,
+  type RemoteMachine,
+  type RemoteOptions,
+  type RemoteSandbox,
+} from "./remote-sandbox.ts";
 
 /** `parameters` are those of `devboxes.create`, such as `blueprint_name`. Runloop ends a devbox after an hour. */
 export type RunloopOptions = RemoteOptions;
@@ -50,7 +57,8 @@ const PACKAGE: ProviderPackage = {
 };
 
 /** A devbox at Runloop, working in `/home/user`. Throws `SandboxError`. */
-export async function openRunloop(options: RunloopOptions, load: LoadPackage): Promise<RemoteSandbox> {
+export async function openRunloop(given: RunloopOptions, load: LoadPackage): Promise<RemoteSandbox> {
+  const options = readOptions("Runloop", given, REMOTE_OPTIONS);
   // The interface above is what the package declares; it takes its key from the environment.
   const Client = (await loadClient(PACKAGE, load)) as new () => RunloopClient;
   return openRemote(

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import type { OptionTable } from "../../core/options.ts";
 import type { ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import type { BackendFailure } from "../errors.ts";
@@ -12,6 +13,8 @@ export interface ShellLimits {
   /** Bytes of output that are kept. Default 100000. */
   maxOutputBytes?: number;
 }
+
+export const SHELL_LIMITS: OptionTable<ShellLimits> = { timeout: "a number", maxOutputBytes: "a number" };
 
 /** The process that a command becomes. */
 export type Launch = Pick<ProcessRequest, "file" | "args" | "env" | "cwd" | "inputs">;

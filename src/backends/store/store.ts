@@ -1,4 +1,5 @@
 import type { BaseStore } from "@langchain/langgraph-checkpoint";
+import type { OptionTable } from "../../core/options.ts";
 import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
 import type {
   Backend,
@@ -58,6 +59,13 @@ interface Place {
   namespace: string[];
 }
 
+const OPTIONS: OptionTable<StoreBackendOptions> = {
+  store: "anything",
+  namespace: "anything",
+  fileFormat: "a text",
+  clock: "a function",
+};
+
 /**
  * Files in a LangGraph `BaseStore`, shared by all threads: one item per file, the path is its key.
  *
@@ -80,9 +88,9 @@ export class StoreBackend implements Backend {
   readonly #options: StoreBackendOptions;
 
   constructor(runtimeOrOptions?: BackendRuntime | StoreBackendOptions, options?: StoreBackendOptions) {
-    const split = splitArguments(runtimeOrOptions, options);
+    const split = splitArguments("StoreBackend", OPTIONS, runtimeOrOptions, options);
     this.#runtime = split.runtime;
-    this.#options = split.options ?? {};
+    this.#options = split.options;
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {

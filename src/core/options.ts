@@ -1,0 +1,114 @@
+import { closestName } from "./closest-names.ts";
+import { ConfigurationError } from "./errors.ts";
+
+/** What each kind of value is called, and which values are of that kind. */
+const KINDS = {
+  anything: () => true,
+  "a text": (value) => typeof value === "string",
+  "a number": (value) => typeof value === "number",
+  "true or false": (value) => typeof value === "boolean",
+  "a function": (value) => typeof value === "function",
+  "a list": (value) => Array.isArray(value),
+  "a list of non-empty texts": isListOfTexts,
+  "a plain object": isPlainObject,
+  "a plain object or false": (value) => value === false || isPlainObject(value),
+} as const satisfies Record<string, (value: unknown) => boolean>;
+
+type Kind = keyof typeof KINDS;
+
+/** The options of one object, all of them: the compiler refuses a table that lacks one. `or null`: null has a meaning. */
+export type OptionTable<Options> = {
+  readonly [Name in keyof Options]-?: null extends Options[Name] ? `${Kind} or null` : Kind;
+};
+
+/**
+ * The options that were given, for callers whose types nobody checked: what is `null` counts as left out.
+ *
+ * @param owner what takes the options, as messages name it.
+ * @throws ConfigurationError `UNKNOWN_OPTION` for names that are not in the table, `INVALID_OPTION` for values
+ *   of another kind. Neither shows a value, which may be a secret.
+ */
+export function readOptions<Options extends object>(
+  owner: string,
+  given: Options | null | undefined,
+  table: OptionTable<Options>,
+): Options {
+  const options = given ?? {};
+  if (!isPlainObject(options)) {
+    throw new ConfigurationError(
+      "INVALID_OPTION",
+      `${owner} takes a plain object of options; got ${kindOf(given)}.`,
+    );
+  }
+  const kinds: Readonly<Record<string, string>> = table;
+  const known = Object.keys(kinds);
+  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(kinds, name));
+  if (unknown.length > 0) {
+    const problems = unknown.map((name) => unknownName(owner, name, known));
+    throw new ConfigurationError("UNKNOWN_OPTION", problems.join(" "));
+  }
+  const named = Object.entries(options).filter(([name, value]) => {
+    const kind = kinds[name] ?? "anything";
+    const takesNull = kind.endsWith(OR_NULL);
+    if (value === null || value === undefined) return value === null && takesNull;
+    const plain = (takesNull ? kind.slice(0, -OR_NULL.length) : kind) as Kind; // as the type of tables says
+    if (KINDS[plain](value)) return true;
+    throw new ConfigurationError(
+      "INVALID_OPTION",
+      `${owner}: '${name}' takes ${kind}; got ${kindOf(value)}.`,
+    );
+  });
+  return Object.fromEntries(named) as Options; // its own entries, without those that say nothing
+}
+
+/** Those of `options` that another object takes, too. */
+export function pickOptions<Options extends object>(options: Options, table: OptionTable<Options>): Options {
+  const picked = Object.entries(options).filter(([name]) => Object.hasOwn(table, name));
+  return Object.fromEntries(picked) as Options; // a part of what was given
+}
+
+/**
+ * Refuses names that are known ones but for underscores and letter case, in objects that may have others.
+ *
+ * @throws ConfigurationError `UNKNOWN_OPTION`
+ */
+export function checkSpelling(owner: string, names: readonly string[], known: readonly string[]): void {
+  const misspelt = names.find((name) => !known.includes(name) && sameLetters(name, known) !== undefined);
+  if (misspelt !== undefined)
+    throw new ConfigurationError("UNKNOWN_OPTION", unknownName(owner, misspelt, known));
+}
+
+const OR_NULL = " or null";
+
+function unknownName(owner: string, name: string, known: readonly string[]): string {
+  const problem = `${owner} has no option '${name}'`;
+  const same = sameLetters(name, known);
+  if (same !== undefined) return `${problem}; it is called '${same}' here.`;
+  const meant = closestName(name, known);
+  return meant === undefined
+    ? `${problem}; its options are ${known.join(", ")}.`
+    : `${problem}; did you mean '${meant}'?`;
+}
+
+const sameLetters = (name: string, known: readonly string[]): string | undefined =>
+  known.find((other) => lettersOf(other) === lettersOf(name));
+
+const lettersOf = (name: string): string => name.replaceAll("_", "").toLowerCase();
+
+function isListOfTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((item) => typeof item === "string" && item.trim() !== "");
+}
+
+function isPlainObject(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || typeof value === "boolean" || value === undefined) return String(value);
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "string") return "a text";
+  if (typeof value !== "object") return `a ${typeof value}`;
+  return isPlainObject(value) ? "a plain object" : `an object of class ${value.constructor.name}`;
+}
