@@ -29,9 +29,12 @@ class ShellSandbox extends BaseSandbox {
   /** Commands of file operations so far. */
   commands = 0;
 
-  constructor(rootDir: string, options: { busybox?: string; readChunk?: number } = {}) {
+  constructor(
+    rootDir: string,
+    { busybox, ...options }: { busybox?: string | undefined; readChunk?: number } = {},
+  ) {
     super({ root: rootDir, maxFileSizeMb: 1, ...options }, "none");
-    this.#busybox = options.busybox;
+    this.#busybox = busybox;
     this.shell = new LocalShellBackend({ rootDir, maxOutputBytes: 1_000_000 });
     this.id = this.shell.id;
   }

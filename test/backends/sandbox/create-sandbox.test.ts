@@ -14,10 +14,13 @@ async function closing(opening: Promise<OpenSandbox>): Promise<OpenSandbox> {
 
 describe.each(SHELLS)("a sandbox of the provider %s", (provider) => {
   const needs = provider === "bubblewrap" ? { tags: "bwrap" } : {};
+  const where = (): { rootDir: string } => ({
+    rootDir: folder(),
+    ...(provider === "local" ? { virtualMode: true } : {}),
+  });
 
   it("is set up once, before anything else", needs, async () => {
-    const rootDir = folder();
-    const options = { rootDir, virtualMode: true, setupScript: "echo ready >> log\npwd > where" };
+    const options = { ...where(), setupScript: "echo ready >> log\npwd > where" };
     const sandbox = await closing(createSandbox({ provider, ...options }));
     expect((await sandbox.read("/log")).content).toBe("ready\n");
     expect((await sandbox.execute("pwd")).output).toBe((await sandbox.read("/where")).content);
@@ -27,7 +30,7 @@ describe.each(SHELLS)("a sandbox of the provider %s", (provider) => {
   it("takes its setup from a file", needs, async () => {
     const file = join(folder(), "setup.sh");
     writeFileSync(file, "echo from a file > made\n");
-    const options = { rootDir: folder(), virtualMode: true, setupScriptPath: file };
+    const options = { ...where(), setupScriptPath: file };
     const sandbox = await closing(createSandbox({ provider, ...options }));
     expect((await sandbox.read("/made")).content).toBe("from a file\n");
   });

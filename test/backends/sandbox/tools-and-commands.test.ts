@@ -68,7 +68,10 @@ describe.each(["local", "bubblewrap"] as const)("a sandbox of the provider %s", 
   const needs = provider === "bubblewrap" ? { tags: "bwrap" } : {};
   for (const [name, check] of Object.entries(CASES)) {
     it(name, needs, async () => {
-      const sandbox = await createSandbox({ provider, rootDir: folder(), virtualMode: true });
+      const rootDir = folder();
+      const sandbox = await createSandbox(
+        provider === "local" ? { provider, rootDir, virtualMode: true } : { provider, rootDir },
+      );
       onTestFinished(() => sandbox.close());
       await check(sandbox);
     });
