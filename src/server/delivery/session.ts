@@ -90,7 +90,7 @@ export async function follow(
 
 /**
  * Calls and subagents tend to ask at the same moment: what comes soon after the first of `open` is told
- * together with it.
+ * together with it. Once nobody works on the run, nothing more can come.
  */
 export async function gathered(
   session: DeliverySession,
@@ -99,11 +99,19 @@ export async function gathered(
 ): Promise<RunView> {
   if (first === undefined) return view;
   const age = Math.max(0, session.now() - first.requestedAt);
-  const until = Math.min(session.clock() + Math.max(0, GATHER_MS - age), session.deadline);
-  return follow(session, () => false, { until });
+  const end = Math.min(session.clock() + Math.max(0, GATHER_MS - age), session.deadline);
+  let newest = view;
+  const mayGrow = ({ run }: RunView): boolean => run.leasedUntil !== undefined && !isFinal(run.status);
+  while (mayGrow(newest) && session.clock() < end && !isOver(session)) {
+    const until = Math.min(session.clock() + LOOK_MS, end);
+    newest = await follow(session, () => false, { until });
+  }
+  return newest;
 }
 
 const GATHER_MS = 500;
+/** The end of work is no event that could be waited for. */
+const LOOK_MS = 25;
 
 /** When a call stops waiting: somebody is needed, or what it waited for has happened. */
 export function hasNews({ untilChange }: DeliverySession) {
