@@ -3,46 +3,106 @@
  */
 export { createDeepAgent } from "./agent/create-deep-agent.ts";
 export type { CompiledRunnable, CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
+export type { ModelSource } from "./agent/lazy-model.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/load-subagents.ts";
 export type { AgentLimits, ModelPrice, StopReason } from "./agent/limits/limits.ts";
-export type { FilesystemPermission } from "./agent/permissions.ts";
-export type { JsonSchemaFormat, ResponseFormat } from "./agent/structured.ts";
+export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/permissions.ts";
+export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/structured.ts";
 export type { TypedDeepAgent } from "./agent/typed.ts";
-export type { ToolFunction, ToolInput } from "./agent/agent-tool.ts";
+export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/agent-tool.ts";
 export type {
   ActionRequest,
   AgentEvent,
   AgentPath,
+  AgentPathSegment,
   Decision,
+  DecisionType,
   HitlRequest,
   HitlResponse,
+  PendingInterrupt,
+  ReviewConfig,
+  SameCalls,
+  TokenUsage,
 } from "./agent/events.ts";
+export type { ModelFailureReason } from "./agent/models/failure-facts.ts";
+export type { AgentState, FilesState, JumpTarget } from "./agent/state.ts";
 export { eventOf } from "./agent/step.ts";
-export type { InterruptOn, InterruptOnConfig } from "./agent/middleware/human-in-the-loop.ts";
+export type { DelegationOptions } from "./agent/middleware/subagents.ts";
+export type { FilesystemOptions } from "./agent/middleware/filesystem.ts";
+export type { ContextSize } from "./agent/summarization/plan.ts";
+export type { SummarizationOptions } from "./agent/middleware/summarization.ts";
+export type {
+  GatedCallView,
+  GateState,
+  InterruptOn,
+  InterruptOnAlias,
+  InterruptOnConfig,
+  ToolCallView,
+} from "./agent/middleware/human-in-the-loop.ts";
 export type {
   AgentMiddleware,
   AgentRuntime,
   Gate,
+  Hook,
+  HookName,
+  LangChainMiddleware,
   Middleware,
+  ModelHandler,
   ModelRequest,
+  StateUpdate,
   ToolCallRequest,
+  ToolGate,
+  ToolHandler,
 } from "./agent/middleware/middleware.ts";
 export type { BackgroundJobs, JobInfo, JobResult } from "./backends/sandbox/background-jobs.ts";
 export type {
   Backend,
   BackendCapabilities,
+  BackendClass,
   BackendErrorCode,
   BackendFactory,
   BackendRuntime,
   BackendSource,
+  CallOptions,
+  DeleteResult,
+  EditOptions,
+  EditResult,
+  ExecuteOptions,
+  ExecuteResponse,
+  Failure,
   FileData,
+  FileDataV1,
+  FileDataV2,
+  FileDownloadResponse,
+  FileInfo,
+  FileOperationError,
+  FilesUpdate,
+  FileTimes,
+  FileUploadResponse,
+  GlobResult,
+  GrepMatch,
+  GrepOptions,
+  GrepResult,
+  LsResult,
+  MaybePromise,
+  ReadRawResult,
+  ReadResult,
+  ResolveOptions,
   SandboxBackend,
+  ThreadFiles,
+  WriteOptions,
+  WriteResult,
 } from "./backends/backend.ts";
 export { adaptBackend } from "./backends/foreign/adapt.ts";
+export type { BackendV1 } from "./backends/foreign/adapt-v1.ts";
+export type { CompositeOptions } from "./backends/composite/execute.ts";
 export { CompositeBackend } from "./backends/composite/composite.ts";
-export { FilesystemBackend } from "./backends/filesystem/filesystem.ts";
+export {
+  FilesystemBackend,
+  type FilesystemOptions as FilesystemBackendOptions,
+} from "./backends/filesystem/filesystem.ts";
 export { PolicyBackend } from "./backends/policy/policy.ts";
-export { SENSITIVE_GLOBS } from "./backends/policy/rules.ts";
+export { type PolicyOptions, type PolicyRules, SENSITIVE_GLOBS } from "./backends/policy/rules.ts";
 export { BaseSandbox, type BaseSandboxOptions } from "./backends/sandbox/base-sandbox.ts";
 export {
   BubblewrapBackend,
@@ -58,19 +118,50 @@ export {
 } from "./backends/sandbox/create-sandbox.ts";
 export type { DaytonaOptions } from "./backends/sandbox/daytona.ts";
 export { type DockerOptions, type DockerSandbox, openDocker } from "./backends/sandbox/docker.ts";
+export type { SandboxMount } from "./backends/sandbox/bubblewrap-arguments.ts";
+export type { NoSandbox } from "./backends/sandbox/probe.ts";
+export type { EnvironmentOptions } from "./backends/sandbox/shell-environment.ts";
+export type { ShellLimits } from "./backends/sandbox/shell-executor.ts";
 export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/local-shell.ts";
 export type { ModalOptions } from "./backends/sandbox/modal.ts";
 export type { LoadPackage } from "./backends/sandbox/provider-package.ts";
 export type { RemoteOptions } from "./backends/sandbox/remote-sandbox.ts";
 export type { RunloopOptions } from "./backends/sandbox/runloop.ts";
-export type { FileTransfer } from "./backends/sandbox/sandbox-files.ts";
+export type { FileTransfer, SandboxFilesOptions } from "./backends/sandbox/sandbox-files.ts";
 export { SandboxError } from "./backends/sandbox/sandbox-error.ts";
 export { OverlayBackend } from "./backends/overlay/overlay.ts";
-export { StateBackend } from "./backends/state.ts";
-export { StoreBackend } from "./backends/store/store.ts";
+export type { FileFormat } from "./backends/file-data.ts";
+export { StateBackend, type StateBackendOptions } from "./backends/state.ts";
+export type { StoreNamespace } from "./backends/store/namespace.ts";
+export { StoreBackend, type StoreBackendOptions } from "./backends/store/store.ts";
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
-export { createLogger, type Logger } from "./core/logger.ts";
-export { createCheckpointer } from "./storage/checkpointer.ts";
-export { openDatabase } from "./storage/database.ts";
-export { createStore } from "./storage/store.ts";
-export { defineTool, type ToolContext, type ToolResult, type ToolSpec } from "./tools/tool.ts";
+export type { Clock } from "./core/clock.ts";
+export { createLogger, type LogFields, type Logger, type LogLevel } from "./core/logger.ts";
+export type { NearPassage } from "./storage/embedding-index.ts";
+export type { TextHit, VersionedItem } from "./storage/store-reads.ts";
+export type { Embed, VectorIndexConfig } from "./storage/store-vectors.ts";
+export type { FencingToken } from "./storage/thread-fences.ts";
+export type { ThreadStep } from "./storage/thread-steps.ts";
+export { createCheckpointer, type SqliteCheckpointer } from "./storage/checkpointer.ts";
+export { type Database, type DatabaseOptions, openDatabase } from "./storage/database.ts";
+export {
+  createStore,
+  type Lifetime,
+  type SqliteStore,
+  type StoreOptions,
+  type TtlConfig,
+} from "./storage/store.ts";
+export type { FileToolName, FileToolOptions } from "./tools/options.ts";
+export {
+  type BoundPreview,
+  type CallPreview,
+  type ContentBlock,
+  defineTool,
+  type SpawnSubagent,
+  type Todo,
+  type TodoStatus,
+  type ToolContext,
+  type ToolKind,
+  type ToolResult,
+  type ToolSpec,
+} from "./tools/tool.ts";

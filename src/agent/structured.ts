@@ -14,7 +14,7 @@ export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unk
   unknown
 >;
 
-type AnswerSchema = InteropZodObject | JsonSchemaFormat;
+export type AnswerSchema = InteropZodObject | JsonSchemaFormat;
 
 /** The form of an agent's final answer: a schema, several of which one is to fit, or how LangChain is to ask for it. */
 export type ResponseFormat =

@@ -153,7 +153,8 @@ export interface ReadResult extends Failure {
 /** A stored file. Version 1 keeps lines, version 2 (what we write) keeps text or bytes and a type. */
 export type FileData = FileDataV1 | FileDataV2;
 
-interface FileTimes {
+/** When a stored file was made and changed. */
+export interface FileTimes {
   /** ISO 8601. */
   created_at: string;
   /** ISO 8601. */

@@ -11,7 +11,7 @@ export type VectorIndexConfig = Pick<IndexConfig, "dims" | "fields"> &
   ({ embeddings: Pick<IndexConfig["embeddings"], "embedDocuments" | "embedQuery"> } | { embed: Embed });
 
 /** One vector of `dims` numbers for each text, in their order. */
-type Embed = (texts: string[]) => Promise<number[][]>;
+export type Embed = (texts: string[]) => Promise<number[][]>;
 
 /** A text of an item, with the path it was found at. */
 export interface FieldVector {

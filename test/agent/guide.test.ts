@@ -39,7 +39,7 @@ describe("the guide", () => {
   it("names all that is exported, and every parameter of an agent", () => {
     const exported = [...readFileSync(library, "utf8").matchAll(/^export (?:type )?\{([^}]*)\}/gm)]
       .flatMap(([, names = ""]) => names.split(","))
-      .map((name) => name.replace(/^\s*(type )?/, "").trim());
+      .map((name) => name.replace(/^\s*(type )?(\w+ as )?/, "").trim());
     const params =
       readFileSync(join(root, "src/agent/params.ts"), "utf8").split("interface DeepAgentParams")[1] ?? "";
     const keys = [...params.matchAll(/^ {2}(\w+)\?:/gm)].map(([, key = ""]) => key);

@@ -61,7 +61,7 @@ export interface ToolCallRequest {
 export type ToolHandler = (request: ToolCallRequest) => Promise<ToolMessage | Command>;
 
 export type StateUpdate = Partial<AgentState> & { jumpTo?: JumpTarget };
-type Hook = (state: AgentState, runtime: AgentRuntime) => MaybePromise<StateUpdate | undefined | void>;
+export type Hook = (state: AgentState, runtime: AgentRuntime) => MaybePromise<StateUpdate | undefined | void>;
 
 /** How a person is asked about one call. */
 export interface Gate {
