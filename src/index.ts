@@ -92,6 +92,7 @@ export type {
   ThreadFiles,
   WriteOptions,
   WriteResult,
+  CommandFacts,
 } from "./backends/backend.ts";
 export { adaptBackend } from "./backends/foreign/adapt.ts";
 export type { BackendV1 } from "./backends/foreign/adapt-v1.ts";

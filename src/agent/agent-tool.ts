@@ -98,9 +98,16 @@ export function toolOutcome(call: ToolCall, result: ToolResult): ToolMessage | C
     status: result.status ?? "success",
     artifact: result.artifact,
   });
+  if (result.whole) wholeTexts.set(message, result.whole);
   if (!result.update) return message;
   return new Command({ update: { messages: [message], ...result.update } });
 }
+
+/** Texts too large for their messages, until the files layer has put them into files: no state ever holds them. */
+const wholeTexts = new WeakMap<ToolMessage, NonNullable<ToolResult["whole"]>>();
+
+/** The text that is to go into a file in the place of the message's own, and what stands below its preview. */
+export const wholeTextOf = (message: ToolMessage): ToolResult["whole"] => wholeTexts.get(message);
 
 /** The tool messages of an outcome; a command's update may carry any number. */
 export function toolMessagesOf(outcome: ToolMessage | Command): ToolMessage[] {

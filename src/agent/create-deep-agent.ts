@@ -25,7 +25,13 @@ import { type AgentMiddleware, joinSystem, type Middleware } from "./middleware/
 import { Permissions } from "./permissions.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
 import { readParams } from "./read-params.ts";
-import { GENERAL_PURPOSE, GENERAL_PURPOSE_DESCRIPTION, GENERAL_PURPOSE_PROMPT } from "./prompts.ts";
+import {
+  BASE_PROMPT,
+  SHARED_RULES,
+  GENERAL_PURPOSE,
+  GENERAL_PURPOSE_DESCRIPTION,
+  GENERAL_PURPOSE_PROMPT,
+} from "./prompts.ts";
 import { builtInChannels } from "./state.ts";
 import { type ResponseFormat, StructuredResponse } from "./structured.ts";
 import { type BuiltSubagent, SubagentRunner } from "./subagents.ts";
@@ -74,7 +80,7 @@ export function assembleDeepAgent(given: DeepAgentParams): DeepAgent {
   const agent = assemble(own, stack, runner, {
     nested: false,
     model,
-    prompt: params.systemPrompt,
+    prompt: systemMessage(params.systemPrompt, BASE_PROMPT),
     permissions,
   });
   warnOfGates(params, agent.tools.keys(), (name) => runner?.graphOf(name)?.traits.tools.keys() ?? []);
@@ -96,7 +102,7 @@ function subagentRunner(
 interface AgentRole {
   nested: boolean;
   model: LazyModel;
-  prompt: string | SystemMessage | undefined;
+  prompt: SystemMessage;
   permissions: Permissions | undefined;
 }
 
@@ -118,7 +124,7 @@ function assemble(
   const parts: AgentParts = {
     name: params.name ?? "deepagent",
     model: () => role.model.get(),
-    systemMessage: systemMessage(role.prompt, role.nested),
+    systemMessage: role.prompt,
     tools,
     middleware,
     backend: params.backend ?? StateBackend,
@@ -267,8 +273,8 @@ function buildSubagent(
     ? forkStack(spec, visible, siblings)
     : subagentStack(spec, visible, below?.subagents ?? []);
   const prompt = isFork
-    ? joinSystem(systemMessage(params.systemPrompt, false), spec.systemPrompt ?? "")
-    : spec.systemPrompt;
+    ? joinSystem(systemMessage(params.systemPrompt, BASE_PROMPT), spec.systemPrompt ?? "")
+    : systemMessage(spec.systemPrompt, SHARED_RULES);
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
   const { graph } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });

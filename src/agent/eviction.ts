@@ -1,6 +1,7 @@
 import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { sanitizeToolCallId } from "../backends/paths.ts";
 import { headOf, tailOf } from "../core/text.ts";
+import { wholeTextOf } from "./agent-tool.ts";
 import { copyMessage } from "./copy-message.ts";
 import { type KeepingPlace, keepText, type Kept, RESULTS_FOLDER } from "./kept-files.ts";
 import { isPerson } from "./message-kind.ts";
@@ -11,8 +12,9 @@ const PREVIEW_LINE_CHARS = 1000;
 const CHARS_PER_TOKEN = 4;
 
 /**
- * Moves the text of a tool message that exceeds `tokens` (about four characters each) into a file, and
- * leaves a preview and the file's path in its place. Blocks other than text stay in the message.
+ * Moves the text of a tool message that exceeds `tokens` (about four characters each), or the longer text that it
+ * stands for, into a file, and leaves a preview and the file's path in its place. Blocks other than text stay in the
+ * message. Where the text cannot be kept, as much of it stays as fits.
  *
  * @returns where it was moved; `undefined` when nothing was.
  */
@@ -21,19 +23,25 @@ export async function evictLargeResult(
   place: KeepingPlace,
   tokens: number,
 ): Promise<Kept | undefined> {
-  const text = textOf(message);
+  const own = textOf(message);
+  const { text, end } = wholeTextOf(message) ?? { text: own, end: "" };
   const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(message.tool_call_id)}`, text, place);
+  const below = end === "" ? "" : `\n\n${end}`;
   message.content = withText(
     message.content,
     kept
-      ? resultPreview(message.name ?? "tool", text, kept.path)
-      : `${headOf(text, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]`,
+      ? resultPreview(message.name ?? "tool", text, kept.path) + below
+      : `${headOf(own, tokens * CHARS_PER_TOKEN)}\n[result cut: could not be saved]${below}`,
   );
   return kept;
 }
 
+/** Whether the text of a result belongs into a file. */
+export const isTooLarge = (message: ToolMessage, tokens: number): boolean =>
+  wholeTextOf(message) !== undefined || isLarge(message, tokens);
+
 /** Whether a message exceeds `tokens`, of about four characters each. */
-export const isLarge = (message: BaseMessage, tokens: number): boolean =>
+const isLarge = (message: BaseMessage, tokens: number): boolean =>
   textOf(message).length > tokens * CHARS_PER_TOKEN;
 
 /** What stands for a result that is in a file: how it begins, and how to read the rest. */

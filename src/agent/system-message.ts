@@ -1,18 +1,15 @@
 import { SystemMessage } from "@langchain/core/messages";
 import { ConfigurationError } from "../core/errors.ts";
 import { joinSystem } from "./middleware/middleware.ts";
-import { BASE_PROMPT } from "./prompts.ts";
 
 /**
- * The system prompt of an agent without what its layers add; that of a main agent has the built-in one behind
- * the caller's.
+ * The system prompt of an agent without what its layers add: the caller's, and `builtIn` behind it.
  *
  * @throws ConfigurationError `INVALID_SYSTEM_PROMPT`.
  */
-export function systemMessage(prompt: string | SystemMessage | undefined, nested: boolean): SystemMessage {
+export function systemMessage(prompt: string | SystemMessage | undefined, builtIn: string): SystemMessage {
   const own = messageOf(prompt ?? "");
-  if (nested) return own;
-  return own.content === "" ? new SystemMessage(BASE_PROMPT) : joinSystem(own, BASE_PROMPT);
+  return own.content === "" ? new SystemMessage(builtIn) : joinSystem(own, builtIn);
 }
 
 function messageOf(prompt: string | SystemMessage): SystemMessage {

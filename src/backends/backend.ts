@@ -74,6 +74,8 @@ export interface ExecuteOptions extends CallOptions {
   timeout?: number;
   cwd?: string;
   env?: Record<string, string>;
+  /** Bytes of output to hold for `whole`, beyond what `output` has. Default: none. */
+  keepBytes?: number;
   onOutput?(chunk: string): void;
 }
 
@@ -205,6 +207,8 @@ export interface ExecuteResponse {
   output: string;
   exitCode: number | null;
   truncated: boolean;
+  /** When `output` is cut: the output up to the bytes the call asked to keep, and whether that is cut as well. */
+  whole?: string;
   timedOut?: boolean;
 }
 
@@ -265,9 +269,25 @@ export interface Backend {
   downloadFiles?(paths: string[], options?: CallOptions): MaybePromise<FileDownloadResponse[]>;
 }
 
+/** Where commands run and what bounds them; what is not known is left out. */
+export interface CommandFacts {
+  /** Directory in which a command starts, as commands see it. Left out where it is a path of this machine. */
+  directory?: string;
+  /** The folder of the file tree that is this directory. Default `/`. */
+  folder?: string;
+  /** Whether commands reach the network. */
+  network?: boolean;
+  /** Seconds after which a command is ended unless its call says otherwise. */
+  timeout?: number;
+  /** Bytes of output that are shown. */
+  outputBytes?: number;
+}
+
 export interface SandboxBackend extends Backend {
   /** Not empty. */
   readonly id: string;
+  /** What the model is told of its commands. */
+  readonly commands?: CommandFacts;
   /** Commands that go on while others run; absent where there are none. */
   readonly jobs?: BackgroundJobs;
   execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;

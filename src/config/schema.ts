@@ -130,7 +130,9 @@ export const ConfigSchema = z.strictObject({
         .min(1000)
         .max(100_000_000)
         .default(100_000)
-        .describe("Bytes of a command's output that are kept."),
+        .describe(
+          "Bytes of a command's output that are shown; a longer one goes into a file whole, up to 10 MiB.",
+        ),
       memoryMb: z.int().min(64).default(2048).describe("MiB of memory for each process in the sandbox."),
       processes: z.int().min(8).default(512).describe("Processes a command may have in the sandbox."),
       readOnly: z

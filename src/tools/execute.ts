@@ -54,7 +54,7 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
       "To read, search or change files, use the file tools. Quote paths that contain spaces.",
     ].join(" "),
     handle: (args: Arguments, context: ToolContext) =>
-      cancellable("execute", context.signal, () => run(args, context, settings.allowedPrefixes)),
+      cancellable("execute", context.signal, () => run(args, context, settings)),
     preview: (args: Arguments, context: ToolContext) =>
       previewCommand(args, context, settings.allowedPrefixes),
   } as const;
@@ -92,7 +92,7 @@ function confinement(isolation: BackendCapabilities["isolation"] | undefined): s
 async function run(
   { command, timeout, cwd, background }: Arguments,
   { backend, signal }: ToolContext,
-  allowedPrefixes: readonly string[] | undefined,
+  { allowedPrefixes, maxChars }: FileToolSettings,
 ): Promise<ToolResult> {
   if (command.trim() === "") return toolError("Command must be a non-empty string.");
   if (!canExecute(backend)) {
@@ -107,11 +107,17 @@ async function run(
   const response = await backend.execute(command, {
     signal,
     ...(timeout === undefined ? {} : { timeout }),
+    ...(maxChars === undefined ? {} : { keepBytes: KEPT_BYTES }),
     ...place,
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
+  const { output, whole = output } = response;
+  const isShown = !response.truncated && output.length <= (maxChars ?? Infinity);
   return {
     content: commandText(response, timeout),
+    ...(isShown || maxChars === undefined
+      ? {}
+      : { whole: { text: wellFormed(whole), end: endLines(response, timeout) } }),
     artifact: {
       exitCode: response.timedOut ? TIMEOUT_EXIT_CODE : response.exitCode,
       truncated: response.truncated,
@@ -143,11 +149,16 @@ function commandText(response: ExecuteResponse, timeout: number | undefined): st
   const output = wellFormed(response.output).replace(/\n$/, "");
   return [
     output === "" ? "<no output>" : output,
-    ...(response.timedOut ? timeoutLines(output, timeout) : []),
-    exitLine(response),
+    endLines(response, timeout),
     ...(response.truncated ? ["[Output was truncated due to size limits]"] : []),
   ].join("\n");
 }
+
+const endLines = (response: ExecuteResponse, timeout: number | undefined): string =>
+  [
+    ...(response.timedOut ? timeoutLines(response.output.replace(/\n$/, ""), timeout) : []),
+    exitLine(response),
+  ].join("\n");
 
 /** A backend whose own limit ended the command has said so, as it alone knows that limit. */
 function timeoutLines(output: string, timeout: number | undefined): string[] {
@@ -161,4 +172,6 @@ function exitLine({ exitCode, timedOut }: ExecuteResponse): string {
   return `[Command ${code === 0 ? "succeeded" : "failed"} with exit code ${code}]`;
 }
 
+/** Output of a command that goes into a file whole. */
+const KEPT_BYTES = 10 * 1024 * 1024;
 const TIMEOUT_EXIT_CODE = 124;

@@ -21,6 +21,8 @@ export interface ToolResult {
   status?: "success" | "error";
   /** The same answer for programs. */
   artifact?: unknown;
+  /** A text too large for `content`: it goes into a file, and `end` stands below what is shown of it. */
+  whole?: { text: string; end: string };
   /** Change of the thread state, applied together with the tool message. */
   update?: { files?: FilesUpdate; todos?: Todo[] };
 }

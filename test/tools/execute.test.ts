@@ -68,12 +68,13 @@ describe("execute", () => {
     const { asked, tools } = shell({});
     await tools.call("execute", { command: "echo '$HOME' \\\n;", timeout: 5, cwd: "workspace//src/" });
     await tools.call("execute", { command: "ls" });
+    const kept = { signal: expect.any(AbortSignal), keepBytes: 10 * 1024 * 1024 };
     expect(asked).toEqual([
       {
         command: "echo '$HOME' \\\n;",
-        options: { signal: expect.any(AbortSignal), timeout: 5, cwd: "/workspace/src" },
+        options: { ...kept, timeout: 5, cwd: "/workspace/src" },
       },
-      { command: "ls", options: { signal: expect.any(AbortSignal) } },
+      { command: "ls", options: kept },
     ]);
   });
 

@@ -7,7 +7,8 @@ import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
 import { toAgentTool, toolMessagesOf } from "../agent-tool.ts";
-import { evictLargeMessage, evictLargeResult, isLarge, largeMessages } from "../eviction.ts";
+import { commandsPrompt } from "../commands-prompt.ts";
+import { evictLargeMessage, evictLargeResult, isTooLarge, largeMessages } from "../eviction.ts";
 import { HISTORY_FOLDER, type KeepingPlace } from "../kept-files.ts";
 import { FILES_PROMPT } from "../prompts.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
@@ -61,14 +62,17 @@ export function filesystemMiddleware(
       const fitting =
         large.length === 0 ? request : await withoutLargeMessages(request, large, place, historyFolder);
       const withTools = { ...fitting, tools: offered };
-      return next(prompt === null ? withTools : appendSystemPrompt(withTools, prompt));
+      if (prompt === null) return next(withTools);
+      const isOffered = offered.some(({ name }) => name === "execute");
+      const commands = isOffered && canExecute(place.backend) ? [commandsPrompt(place.backend)] : [];
+      return next(appendSystemPrompt(withTools, [prompt, ...commands].join("\n\n")));
     },
     wrapToolCall: async (request, next) => {
       const outcome = await next(request);
       if (evictTokens === null || request.toolCall.name === "read_file") return outcome;
       const update: FilesUpdate = {};
       for (const message of toolMessagesOf(outcome)) {
-        if (!isLarge(message, evictTokens)) continue;
+        if (!isTooLarge(message, evictTokens)) continue;
         const kept = await evictLargeResult(message, await placeOf(request.runtime), evictTokens);
         Object.assign(update, kept?.update);
       }

@@ -47,6 +47,7 @@ class TreeBackend implements Backend {
   declare readonly id?: string;
   declare readonly execute?: SandboxBackend["execute"];
   declare readonly jobs?: SandboxBackend["jobs"];
+  declare readonly commands?: SandboxBackend["commands"];
   readonly #tree: MountTree;
   readonly #executor: Executor | undefined;
 

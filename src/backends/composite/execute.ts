@@ -58,11 +58,12 @@ export function executorCapabilities(executor: Executor | undefined): Partial<Ba
 export function executionOf(
   tree: Pick<Backend, "ls">,
   executor: Executor,
-): Pick<SandboxBackend, "id" | "execute" | "jobs"> {
+): Pick<SandboxBackend, "id" | "execute" | "jobs" | "commands"> {
   const { backend } = executor;
-  const { jobs } = backend;
+  const { jobs, commands } = backend;
   return {
     id: backend.id,
+    ...(commands === undefined ? {} : { commands: { ...commands, folder: executor.prefix } }),
     execute: async (command, options = {}) => {
       const inner = await innerOptions(tree, executor, options);
       if ("error" in inner) return { output: `Error: ${inner.error}`, exitCode: 1, truncated: false };

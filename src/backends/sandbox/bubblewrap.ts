@@ -5,7 +5,7 @@ import { runProgram } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { oneLine } from "../../core/text.ts";
-import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import type { CommandFacts, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import { FilesystemBackend } from "../filesystem/filesystem.ts";
@@ -72,6 +72,7 @@ const SIZE_LIMITS_SINCE = [0, 8] as const;
 export class BubblewrapBackend extends FilesystemBackend implements SandboxBackend {
   readonly id: string;
   readonly jobs: BackgroundJobs;
+  readonly commands: CommandFacts;
   readonly #executor: ShellExecutor;
   /** Made with the first command; `null` where it cannot be had. */
   #cgroup: ProcessCgroup | null | undefined;
@@ -93,6 +94,11 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
       },
     });
     this.jobs = this.#executor.jobs;
+    this.commands = {
+      directory: options.mountPath ?? "/workspace",
+      network: false,
+      ...this.#executor.limits,
+    };
   }
 
   execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {

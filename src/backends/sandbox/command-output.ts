@@ -7,31 +7,34 @@ const LINE_END = Buffer.from("\n");
 
 /**
  * The output of a command while it runs: whole lines of both streams in the order they came, those of
- * standard error marked. Holds `limit` bytes at most, whatever is written; the rest is counted off.
+ * standard error marked. Shows `limit` bytes and holds `room` at most, whatever is written; the rest is dropped.
  */
 export class CommandOutput {
   /** Bytes. */
   readonly limit: number;
+  readonly #room: number;
   readonly #onOutput: ((chunk: string) => void) | undefined;
   /** Lines that have begun and not ended. */
   readonly #partial: Record<OutputStream, Buffer[]> = { stdout: [], stderr: [] };
   #kept: Buffer = Buffer.alloc(0);
   #length = 0;
-  #truncated = false;
+  /** Whether more came than there is room for. */
+  #isFull = false;
   #isClosed = false;
 
-  constructor(limit: number, onOutput?: (chunk: string) => void) {
+  constructor(limit: number, onOutput?: (chunk: string) => void, room: number = limit) {
     this.limit = limit;
+    this.#room = Math.max(limit, room);
     this.#onOutput = onOutput;
   }
 
-  /** Whether something was written that is not kept. */
+  /** Whether something was written that is not shown. */
   get truncated(): boolean {
-    return this.#truncated;
+    return this.#isFull || this.#length > this.limit;
   }
 
   add(stream: OutputStream, bytes: Buffer): void {
-    if (this.#truncated || this.#isClosed) return;
+    if (this.#isFull || this.#isClosed) return;
     const partial = this.#partial[stream];
     const end = bytes.lastIndexOf(NEWLINE) + 1;
     if (end > 0) {
@@ -39,7 +42,7 @@ export class CommandOutput {
       partial.length = 0;
     }
     if (end < bytes.length) partial.push(Buffer.from(bytes.subarray(end)));
-    if (this.#length + sizeOf(partial) > this.limit) this.#flush(stream);
+    if (this.#length + sizeOf(partial) > this.#room) this.#flush(stream);
   }
 
   /** Keeps the lines that have not ended as they are; nothing more will come. */
@@ -54,10 +57,23 @@ export class CommandOutput {
     this.#isClosed = true;
   }
 
-  /** What is kept so far, unfinished lines included. */
+  /** What is shown so far, unfinished lines included. */
   text(): string {
+    if (this.truncated) return this.#kept.subarray(0, this.#shown(this.#length)).toString("utf8");
     const unfinished = Buffer.concat(this.#partial.stdout);
     return Buffer.concat([this.#kept.subarray(0, this.#length), unfinished]).toString("utf8");
+  }
+
+  /** All that is held, when that is more than is shown; `isCut`: more was written. */
+  whole(): { text: string; isCut: boolean; bytes: number } | undefined {
+    if (this.#length <= this.limit) return undefined;
+    const text = this.#kept.subarray(0, this.#length).toString("utf8");
+    return { text, isCut: this.#isFull, bytes: this.#room };
+  }
+
+  /** How much of the first `length` bytes is shown. */
+  #shown(length: number): number {
+    return length <= this.limit ? length : characterBoundary(this.#kept, this.limit);
   }
 
   #flush(stream: OutputStream): void {
@@ -81,15 +97,17 @@ export class CommandOutput {
   }
 
   #keep(bytes: Buffer): void {
-    if (this.#truncated) return;
-    const room = this.limit - this.#length;
-    this.#truncated = bytes.length > room;
-    const kept = this.#truncated ? bytes.subarray(0, characterBoundary(bytes, room)) : bytes;
-    const length = this.#length + kept.length;
-    if (length > this.#kept.length) this.#kept = grown(this.#kept, Math.min(length * 2, this.limit));
-    kept.copy(this.#kept, this.#length);
+    if (this.#isFull) return;
+    const before = this.#length;
+    const room = this.#room - before;
+    this.#isFull = bytes.length > room;
+    const kept = this.#isFull ? bytes.subarray(0, characterBoundary(bytes, room)) : bytes;
+    const length = before + kept.length;
+    if (length > this.#kept.length) this.#kept = grown(this.#kept, Math.min(length * 2, this.#room));
+    kept.copy(this.#kept, before);
     this.#length = length;
-    if (kept.length > 0) this.#onOutput?.(kept.toString("utf8"));
+    const [from, to] = [this.#shown(before), this.#shown(length)];
+    if (to > from) this.#onOutput?.(this.#kept.subarray(from, to).toString("utf8"));
   }
 }
 

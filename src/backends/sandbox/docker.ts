@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import type { CallOptions, ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import type { CallOptions, CommandFacts, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox } from "./base-sandbox.ts";
 import { LastWill } from "./last-will.ts";
@@ -82,6 +82,7 @@ interface Container {
 /** A container, run by any program that takes Docker's commands. Made by `openDocker`. */
 export class DockerSandbox extends BaseSandbox {
   readonly id: string;
+  readonly commands: CommandFacts;
   readonly #container: Container;
   readonly #options: DockerOptions;
   readonly #runner: ProcessRunner;
@@ -94,6 +95,11 @@ export class DockerSandbox extends BaseSandbox {
     this.#container = container;
     this.#options = options;
     this.#runner = runner;
+    const { workdir: directory = "/workspace", timeout = DEFAULT_TIMEOUT } = options;
+    const { maxOutputBytes: outputBytes = DEFAULT_OUTPUT_BYTES } = options;
+    // What a container reaches that somebody else made is not known.
+    const network = container.own === undefined ? {} : { network: false };
+    this.commands = { directory, timeout, outputBytes, ...network };
   }
 
   async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
@@ -102,7 +108,12 @@ export class DockerSandbox extends BaseSandbox {
     const { maxOutputBytes = DEFAULT_OUTPUT_BYTES } = this.#options;
     const directory = addPrefix(this.#options.workdir ?? "/workspace", valid.path);
     const response = await this.#exec(command, { ...options, cwd: directory }, maxOutputBytes);
-    return { ...response, output: withoutTtyNoise(response.output) };
+    const { output, whole, ...end } = response;
+    return {
+      ...end,
+      output: withoutTtyNoise(output),
+      ...(whole === undefined ? {} : { whole: withoutTtyNoise(whole) }),
+    };
   }
 
   protected override runFileCommand(command: string, options: CallOptions): Promise<ExecuteResponse> {
@@ -143,6 +154,7 @@ export class DockerSandbox extends BaseSandbox {
       {
         ...programLaunch(this.#options, [...args, "sh", "-c", START, "sh", options.cwd ?? "/", command]),
         maxOutputBytes,
+        keepBytes: options.keepBytes,
         onOutput: (chunk) => options.onOutput?.(chunk),
       },
       { timeout, ...(signal === undefined ? {} : { signal }) },

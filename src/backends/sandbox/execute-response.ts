@@ -6,17 +6,27 @@ const TIMEOUT_EXIT_CODE = 124;
 /** The answer for a command that was ended at its time limit, of so many seconds. */
 export function timedOutResponse(output: CommandOutput, timeout: number): ExecuteResponse {
   return {
+    ...written(output),
     output: withLine(outputText(output), `Error: Command timed out after ${timeout} seconds.`),
     exitCode: TIMEOUT_EXIT_CODE,
-    truncated: output.truncated,
     timedOut: true,
   };
 }
 
+/** What a response says of the output of a command. */
+export function written(output: CommandOutput): Pick<ExecuteResponse, "output" | "truncated" | "whole"> {
+  const { text, isCut, bytes } = output.whole() ?? {};
+  const whole = isCut === true ? withLine(text ?? "", cutAt(bytes ?? 0)) : text;
+  const { truncated } = output;
+  return { output: outputText(output), truncated, ...(whole === undefined ? {} : { whole }) };
+}
+
+const cutAt = (bytes: number): string => `... Output truncated at ${bytes} bytes.`;
+
 /** The output, and where it was cut. */
 export function outputText(output: CommandOutput): string {
   const text = output.text();
-  return output.truncated ? withLine(text, `... Output truncated at ${output.limit} bytes.`) : text;
+  return output.truncated ? withLine(text, cutAt(output.limit)) : text;
 }
 
 export const withLine = (text: string, line: string): string =>

@@ -3,7 +3,7 @@ import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type OptionTable, pickOptions, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
-import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import type { CommandFacts, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
 import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
@@ -29,6 +29,7 @@ const OPTIONS: OptionTable<LocalShellOptions> = {
 export class LocalShellBackend extends FilesystemBackend implements SandboxBackend {
   readonly id: string;
   readonly jobs: BackgroundJobs;
+  readonly commands: CommandFacts;
   readonly #executor: ShellExecutor;
 
   /** As that of `FilesystemBackend`; the first command makes a missing directory too. */
@@ -49,6 +50,7 @@ export class LocalShellBackend extends FilesystemBackend implements SandboxBacke
       },
     });
     this.jobs = this.#executor.jobs;
+    this.commands = { network: true, ...this.#executor.limits };
   }
 
   execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {

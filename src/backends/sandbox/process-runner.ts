@@ -6,7 +6,7 @@ import { startChild } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { ExecuteResponse } from "../backend.ts";
 import { CommandOutput } from "./command-output.ts";
-import { outputText, stopReason, timedOutResponse, withLine } from "./execute-response.ts";
+import { outputText, stopReason, timedOutResponse, withLine, written } from "./execute-response.ts";
 import { MARK_NAME } from "./marked-command.ts";
 import { ProcessGuard } from "./process-guard.ts";
 
@@ -19,8 +19,10 @@ export interface ProcessRequest {
   cwd?: string;
   /** As of `startChild`. */
   inputs?: readonly Uint8Array[];
-  /** Bytes of output that are kept. */
+  /** Bytes of output that are shown. */
   maxOutputBytes: number;
+  /** As of `ExecuteOptions`. */
+  keepBytes?: number | undefined;
   onOutput?: (chunk: string) => void;
 }
 
@@ -117,8 +119,7 @@ export class ProcessRunner {
     rest.abort();
     running.output.close();
     if (first === "timeout") return timedOutResponse(running.output, timeout);
-    const { truncated } = running.output;
-    return { output: outputText(running.output), exitCode: null, truncated };
+    return { ...written(running.output), exitCode: null };
   }
 
   /** Ends everything that was started and still lives. */
@@ -162,7 +163,7 @@ class ProcessGroup implements RunningProcess {
   #everythingEnded: Promise<void> | undefined;
 
   constructor(request: ProcessRequest, owner: GroupOwner) {
-    this.output = new CommandOutput(request.maxOutputBytes, request.onOutput);
+    this.output = new CommandOutput(request.maxOutputBytes, request.onOutput, request.keepBytes);
     this.#owner = owner;
     const child = spawnGroup(request);
     if (typeof child === "string") {
@@ -276,14 +277,7 @@ function endOf(child: ChildProcess): Promise<ProcessEnd> {
 }
 
 function finished(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
-  const { truncated } = output;
-  const text = outputText(output);
-  if ("failure" in end) {
-    return {
-      output: withLine(text, `Error: The command could not be started: ${end.failure}`),
-      exitCode: 127,
-      truncated,
-    };
-  }
-  return { output: text, exitCode: end.exitCode, truncated };
+  if (!("failure" in end)) return { ...written(output), exitCode: end.exitCode };
+  const failure = `Error: The command could not be started: ${end.failure}`;
+  return { ...written(output), output: withLine(outputText(output), failure), exitCode: 127 };
 }

@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "../../core/errors.ts";
 import type { OptionTable } from "../../core/options.ts";
-import type { CallOptions, ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import type { CallOptions, CommandFacts, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream } from "./command-output.ts";
-import { outputText, stopReason, timedOutResponse } from "./execute-response.ts";
+import { stopReason, timedOutResponse, written } from "./execute-response.ts";
 import { assignments, scriptLine } from "./file-scripts.ts";
 import { END_MARKED, MARK_NAME } from "./marked-command.ts";
 import type { FileTransfer } from "./sandbox-files.ts";
@@ -74,6 +74,7 @@ cd -- "$directory" || exit 1
 /** A sandbox at a provider. Made by `openRemote`. */
 export class RemoteSandbox extends BaseSandbox {
   readonly id: string;
+  readonly commands: CommandFacts;
   readonly #machine: RemoteMachine;
   readonly #options: RemoteOptions;
   readonly #workdir: string;
@@ -87,6 +88,8 @@ export class RemoteSandbox extends BaseSandbox {
     this.#machine = machine;
     this.#options = options;
     this.#workdir = workdir;
+    const { timeout = DEFAULT_TIMEOUT, maxOutputBytes: outputBytes = DEFAULT_OUTPUT_BYTES } = options;
+    this.commands = { directory: workdir, timeout, outputBytes };
   }
 
   async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
@@ -145,7 +148,8 @@ export class RemoteSandbox extends BaseSandbox {
     const signals = [this.#closing.signal, ...(options.signal === undefined ? [] : [options.signal])];
     const signal = AbortSignal.any(signals);
     const mark = randomBytes(12).toString("hex");
-    const output = new CommandOutput(maxOutputBytes, (chunk) => options.onOutput?.(chunk));
+    const onShown = (chunk: string): void => options.onOutput?.(chunk);
+    const output = new CommandOutput(maxOutputBytes, onShown, options.keepBytes);
     if (signal.aborted) return { output: "", exitCode: null, truncated: false };
     const settled = new AbortController();
     const stopped = stopReason(timeout, signal, settled.signal);
@@ -162,7 +166,7 @@ export class RemoteSandbox extends BaseSandbox {
       if (typeof first === "object") {
         output.finish();
         const truncated = output.truncated || first.isBroken;
-        return { output: outputText(output), exitCode: first.exitCode, truncated };
+        return { ...written(output), exitCode: first.exitCode, truncated };
       }
       isStopped = true;
       const kill = this.#toEnd(killScript(mark), () => {}, settled.signal);
@@ -172,7 +176,7 @@ export class RemoteSandbox extends BaseSandbox {
       timer.abort();
       output.finish();
       if (first === "timeout") return timedOutResponse(output, timeout);
-      return { output: outputText(output), exitCode: null, truncated: output.truncated };
+      return { ...written(output), exitCode: null };
     } finally {
       settled.abort();
     }

@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { realPath } from "../../core/real-path.ts";
-import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
+import type { CommandFacts, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import { FilesystemBackend } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
@@ -85,6 +85,7 @@ const literal = (path: string): string => `"${path.replace(/["\\]/g, "\\$&")}"`;
 export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend {
   readonly id: string;
   readonly jobs: BackgroundJobs;
+  readonly commands: CommandFacts;
   readonly #executor: ShellExecutor;
 
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
@@ -107,6 +108,7 @@ export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend
       },
     });
     this.jobs = this.#executor.jobs;
+    this.commands = { network: false, ...this.#executor.limits };
   }
 
   execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { OptionTable } from "../../core/options.ts";
-import type { ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import type { BackgroundJobs } from "./background-jobs.ts";
 import type { BackendFailure } from "../errors.ts";
 import { ProcessJobs } from "./process-jobs.ts";
@@ -10,7 +10,7 @@ import { type ProcessRequest, ProcessRunner } from "./process-runner.ts";
 export interface ShellLimits {
   /** Seconds. Default 120. */
   timeout?: number;
-  /** Bytes of output that are kept. Default 100000. */
+  /** Bytes of output that are shown. Default 100000. */
   maxOutputBytes?: number;
 }
 
@@ -52,12 +52,17 @@ export class ShellExecutor {
   async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
     const launch = this.#launch(command, options);
     if ("error" in launch) return { output: `Error: ${launch.error}`, exitCode: 1, truncated: false };
-    const { signal } = options;
+    const { signal, keepBytes } = options;
     const onOutput = (chunk: string): void => options.onOutput?.(chunk);
     return this.#runner.run(
-      { ...launch, maxOutputBytes: this.#outputBytes, onOutput },
+      { ...launch, maxOutputBytes: this.#outputBytes, keepBytes, onOutput },
       { timeout: this.#timeout(options.timeout), ...(signal === undefined ? {} : { signal }) },
     );
+  }
+
+  /** What bounds each command. */
+  get limits(): Pick<CommandFacts, "timeout" | "outputBytes"> {
+    return { timeout: this.#timeout(undefined), outputBytes: this.#outputBytes };
   }
 
   /** Ends every command that runs, background jobs, and what commands left behind. */

@@ -1,0 +1,51 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ToolMessage } from "@langchain/core/messages";
+import { MemorySaver } from "@langchain/langgraph";
+import { expect, it, onTestFinished } from "vitest";
+import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent-core.ts";
+import { CompositeBackend } from "../../src/backends/composite/composite.ts";
+import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
+import { StateBackend } from "../../src/backends/state.ts";
+import { collect, toolMessages } from "../support/run-agent.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+
+/** An agent that runs one command, in a shell that shows 1000 bytes of output. */
+async function ran(command: string, params: DeepAgentParams = {}) {
+  const rootDir = mkdtempSync(join(tmpdir(), "whole-output-"));
+  onTestFinished(() => rmSync(rootDir, { recursive: true, force: true }));
+  const shell = new LocalShellBackend({ rootDir, virtualMode: true, maxOutputBytes: 1000 });
+  onTestFinished(() => shell.close());
+  const model = scriptedModel(({ messages }) =>
+    messages.some((message) => ToolMessage.isInstance(message))
+      ? { text: "end" }
+      : { toolCalls: [{ id: "c", name: "execute", args: { command } }] },
+  );
+  const backend = new CompositeBackend(StateBackend, { "/workspace/": shell }, { executor: "/workspace/" });
+  const agent = buildAgent({ checkpointer: new MemorySaver(), model, backend, ...params });
+  await collect(agent, { kind: "task", task: "go" });
+  const [message] = await toolMessages(agent);
+  const { files } = await getAgentState(agent, "t1");
+  return { text: message?.text ?? "", kept: files["/large_tool_results/c"]?.content };
+}
+
+it("keeps all of an output above the limit in its file, and shows how the command ended", async () => {
+  const { text, kept } = await ran("seq 1 50000; exit 3");
+  expect(kept).toBe(`${Array.from({ length: 50_000 }, (_, index) => index + 1).join("\n")}\n`);
+  expect(text).toContain("saved in /large_tool_results/c. It begins:\n\n1\n2\n");
+  expect(text.endsWith("\n\n[Command failed with exit code 3]")).toBe(true);
+  expect(text.length).toBeLessThan(1000);
+});
+
+it("ends the file of an output without an end where it says", async () => {
+  const { text, kept } = await ran("head -c 12000000 /dev/zero | tr '\\0' x");
+  expect(kept).toMatch(/^x+\n\.\.\. Output truncated at 10485760 bytes\.$/);
+  expect(text.endsWith("[Command succeeded with exit code 0]")).toBe(true);
+});
+
+it("shows the first bytes where results never go into files", async () => {
+  const { text, kept } = await ran("seq 1 50000", { filesystem: { evictTokens: null } });
+  expect(kept).toBeUndefined();
+  expect(text).toMatch(/^1\n2\n[^]*\n\.\.\. Output truncated at 1000 bytes\./);
+});
