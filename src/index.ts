@@ -125,11 +125,24 @@ export type { EnvironmentOptions } from "./backends/sandbox/shell-environment.ts
 export type { ShellLimits } from "./backends/sandbox/shell-executor.ts";
 export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/local-shell.ts";
 export type { ModalOptions } from "./backends/sandbox/modal.ts";
-export type { LoadPackage } from "./backends/sandbox/provider-package.ts";
+export type { LoadPackage } from "./backends/optional-package.ts";
 export type { RemoteOptions } from "./backends/sandbox/remote-sandbox.ts";
 export type { RunloopOptions } from "./backends/sandbox/runloop.ts";
 export type { FileTransfer, SandboxFilesOptions } from "./backends/sandbox/sandbox-files.ts";
 export { SandboxError } from "./backends/sandbox/sandbox-error.ts";
+export {
+  type Expected,
+  type FileStore,
+  FileStoreBackend,
+  type FileStoreBackendOptions,
+  FileTooLarge,
+  type ListedFile,
+  type ListOptions,
+  type StoredFile,
+} from "./backends/file-store.ts";
+export { PostgresBackend, type PostgresBackendOptions } from "./backends/postgres/postgres.ts";
+export type { PostgresPool } from "./backends/postgres/files.ts";
+export { S3Backend, type S3BackendOptions } from "./backends/s3/s3.ts";
 export { OverlayBackend } from "./backends/overlay/overlay.ts";
 export type { FileFormat } from "./backends/file-data.ts";
 export { StateBackend, type StateBackendOptions } from "./backends/state.ts";

@@ -32,11 +32,14 @@ export type BackendErrorCode =
   | "timeout"
   | "aborted"
   | "unsupported"
-  | "io";
+  | "io"
+  | "backend_error";
 
 export interface Failure {
   error?: string;
   code?: BackendErrorCode;
+  /** What was thrown (`backend_error`), for logs only: it may name hosts, users and files. */
+  cause?: unknown;
 }
 
 export interface CallOptions {
@@ -89,6 +92,11 @@ export interface BackendCapabilities {
   rawRead: boolean;
   paths: "virtual" | "real";
   lifetime: "thread" | "persistent";
+  /**
+   * What two processes do to each other that write one file at the same time: one of them is told of a conflict, or
+   * the later write replaces the earlier one. In one process the first holds for every backend.
+   */
+  writes: "compare-and-set" | "last-writer-wins";
   isolation: "none" | "process" | "container" | "remote";
 }
 

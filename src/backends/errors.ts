@@ -11,6 +11,7 @@ import type { BackendErrorCode, FileOperationError } from "./backend.ts";
 export interface BackendFailure {
   readonly error: string;
   readonly code: BackendErrorCode;
+  readonly cause?: unknown;
 }
 
 const failure = (code: BackendErrorCode, error: string): BackendFailure => ({ code, error });
@@ -78,6 +79,11 @@ export const permissionDenied = (path: string): BackendFailure =>
   failure("permission_denied", `Permission denied: ${path}`);
 export const ioFailure = (path: string, reason: string): BackendFailure =>
   failure("io", `'${path}' could not be accessed: ${reason}`);
+/** The backend itself failed; `reason` is shown, `thrown` is for the log. */
+export const backendFailed = (path: string, reason: string, thrown: unknown): BackendFailure => ({
+  ...failure("backend_error", `'${path}' could not be accessed: ${reason}`),
+  cause: thrown,
+});
 export const deletionUnavailable = (path: string): BackendFailure =>
   failure("unsupported", `deletion is not available for '${path}'.`);
 export const refusedToDelete = (path: string): BackendFailure =>
@@ -108,6 +114,11 @@ export const tooLargeToLoad = (path: string, bytes: number, limit: number): Back
   failure(
     "too_large",
     `File '${path}' is too large to load whole (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB); read it in pages`,
+  );
+export const fileTooLarge = (path: string, bytes: number, limit: number): BackendFailure =>
+  failure(
+    "too_large",
+    `File '${path}' is too large for this backend (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
   );
 export const lineTooLong = (path: string, line: number, limit: number): BackendFailure =>
   failure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`);
@@ -189,6 +200,7 @@ export function operationError(code: BackendErrorCode | undefined): FileOperatio
     case "outside_root":
     case "symlink":
     case "io":
+    case "backend_error":
       return "permission_denied";
     default:
       return "invalid_path";
@@ -240,6 +252,6 @@ export function thrownFailure(path: string, thrown: unknown): BackendFailure {
     case "permission_denied":
       return permissionDenied(path);
     default:
-      return ioFailure(path, "its backend failed");
+      return backendFailed(path, "its backend failed", thrown);
   }
 }

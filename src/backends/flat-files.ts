@@ -51,23 +51,32 @@ export interface FlatSearch {
 }
 
 /** Searches the files at or below a path, in the order of their paths. */
-export async function grepFlat(
-  files: Iterable<[string, FileData]>,
+export function grepFlat(files: Iterable<[string, FileData]>, search: FlatSearch): Promise<GrepResult> {
+  const listed = Array.from(files, ([path, data]) => ({ path, data }));
+  return grepListed(listed, search, (chosen) =>
+    chosen.map(({ path, data }) => ({ path, load: () => searchable(path, data) })),
+  );
+}
+
+/** As `grepFlat`; `open` gets the contents of the files that are to be searched. */
+export async function grepListed<File extends { path: string }>(
+  files: Iterable<File>,
   { pattern, path, glob, maxCount, options }: FlatSearch,
+  open: (chosen: readonly File[]) => Iterable<SearchFile> | AsyncIterable<SearchFile>,
 ): Promise<GrepResult> {
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   const accepts = (file: string): boolean =>
     filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file));
-  const chosen: SearchFile[] = [];
+  const chosen: File[] = [];
   let exists = path === "/";
-  for (const [known, data] of files) {
-    if (!isAtOrBelow(known, path)) continue;
+  for (const file of files) {
+    if (!isAtOrBelow(file.path, path)) continue;
     exists = true;
-    if (accepts(known)) chosen.push({ path: known, load: () => searchable(known, data) });
+    if (accepts(file.path)) chosen.push(file);
   }
   if (!exists) return pathNotFound(path);
-  return searchFiles(sortByPath(chosen), { pattern, maxCount, options, path });
+  return searchFiles(open(sortByPath(chosen)), { pattern, maxCount, options, path });
 }
 
 /** Text of kept file data for a search; text in another encoding is searched as far as it decodes. */

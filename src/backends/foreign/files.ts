@@ -20,6 +20,7 @@ import {
 import { bytesOf, toFileData, versionOfBytes } from "../file-data.ts";
 import { plainBytes } from "../mime.ts";
 import { parentsOf, withoutSlash, withSlash } from "../paths.ts";
+import { untilAborted } from "../until-aborted.ts";
 
 /** What a lossy decoding leaves, or what no text has: then only the bytes tell what a file holds. */
 const DOUBTFUL = /[\0\uFFFD]/;
@@ -145,21 +146,3 @@ export class ForeignFiles {
 
 export const failureOf = (path: string, { error = "", code }: Failure): BackendFailure =>
   code === undefined ? foreignFailure(path, error) : { error, code };
-
-/** The result, or undefined when the signal came first; then nobody waits for the call any more. */
-async function untilAborted<Result>(
-  call: () => Result | Promise<Result>,
-  signal: AbortSignal | undefined,
-): Promise<Result | undefined> {
-  if (signal === undefined) return call();
-  let stop = (): void => {};
-  const aborted = new Promise<undefined>((resolve) => {
-    stop = () => resolve(undefined);
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    return await Promise.race([call(), aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}

@@ -6,7 +6,7 @@ import { type DaytonaOptions, openDaytona } from "./daytona.ts";
 import { type DockerOptions, openDocker } from "./docker.ts";
 import { LocalShellBackend, type LocalShellOptions } from "./local-shell.ts";
 import { type ModalOptions, openModal } from "./modal.ts";
-import type { LoadPackage } from "./provider-package.ts";
+import type { LoadPackage } from "../optional-package.ts";
 import { openRunloop, type RunloopOptions } from "./runloop.ts";
 import { SandboxError } from "./sandbox-error.ts";
 

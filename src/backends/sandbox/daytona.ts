@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { readOptions } from "../../core/options.ts";
 import type { OutputStream } from "./command-output.ts";
-import { type LoadPackage, loadClient, type ProviderPackage } from "./provider-package.ts";
+import type { LoadPackage } from "../optional-package.ts";
+import { loadClient, type ProviderPackage } from "./provider-package.ts";
 import {
   openRemote,
   REMOTE_OPTIONS,

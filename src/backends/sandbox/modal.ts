@@ -3,7 +3,8 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { ReadableStream } from "node:stream/web";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import { type LoadPackage, loadClient, type ProviderPackage } from "./provider-package.ts";
+import type { LoadPackage } from "../optional-package.ts";
+import { loadClient, type ProviderPackage } from "./provider-package.ts";
 import {
   openRemote,
   REMOTE_OPTIONS,

@@ -1,7 +1,5 @@
+import type { LoadPackage } from "../optional-package.ts";
 import { SandboxError } from "./sandbox-error.ts";
-
-/** Loads a package by its name. Default: `import`. */
-export type LoadPackage = (name: string) => Promise<unknown>;
 
 /** What a provider needs that is no part of this package. */
 export interface ProviderPackage {

@@ -1,5 +1,6 @@
 import { readOptions } from "../../core/options.ts";
-import { type LoadPackage, loadClient, type ProviderPackage } from "./provider-package.ts";
+import type { LoadPackage } from "../optional-package.ts";
+import { loadClient, type ProviderPackage } from "./provider-package.ts";
 import {
   openRemote,
   REMOTE_OPTIONS,

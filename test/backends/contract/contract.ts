@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Backend } from "../../../src/backends/backend.ts";
 
 /** A backend to test, made anew for every case. */
@@ -8,6 +8,10 @@ export interface Subject {
   /** Whether changes are returned as `filesUpdate` records. */
   keepsFilesInState: boolean;
   /** Cases that do not hold for this backend, and why. */
+  /** The program of the machine that it needs; see test/support/programs.ts. */
+  tag?: string;
+  /** Starts what all its backends share, before the first case, and gives what ends it after the last one. */
+  start?(): Promise<() => Promise<void>>;
   skip?: readonly { reason: string; cases: readonly string[] }[];
 }
 
@@ -41,9 +45,14 @@ export function runContract(subject: Subject, suites: readonly Suite[]): void {
   const skips = new Map(
     (subject.skip ?? []).flatMap(({ reason, cases }) => cases.map((name) => [name, reason])),
   );
-  describe(subject.name, () => {
+  describe(subject.name, subject.tag === undefined ? {} : { tags: subject.tag }, () => {
     let made: Made;
     let bench: Bench;
+    let end: (() => Promise<void>) | undefined;
+    beforeAll(async () => {
+      end = await subject.start?.();
+    });
+    afterAll(() => end?.());
     beforeEach(async () => {
       made = await subject.make();
       bench = benchFor(made, subject);

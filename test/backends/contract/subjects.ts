@@ -13,6 +13,8 @@ import { StoreBackend } from "../../../src/backends/store/store.ts";
 import { snapshotFiles } from "../../../src/backends/thread-files.ts";
 import { openDatabase } from "../../../src/storage/database.ts";
 import { createStore } from "../../../src/storage/store.ts";
+import { postgres } from "../postgres/subject.ts";
+import { s3, s3LastWriterWins } from "../s3/subjects.ts";
 import type { Made, Subject } from "./contract.ts";
 
 const runtime = () => ({ files: snapshotFiles() });
@@ -165,4 +167,12 @@ export const SUBJECTS: readonly Subject[] = [
   guarded(store),
   guarded(virtual),
   mounted(guarded(virtual), "/mnt/"),
+];
+
+/** Backends over a server that is started for them. */
+export const SERVER_SUBJECTS: readonly Subject[] = [
+  postgres,
+  mounted(postgres, "/mnt/"),
+  s3LastWriterWins,
+  s3,
 ];

@@ -131,8 +131,8 @@ describe("StoreBackend", () => {
       }
     }
     const result = await new StoreBackend({ store: new BrokenStore() }).read("/a.md");
-    expect(result).toEqual({
-      code: "io",
+    expect(result).toMatchObject({
+      code: "backend_error",
       error: "'/a.md' could not be accessed: the store failed; try again",
     });
   });

@@ -1,0 +1,290 @@
+import { randomUUID } from "node:crypto";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { FileData } from "../backend.ts";
+import { bytesOf, toFileData } from "../file-data.ts";
+import {
+  type Expected,
+  type FileStore,
+  FileTooLarge,
+  type ListedFile,
+  type ListOptions,
+  type StoredFile,
+} from "../file-store.ts";
+import { type LoadPackage, loadOptional } from "../optional-package.ts";
+
+/** What is used of a pool of the package `pg`. */
+export interface PostgresPool {
+  query(
+    text: string,
+    values?: unknown[],
+  ): Promise<{ rows: Record<string, unknown>[]; rowCount: number | null }>;
+}
+
+interface OwnPool extends PostgresPool {
+  on(event: "error", listener: (error: Error) => void): unknown;
+  end(): Promise<void>;
+}
+
+interface PostgresPackage {
+  Pool: new (settings: Record<string, unknown>) => OwnPool;
+}
+
+export interface PostgresPlace {
+  table: string;
+  /** Stands before each path in the table; no final slash. */
+  prefix: string;
+  maxBytes: number;
+  connectionString: string | undefined;
+  pool: PostgresPool | undefined;
+  load: LoadPackage | undefined;
+}
+
+const PACKAGE = { user: "PostgresBackend", name: "pg", version: "8.23.1" };
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Rows of a listing that are fetched at a time. */
+const PAGE = 1000;
+
+const COLUMNS: Readonly<Record<string, string>> = {
+  path: "text",
+  content: "text",
+  encoding: "text",
+  size: "bigint",
+  version: "uuid",
+  created_at: "timestamp with time zone",
+  modified_at: "timestamp with time zone",
+};
+
+/** The files below a prefix of one table. Text is kept as text, other bytes as base64. */
+export class PostgresFiles implements FileStore {
+  readonly id: string;
+  readonly lifetime = "persistent";
+  readonly writes = "compare-and-set";
+  readonly #place: PostgresPlace;
+  readonly #table: string;
+  #opening: Promise<PostgresPool> | undefined;
+  #own: OwnPool | undefined;
+
+  constructor(place: PostgresPlace) {
+    this.#place = place;
+    this.#table = place.table.split(".").map(quoted).join(".");
+    this.id = JSON.stringify(["postgres", place.connectionString ?? "", place.table, place.prefix]);
+  }
+
+  async get(path: string): Promise<StoredFile | undefined> {
+    const { maxBytes } = this.#place;
+    const [row] = await this.#rows(
+      `select size, version, created_at, modified_at, encoding,
+         case when size <= $2 then content end as content from ${this.#table} where path = $1`,
+      [this.#keyOf(path), maxBytes],
+    );
+    if (row === undefined) return undefined;
+    const size = Number(row["size"]);
+    if (size > maxBytes) throw new FileTooLarge(size, maxBytes);
+    const bytes = Buffer.from(String(row["content"]), row["encoding"] === "base64" ? "base64" : "utf8");
+    const times = { createdAt: isoOf(row["created_at"]), now: isoOf(row["modified_at"]) };
+    return { data: toFileData(path, bytes, times), version: String(row["version"]) };
+  }
+
+  async put(path: string, data: FileData, expected: Expected): Promise<boolean> {
+    const bytes = bytesOf(data);
+    if (bytes.byteLength > this.#place.maxBytes) {
+      throw new FileTooLarge(bytes.byteLength, this.#place.maxBytes);
+    }
+    const isText = typeof data.content === "string";
+    const content = isText ? data.content : Buffer.from(bytes).toString("base64");
+    const values = [
+      this.#keyOf(path),
+      content,
+      isText ? "utf8" : "base64",
+      bytes.byteLength,
+      randomUUID(),
+      data.modified_at,
+    ];
+    const changed = `content = $2, encoding = $3, size = $4, version = $5, modified_at = $6`;
+    const insert = `insert into ${this.#table} (path, content, encoding, size, version, modified_at, created_at)
+      values ($1, $2, $3, $4, $5, $6, $7) on conflict (path) do`;
+    const stored = await (typeof expected === "object"
+      ? this.#query(`update ${this.#table} set ${changed} where path = $1 and version = $7`, [
+          ...values,
+          expected.version,
+        ])
+      : this.#query(`${insert} ${expected === "any" ? `update set ${changed}` : "nothing"}`, [
+          ...values,
+          data.created_at,
+        ]));
+    return stored.rowCount === 1;
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.#query(`delete from ${this.#table} where path = $1`, [this.#keyOf(path)]);
+  }
+
+  async hasBelow(path: string): Promise<boolean> {
+    const [from, to] = this.#rangeBelow(path);
+    const rows = await this.#rows(
+      `select 1 from ${this.#table} where path >= $1 collate "C" and path < $2 collate "C" limit 1`,
+      [from, to],
+    );
+    return rows.length > 0;
+  }
+
+  async *list(under: string, { shallow }: ListOptions = {}): AsyncGenerator<ListedFile> {
+    const own = under === "/" ? [] : await this.#infos("where path = $1", [this.#keyOf(under)]);
+    yield* own.map((row) => this.#infoOf(row));
+    const [start, to] = this.#rangeBelow(under);
+    if (shallow === true) yield* await this.#folders(start, to);
+    const depth = shallow === true ? "and strpos(substr(path, length($3) + 1), '/') = 0" : "and $3 <> ''";
+    for (let from = start; ;) {
+      const rows = await this.#infos(
+        `where path >= $1 collate "C" and path < $2 collate "C" ${depth}
+         order by path collate "C" limit ${PAGE}`,
+        [from, to, start],
+      );
+      yield* rows.map((row) => this.#infoOf(row));
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < PAGE) return;
+      // The least key behind the last one: text in Postgres has no NUL.
+      from = `${String(last["path"])}\u0001`;
+    }
+  }
+
+  explain(thrown: unknown): string {
+    if (thrown instanceof ConfigurationError) return thrown.message;
+    const code = typeof thrown === "object" && thrown !== null ? Reflect.get(thrown, "code") : undefined;
+    if (typeof code === "string" && Object.hasOwn(REASONS, code)) return REASONS[code] ?? "";
+    if (typeof code !== "string") return `the Postgres server cannot be reached in time; ${CHECK}`;
+    return CONNECTION.test(code)
+      ? `the Postgres server cannot be reached (${code}); ${CHECK}`
+      : `Postgres reports the error ${code}`;
+  }
+
+  async close(): Promise<void> {
+    await this.#own?.end();
+    this.#own = undefined;
+    this.#opening = undefined;
+  }
+
+  #keyOf(path: string): string {
+    return this.#place.prefix + path;
+  }
+
+  /** All keys below a folder: from the first one to the first behind them, in the order of their bytes. */
+  #rangeBelow(folder: string): [from: string, to: string] {
+    const start = this.#keyOf(folder === "/" ? "" : folder);
+    return [`${start}/`, `${start}0`];
+  }
+
+  #infos(rest: string, values: unknown[]): Promise<Record<string, unknown>[]> {
+    return this.#rows(`select path, size, modified_at from ${this.#table} ${rest}`, values);
+  }
+
+  #infoOf(row: Record<string, unknown>): ListedFile {
+    const path = String(row["path"]).slice(this.#place.prefix.length);
+    return { path, is_dir: false, size: Number(row["size"]), modified_at: isoOf(row["modified_at"]) };
+  }
+
+  /** The folders directly in a folder; the server names each once, however many files are in it. */
+  async #folders(from: string, to: string): Promise<ListedFile[]> {
+    const rows = await this.#rows(
+      `select distinct split_part(substr(path, length($1) + 1), '/', 1) as name from ${this.#table}
+       where path >= $1 collate "C" and path < $2 collate "C" and strpos(substr(path, length($1) + 1), '/') > 0`,
+      [from, to],
+    );
+    const folder = from.slice(this.#place.prefix.length);
+    return rows.map((row) => ({ path: `${folder}${String(row["name"])}/`, is_dir: true }));
+  }
+
+  async #rows(text: string, values: unknown[]): Promise<Record<string, unknown>[]> {
+    return (await this.#query(text, values)).rows;
+  }
+
+  async #query(text: string, values: unknown[]): ReturnType<PostgresPool["query"]> {
+    const pool = await (this.#opening ??= this.#connect());
+    return pool.query(text, values);
+  }
+
+  async #connect(): Promise<PostgresPool> {
+    try {
+      const pool = this.#place.pool ?? (await this.#openPool());
+      await this.#checkTable(pool);
+      return pool;
+    } catch (error) {
+      // The next operation tries again.
+      this.#opening = undefined;
+      throw error;
+    }
+  }
+
+  async #openPool(): Promise<PostgresPool> {
+    if (this.#own !== undefined) return this.#own;
+    const { connectionString, load } = this.#place;
+    const loaded = await loadOptional(PACKAGE, load);
+    // What the package declares; its named exports are properties of the default one.
+    const { Pool } = (loaded as { default: PostgresPackage }).default;
+    const pool = new Pool({
+      ...(connectionString === undefined ? {} : { connectionString }),
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      allowExitOnIdle: true,
+    });
+    // An idle connection that breaks is replaced with the next query.
+    pool.on("error", () => {});
+    return (this.#own = pool);
+  }
+
+  /** Makes the table when it is missing; refuses one that has other columns. */
+  async #checkTable(pool: PostgresPool): Promise<void> {
+    const columns = await this.#columnsOf(pool);
+    if (columns.size === 0) {
+      await this.#createTable(pool);
+      return;
+    }
+    const wrong = Object.entries(COLUMNS).filter(([name, type]) => columns.get(name) !== type);
+    if (wrong.length === 0) return;
+    const names = wrong.map(([name, type]) => `${name} ${type}`).join(", ");
+    throw new ConfigurationError(
+      "POSTGRES_TABLE",
+      `the table ${this.#place.table} exists and is another one: it lacks ${names}; choose another name with the option table`,
+    );
+  }
+
+  async #columnsOf(pool: PostgresPool): Promise<Map<string, string>> {
+    const { rows } = await pool.query(
+      `select attname, format_type(atttypid, null) as type from pg_attribute
+       where attrelid = to_regclass($1) and attnum > 0 and not attisdropped`,
+      [this.#table],
+    );
+    return new Map(rows.map((row) => [String(row["attname"]), String(row["type"])]));
+  }
+
+  async #createTable(pool: PostgresPool): Promise<void> {
+    const columns = Object.entries(COLUMNS).map(([name, type]) =>
+      name === "path" ? `path text collate "C" primary key` : `${name} ${type} not null`,
+    );
+    try {
+      await pool.query(`create table if not exists ${this.#table} (${columns.join(", ")})`);
+    } catch (error) {
+      // Another process may have made it at the same moment.
+      if ((await this.#columnsOf(pool)).size === 0) throw error;
+    }
+  }
+}
+
+const quoted = (name: string): string => `"${name}"`;
+
+const isoOf = (time: unknown): string => (time instanceof Date ? time.toISOString() : String(time));
+
+const CHECK = "check that it runs and that the connection settings are right";
+const CONNECTION = /^(?:E[A-Z_]+|08.{3}|57P0.)$/;
+
+/** Error codes of Postgres that a person can do something about. */
+const REASONS: Readonly<Record<string, string>> = {
+  "28000": "the Postgres server refuses this user; check the connection settings",
+  "28P01": "the Postgres server refuses this user or password; check the connection settings",
+  "3D000": "the database does not exist; check the connection settings",
+  "3F000": "the schema of the table does not exist; create it or choose another table",
+  "42501": "the Postgres user lacks permission for the table or its schema; grant it or choose another table",
+  "53100": "the disk of the Postgres server is full",
+  "53300": "the Postgres server has too many connections; try again later",
+  "54000": "the path is too long for a row of the table",
+  "57014": "the query took too long and was cancelled",
+};

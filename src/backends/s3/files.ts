@@ -1,0 +1,300 @@
+import { randomUUID } from "node:crypto";
+import type * as Sdk from "@aws-sdk/client-s3";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { CallOptions, FileData } from "../backend.ts";
+import { bytesOf, toFileData } from "../file-data.ts";
+import {
+  type Expected,
+  type FileStore,
+  FileTooLarge,
+  type ListedFile,
+  type ListOptions,
+  type StoredFile,
+} from "../file-store.ts";
+import { mimeTypeOf } from "../mime.ts";
+import { loadOptional } from "../optional-package.ts";
+import { validatePath } from "../paths.ts";
+import type { S3BackendOptions } from "./s3.ts";
+
+export interface S3Place extends S3BackendOptions {
+  /** Stands before each path, without its first slash; ends in a slash unless it is empty. */
+  prefix: string;
+  conditionalWrites: boolean;
+  maxBytes: number;
+}
+
+interface Connection {
+  client: Sdk.S3Client;
+  sdk: typeof Sdk;
+}
+
+const PACKAGE = { user: "S3Backend", name: "@aws-sdk/client-s3", version: "3.1169.0" };
+const CREATED = "created-at";
+
+/** The files below a prefix of one bucket. */
+export class S3Files implements FileStore {
+  readonly id: string;
+  readonly lifetime = "persistent";
+  readonly writes: FileStore["writes"];
+  readonly #place: S3Place;
+  #opening: Promise<Connection> | undefined;
+  #tested: Promise<void> | undefined;
+
+  constructor(place: S3Place) {
+    this.#place = place;
+    this.id = JSON.stringify(["s3", place.endpoint ?? "", place.bucket, place.prefix]);
+    this.writes = place.conditionalWrites ? "compare-and-set" : "last-writer-wins";
+  }
+
+  async get(path: string, options: CallOptions = {}): Promise<StoredFile | undefined> {
+    if (path === "/") return undefined;
+    const { client, sdk } = await this.#connection();
+    try {
+      const found = await client.send(new sdk.GetObjectCommand(this.#at(path)), signalOf(options));
+      const size = found.ContentLength ?? 0;
+      if (size > this.#place.maxBytes) {
+        // Ends the transfer; the SDK gives a stream of Node.
+        if (found.Body !== undefined && "destroy" in found.Body) found.Body.destroy();
+        throw new FileTooLarge(size, this.#place.maxBytes);
+      }
+      const bytes = (await found.Body?.transformToByteArray()) ?? new Uint8Array();
+      const now = isoOf(found.LastModified);
+      const data = toFileData(path, bytes, { now, createdAt: found.Metadata?.[CREATED] ?? now });
+      return { data, version: found.ETag ?? "" };
+    } catch (error) {
+      if (nameOf(error) === "NoSuchKey") return undefined;
+      throw error;
+    }
+  }
+
+  async put(path: string, data: FileData, expected: Expected, options?: CallOptions): Promise<boolean> {
+    const bytes = bytesOf(data);
+    if (bytes.byteLength > this.#place.maxBytes) {
+      throw new FileTooLarge(bytes.byteLength, this.#place.maxBytes);
+    }
+    const { client, sdk } = await this.#connection();
+    const condition = await this.#conditionFor(path, expected);
+    if (condition === undefined) return false;
+    try {
+      const object = {
+        ...this.#at(path),
+        Body: bytes,
+        ContentLength: bytes.byteLength,
+        ContentType: mimeTypeOf(path),
+        Metadata: { [CREATED]: data.created_at },
+      };
+      await client.send(new sdk.PutObjectCommand({ ...object, ...condition }), signalOf(options));
+      return true;
+    } catch (error) {
+      if (isConflict(error)) return false;
+      throw error;
+    }
+  }
+
+  async remove(path: string, options?: CallOptions): Promise<void> {
+    const { client, sdk } = await this.#connection();
+    await client.send(new sdk.DeleteObjectCommand(this.#at(path)), signalOf(options));
+  }
+
+  async hasBelow(path: string, options?: CallOptions): Promise<boolean> {
+    for await (const page of this.#pages({ Prefix: `${this.#keyOf(path)}/`, MaxKeys: 1 }, options)) {
+      if ((page.Contents ?? []).length > 0) return true;
+    }
+    return false;
+  }
+
+  async *list(under: string, options: ListOptions = {}): AsyncGenerator<ListedFile> {
+    const own = under === "/" ? undefined : await this.#head(under, options);
+    if (own !== undefined) yield own;
+    const below = {
+      Prefix: under === "/" ? this.#place.prefix : `${this.#keyOf(under)}/`,
+      ...(options.shallow === true ? { Delimiter: "/" } : {}),
+    };
+    for await (const page of this.#pages(below, options)) {
+      yield* this.#filesOf(page);
+      for (const { Prefix } of page.CommonPrefixes ?? []) {
+        const path = this.#pathOf(Prefix?.slice(0, -1), page);
+        if (path !== undefined) yield { path: `${path}/`, is_dir: true };
+      }
+    }
+  }
+
+  explain(thrown: unknown): string {
+    if (thrown instanceof ConfigurationError) return thrown.message;
+    const name = nameOf(thrown);
+    if (Object.hasOwn(REASONS, name)) return REASONS[name] ?? "";
+    const metadata: unknown = thrown instanceof Error ? Reflect.get(thrown, "$metadata") : undefined;
+    const status: unknown =
+      typeof metadata === "object" && metadata !== null ? Reflect.get(metadata, "httpStatusCode") : undefined;
+    if (status === 403) return DENIED;
+    return typeof status === "number"
+      ? `the S3 server answers ${name} (${status})`
+      : `the S3 server cannot be reached (${name}); ${CHECK}`;
+  }
+
+  async close(): Promise<void> {
+    const opening = this.#opening;
+    this.#opening = undefined;
+    (await opening)?.client.destroy();
+  }
+
+  #keyOf(path: string): string {
+    return this.#place.prefix + path.slice(1);
+  }
+
+  #at(path: string): { Bucket: string; Key: string } {
+    return { Bucket: this.#place.bucket, Key: this.#keyOf(path) };
+  }
+
+  async #head(path: string, options: CallOptions): Promise<ListedFile | undefined> {
+    const { client, sdk } = await this.#connection();
+    try {
+      const found = await client.send(new sdk.HeadObjectCommand(this.#at(path)), signalOf(options));
+      const { ContentLength: size = 0, LastModified } = found;
+      return { path, is_dir: false, size, modified_at: isoOf(LastModified) };
+    } catch (error) {
+      if (nameOf(error) === "NotFound") return undefined;
+      throw error;
+    }
+  }
+
+  async *#pages(
+    request: { Prefix: string; Delimiter?: string; MaxKeys?: number },
+    options: CallOptions = {},
+  ): AsyncGenerator<Sdk.ListObjectsV2CommandOutput> {
+    const { client, sdk } = await this.#connection();
+    let token: string | undefined;
+    do {
+      const page: Sdk.ListObjectsV2CommandOutput = await client.send(
+        new sdk.ListObjectsV2Command({
+          ...request,
+          Bucket: this.#place.bucket,
+          // XML cannot hold every character of a key.
+          EncodingType: "url",
+          ...(token === undefined ? {} : { ContinuationToken: token }),
+        }),
+        signalOf(options),
+      );
+      yield page;
+      token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    } while (token !== undefined);
+  }
+
+  *#filesOf(page: Sdk.ListObjectsV2CommandOutput): Generator<ListedFile> {
+    for (const { Key, Size, LastModified } of page.Contents ?? []) {
+      const path = this.#pathOf(Key, page);
+      if (path === undefined) continue;
+      yield { path, is_dir: false, size: Size ?? 0, modified_at: isoOf(LastModified) };
+    }
+  }
+
+  /** The path of a key in a listing; undefined when no path leads to it. */
+  #pathOf(listed: string | undefined, { EncodingType }: Sdk.ListObjectsV2CommandOutput): string | undefined {
+    if (listed === undefined) return undefined;
+    // Some servers ignore that the encoding was asked for.
+    const key = EncodingType === "url" ? decodeURIComponent(listed.replaceAll("+", " ")) : listed;
+    const path = `/${key.slice(this.#place.prefix.length)}`;
+    const valid = validatePath(path);
+    return valid.ok && valid.path === path && path !== "/" ? path : undefined;
+  }
+
+  /** The headers that bind a put to what is expected; undefined when something else is there already. */
+  async #conditionFor(
+    path: string,
+    expected: Expected,
+  ): Promise<{ IfMatch?: string; IfNoneMatch?: string } | undefined> {
+    if (expected === "any") return {};
+    if (this.#place.conditionalWrites) {
+      this.#tested ??= this.#testConditions().catch((error: unknown) => {
+        // The next write tries again.
+        this.#tested = undefined;
+        throw error;
+      });
+      await this.#tested;
+      return expected === "absent" ? { IfNoneMatch: "*" } : { IfMatch: expected.version };
+    }
+    const found = await this.get(path);
+    const isExpected = expected === "absent" ? found === undefined : found?.version === expected.version;
+    return isExpected ? {} : undefined;
+  }
+
+  /** Asks for a put that must be refused; a server that ignores the condition does it. */
+  async #testConditions(): Promise<void> {
+    const { client, sdk } = await this.#connection();
+    const place = this.#at(`/.deepagent-condition-${randomUUID()}`);
+    try {
+      const etag = '"00000000000000000000000000000000"';
+      await client.send(new sdk.PutObjectCommand({ ...place, ContentLength: 0, IfMatch: etag }));
+    } catch (error) {
+      if (isConflict(error)) return;
+      throw nameOf(error) === "NotImplemented" ? unconditional() : error;
+    }
+    await client.send(new sdk.DeleteObjectCommand(place));
+    throw unconditional();
+  }
+
+  #connection(): Promise<Connection> {
+    this.#opening ??= this.#connect().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async #connect(): Promise<Connection> {
+    const { endpoint, region, credentials, load, forcePathStyle = endpoint !== undefined } = this.#place;
+    // What the package declares.
+    const sdk = (await loadOptional(PACKAGE, load)) as typeof Sdk;
+    const place = endpoint === undefined ? {} : { endpoint, region: region ?? "us-east-1" };
+    const client = new sdk.S3Client({
+      ...place,
+      ...(region === undefined ? {} : { region }),
+      ...(credentials === undefined ? {} : { credentials }),
+      forcePathStyle,
+      requestHandler: { connectionTimeout: 5000, requestTimeout: 60_000 },
+      // Many compatible servers do not know the newer checksums.
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+    });
+    return { client, sdk };
+  }
+}
+
+const signalOf = ({ signal }: CallOptions = {}): { abortSignal?: AbortSignal } =>
+  signal === undefined ? {} : { abortSignal: signal };
+
+const isoOf = (time: Date | undefined): string => (time ?? new Date(0)).toISOString();
+
+/** What an error of the SDK is called: a plain word, whatever a server answered. */
+function nameOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return "UnknownError";
+  const code: unknown = Reflect.get(thrown, "code");
+  const name = typeof code === "string" ? code : thrown.name;
+  return /^\w{1,60}$/.test(name) ? name : "UnknownError";
+}
+
+const CONFLICTS = new Set(["PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"]);
+const isConflict = (error: unknown): boolean => CONFLICTS.has(nameOf(error));
+
+const unconditional = (): ConfigurationError =>
+  new ConfigurationError(
+    "S3_CONDITIONAL_WRITES",
+    "the S3 server ignores conditional writes, so that two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
+  );
+
+const CHECK = "check that it runs and that endpoint and region are right";
+const DENIED = "the S3 server denies access to the bucket; check the credentials and what they permit";
+
+/** Errors that a person can do something about, by their names. */
+const REASONS: Readonly<Record<string, string>> = {
+  NoSuchBucket: "the bucket does not exist; create it or choose another",
+  AccessDenied: DENIED,
+  Forbidden: DENIED,
+  InvalidAccessKeyId: DENIED,
+  SignatureDoesNotMatch: DENIED,
+  ExpiredToken: "the credentials for the S3 server have expired; renew them",
+  CredentialsProviderError:
+    "no credentials for the S3 server were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the option credentials",
+  PermanentRedirect: "the bucket is in another region; set the option region",
+  AuthorizationHeaderMalformed: "the bucket is in another region; set the option region",
+};
