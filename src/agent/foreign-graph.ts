@@ -1,3 +1,10 @@
+import {
+  AIMessage,
+  BaseMessage,
+  type BaseMessageLike,
+  ChatMessage,
+  coerceMessageLikeToMessage,
+} from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { AgentState } from "./state.ts";
@@ -36,8 +43,58 @@ export async function stateReached(
   const kept = Object.assign(graph.withConfig({}), { checkpointer });
   const configurable = { ...address, [CHECKPOINTER_KEY]: checkpointer };
   const { values } = await kept.getState({ configurable });
-  return values as Partial<AgentState>; // what it shares with an agent, as its result does
+  return foreignState(values);
 }
+
+/**
+ * What a foreign subagent returned, as the state of an agent. Its messages may be plain objects, as those of a
+ * graph on a server are; a text or a message alone is its answer.
+ */
+export function foreignState(output: unknown): Partial<AgentState> {
+  if (typeof output === "string") return { messages: [new AIMessage(output)] };
+  if (!isRecord(output)) return {};
+  if (BaseMessage.isInstance(output) || isMessageFields(output)) return { messages: [toMessage(output)] };
+  const { messages, structuredResponse, ...rest } = output;
+  return {
+    ...rest,
+    // A server tells channels that hold nothing as null.
+    ...(structuredResponse === undefined || structuredResponse === null ? {} : { structuredResponse }),
+    ...(Array.isArray(messages) ? { messages: messages.filter(isMessageLike).map(toMessage) } : {}),
+  };
+}
+
+const isMessageLike = (value: unknown): value is BaseMessageLike =>
+  BaseMessage.isInstance(value) || (isRecord(value) && isMessageFields(value)) || Array.isArray(value);
+
+const isMessageFields = (value: Record<string, unknown>): boolean =>
+  ("role" in value || "type" in value) && ("content" in value || "kwargs" in value);
+
+/** Names of types as LangChain's classes have them, such as `AIMessageChunk`, mean the same as `ai`. */
+function toMessage(given: unknown): BaseMessage {
+  if (BaseMessage.isInstance(given)) return given;
+  const fields: Record<string, unknown> = isRecord(given) ? given : {};
+  const { type, role, content } = fields;
+  const kind = typeof type === "string" ? type.replace(/Message(Chunk)?$/, "").toLowerCase() : undefined;
+  const like = Array.isArray(given) ? given : { ...fields, ...(kind === undefined ? {} : { type: kind }) };
+  try {
+    return coerceMessageLikeToMessage(like as BaseMessageLike); // anything else throws
+  } catch {
+    return new ChatMessage(
+      typeof content === "string" ? content : "",
+      typeof role === "string" ? role : "other",
+    );
+  }
+}
+
+/** The configuration for a graph on a server, which is sent there: nothing of ours, which holds this thread's files. */
+export function configFor(runnable: SubagentRunnable, config: RunnableConfig): RunnableConfig {
+  if (!isGraph(runnable) || !("graphId" in runnable)) return config;
+  const shared = Object.entries(config.configurable ?? {}).filter(([key]) => !key.startsWith("__"));
+  return { ...config, configurable: Object.fromEntries(shared) };
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function graphIn(runnable: unknown): Graph | undefined {
   if (isGraph(runnable)) return runnable;

@@ -12,7 +12,7 @@ import { lastAnswer } from "./message-text.ts";
 import type { AgentPathSegment } from "./events.ts";
 import { directAnswer } from "./direct-answers.ts";
 import type { DeepAgentGraph } from "./deep-agent-graph.ts";
-import { FILES_NOT_KNOWN, statefulRunnable, stateReached } from "./foreign-graph.ts";
+import { configFor, FILES_NOT_KNOWN, foreignState, statefulRunnable, stateReached } from "./foreign-graph.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 import { failureFacts } from "./models/failure-facts.ts";
@@ -181,8 +181,9 @@ async function* statesOf(
   config: RunnableConfig,
 ): AsyncGenerator {
   const stateful = statefulRunnable(runnable);
-  if (!stateful) return yield await runnable.invoke(input, config);
-  yield* await stateful.stream(input, { ...config, streamMode: "values" } as RunnableConfig); // LangGraph's option
+  const own = configFor(runnable, config);
+  if (!stateful) return yield await runnable.invoke(input, own);
+  yield* await stateful.stream(input, { ...own, streamMode: "values" } as RunnableConfig); // LangGraph's option
 }
 
 /** Where the checkpoints of a subagent are that is started by this call; nowhere, if nothing keeps them. */
@@ -234,15 +235,15 @@ function report(
   scope: SpawnScope,
   { task, started, account, failure, said, place = "" }: Account,
 ): ToolResult {
-  // Both kinds of runnable return the state of an agent; a foreign one may leave parts out.
-  const state = output as Partial<AgentState>;
+  const state = subagent.graph ? (output as Partial<AgentState>) : foreignState(output); // of ours it is that
   const changed = changedFiles(state.files ?? {}, subagent, started);
   const { update: files, conflicts } = mergeFiles(changed, started, scope.files, scope.callId);
   scope.files.apply(files);
   const notes = conflicts.map(describeConflict);
   const fileNotes = fileNotesOf(conflicts);
-  const failed = failureOf(state, failure, said);
-  const text = failed === undefined ? answerOf(state) : failedReport(subagent, failed, files);
+  const answer = answerOf(state) || (subagent.graph ? "Task completed" : "");
+  const failed = failureOf(state, failure ?? (answer === "" ? NO_ANSWER : undefined), said);
+  const text = failed === undefined ? answer : failedReport(subagent, failed, files);
   if (place !== "") notes.push(GOES_ON);
   const wasLeft = leftOffIn(scope.readState())[task] ?? "";
   return {
@@ -309,11 +310,14 @@ export function keptFiles(files: FilesUpdate): string[] {
   return changed.length > 0 ? [`Files it had changed are kept: ${changed.join(", ")}`] : [];
 }
 
-/** Structured answer as JSON, else the last text of the assistant. */
+const NO_ANSWER =
+  "it ended without an answer. A runnable gives back a text, a message, or a state with `messages`.";
+
+/** Structured answer as JSON, else the last text of the assistant, or of whoever else spoke last. */
 function answerOf(state: Partial<AgentState>): string {
   if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
   const { messages } = currentRun(state.messages ?? []);
-  return directAnswer(messages) || lastAnswer(messages) || "Task completed";
+  return directAnswer(messages) || lastAnswer(messages) || (messages.at(-1)?.text ?? "");
 }
 
 function changedFiles(files: FilesState, subagent: BuiltSubagent, started: ThreadFiles): FilesState {
