@@ -15,6 +15,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   install: async () => (await import("./commands/install.ts")).installCommand,
   uninstall: async () => (await import("./commands/install.ts")).uninstallCommand,
   doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
+  graph: async () => (await import("./commands/graph.ts")).graphCommand,
 };
 
 const HOST = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };

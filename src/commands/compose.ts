@@ -83,6 +83,7 @@ function assemble(
     tree: async (principal) => (await agents()).tree.mounts(principal),
     treeWithThread: async (principal) => (await agents()).tree.withThread(principal),
     searchMemories: async (...args) => (await agents()).memories.search(...args),
+    drawing: async (principal) => (await agents()).drawing(principal),
     preflight: async () => (storage.isOutdated() ? OUTDATED : obstacle(settings, choice)),
     mayClaim: () => !storage.isOutdated(),
     environment: environmentOf(config, choice),

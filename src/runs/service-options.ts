@@ -44,6 +44,7 @@ export interface RunServiceOptions {
   /** The mounts and, everywhere else, the thread's files: the tree the agent has. */
   treeWithThread(principal: Principal): Promise<BackendSource>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
+  drawing(principal: Principal): Promise<string>;
   /** Why no new run can work now; `undefined` when it can. */
   preflight(principal: Principal): Promise<{ code: StartRefusal; message: string } | undefined>;
   /**

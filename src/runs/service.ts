@@ -188,6 +188,8 @@ export interface RunService {
   /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
   files(principal: Principal): Promise<Backend>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
+  /** The graph of the principal's agents, as text of Mermaid. */
+  drawing(principal: Principal): Promise<string>;
   /** Forgets runs that are over. For whoever operates the server. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
   /** What `prune` would do now. */

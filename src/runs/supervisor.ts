@@ -238,6 +238,10 @@ class Supervisor implements RunService {
     return this.#options.searchMemories(principal, query, limit);
   }
 
+  drawing(principal: Principal): Promise<string> {
+    return this.#options.drawing(principal);
+  }
+
   async assertWritable(): Promise<void> {
     await assertWritable(this.#store.database);
   }

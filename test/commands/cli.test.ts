@@ -112,6 +112,16 @@ describe("serve", () => {
   });
 });
 
+it("draws the agent's graph", async () => {
+  const args = ["--model", "offline", "--workspace", folder, "--data-dir", join(folder, "data")];
+  const { code, stdout } = await runBin(["graph", ...args]);
+  expect({ code, drawing: stdout }).toEqual({
+    code: 0,
+    drawing: expect.stringMatching(/^(%%|---|graph TD)/),
+  });
+  for (const node of ["model", "approval", "tools"]) expect(stdout).toContain(node);
+});
+
 describe("doctor", () => {
   it("finds everything a run needs", async () => {
     const args = ["--model", "offline", "--workspace", folder, "--data-dir", join(folder, "data")];

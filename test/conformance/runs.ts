@@ -34,6 +34,7 @@ export function openFixtureRuns(): FixtureRuns {
     tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles() })),
     treeWithThread: () => Promise.resolve(StateBackend),
     searchMemories: () => Promise.resolve({ hits: [] }),
+    drawing: () => Promise.resolve("graph TD;"),
     preflight: () => Promise.resolve(undefined),
     environment: "conformance",
     concurrentRuns: 8,

@@ -58,6 +58,7 @@ async function openService({ folder, leaseMs = 5000, linesServer }: Opening): Pr
     tree: () => Promise.resolve(backend),
     treeWithThread: () => Promise.resolve(backend),
     searchMemories: () => Promise.resolve({ hits: [] }),
+    drawing: () => Promise.resolve("graph TD;"),
     preflight: () => Promise.resolve(undefined),
     environment: "crash",
     concurrentRuns: 8,

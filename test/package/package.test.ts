@@ -82,7 +82,8 @@ const bin = () => join(installed, manifest().bin["deepagent-mcp"]);
 
 it("holds what runs and what a reader needs, and no sources or tests", () => {
   const top = new Set(files.map((path) => path.split("/")[0]));
-  for (const name of ["dist", "demo", "README.md", "LICENSE", "package.json"]) expect(top).toContain(name);
+  for (const name of ["dist", "demo", "docs", "examples", "README.md", "LICENSE", "package.json"])
+    expect(top).toContain(name);
   for (const name of ["src", "test", "bench", "scripts"]) expect(top).not.toContain(name);
   expect(files).toEqual(
     expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "demo/workspace/src/server.js"]),

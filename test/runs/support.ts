@@ -125,6 +125,7 @@ export function openServer(
     tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles() })),
     treeWithThread: () => Promise.resolve(StateBackend),
     searchMemories: () => Promise.resolve({ hits: [] }),
+    drawing: () => Promise.resolve("graph TD;"),
     preflight: () => Promise.resolve(undefined),
     environment: "test",
     concurrentRuns: 4,

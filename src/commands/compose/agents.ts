@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { AGENT_FOLDERS, loadAgentFiles } from "../../agent/agent-files.ts";
 import { type Agent, buildAgent, type DeepAgentParams, type ModelLender } from "../../agent/agent-core.ts";
-import { openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
+import { type McpTools, openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import { type ModelChoice, OFFLINE } from "../../agent/models/choose.ts";
 import type { ToolWishes } from "../../agent/subagent-tools.ts";
 import type { Backend } from "../../backends/backend.ts";
@@ -10,12 +10,13 @@ import type { Config } from "../../config/schema.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Checkpoints } from "../../runs/prune.ts";
-import { isFinal, type Run } from "../../runs/run.ts";
+import { NO_LENDER } from "../../runs/lending.ts";
+import { isFinal, type Principal, type Run } from "../../runs/run.ts";
 import { createCheckpointer } from "../../storage/checkpointer.ts";
 import type { Database } from "../../storage/database.ts";
 import { createStore } from "../../storage/store.ts";
 import type { RunSettings } from "../compose.ts";
-import { chooseExecutor, isIsolated, RunExecutors } from "./executors.ts";
+import { chooseExecutor, isIsolated, type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree } from "./file-tree.ts";
 import { withForeignTools } from "./foreign-tools.ts";
 import { limitsOf } from "./limits.ts";
@@ -28,6 +29,8 @@ import { approvalGates } from "./write-gates.ts";
 export interface Agents {
   /** `ended` resolves when the run is over, and with it what its commands started. */
   agentFor(run: Run, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;
+  /** The graph of an agent as text of Mermaid. */
+  drawing(principal: Principal): Promise<string>;
   checkpoints: Checkpoints;
   tree: FileTree;
   memories: Memories;
@@ -51,36 +54,42 @@ export async function openAgents(
   const tree = new FileTree(config, store);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
+  /** Without `tools` and `executor` it is only looked at: no server is started for it, and no command. */
+  const agentOf = async (
+    principal: Principal,
+    lender: ModelLender,
+    { tools, executor }: { tools?: McpTools; executor?: MountedExecutor | undefined } = {},
+  ): Promise<Agent> => {
+    const lent = models.lentTo(lender);
+    const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
+    const interruptOn = approvalGates(config.approvals, isIsolated(executor));
+    const configured = await withAgentFiles(config, tree.mounts(principal), logger);
+    const subagents = withModels(configured, lent);
+    const own = { interruptOn, subagents, servers: Object.keys(config.mcpServers), log: logger };
+    const foreign = await withForeignTools(tools, chat, own);
+    return buildAgent({
+      ...foreign,
+      tools: [...(foreign.tools ?? []), ...memories.toolsOf(principal)],
+      model: chat,
+      fallbackModels: fallbacks.map((model) => () => lent.get(model)),
+      backend: tree.withThread(principal, executor),
+      ...(await instructionsOf(config)),
+      permissions: config.permissions,
+      store,
+      checkpointer,
+      filesystem: { jobs: true },
+      memory: MEMORY_FILES,
+      skills: tree.skillSources(),
+      limits: limitsOf(config),
+      log: logger,
+    });
+  };
   return {
-    agentFor: async (run, lender, ended) => {
-      const lent = models.lentTo(lender);
-      const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
-      // A run that has ended is only read: no server is started for it, and no command.
-      const isOnlyRead = isFinal(run.status);
-      const tools = isOnlyRead ? undefined : mcp;
-      const executor = isOnlyRead ? undefined : await executors.of(run.id, ended);
-      const interruptOn = approvalGates(config.approvals, isIsolated(executor));
-      const configured = await withAgentFiles(config, tree.mounts(run.principal), logger);
-      const subagents = withModels(configured, lent);
-      const own = { interruptOn, subagents, servers: Object.keys(config.mcpServers), log: logger };
-      const foreign = await withForeignTools(tools, chat, own);
-      return buildAgent({
-        ...foreign,
-        tools: [...(foreign.tools ?? []), ...memories.toolsOf(run.principal)],
-        model: chat,
-        fallbackModels: fallbacks.map((model) => () => lent.get(model)),
-        backend: tree.withThread(run.principal, executor),
-        ...(await instructionsOf(config)),
-        permissions: config.permissions,
-        store,
-        checkpointer,
-        filesystem: { jobs: true },
-        memory: MEMORY_FILES,
-        skills: tree.skillSources(),
-        limits: limitsOf(config),
-        log: logger,
-      });
-    },
+    agentFor: async (run, lender, ended) =>
+      isFinal(run.status)
+        ? agentOf(run.principal, lender)
+        : agentOf(run.principal, lender, { tools: mcp, executor: await executors.of(run.id, ended) }),
+    drawing: async (principal) => drawingOf(await agentOf(principal, NO_LENDER)),
     checkpoints: checkpointer,
     tree,
     memories,
@@ -89,6 +98,9 @@ export async function openAgents(
     },
   };
 }
+
+const drawingOf = async ({ graph }: Agent): Promise<string> =>
+  (await graph.getGraphAsync({ xray: true })).drawMermaid();
 
 /** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */
 async function instructionsOf({

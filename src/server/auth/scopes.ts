@@ -42,6 +42,7 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
     runFiles: async (...args) => demand("read").runFiles(...args),
     files: async (...args) => demand("read").files(...args),
     searchMemories: async (...args) => demand("read").searchMemories(...args),
+    drawing: async (...args) => demand("read").drawing(...args),
     statistics: () =>
       Promise.reject(new Error("the numbers of all principals are not for the holder of a token")),
     assertWritable: () => Promise.reject(new Error("the holder of a token does not operate the server")),

@@ -6,8 +6,8 @@ import { fileUri, FILES_TEMPLATE } from "./uris.ts";
 
 /**
  * `deepagent://files/{+path}`: what the agents of all threads share, by its virtual path, such as
- * `/workspace/…`, `/memories/…` and `/skills/…`. The list names the top-level folders only; reading a
- * folder lists it.
+ * `/workspace/…`, `/memories/…` and `/skills/…`. The list names the top-level folders, and `listMemories`
+ * adds the memories; reading a folder lists it.
  */
 export function registerFiles(mcp: McpServer, scope: ResourceScope): void {
   const files = async () => (await scope.runs()).files(scope.principal);
@@ -28,5 +28,21 @@ export function registerFiles(mcp: McpServer, scope: ResourceScope): void {
       const target = { backend: await files(), path, uri, uriOf: fileUri, signal };
       return { contents: await readTarget(target), ttlMs: 0 };
     },
+  });
+}
+
+const MEMORIES = "/memories";
+
+/** Lists the memories one by one, for people who pick resources from a list. */
+export function listMemories(scope: ResourceScope): void {
+  scope.listing.addSection(async ({ limit, after = "" }) => {
+    const backend = await (await scope.runs()).files(scope.principal);
+    const { files = [] } = await backend.glob("**", MEMORIES);
+    const paths = files.filter((file) => !file.is_dir).map(({ path }) => path);
+    const next = paths.toSorted().filter((path) => path > after);
+    return next.slice(0, limit).map((path) => ({
+      id: path,
+      resource: { uri: fileUri(path), name: path, description: "A memory of the agent." },
+    }));
   });
 }

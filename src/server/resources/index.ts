@@ -1,5 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { registerFiles } from "./files.ts";
+import { listMemories, registerFiles } from "./files.ts";
+import { registerGraph } from "./graph.ts";
 import { registerRuns } from "./runs.ts";
 import type { ResourceScope } from "./scope.ts";
 import { registerSkills } from "./skills.ts";
@@ -9,6 +10,8 @@ import { serveSubscriptions } from "./subscriptions.ts";
 export function registerResources(mcp: McpServer, scope: ResourceScope): void {
   registerFiles(mcp, scope);
   registerRuns(mcp, scope);
+  listMemories(scope);
   registerSkills(mcp, scope);
+  registerGraph(mcp, scope);
   if (scope.era === "legacy") serveSubscriptions(mcp, scope);
 }

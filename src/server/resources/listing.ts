@@ -9,22 +9,24 @@ import type { Principal } from "../../runs/run.ts";
 import type { Era, ServerDeps } from "../deps.ts";
 import { guarded } from "./guarded.ts";
 
-/** Runs on one page of `resources/list`. */
+/** Resources on one page of `resources/list`, besides the fixed ones. */
 const PAGE = 50;
-/** Runs on all pages together: clients tend to read a list to its end. Older ones are found by their id. */
-const LISTED_RUNS = 500;
+/** Resources of one section on all pages: clients tend to read a list to its end. */
+const LISTED = 500;
 
 /** Resources by a few names, on the first page of the list. */
 export type ListPart = () => Promise<Resource[]>;
-/** Resources of runs, newest first, from the one after `before`. */
-export type ListRuns = (options: {
+/** Resources of one kind in their order, from the one after the id `after`. */
+export type ListSection = (options: {
   limit: number;
-  before?: string;
+  after?: string;
 }) => Promise<readonly { id: string; resource: Resource }[]>;
 
 const Cursor = z.strictObject({
-  before: z.string().min(1).max(200),
-  listed: z.int().min(1).max(LISTED_RUNS),
+  section: z.int().min(0).max(10),
+  after: z.string().min(1).max(5000).optional(),
+  /** Of the section, on the pages before. */
+  listed: z.int().min(0).max(LISTED),
 });
 type Cursor = z.output<typeof Cursor>;
 
@@ -36,14 +38,15 @@ interface ListingScope extends Pick<ServerDeps, "changes" | "logger"> {
 /** What `resources/list` of one server instance shows; the SDK's own list has no pages. */
 export class ResourceListing {
   readonly #parts: ListPart[] = [];
-  #runs: ListRuns = async () => [];
+  readonly #sections: ListSection[] = [];
 
   add(part: ListPart): void {
     this.#parts.push(part);
   }
 
-  addRuns(runs: ListRuns): void {
-    this.#runs = runs;
+  /** Sections follow each other in the order in which they were added. */
+  addSection(section: ListSection): void {
+    this.#sections.push(section);
   }
 
   /** Answers `resources/list`; call it when everything is registered. */
@@ -60,18 +63,24 @@ export class ResourceListing {
   }
 
   async #page(cursor: Cursor | undefined): Promise<{ resources: Resource[]; nextCursor?: string }> {
-    const { before, listed = 0 } = cursor ?? {};
-    const fixed: Resource[] = [];
-    for (const part of cursor === undefined ? this.#parts : []) fixed.push(...(await part()));
-    const room = Math.min(PAGE, LISTED_RUNS - listed);
-    const runs =
-      room === 0 ? [] : await this.#runs({ limit: room, ...(before === undefined ? {} : { before }) });
-    const last = runs.length === room ? runs.at(-1) : undefined;
-    const next = last && { before: last.id, listed: listed + runs.length };
-    return {
-      resources: [...fixed, ...runs.map(({ resource }) => resource)],
-      ...(next === undefined || next.listed >= LISTED_RUNS ? {} : { nextCursor: encoded(next) }),
-    };
+    const resources: Resource[] = [];
+    for (const part of cursor === undefined ? this.#parts : []) resources.push(...(await part()));
+    let place: Cursor = cursor ?? { section: 0, listed: 0 };
+    for (let left = PAGE; left > 0;) {
+      const list = this.#sections[place.section];
+      if (list === undefined) return { resources };
+      const { section, listed, after } = place;
+      const limit = Math.min(left, LISTED - listed);
+      const found = limit === 0 ? [] : await list({ limit, ...(after === undefined ? {} : { after }) });
+      resources.push(...found.map(({ resource }) => resource));
+      left -= found.length;
+      const last = found.length === limit ? found.at(-1) : undefined;
+      place =
+        last === undefined
+          ? { section: section + 1, listed: 0 }
+          : { section, after: last.id, listed: listed + found.length };
+    }
+    return { resources, nextCursor: encoded(place) };
   }
 }
 

@@ -120,7 +120,9 @@ export function registerRuns(mcp: McpServer, scope: ResourceScope): void {
     });
   }
   registerRunFiles(mcp, scope);
-  scope.listing.addRuns(async (options) => listRuns(scope, options));
+  scope.listing.addSection(async ({ limit, after }) =>
+    listRuns(scope, { limit, ...(after === undefined ? {} : { before: after }) }),
+  );
 }
 
 const linesOf = (events: readonly RunEvent[]): string =>

@@ -76,6 +76,7 @@ test("every method of the run service demands a scope", async () => {
     runFiles: (runs) => runs.runFiles("p", "r"),
     files: (runs) => runs.files("p"),
     searchMemories: (runs) => runs.searchMemories("p", "x", 1),
+    drawing: (runs) => runs.drawing("p"),
   };
   const refusedBy = async (runs: typeof service): Promise<string[]> => {
     const names: string[] = [];
@@ -89,7 +90,7 @@ test("every method of the run service demands a scope", async () => {
     }
     return names;
   };
-  const reading = ["watchStarts", "list", "events", "runFiles", "files", "searchMemories"];
+  const reading = ["watchStarts", "list", "events", "runFiles", "files", "searchMemories", "drawing"];
   expect(await refusedBy(holder())).toEqual(Object.keys(calls));
   expect(await refusedBy(holder("run"))).toEqual(["decide", "an answer that decides", ...reading]);
   expect(await refusedBy(holder("approve"))).toEqual(["start", "cancel", "an answer of a model", ...reading]);

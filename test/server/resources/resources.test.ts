@@ -4,7 +4,7 @@ import { StateBackend } from "../../../src/backends/state.ts";
 import { snapshotFiles } from "../../../src/backends/thread-files.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import type { ServerDeps } from "../../../src/server/deps.ts";
-import { runUri } from "../../../src/server/resources/uris.ts";
+import { fileUri, runUri } from "../../../src/server/resources/uris.ts";
 import {
   approve,
   calling,
@@ -40,8 +40,8 @@ const FILES = {
 };
 
 /** A server with shared files; its agent makes the note `a` when a person approves, and answers. */
-async function open(kind: ClientKind, principal?: string) {
-  const tree = () => Promise.resolve(new StateBackend({ files: snapshotFiles(FILES) }));
+async function open(kind: ClientKind, principal?: string, shared: Record<string, FileData> = FILES) {
+  const tree = () => Promise.resolve(new StateBackend({ files: snapshotFiles(shared) }));
   const notes: string[] = [];
   const { service } = openServer(
     databaseFile(),
@@ -68,15 +68,37 @@ const failure = (reading: Promise<unknown>): Promise<unknown> =>
 const notFound = (kind: ClientKind): number => (kind === "v1" ? -32_002 : -32_602);
 
 describe.each(CLIENT_KINDS)("%s", (kind) => {
-  test("lists the app, the top folders and the runs, and no file", async () => {
+  test("lists the app, the top folders, the runs and the memories", async () => {
     const { client, service } = await open(kind);
     const run = await startRun(service, "note something");
     const uris = (await client.listResources()).map(({ uri }) => uri);
     expect(uris).toEqual([
       "deepagent://files/memories/",
       "deepagent://files/workspace/",
+      "deepagent://graph",
       "ui://deepagent/run",
       runUri(run.id),
+      "deepagent://files/memories/%252e%252e/odd.md",
+      "deepagent://files/memories/notes.md",
+    ]);
+  });
+
+  test("lists memories one by one, after the runs, in pages", async () => {
+    const paths = Array.from({ length: 70 }, (_, n) => `/memories/notes/${String(n).padStart(2, "0")} ü.md`);
+    const memories = Object.fromEntries(paths.map((path) => [path, file("noted")]));
+    const { client, service } = await open(kind, undefined, memories);
+    const run = await startRun(service, "note something");
+    const uris = (await client.listResources()).map(({ uri }) => uri);
+    // The first SDK's client reads the first page only.
+    const shown = kind === "v1" ? 49 : paths.length;
+    expect(uris.slice(uris.indexOf(runUri(run.id)) + 1)).toEqual(paths.slice(0, shown).map(fileUri));
+    expect((await client.readResource(uris.at(-1) ?? "")).contents).toMatchObject([{ text: "noted" }]);
+  });
+
+  test("draws the agent's graph", async () => {
+    const { client } = await open(kind);
+    expect((await client.readResource("deepagent://graph")).contents).toEqual([
+      { uri: "deepagent://graph", mimeType: "text/vnd.mermaid", text: "graph TD;" },
     ]);
   });
 
