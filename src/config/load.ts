@@ -3,6 +3,7 @@ import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { closestName } from "../core/closest-names.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { parseJson } from "./jsonc.ts";
+import { mountVariables } from "./mounts-schema.ts";
 import { compileCacheDir, defaultDataDir, defaultWorkspace, expandHome, folderProblem } from "./paths.ts";
 import type { HostFacts } from "./paths.ts";
 import { describeIssues } from "./problems.ts";
@@ -46,6 +47,11 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const parsed = ConfigSchema.safeParse(draft.values);
   if (!parsed.success)
     draft.problems.push(...describeIssues(parsed.error.issues, (path) => draft.origin(path)));
+  for (const [setting, variable] of parsed.success ? mountVariables(parsed.data.mounts) : []) {
+    if (!sources.env[variable]) {
+      draft.problems.push(`${setting}: the environment variable ${variable} is not set`);
+    }
+  }
   if (!parsed.success || draft.problems.length > 0) return { ok: false, problems: draft.problems };
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
   return { ok: true, config: { ...parsed.data, privatePaths }, warnings: warningsFor(parsed.data, sources) };

@@ -2,6 +2,7 @@ import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
 import { mcpServersSchema } from "./mcp-schema.ts";
+import { mountsSchema } from "./mounts-schema.ts";
 import { httpSchema } from "./http-schema.ts";
 
 const absolutePath = z.string().min(1).refine(isAbsolute, { error: "must be an absolute path" });
@@ -99,7 +100,7 @@ export const ConfigSchema = z.strictObject({
       write: z
         .enum(["workspace", "all", "none"])
         .default("workspace")
-        .describe("Which file changes a person approves: those in /workspace/, all, or none."),
+        .describe("Which file changes a person approves: those in /workspace/ and `mounts`, all, or none."),
       execute: z
         .enum(["all", "unsandboxed"])
         .default("all")
@@ -341,6 +342,11 @@ export const ConfigSchema = z.strictObject({
   mcpServers: mcpServersSchema
     .default({})
     .describe("Other MCP servers whose tools the agent may use, in the form clients use."),
+  mounts: mountsSchema
+    .default({})
+    .describe(
+      'More folders of the agent\'s tree, each on a server: `{ "/archive/": { "s3": { "bucket": "archive" } } }`. All who use this server share them.',
+    ),
   skills: z
     .array(absolutePath)
     .default([])

@@ -23,6 +23,7 @@ import { limitsOf } from "./limits.ts";
 import { type Memories, openMemories } from "./memories.ts";
 import { Models, usableFallbacks, withModels } from "./models.ts";
 import { MEMORIES_MOUNT, WORKSPACE_MOUNT } from "./mounts.ts";
+import { openServerMounts } from "./server-mounts.ts";
 import { approvalGates } from "./write-gates.ts";
 
 /** The agents of a process, and what they share. */
@@ -51,7 +52,8 @@ export async function openAgents(
   const store = createStore(databases.runs);
   const checkpointer = createCheckpointer(databases.checkpoints);
   const memories = openMemories(settings, { store, database: databases.runs });
-  const tree = new FileTree(config, store);
+  const served = openServerMounts(config.mounts, env);
+  const tree = new FileTree(config, store, served.routes);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
   /** Without `tools` and `executor` it is only looked at: no server is started for it, and no command. */
@@ -62,7 +64,7 @@ export async function openAgents(
   ): Promise<Agent> => {
     const lent = models.lentTo(lender);
     const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
-    const interruptOn = approvalGates(config.approvals, isIsolated(executor));
+    const interruptOn = approvalGates(config.approvals, isIsolated(executor), Object.keys(served.routes));
     const configured = await withAgentFiles(config, tree.mounts(principal), logger);
     const subagents = withModels(configured, lent);
     const own = { interruptOn, subagents, servers: Object.keys(config.mcpServers), log: logger };
@@ -94,7 +96,7 @@ export async function openAgents(
     tree,
     memories,
     close: async () => {
-      await Promise.all([executors.close(), mcp.close(), memories.close()]);
+      await Promise.all([executors.close(), mcp.close(), memories.close(), served.close()]);
     },
   };
 }

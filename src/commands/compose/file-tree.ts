@@ -24,11 +24,14 @@ export type FileTreeConfig = Pick<
 export class FileTree {
   readonly #config: FileTreeConfig;
   readonly #store: BaseStore;
+  readonly #served: Readonly<Record<string, Backend>>;
   readonly #folders = new Map<string, Backend>();
   readonly #rules: PolicyRules | undefined;
 
-  constructor(config: FileTreeConfig, store: BaseStore) {
+  /** `served`: folders on other servers, by path. */
+  constructor(config: FileTreeConfig, store: BaseStore, served: Readonly<Record<string, Backend>> = {}) {
     this.#config = config;
+    this.#served = served;
     this.#store = store;
     const { hide, readOnly } = config.files;
     const denyGlobs = hide.flatMap((glob) => (glob === "sensitive" ? SENSITIVE_GLOBS : [glob]));
@@ -61,6 +64,7 @@ export class FileTree {
   #routes(principal: Principal): Record<string, Backend> {
     const { workspace: rootDir, respectGitignore, privatePaths: hidden = [] } = this.#config;
     return {
+      ...this.#served,
       ...(rootDir === undefined
         ? {}
         : {

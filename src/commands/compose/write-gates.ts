@@ -1,5 +1,5 @@
 import type { InterruptOn } from "../../agent/agent-core.ts";
-import { isAtOrBelow, validatePath } from "../../backends/paths.ts";
+import { isAtOrBelow, validatePath, withoutSlash } from "../../backends/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { WORKSPACE_MOUNT } from "./mounts.ts";
 
@@ -7,33 +7,36 @@ const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
 
 /**
  * Which tool calls a person approves: file changes as configured, and commands, unless they are sandboxed
- * and the configuration lets those run.
+ * and the configuration lets those run. `served` are folders on other servers, which are asked about like the
+ * workspace.
  */
 export function approvalGates(
   { write, execute }: Pick<Config["approvals"], "write" | "execute">,
   isSandboxed: boolean,
+  served: readonly string[] = [],
 ): InterruptOn {
   const gate = {
     all: true,
     none: false,
-    workspace: { when: ({ args }: { args: Record<string, unknown> }) => touchesWorkspace(args) },
+    workspace: {
+      when: ({ args }: { args: Record<string, unknown> }) => touches([WORKSPACE_MOUNT, ...served], args),
+    },
   }[write];
   const asksForCommands = execute === "all" || !isSandboxed;
   return { ...Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, gate])), execute: asksForCommands };
 }
 
 /**
- * Whether a call with these arguments may change something in the workspace. True also for a folder that
- * holds the workspace, and for arguments that do not say clearly where they point.
+ * Whether a call with these arguments may change something in one of the folders. True also for a folder around
+ * them, and for arguments that do not say clearly where they point.
  */
-export function touchesWorkspace(args: Record<string, unknown>): boolean {
+export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
   // Models also write `path`, which the tools accept.
   const paths = [args["file_path"], args["path"]].filter((path) => path !== undefined);
-  return paths.length === 0 || paths.some((path) => isInOrAroundWorkspace(path));
+  return paths.length === 0 || paths.some((path) => folders.some((folder) => isInOrAround(folder, path)));
 }
 
-function isInOrAroundWorkspace(path: unknown): boolean {
+function isInOrAround(folder: string, path: unknown): boolean {
   const valid = validatePath(path);
-  if (!valid.ok) return true;
-  return isAtOrBelow(valid.path, WORKSPACE_MOUNT) || isAtOrBelow(WORKSPACE_MOUNT, valid.path);
+  return !valid.ok || isAtOrBelow(valid.path, folder) || isAtOrBelow(withoutSlash(folder), valid.path);
 }

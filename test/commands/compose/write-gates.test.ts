@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { approvalGates, touchesWorkspace } from "../../../src/commands/compose/write-gates.ts";
+import { approvalGates, touches } from "../../../src/commands/compose/write-gates.ts";
 
-describe("touchesWorkspace", () => {
+describe("touches the workspace", () => {
   it.each([
     "/workspace/a.md",
     "/workspace",
@@ -18,22 +18,22 @@ describe("touchesWorkspace", () => {
     42,
     null,
   ])("asks for %j", (path) => {
-    expect(touchesWorkspace({ file_path: path })).toBe(true);
-    expect(touchesWorkspace({ path })).toBe(true);
-    expect(touchesWorkspace({ file_path: "/notes.md", path })).toBe(true);
+    expect(touches(["/workspace"], { file_path: path })).toBe(true);
+    expect(touches(["/workspace"], { path })).toBe(true);
+    expect(touches(["/workspace"], { file_path: "/notes.md", path })).toBe(true);
   });
 
   it.each(["/memories/a.md", "/notes.md", "/workspaces/a", "/a/workspace/b"])(
     "does not ask for %j",
     (path) => {
-      expect(touchesWorkspace({ file_path: path })).toBe(false);
-      expect(touchesWorkspace({ path })).toBe(false);
+      expect(touches(["/workspace"], { file_path: path })).toBe(false);
+      expect(touches(["/workspace"], { path })).toBe(false);
     },
   );
 
   it("asks when the arguments name no path", () => {
-    expect(touchesWorkspace({})).toBe(true);
-    expect(touchesWorkspace({ file: "/memories/a" })).toBe(true);
+    expect(touches(["/workspace"], {})).toBe(true);
+    expect(touches(["/workspace"], { file: "/memories/a" })).toBe(true);
   });
 
   it("asks for everything below the workspace, however it is written", () => {
@@ -42,7 +42,7 @@ describe("touchesWorkspace", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(separator, name)), separator, (parts, first) => {
         const path = `${first}workspace${parts.flat().join("")}`;
-        expect(touchesWorkspace({ file_path: path })).toBe(true);
+        expect(touches(["/workspace"], { file_path: path })).toBe(true);
       }),
     );
   });
@@ -62,6 +62,14 @@ describe("approvalGates", () => {
   it("asks for every command that has no sandbox, whatever is configured", () => {
     for (const write of writes) {
       expect(approvalGates({ write, execute: "unsandboxed" }, false)["execute"]).toBe(true);
+    }
+  });
+
+  it("asks for changes on other servers like for those of the workspace", () => {
+    for (const folder of ["/archive", "/archive/"]) {
+      expect(touches(["/workspace", folder], { file_path: "/archive/a.md" })).toBe(true);
+      expect(touches(["/workspace", folder], { path: "/" })).toBe(true);
+      expect(touches(["/workspace", folder], { file_path: "/archives/a.md" })).toBe(false);
     }
   });
 
