@@ -8,6 +8,7 @@ export { loadSubagents, type LoadSubagentsOptions } from "./agent/load-subagents
 export type { AgentLimits, ModelPrice, StopReason } from "./agent/limits/limits.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/permissions.ts";
 export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/structured.ts";
+export type { SystemPrompt, SystemPromptParts } from "./agent/system-message.ts";
 export type { TypedDeepAgent } from "./agent/typed.ts";
 export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/agent-tool.ts";
 export type {

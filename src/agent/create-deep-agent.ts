@@ -35,7 +35,7 @@ import {
 import { builtInChannels } from "./state.ts";
 import { type ResponseFormat, StructuredResponse } from "./structured.ts";
 import { type BuiltSubagent, SubagentRunner } from "./subagents.ts";
-import { AGENT_NAME } from "./step.ts";
+import { AGENT_NAME, AGENT_TYPE } from "./step.ts";
 import { systemMessage } from "./system-message.ts";
 import type { TypedDeepAgent } from "./typed.ts";
 
@@ -150,6 +150,7 @@ function assemble(
   });
   const configured = graph.withConfig({
     ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
+    ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
     recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
     maxConcurrency: params.limits?.parallelTools ?? DEFAULT_PARALLEL,
   });

@@ -9,6 +9,7 @@ export type NodeFunction = (input: never, config: RunnableConfig) => unknown;
 
 /** The part of LangGraph's node that is used here. */
 export interface GraphNode {
+  triggers: string[];
   getNode(): Runnable | undefined;
   getWriters(): Runnable[];
 }

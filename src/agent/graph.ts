@@ -26,7 +26,10 @@ import { agentRuntime } from "./step.ts";
 import { showMessages } from "./streamed-messages.ts";
 import { createToolNode } from "./tool-node.ts";
 
-const MODEL = "model";
+/** As in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
+const MODEL = "model_request";
+/** Where threads say that the model is next which were stored when its node had another name. */
+const FORMER_TRIGGER = "branch:to:model";
 const BEFORE_AGENT = "before_agent";
 const BEFORE_MODEL = "before_model";
 const AFTER_MODEL = "after_model";
@@ -127,11 +130,14 @@ function compile(
     ...(checkpointer === undefined ? {} : { checkpointer }),
     ...(store ? { store } : {}),
   });
+  const triggers: Record<string, unknown> = compiled.channels;
+  triggers[FORMER_TRIGGER] = triggers[`branch:to:${MODEL}`];
   const names = new Set(Object.keys(channels));
   if (output) compiled.outputChannels = [...output];
   const byName: Record<string, GraphNode | undefined> = compiled.nodes;
   for (const [name, { work, edge }] of Object.entries(nodes)) {
     const node = byName[name];
+    if (name === MODEL) node?.triggers.push(FORMER_TRIGGER);
     if (node) runDirectly(node, work, { name, channels: names, ...(edge ? { edge } : {}) });
   }
   return compiled;

@@ -13,6 +13,7 @@ import type { DelegationOptions } from "./middleware/subagents.ts";
 import type { SummarizationOptions } from "./middleware/summarization.ts";
 import type { AgentMiddleware } from "./middleware/middleware.ts";
 import type { FilesystemPermission } from "./permissions.ts";
+import type { SystemPrompt } from "./system-message.ts";
 import type { ResponseFormat } from "./structured.ts";
 
 /** A subagent described by data; what is left out comes from the agent it belongs to. */
@@ -91,8 +92,8 @@ export interface DeepAgentParams<
   summarization?: false | SummarizationOptions;
   /** Added to the built-in tools, and the default of every subagent. */
   tools?: readonly ToolInput[];
-  /** Comes first in the system prompt; the built-in prompt follows. */
-  systemPrompt?: string | SystemMessage;
+  /** Comes first in the system prompt; the built-in prompt follows. An object says what stands where. */
+  systemPrompt?: SystemPrompt;
   /** Placed after the default stack. The name of a default one replaces it in its place. */
   middleware?: readonly [...Layers];
   subagents?: ReadonlyArray<(SubAgent | CompiledSubAgent) & { name: Name }>;

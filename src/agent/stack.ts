@@ -96,6 +96,12 @@ function context(params: DeepAgentParams): Middleware[] {
   ];
 }
 
+/** Whether two layers do the same: LangChain and deepagents write some names with a small first letter. */
+const isNamed =
+  ({ name }: Middleware) =>
+  (other: Middleware): boolean =>
+    name.toLowerCase() === other.name.toLowerCase();
+
 /** Default layers, the caller's after them or in the place of one with the same name, the gate last. */
 function arrange(
   defaults: readonly Middleware[],
@@ -103,7 +109,7 @@ function arrange(
   params: DeepAgentParams,
 ): Middleware[] {
   const given = (own ?? []).map((middleware) => adaptMiddleware(middleware));
-  const replaced = defaults.map((layer) => given.find(({ name }) => name === layer.name) ?? layer);
+  const replaced = defaults.map((layer) => given.find(isNamed(layer)) ?? layer);
   const added = given.filter((layer) => !replaced.includes(layer));
   const gates = gatesAnything(params.interruptOn)
     ? [humanInTheLoopMiddleware(params.interruptOn, params.log ?? silentLogger)]

@@ -34,6 +34,8 @@ const READ_KEY = "__pregel_read";
 
 /** Key of metadata by which traces tell agents apart. */
 export const AGENT_NAME = "lc_agent_name";
+/** Key of `configurable` by which LangSmith tells an agent from those it delegates to. */
+export const AGENT_TYPE = "ls_agent_type";
 
 type Config = LangGraphRunnableConfig;
 /** A task's configuration, or what hooks are told about it: both carry the task's own keys. */
@@ -171,6 +173,7 @@ export function subagentConfig(
     metadata: { ...config.metadata, [AGENT_NAME]: segment.name },
     configurable: {
       ...configurable,
+      [AGENT_TYPE]: "subagent",
       [PATH_KEY]: [...agentPath(config), segment],
       [FILES_KEY]: files,
       [METER_KEY]: meterOf(config, {}).account(),

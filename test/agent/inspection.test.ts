@@ -12,11 +12,17 @@ describe("an agent", () => {
   it("can be drawn, with its model, its tools and the gate before them", async () => {
     const gated = createDeepAgent({ name: "helper", interruptOn: { write_file: true } });
     const drawing = (await gated.getGraphAsync()).drawMermaid();
-    for (const part of ["model(", "approval(", "tools(", "approval --> tools", "tools --> model"]) {
+    for (const part of [
+      "model_request(",
+      "approval(",
+      "tools(",
+      "approval --> tools",
+      "tools --> model_request",
+    ]) {
       expect(drawing).toContain(part);
     }
     expect(gated.getGraph().drawMermaid()).toBe(drawing);
-    expect(drawing).toMatch(/model -\.->\s*approval|model -\. .*\.-> approval/);
+    expect(drawing).toMatch(/model_request -\.->\s*approval|model_request -\. .*\.-> approval/);
     expect((await createDeepAgent().getGraphAsync()).drawMermaid()).not.toContain("approval");
   });
 

@@ -4,6 +4,7 @@ import {
   PROVIDERS,
   type Provider,
   endpointOf,
+  providerOf,
   variable,
 } from "./providers.ts";
 
@@ -14,7 +15,7 @@ export const OFFLINE = "offline";
 export const CLIENT = "client";
 
 export interface ModelOptions {
-  /** `provider:model`, `offline` or `client`. Default: chosen from the keys in `env`. */
+  /** `provider:model`, a name that tells its provider, `offline` or `client`. Default: chosen from the keys in `env`. */
   model?: string | undefined;
   env: Environment;
   /** Whether clients can lend their model here. Default false. */
@@ -67,9 +68,9 @@ function specChoice(wanted: string, why: string, env: Environment): ModelChoice 
     return { ok: true, spec: OFFLINE, provider: OFFLINE, name: OFFLINE, why };
   }
   const colon = wanted.indexOf(":");
-  const provider = wanted.slice(0, colon);
+  const provider = colon < 0 ? providerOf(wanted) : wanted.slice(0, colon);
   const name = wanted.slice(colon + 1).trim();
-  if (colon < 1 || name === "") {
+  if (!provider || name === "") {
     return { ok: false, code: "model_unknown", message: notASpec(wanted) };
   }
   if (!Object.hasOwn(PROVIDERS, provider)) {
@@ -129,8 +130,7 @@ const NOT_LENDABLE =
   "The model `client` is lent by the MCP client of a server, and there is none here. Choose a model as provider:model, or `offline`.";
 
 function notASpec(wanted: string): string {
-  const inferred = /^claude/i.test(wanted) ? "anthropic" : /^(gpt|o\d)/i.test(wanted) ? "openai" : "provider";
-  return `Model '${wanted}' does not say whose model it is. Write it as provider:model, such as '${inferred}:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
+  return `Model '${wanted}' does not say whose model it is. Write it as provider:model, such as 'provider:${wanted.replace(/^:|:$/g, "")}', or choose 'offline'.`;
 }
 
 function keyMissing(spec: string, key: string): string {

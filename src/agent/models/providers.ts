@@ -45,6 +45,22 @@ export const DEFAULT_MODELS: readonly { readonly provider: string; readonly mode
   { provider: "openai", model: "gpt-5.4" },
 ];
 
+/** Beginnings of names that tell whose a model is, as `initChatModel` of LangChain reads them. */
+const NAMES: readonly (readonly [beginning: RegExp, provider: string])[] = [
+  [/^(?:gpt-[345]|o[134])/, "openai"],
+  [/^claude/, "anthropic"],
+  [/^command/, "cohere"],
+  [/^accounts\/fireworks/, "fireworks"],
+  [/^gemini/, "google-vertexai"],
+  [/^amazon\./, "bedrock"],
+  [/^mistral/, "mistralai"],
+  [/^(?:sonar|pplx)/, "perplexity"],
+];
+
+/** The provider that a model's name tells. */
+export const providerOf = (model: string): string | undefined =>
+  NAMES.find(([beginning]) => beginning.test(model))?.[1];
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A variable's value without surrounding blanks; `undefined` when it is unset or blank. */

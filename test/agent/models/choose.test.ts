@@ -14,6 +14,10 @@ describe("the model", () => {
     [{}, { ...OPENAI, ANTHROPIC_API_KEY: " " }, "openai:gpt-5.4", "api.openai.com"],
     [{ model: "openai:gpt-4.1" }, { ...OPENAI, ...ANTHROPIC }, "openai:gpt-4.1", "api.openai.com"],
     [{ model: " offline " }, {}, "offline", undefined],
+    [{ model: "gpt-5" }, OPENAI, "openai:gpt-5", "api.openai.com"],
+    [{ model: "o3-mini" }, OPENAI, "openai:o3-mini", "api.openai.com"],
+    [{ model: "claude-x" }, ANTHROPIC, "anthropic:claude-x", "api.anthropic.com"],
+    [{ model: "gemini-2.5-pro" }, {}, "google-vertexai:gemini-2.5-pro", undefined],
     [
       { model: "openai:qwen3:8b" },
       { OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" },
@@ -46,8 +50,14 @@ describe("the model", () => {
   test.each([
     [{ model: "anthropic:claude-x" }, {}, "model_key_missing", "ANTHROPIC_API_KEY"],
     [{ model: "groq:llama" }, { ...OPENAI }, "model_key_missing", "GROQ_API_KEY"],
-    [{ model: "gpt-5" }, OPENAI, "model_unknown", "'openai:gpt-5'"],
-    [{ model: "claude-x" }, ANTHROPIC, "model_unknown", "'anthropic:claude-x'"],
+    [
+      { model: "gpt-5" },
+      {},
+      "model_key_missing",
+      "'openai:gpt-5' needs the environment variable OPENAI_API_KEY",
+    ],
+    [{ model: "llama3" }, ANTHROPIC, "model_unknown", "'provider:llama3'"],
+    [{ model: "offline2" }, ANTHROPIC, "model_unknown", "'provider:offline2'"],
     [{ model: "nobody:model" }, {}, "model_unknown", "Known providers: anthropic, openai,"],
     [{ model: "constructor:model" }, {}, "model_unknown", "'constructor'"],
     [{ model: "openai:" }, OPENAI, "model_unknown", "openai:"],
