@@ -146,6 +146,7 @@ export type { PostgresPool } from "./backends/postgres/files.ts";
 export { S3Backend, type S3BackendOptions } from "./backends/s3/s3.ts";
 export { OverlayBackend } from "./backends/overlay/overlay.ts";
 export type { FileFormat } from "./backends/file-data.ts";
+export type { StateAndStore } from "./backends/runtime.ts";
 export { StateBackend, type StateBackendOptions } from "./backends/state.ts";
 export type { StoreNamespace } from "./backends/store/namespace.ts";
 export { StoreBackend, type StoreBackendOptions } from "./backends/store/store.ts";

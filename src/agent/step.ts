@@ -4,6 +4,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { type AIMessage, ToolMessage } from "@langchain/core/messages";
 import type { BaseCheckpointSaver, CheckpointTuple, LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { BackendRuntime, FilesUpdate, ThreadFiles } from "../backends/backend.ts";
+import { runtimeOf } from "../backends/runtime.ts";
 import type { EffectLog } from "./effects.ts";
 import type { AgentEvent, AgentPath, AgentPathSegment } from "./events.ts";
 import type { AgentRuntime } from "./middleware/middleware.ts";
@@ -273,10 +274,11 @@ export function eventOf(chunk: unknown): AgentEvent | undefined {
 
 /** What hooks and wrappers are told about the run. */
 export function agentRuntime(config: Scope): AgentRuntime {
-  const { context, store, signal, writer, configurable = {} } = config as Config;
+  const { context, store, signal, writer, configurable = {}, metadata = {} } = config as Config;
   return {
     context,
     configurable,
+    metadata,
     ...(store ? { store } : {}),
     ...(signal ? { signal } : {}),
     ...(writer ? { writer } : {}),
@@ -286,14 +288,5 @@ export function agentRuntime(config: Scope): AgentRuntime {
 }
 
 /** What a backend factory is told about the call. */
-export function backendRuntime(config: Scope, files: ThreadFiles): BackendRuntime {
-  const { context, store, threadId } = agentRuntime(config);
-  const assistantId: unknown = config.configurable?.["assistant_id"];
-  return {
-    files,
-    context,
-    ...(store ? { store } : {}),
-    ...(threadId ? { threadId } : {}),
-    ...(typeof assistantId === "string" ? { assistantId } : {}),
-  };
-}
+export const backendRuntime = (config: Scope, files: ThreadFiles, state: AgentState): BackendRuntime =>
+  runtimeOf(config as Config, files, state);

@@ -2,6 +2,7 @@ import { AIMessage, type BaseMessage, type ToolMessage } from "@langchain/core/m
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
+import { withRuntime } from "../backends/ambient.ts";
 import { resolveBackend } from "../backends/resolve.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
 import { ownTurn } from "../core/turns.ts";
@@ -156,11 +157,12 @@ async function callScope(
     spawn: (task: { subagentType: string; description: string }) =>
       subagents.spawn(task, { callId, config, files, folding: parts.folding, readState: () => state }),
   };
-  const resolved = await resolveBackend(parts.backend, backendRuntime(config, files));
+  const runtime = backendRuntime(config, files, state);
+  const resolved = await resolveBackend(parts.backend, runtime);
   const backend = withKeptFiles(resolved, files, parts.keptFolders);
   const versionSeenHere = (path: string): string | undefined => versionSeen(state.messages, path);
   const context: ToolContext = { callId, signal, backend, versionSeen: versionSeenHere, ...spawn };
-  return { context, config, state };
+  return { context, config: { ...config, configurable: withRuntime(runtime, config.configurable) }, state };
 }
 
 interface ApprovedCall {

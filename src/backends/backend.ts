@@ -316,6 +316,12 @@ export interface BackendRuntime {
   store?: import("@langchain/langgraph-checkpoint").BaseStore;
   /** The run's read-only context. */
   context?: unknown;
+  /** The agent's state as the call finds it. */
+  state?: unknown;
+  config?: {
+    readonly configurable?: Readonly<Record<string, unknown>>;
+    readonly metadata?: Readonly<Record<string, unknown>>;
+  };
   threadId?: string;
   assistantId?: string;
 }

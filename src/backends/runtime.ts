@@ -1,5 +1,7 @@
+import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import { type OptionTable, readOptions } from "../core/options.ts";
-import type { Backend, BackendRuntime } from "./backend.ts";
+import type { Backend, BackendRuntime, FileData, ThreadFiles } from "./backend.ts";
+import { snapshotFiles } from "./thread-files.ts";
 
 /** Key of the method by which a backend that depends on the running call is tied to it. */
 export const bindRuntime: unique symbol = Symbol("bindRuntime");
@@ -12,13 +14,55 @@ export interface BindableBackend extends Backend {
 
 export const isBindable = (backend: Backend): backend is BindableBackend => bindRuntime in backend;
 
-/** Tells the two forms of a first constructor argument apart: only a runtime has thread files. */
+/** What deepagents gives to factories: the state of the thread in the place of its files. */
+export interface StateAndStore extends Omit<BackendRuntime, "files"> {
+  state: unknown;
+}
+
+/** Tells the forms of a first constructor argument apart: only a runtime has thread files or a state. */
 export function splitArguments<Options extends object>(
   owner: string,
   table: OptionTable<Options>,
-  first: BackendRuntime | Options | undefined,
+  first: BackendRuntime | StateAndStore | Options | undefined,
   second: Options | undefined,
 ): { runtime: BackendRuntime | undefined; options: Options } {
-  if (first && "files" in first) return { runtime: first, options: readOptions(owner, second, table) };
-  return { runtime: undefined, options: readOptions(owner, second ?? first, table) };
+  const options = (given: Options | undefined): Options => readOptions(owner, given, table);
+  if (first && "files" in first) return { runtime: first, options: options(second) };
+  if (first && "state" in first) {
+    return { runtime: { ...first, files: filesOf(first) }, options: options(second) };
+  }
+  return { runtime: undefined, options: options(second ?? first) };
+}
+
+function filesOf({ state }: StateAndStore): ThreadFiles {
+  const files: unknown =
+    typeof state === "object" && state !== null ? Reflect.get(state, "files") : undefined;
+  return snapshotFiles((files ?? {}) as Record<string, FileData>); // the channel that deepagents keeps them in
+}
+
+/** The parts of a task's configuration that backends are told of. */
+interface TaskConfig {
+  readonly configurable?: Readonly<Record<string, unknown>>;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly context?: unknown;
+  readonly store?: BaseStore;
+}
+
+/** What a backend is told about the call of a task. */
+export function runtimeOf(
+  { configurable = {}, metadata = {}, context, store }: TaskConfig,
+  files: ThreadFiles,
+  state: unknown,
+): BackendRuntime {
+  const { thread_id: threadId } = configurable;
+  const assistantId = metadata["assistant_id"] ?? configurable["assistant_id"];
+  return {
+    files,
+    context,
+    state,
+    config: { configurable, metadata },
+    ...(store ? { store } : {}),
+    ...(typeof threadId === "string" ? { threadId } : {}),
+    ...(typeof assistantId === "string" && assistantId !== "" ? { assistantId } : {}),
+  };
 }

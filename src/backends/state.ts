@@ -22,6 +22,7 @@ import type {
   WriteOptions,
   WriteResult,
 } from "./backend.ts";
+import { ambientRuntime } from "./ambient.ts";
 import * as errors from "./errors.ts";
 import {
   bytesOf,
@@ -36,7 +37,7 @@ import {
 import { globFlat, grepFlat, listFlat } from "./flat-files.ts";
 import { pageRequest } from "./pages.ts";
 import { isAtOrBelow, parentsOf, validatePath } from "./paths.ts";
-import { bindRuntime, splitArguments } from "./runtime.ts";
+import { bindRuntime, splitArguments, type StateAndStore } from "./runtime.ts";
 
 export interface StateBackendOptions {
   /** `v1` keeps lines, for old readers. Both are read. Default `v2`. */
@@ -52,9 +53,9 @@ const OPTIONS: OptionTable<StateBackendOptions> = {
 /**
  * Files in the state of the running thread: checkpointed with it, gone with it, seen by no other thread.
  *
- * Made without a runtime it is tied to that of each tool call by the agent it is given to. A change is
- * visible to later calls of the same step at once, and is returned as `filesUpdate`, which the caller puts
- * into the state.
+ * Made without a runtime it is tied to that of each tool call by the agent it is given to, and else works on
+ * the LangGraph task that calls it, which puts changes into the state. With a runtime the caller does that: a
+ * change is returned as `filesUpdate`. It is visible to later calls of the same step at once.
  * Every operation but `grep` finishes in one turn, so parallel calls cannot interleave.
  */
 export class StateBackend implements Backend {
@@ -71,7 +72,10 @@ export class StateBackend implements Backend {
   readonly #runtime: BackendRuntime | undefined;
   readonly #options: StateBackendOptions;
 
-  constructor(runtimeOrOptions?: BackendRuntime | StateBackendOptions, options?: StateBackendOptions) {
+  constructor(
+    runtimeOrOptions?: BackendRuntime | StateAndStore | StateBackendOptions,
+    options?: StateBackendOptions,
+  ) {
     const split = splitArguments("StateBackend", OPTIONS, runtimeOrOptions, options);
     this.#runtime = split.runtime;
     this.#options = split.options;
@@ -184,7 +188,7 @@ export class StateBackend implements Backend {
   ): Result | errors.BackendFailure {
     const valid = validatePath(filePath);
     if (!valid.ok) return { error: valid.error, code: valid.code };
-    const runtime = this.#runtime;
+    const runtime = this.#runtime ?? ambientRuntime();
     return runtime === undefined ? errors.threadFilesMissing() : run(valid.path, runtime.files);
   }
 

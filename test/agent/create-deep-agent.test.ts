@@ -125,8 +125,8 @@ describe("a deep agent", () => {
   });
 });
 
-it("LangChain's planning in the place of the built-in one needs `todos: false`, and the error says so", () => {
-  const middleware = [todoListMiddleware()];
-  expect(() => createDeepAgent({ middleware })).toThrow("leave the built-in one out with `todos: false`");
-  expect(() => createDeepAgent({ middleware, todos: false })).not.toThrow();
+it("planning of one's own in the place of the built-in one needs `todos: false`, and the error says so", () => {
+  const tools = todoListMiddleware().tools;
+  expect(() => createDeepAgent({ tools })).toThrow("leave the built-in one out with `todos: false`");
+  expect(() => createDeepAgent({ tools, todos: false })).not.toThrow();
 });

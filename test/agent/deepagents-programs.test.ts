@@ -1,12 +1,27 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import { LangChainTracer } from "@langchain/core/tracers/tracer_langchain";
-import { MemorySaver } from "@langchain/langgraph";
+import { tool } from "@langchain/core/tools";
+import {
+  Annotation,
+  END,
+  InMemoryStore,
+  MemorySaver,
+  START,
+  StateGraph,
+  StateSchema,
+} from "@langchain/langgraph";
 import { SystemMessage, todoListMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../src/agent/params.ts";
 import { BASE_PROMPT } from "../../src/agent/prompts.ts";
+import type { FileData } from "../../src/backends/backend.ts";
+import { CompositeBackend } from "../../src/backends/composite/composite.ts";
+import { StateBackend } from "../../src/backends/state.ts";
+import { StoreBackend } from "../../src/backends/store/store.ts";
+import { createLogger } from "../../src/core/logger.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const go = { messages: [new HumanMessage("go")] };
@@ -114,5 +129,125 @@ describe("a program written for deepagents", () => {
     await expect.poll(() => posted.find(({ name }) => name === "general-purpose")?.type).toBe("subagent");
     expect(posted.find(({ name }) => name === "main")?.type).toBe("root");
     expect(told.filter((type) => type !== undefined)).toEqual([]);
+  });
+});
+
+const note = (backend: StateBackend | StoreBackend | CompositeBackend, path = "/note.md") =>
+  tool(
+    async () => {
+      const seen = await backend.ls("/");
+      const { error } = await backend.write(path, "noted");
+      return error ?? `noted beside ${seen.files?.map((file) => file.path).join(" ")}`;
+    },
+    { name: "note", description: "d", schema: z.object({}) },
+  );
+
+const calls = (...names: string[]) =>
+  scriptedModel(({ call }) => {
+    const name = names[call];
+    if (name === undefined) return { text: "end" };
+    const args = name === "write_file" ? { file_path: "/first.md", content: "first" } : {};
+    return { toolCalls: [{ name, args }] };
+  });
+
+describe("a backend inside a tool or node", () => {
+  it("has the files of the thread that calls it, and changes them", async () => {
+    const agent = createDeepAgent({
+      model: calls("write_file", "note", "ls"),
+      tools: [note(new StateBackend())],
+    });
+    const { messages, files } = await agent.invoke(go);
+    const answers = messages.filter(({ type }) => type === "tool").map(({ text }) => text);
+    expect(answers.slice(1)).toEqual(["noted beside /first.md", expect.stringContaining("/note.md")]);
+    expect(Object.keys(files).sort()).toEqual(["/first.md", "/note.md"]);
+  });
+
+  it("keeps its place in a tree of mounts", async () => {
+    const store = new InMemoryStore();
+    const tree = new CompositeBackend(new StateBackend(), {
+      "/memories/": new StoreBackend(),
+      "/drafts/": new StateBackend(),
+    });
+    const keep = tool(async () => String((await tree.write("/memories/kept.md", "kept")).error), {
+      name: "keep",
+      description: "d",
+      schema: z.object({}),
+    });
+    const agent = createDeepAgent({
+      model: calls("note", "keep"),
+      store,
+      tools: [note(tree, "/drafts/note.md"), keep],
+    });
+    const { files } = await agent.invoke(go);
+    expect(Object.keys(files)).toEqual(["/drafts/note.md"]);
+    expect(await store.get(["filesystem"], "/kept.md")).not.toBeNull();
+  });
+
+  it("works on any graph that has files in its state, and with that graph's store", async () => {
+    const State = Annotation.Root({
+      files: Annotation<Record<string, FileData>>({
+        reducer: (a, b) => ({ ...a, ...b }),
+        default: () => ({}),
+      }),
+      seen: Annotation<string[]>(),
+    });
+    const store = new InMemoryStore();
+    const files = new StateBackend();
+    const graph = new StateGraph(State)
+      .addNode("write", async () => {
+        files.write("/a.md", "one");
+        files.edit("/a.md", "one", "two");
+        await new StoreBackend().write("/kept.md", "kept");
+        return {};
+      })
+      .addNode("read", () => ({ seen: [String(files.read("/a.md").content)] }))
+      .addEdge(START, "write")
+      .addEdge("write", "read")
+      .addEdge("read", END)
+      .compile({ store });
+    const result = await graph.invoke({});
+    expect(result.seen).toEqual(["two"]);
+    expect(result.files["/a.md"]).toMatchObject({ content: "two" });
+    expect(await store.get(["filesystem"], "/kept.md")).not.toBeNull();
+    expect(files.read("/a.md").code).toBe("unsupported");
+  });
+});
+
+describe("a namespace that is made for each run", () => {
+  const perUser = (
+    namespace: (given: { state?: unknown; config?: unknown; assistantId?: string }) => unknown[],
+  ) => {
+    const store = new InMemoryStore();
+    const lines: string[] = [];
+    const agent = createDeepAgent({
+      model: calls("write_file"),
+      log: createLogger("warn", (line) => void lines.push(line)),
+      store,
+      stateSchema: new StateSchema({ user: z.string().optional() }),
+      backend: new StoreBackend({ namespace: (given) => namespace(given) as string[] }),
+    });
+    return { store, agent, lines };
+  };
+
+  it("is told of the state, the configuration and the assistant", async () => {
+    const { store, agent } = perUser(({ state, config, assistantId }) => [
+      (state as { user: string }).user,
+      (config as { configurable: { team: string } }).configurable.team,
+      String(assistantId),
+    ]);
+    await agent.invoke(
+      { ...go, user: "ann" },
+      { configurable: { team: "red" }, metadata: { assistant_id: "helper" } },
+    );
+    expect(await store.get(["ann", "red", "helper"], "/first.md")).not.toBeNull();
+  });
+
+  it("is refused when a part has no value, because users would share files", async () => {
+    const { store, agent, lines } = perUser(({ state }) => ["users", (state as { user?: string }).user]);
+    const { messages } = await agent.invoke(go);
+    expect(messages.find(({ type }) => type === "tool")?.text).toMatch(/^Error: /);
+    expect(lines.join("")).toContain("Part 2 of the store namespace is undefined");
+    expect(await store.search([])).toEqual([]);
+    expect(() => new StoreBackend({ namespace: ["a", undefined as never] })).toThrow("Part 2");
   });
 });

@@ -116,7 +116,8 @@ describe("parameters of an agent", () => {
       { permissions: [{ operations: ["read"], paths: ["/**"], mode: untyped("ask") }] },
       "A permission has 'ask'",
     ],
-    ["a prompt of parts", { systemPrompt: untyped({ prefix: "p" }) }, "is a text or a SystemMessage"],
+    ["a prompt of other parts", { systemPrompt: untyped({ before: "p" }) }, "has no part 'before'"],
+    ["a prompt part", { systemPrompt: untyped({ prefix: 7 }) }, "is a text or a SystemMessage"],
   ])("are checked when the agent is made: %s", (_what, params, problem) => {
     const made = () => createDeepAgent(params);
     if (problem === undefined) made();

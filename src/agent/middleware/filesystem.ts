@@ -12,7 +12,7 @@ import { evictLargeMessage, evictLargeResult, isTooLarge, largeMessages } from "
 import { HISTORY_FOLDER, type KeepingPlace } from "../kept-files.ts";
 import { FILES_PROMPT } from "../prompts.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
-import { type AgentRuntime, appendSystemPrompt, type Middleware, type ModelRequest } from "./middleware.ts";
+import { appendSystemPrompt, type Middleware, type ModelRequest } from "./middleware.ts";
 
 /** Options of the file tools and of what happens to their results. */
 export interface FilesystemOptions extends FileToolOptions {
@@ -30,6 +30,8 @@ export interface FilesystemOptions extends FileToolOptions {
 const DEFAULT_EVICT_TOKENS = 20_000;
 const DEFAULT_HUMAN_EVICT_TOKENS = 50_000;
 
+type Running = Pick<ModelRequest, "runtime" | "state">;
+
 /**
  * Files: the tools, how to use them, and large results and messages moved out of the conversation.
  *
@@ -43,15 +45,15 @@ export function filesystemMiddleware(
   const tools = fileTools(options).map((spec) => toAgentTool(spec));
   const { evictTokens = DEFAULT_EVICT_TOKENS, humanEvictTokens = DEFAULT_HUMAN_EVICT_TOKENS } = options;
   const { systemPrompt: prompt = FILES_PROMPT } = options;
-  const placeOf = async (runtime: AgentRuntime): Promise<KeepingPlace> => {
+  const placeOf = async ({ runtime, state }: Running): Promise<KeepingPlace> => {
     const files = threadFiles(runtime);
-    return { backend: await resolveBackend(backend, backendRuntime(runtime, files)), files };
+    return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state)), files };
   };
   return {
     name: "FilesystemMiddleware",
     tools,
     wrapModelCall: async (request, next) => {
-      const place = await placeOf(request.runtime);
+      const place = await placeOf(request);
       const isUsable = {
         execute: canExecute(place.backend),
         job: jobsOf(place.backend) !== undefined,
@@ -73,7 +75,7 @@ export function filesystemMiddleware(
       const update: FilesUpdate = {};
       for (const message of toolMessagesOf(outcome)) {
         if (!isTooLarge(message, evictTokens)) continue;
-        const kept = await evictLargeResult(message, await placeOf(request.runtime), evictTokens);
+        const kept = await evictLargeResult(message, await placeOf(request), evictTokens);
         Object.assign(update, kept?.update);
       }
       return Object.keys(update).length === 0 ? outcome : withFiles(outcome, update);

@@ -20,6 +20,7 @@ export interface AgentRuntime {
   readonly runId?: string;
   readonly writer?: (chunk: unknown) => void;
   readonly configurable: Readonly<Record<string, unknown>>;
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 /** One model call on its way through the stack; wrappers pass on changed copies. */

@@ -2,6 +2,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { Backend, BackendRuntime, BackendSource, Failure, FileData } from "../backend.ts";
 import { CODES_WITHOUT_PATH } from "../errors.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath } from "../paths.ts";
+import { ambientRuntime } from "../ambient.ts";
 import { checkBackend, obtainBackend } from "../resolve.ts";
 import { prefixKeys, scopeRuntime } from "../scoped-files.ts";
 
@@ -70,6 +71,8 @@ export class MountTree {
   }
 
   backend(mount: Mount): Promise<Backend> {
+    const ambient = this.#runtime === undefined ? ambientRuntime() : undefined;
+    if (ambient !== undefined) return obtainBackend(mount.source, scope(ambient, mount));
     const known = this.#made.get(mount);
     if (known !== undefined) return known;
     const made = obtainBackend(mount.source, scope(this.#runtime, mount));

@@ -1,8 +1,8 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import type { BackendRuntime } from "../backend.ts";
 
-/** Where files are in a store, or what tells it for each call. */
-export type StoreNamespace = readonly string[] | ((runtime: BackendRuntime | undefined) => readonly string[]);
+/** Where files are in a store, or what tells it for each call; outside of a run there is nothing to tell it by. */
+export type StoreNamespace = readonly string[] | ((runtime: Partial<BackendRuntime>) => readonly string[]);
 
 const COMPONENT = /^[A-Za-z0-9_.@+:~-]+$/;
 
@@ -13,11 +13,22 @@ export function namespaceOf(
 ): string[] {
   const assistant = runtime?.assistantId;
   const fallback = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
-  const chosen = typeof configured === "function" ? configured(runtime) : configured;
-  const namespace = [...(chosen ?? fallback)];
-  const bad = namespace.find((component) => !COMPONENT.test(component));
-  if (bad === undefined && namespace.length > 0) return namespace;
-  throw badNamespace(namespace);
+  const chosen = typeof configured === "function" ? configured(runtime ?? {}) : configured;
+  return checkNamespace(chosen ?? fallback);
+}
+
+/** @throws ConfigurationError for what callers without types give, and for parts that a run has no value for. */
+export function checkNamespace(given: readonly string[]): string[] {
+  const parts: readonly unknown[] = Array.isArray(given) ? given : [];
+  const missing = parts.findIndex((part) => typeof part !== "string");
+  if (missing >= 0) {
+    throw new ConfigurationError(
+      "STORE_NAMESPACE",
+      `Part ${missing + 1} of the store namespace is ${String(parts[missing])}, so files would be shared by all that have no value there; give it for each run, or choose another part`,
+    );
+  }
+  if (parts.length === 0 || !parts.every((part) => COMPONENT.test(String(part)))) throw badNamespace(given);
+  return [...given];
 }
 
 /** Many stores refuse periods as well, which only they can tell. */

@@ -2,16 +2,17 @@ import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import type { Clock } from "../../core/clock.ts";
 import type { OptionTable } from "../../core/options.ts";
 import type { Backend, BackendRuntime } from "../backend.ts";
+import { ambientRuntime } from "../ambient.ts";
 import { type BackendFailure, storeMissing } from "../errors.ts";
 import type { FileFormat } from "../file-data.ts";
 import { type FileStore, FileStoreBackend } from "../file-store.ts";
-import { bindRuntime, splitArguments } from "../runtime.ts";
+import { bindRuntime, splitArguments, type StateAndStore } from "../runtime.ts";
 import { StoreFiles } from "./files.ts";
 import { unbatched } from "./items.ts";
-import { namespaceOf, type StoreNamespace } from "./namespace.ts";
+import { checkNamespace, namespaceOf, type StoreNamespace } from "./namespace.ts";
 
 export interface StoreBackendOptions {
-  /** Default: the store of the runtime. */
+  /** Default: the store of the runtime, or of the LangGraph task that calls. */
   store?: BaseStore;
   /** Default `[assistantId, "filesystem"]`, without an assistant `["filesystem"]`. */
   namespace?: StoreNamespace;
@@ -38,9 +39,14 @@ export class StoreBackend extends FileStoreBackend {
   readonly #runtime: BackendRuntime | undefined;
   readonly #options: StoreBackendOptions;
 
-  constructor(runtimeOrOptions?: BackendRuntime | StoreBackendOptions, options?: StoreBackendOptions) {
+  /** Throws `ConfigurationError` for a list of parts that is no namespace. */
+  constructor(
+    runtimeOrOptions?: BackendRuntime | StateAndStore | StoreBackendOptions,
+    options?: StoreBackendOptions,
+  ) {
     const split = splitArguments("StoreBackend", OPTIONS, runtimeOrOptions, options);
-    super(() => openFiles(split.runtime, split.options), split.options);
+    super(() => openFiles(split.runtime ?? ambientRuntime(), split.options), split.options);
+    if (typeof split.options.namespace === "object") checkNamespace(split.options.namespace);
     this.#runtime = split.runtime;
     this.#options = split.options;
   }

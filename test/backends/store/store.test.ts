@@ -53,13 +53,20 @@ describe("StoreBackend", () => {
     expect(await store.get(["by-thread", "t1"], "/b.md")).not.toBeNull();
   });
 
-  it.each([[[]], [["a/b"]], [["a", ""]], [["a b"]], [["ä"]], [["with.period"]]])(
+  it.each([[[]], [["a/b"]], [["a", ""]], [["a b"]], [["ä"]]])(
     "refuses the namespace %j",
     async (namespace) => {
-      const backend = new StoreBackend({ store: new InMemoryStore(), namespace });
-      await expect(backend.write("/a.md", "a")).rejects.toThrow(ConfigurationError);
+      const store = new InMemoryStore();
+      expect(() => new StoreBackend({ store, namespace })).toThrow(ConfigurationError);
+      const made = new StoreBackend({ store, namespace: () => namespace });
+      await expect(made.write("/a.md", "a")).rejects.toThrow(ConfigurationError);
     },
   );
+
+  it("refuses a namespace that its store refuses", async () => {
+    const backend = new StoreBackend({ store: new InMemoryStore(), namespace: ["with.period"] });
+    await expect(backend.write("/a.md", "a")).rejects.toThrow(ConfigurationError);
+  });
 
   it("does not see namespaces that start alike, nor foreign items", async () => {
     const store = new InMemoryStore();
