@@ -64,6 +64,28 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const manifest = () => Manifest.parse(JSON.parse(readFileSync(join(installed, "package.json"), "utf8")));
 
+describe("what people read", () => {
+  const linksOf = (name: string): string[] => {
+    const text = readFileSync(join(installed, name), "utf8").replaceAll(/```[^]*?```/g, "");
+    return [...text.matchAll(/\]\(([^)\s#]+)(?:#[^)]*)?\)/g)].map(([, target = ""]) => target);
+  };
+
+  it("comes with the package, and leads to nothing that does not", () => {
+    const texts = files.filter((name) => name.endsWith(".md") && !name.startsWith("demo/"));
+    expect(texts).toEqual(
+      expect.arrayContaining(["README.md", "docs/guide.md", "docs/decisions/000-index.md"]),
+    );
+    expect(files.some((name) => name.startsWith("examples/"))).toBe(true);
+    const lost = texts.flatMap((name) =>
+      linksOf(name)
+        .filter((target) => !/^[a-z]+:/.test(target))
+        .filter((target) => !existsSync(join(installed, dirname(name), target)))
+        .map((target) => `${name}: ${target}`),
+    );
+    expect(lost).toEqual([]);
+  });
+});
+
 /** An environment without anything that points at this checkout. */
 const environment = () => ({
   PATH: process.env["PATH"] ?? "",
@@ -84,7 +106,8 @@ it("holds what runs and what a reader needs, and no sources or tests", () => {
   const top = new Set(files.map((path) => path.split("/")[0]));
   for (const name of ["dist", "demo", "docs", "examples", "README.md", "LICENSE", "package.json"])
     expect(top).toContain(name);
-  for (const name of ["src", "test", "bench", "scripts"]) expect(top).not.toContain(name);
+  expect(files.filter((path) => path.startsWith("bench/"))).toEqual(["bench/README.md"]);
+  for (const name of ["src", "test", "scripts"]) expect(top).not.toContain(name);
   expect(files).toEqual(
     expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "demo/workspace/src/server.js"]),
   );

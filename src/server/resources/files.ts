@@ -1,4 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
+import { mimeTypeOf } from "../../backends/mime.ts";
 import { completePath, DIRECTORY_TYPE, readTarget } from "./contents.ts";
 import type { ResourceScope } from "./scope.ts";
 import { registerTemplate } from "./template.ts";
@@ -42,7 +43,12 @@ export function listMemories(scope: ResourceScope): void {
     const next = paths.toSorted().filter((path) => path > after);
     return next.slice(0, limit).map((path) => ({
       id: path,
-      resource: { uri: fileUri(path), name: path, description: "A memory of the agent." },
+      resource: {
+        uri: fileUri(path),
+        name: path,
+        description: "A memory of the agent.",
+        mimeType: mimeTypeOf(path),
+      },
     }));
   });
 }

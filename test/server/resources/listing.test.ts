@@ -1,5 +1,7 @@
 import { Client } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
+import { StateBackend } from "../../../src/backends/state.ts";
+import { snapshotFiles } from "../../../src/backends/thread-files.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { runUri } from "../../../src/server/resources/uris.ts";
 import { cleanUpWith, databaseFile, openServer, startRun } from "../../runs/support.ts";
@@ -71,5 +73,30 @@ describe.each(["legacy", "auto"] as const)("in mode %s", (mode) => {
       cursor = next.nextCursor;
     } while (cursor !== undefined);
     expect(shown).toEqual(ids.slice(0, 500).map(runUri));
+  });
+
+  test("memories are listed one by one, in pages behind the runs", async () => {
+    const names = Array.from(
+      { length: 70 },
+      (_, index) => `/memories/note-${String(index).padStart(2, "0")}.md`,
+    );
+    const stored = { content: "x", mimeType: "text/markdown", created_at: "", modified_at: "" };
+    const files = snapshotFiles(Object.fromEntries(names.map((path) => [path, stored])));
+    const { service } = openServer(
+      databaseFile(),
+      { model: scriptedModel(() => ({ text: "" })) },
+      { concurrentRuns: 0, tree: () => Promise.resolve(new StateBackend({ files })) },
+    );
+    const ids = await started(service, 20);
+    const client = await connect(service, mode);
+    const pages = [await page(client)];
+    for (let next = pages[0]?.nextCursor; next !== undefined; next = pages.at(-1)?.nextCursor)
+      pages.push(await page(client, next));
+    const behind = pages.flatMap(({ resources }) => resources).map(({ uri }) => uri);
+    const counted = behind.filter((uri) => /^deepagent:\/\/(runs|files\/memories\/note)/.test(uri));
+    expect(counted).toEqual([...ids.map(runUri), ...names.map((path) => `deepagent://files${path}`)]);
+    expect(pages).toHaveLength(2);
+    const memory = pages.at(-1)?.resources.at(-1);
+    expect(memory).toMatchObject({ name: "/memories/note-69.md", mimeType: "text/markdown" });
   });
 });
