@@ -3,6 +3,21 @@
  */
 export { createDeepAgent } from "./agent/create-deep-agent.ts";
 export type { CompiledRunnable, CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
+export {
+  type AgentMode,
+  buildAgent,
+  type BuildAgentOptions,
+  buildLlm,
+  type BuildLlmOptions,
+  getAgentState,
+  resumeAgentInput,
+  type ResumeInput,
+  streamEvents,
+  type TokenEvent,
+  type WorkspaceAgent,
+  type WorkspaceState,
+} from "./agent/cowork.ts";
+export { type AgentProfile, type ProfileName, PROFILES } from "./agent/profiles.ts";
 export type { ModelSource } from "./agent/lazy-model.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/load-subagents.ts";
 export type { AgentLimits, ModelPrice, StopReason } from "./agent/limits/limits.ts";
@@ -16,6 +31,7 @@ export type {
   AgentEvent,
   AgentPath,
   AgentPathSegment,
+  AgentSnapshot,
   Decision,
   DecisionType,
   HitlRequest,
@@ -95,6 +111,7 @@ export type {
   WriteResult,
   CommandFacts,
 } from "./backends/backend.ts";
+export type { BackendFailure } from "./backends/errors.ts";
 export { adaptBackend } from "./backends/foreign/adapt.ts";
 export type { BackendV1 } from "./backends/foreign/adapt-v1.ts";
 export type { CompositeOptions } from "./backends/composite/execute.ts";
