@@ -92,6 +92,7 @@ export type {
   FileDataV2,
   FileDownloadResponse,
   FileInfo,
+  FileRoot,
   FileOperationError,
   FilesUpdate,
   FileTimes,

@@ -235,6 +235,15 @@ export interface FileDownloadResponse {
   content: Uint8Array | null;
 }
 
+/** A part of a tree of files, as its agent is told of it. */
+export interface FileRoot {
+  /** Without a slash at its end, unless it is `/`. */
+  path: string;
+  /** `thread`: files of this conversation. `kept`: files for later ones. `disk`: the user's own. `sandbox`: where commands run. */
+  holds: "thread" | "kept" | "disk" | "sandbox";
+  readOnly?: boolean;
+}
+
 export interface Backend {
   readonly capabilities?: Partial<BackendCapabilities> | undefined;
   /**
@@ -242,6 +251,11 @@ export interface Backend {
    * otherwise `capabilities.lifetime` tells for all.
    */
   lifetimeOf?(path: string): MaybePromise<BackendCapabilities["lifetime"]>;
+  /**
+   * Where the parts of its tree begin, for the agent's prompt: the same for each call. A backend without this
+   * method has one, `/`, and `capabilities.lifetime` tells what it holds.
+   */
+  roots?(): MaybePromise<readonly FileRoot[]>;
   /**
    * Where a path leads when links are followed, as a path of this backend; what does not exist yet is where it would
    * be made. With `lastLink: "itself"` a link at the end is not followed. `undefined`: nowhere that can be named. A

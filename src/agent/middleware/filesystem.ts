@@ -3,14 +3,15 @@ import { Command, isCommand } from "@langchain/langgraph";
 import { foldMessages } from "../messages-reducer.ts";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
+import { rootsOf } from "../../backends/roots.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
 import { toAgentTool, toolMessagesOf } from "../agent-tool.ts";
 import { commandsPrompt } from "../commands-prompt.ts";
+import { filesPrompt } from "../files-prompt.ts";
 import { evictLargeMessage, evictLargeResult, isTooLarge, largeMessages } from "../eviction.ts";
 import { HISTORY_FOLDER, type KeepingPlace } from "../kept-files.ts";
-import { FILES_PROMPT } from "../prompts.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
 import { appendSystemPrompt, type Middleware, type ModelRequest } from "./middleware.ts";
 
@@ -44,7 +45,6 @@ export function filesystemMiddleware(
 ): Middleware {
   const tools = fileTools(options).map((spec) => toAgentTool(spec));
   const { evictTokens = DEFAULT_EVICT_TOKENS, humanEvictTokens = DEFAULT_HUMAN_EVICT_TOKENS } = options;
-  const { systemPrompt: prompt = FILES_PROMPT } = options;
   const placeOf = async ({ runtime, state }: Running): Promise<KeepingPlace> => {
     const files = threadFiles(runtime);
     return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state)), files };
@@ -64,7 +64,8 @@ export function filesystemMiddleware(
       const fitting =
         large.length === 0 ? request : await withoutLargeMessages(request, large, place, historyFolder);
       const withTools = { ...fitting, tools: offered };
-      if (prompt === null) return next(withTools);
+      if (options.systemPrompt === null) return next(withTools);
+      const prompt = options.systemPrompt ?? filesPrompt(await rootsOf(place.backend));
       const isOffered = offered.some(({ name }) => name === "execute");
       const commands = isOffered && canExecute(place.backend) ? [commandsPrompt(place.backend)] : [];
       return next(appendSystemPrompt(withTools, [prompt, ...commands].join("\n\n")));

@@ -2,9 +2,11 @@ import { StateSchema } from "@langchain/langgraph";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
+import { rootsOf } from "../../backends/roots.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
-import { asMaterial, MEMORY_GUIDELINES } from "../prompts.ts";
+import { memoryGuidelines } from "../files-prompt.ts";
+import { asMaterial } from "../prompts.ts";
 import { latest } from "../state.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
 import type { Middleware } from "./middleware.ts";
@@ -39,8 +41,12 @@ export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Midd
       const memoryContents = await readSources(resolved, sources, known, log);
       return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };
     },
-    wrapModelCall: (request, next) =>
-      next({ ...request, closingPrompt: memoryBlock(contentsOf(request.state)) }),
+    wrapModelCall: async (request, next) => {
+      const { runtime, state } = request;
+      const resolved = await resolveBackend(backend, backendRuntime(runtime, threadFiles(runtime), state));
+      const guidelines = memoryGuidelines(await rootsOf(resolved), sources);
+      return next({ ...request, closingPrompt: `${memoryBlock(contentsOf(state))}\n\n${guidelines}` });
+    },
   };
 }
 
@@ -81,5 +87,5 @@ function memoryBlock(contents: MemoryContents): string {
     .filter(([, text]) => text.trim() !== "")
     .map(([path, text]) => `${asMaterial(oneLine(path, 1024))}\n${asMaterial(text.trim())}`);
   const body = files.length === 0 ? "(no memory yet)" : files.join("\n\n");
-  return `<agent_memory>\n${body}\n</agent_memory>\n\n${MEMORY_GUIDELINES}`;
+  return `<agent_memory>\n${body}\n</agent_memory>`;
 }

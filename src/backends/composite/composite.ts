@@ -10,6 +10,7 @@ import type {
   EditResult,
   Failure,
   FileDownloadResponse,
+  FileRoot,
   FileUploadResponse,
   GlobResult,
   GrepOptions,
@@ -35,7 +36,9 @@ import { downloadTree, uploadTree } from "./transfer.ts";
 import type { BackendFailure } from "../errors.ts";
 import { lifetimeAt } from "../lifetime.ts";
 import { MountTree, readMounts, restore, type Target } from "./mounts.ts";
+import { sortByPath } from "../flat-files.ts";
 import { addPrefix, validatePath } from "../paths.ts";
+import { rootsOf } from "../roots.ts";
 import { bindRuntime } from "../runtime.ts";
 
 const OPTIONS: OptionTable<CompositeOptions> = { executor: "a text" };
@@ -82,6 +85,14 @@ class TreeBackend implements Backend {
       parts.map(async (part) => lifetimeAt(await this.#tree.backend(part.mount), part.inner)),
     );
     return lifetimes.includes("persistent") ? "persistent" : "thread";
+  }
+
+  async roots(): Promise<FileRoot[]> {
+    const parts = this.#tree.mounts.map(async (mount) => {
+      const roots = await rootsOf(await this.#tree.backend(mount));
+      return roots.map((root) => ({ ...root, path: addPrefix(mount.prefix, root.path) }));
+    });
+    return sortByPath((await Promise.all(parts)).flat());
   }
 
   async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {

@@ -11,6 +11,7 @@ import type {
   EditOptions,
   EditResult,
   FileDownloadResponse,
+  FileRoot,
   FileUploadResponse,
   GlobResult,
   GrepOptions,
@@ -110,6 +111,10 @@ export class FilesystemBackend implements Backend {
       lifetime: "persistent",
       isolation: "none",
     };
+  }
+
+  roots(): FileRoot[] {
+    return [{ path: this.#root(), holds: "disk" }];
   }
 
   async followLinks(path: string, { lastLink }: ResolveOptions = {}): Promise<string | undefined> {

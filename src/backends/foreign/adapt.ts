@@ -23,6 +23,7 @@ export function adaptBackend(foreign: Backend | BackendV1): Backend {
   locks.set(foreign, lock);
   const adapted = new Adapted(backend, new ForeignFiles(backend), lock);
   const lifetimeOf = backend.lifetimeOf?.bind(backend);
+  const roots = backend.roots?.bind(backend);
   const followLinks = backend.followLinks?.bind(backend);
   return {
     capabilities: { ...declared, writeMode: true, regexGrep: true, versions: true, abort: true },
@@ -39,6 +40,7 @@ export function adaptBackend(foreign: Backend | BackendV1): Backend {
       ? {}
       : { downloadFiles: (...args) => adapted.downloadFiles(...args) }),
     ...(lifetimeOf === undefined ? {} : { lifetimeOf }),
+    ...(roots === undefined ? {} : { roots }),
     ...(followLinks === undefined ? {} : { followLinks }),
     ...executionOf(backend),
   };

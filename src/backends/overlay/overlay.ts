@@ -10,6 +10,7 @@ import type {
   EditOptions,
   EditResult,
   FileDownloadResponse,
+  FileRoot,
   FileUploadResponse,
   GlobResult,
   GrepOptions,
@@ -64,6 +65,11 @@ export class OverlayBackend implements Backend {
 
   [bindRuntime](runtime: BackendRuntime): Backend {
     return new OverlayBackend(this.#source, { clock: this.#clock }, runtime);
+  }
+
+  /** Files of others can be read, and what is written stays in the conversation. */
+  roots(): FileRoot[] {
+    return [{ path: "/", holds: "thread" }];
   }
 
   ls(path: string, options?: CallOptions): Promise<LsResult> {

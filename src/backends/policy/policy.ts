@@ -9,6 +9,7 @@ import type {
   EditOptions,
   EditResult,
   FileDownloadResponse,
+  FileRoot,
   FileUploadResponse,
   GlobResult,
   GrepOptions,
@@ -23,7 +24,8 @@ import type {
 import * as errors from "../errors.ts";
 import { bytesOf } from "../file-data.ts";
 import { lifetimeAt } from "../lifetime.ts";
-import { validatePath, withoutSlash } from "../paths.ts";
+import { validatePath, withoutSlash, withSlash } from "../paths.ts";
+import { rootsOf } from "../roots.ts";
 import { type PolicyOptions, PolicyRules } from "./rules.ts";
 import { checkBackend, obtainBackend } from "../resolve.ts";
 import { bindRuntime } from "../runtime.ts";
@@ -66,6 +68,15 @@ export class PolicyBackend implements Backend {
 
   async lifetimeOf(path: string): Promise<BackendCapabilities["lifetime"]> {
     return lifetimeAt(await this.#inner(), path);
+  }
+
+  async roots(): Promise<FileRoot[]> {
+    const roots = await rootsOf(await this.#inner());
+    return roots
+      .filter(({ path }) => !this.#rules.isHidden(path))
+      .map((root) =>
+        this.#rules.isReadOnly(`${withSlash(root.path)}file`) ? { ...root, readOnly: true } : root,
+      );
   }
 
   async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {
