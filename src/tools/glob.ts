@@ -1,12 +1,11 @@
 import { displayName } from "../core/text.ts";
 import { z } from "zod";
-import { withSlash } from "../backends/paths.ts";
 import { compileGlob, patternFrom } from "../backends/glob/glob.ts";
 import { pathText, patternText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { topDirectories } from "./nearest-path.ts";
+import { lookedAtRoot } from "./nearest-path.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({
@@ -48,7 +47,7 @@ async function find(
   const { files = [], truncated = false, skipped = 0 } = result;
   const paths = files.slice(0, MAX_LINES).map((file) => file.path);
   const hidden = files.length - paths.length;
-  const elsewhere = paths.length === 0 && !truncated ? await whereElse(pattern, path, context) : [];
+  const elsewhere = paths.length === 0 && !truncated ? await lookedAtRoot(compiled.glob, path, context) : [];
   const notices = [
     ...elsewhere,
     ...(hidden > 0 ? [`[${hidden} more not shown; narrow the pattern]`] : []),
@@ -65,15 +64,6 @@ async function find(
     content: withNotices(text, notices),
     artifact: { paths, count: files.length, truncated, skipped },
   };
-}
-
-/** Names the directories of the root, when a pattern that does not reach into them was searched there. */
-async function whereElse(pattern: string, path: string, { backend, signal }: ToolContext): Promise<string[]> {
-  if (path !== "/" || pattern.startsWith("**/")) return [];
-  const directories = await topDirectories(backend, signal);
-  if (directories.length === 0) return [];
-  const names = directories.map((directory) => displayName(withSlash(directory))).join(", ");
-  return [`[looked in / only; to look in one of its directories, give it as path: ${names}]`];
 }
 
 const MAX_LINES = 1000;

@@ -7,6 +7,7 @@ import { pathText, patternText } from "./arguments.ts";
 import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import { formatMatches } from "./grep-format.ts";
+import { lookedAtRoot } from "./nearest-path.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
@@ -70,7 +71,12 @@ async function searchFiles(
   const text =
     matches.length > 0 ? formatted.text : `No matches found for pattern '${displayName(args.pattern)}'`;
   const isMisread = matches.length === 0 && !args.regex && METACHARACTERS.test(args.pattern);
-  const notices = [...(isMisread ? [READ_LITERALLY] : []), ...formatted.notices];
+  const isElsewhere = matches.length === 0 && result.truncated !== true && typeof args.glob === "string";
+  const notices = [
+    ...(isMisread ? [READ_LITERALLY] : []),
+    ...(isElsewhere ? await lookedAtRoot(filter.glob, path, context) : []),
+    ...formatted.notices,
+  ];
   return {
     content: withNotices(text, [...notices, ...resultNotices(result, args.max_count)]),
     artifact: {

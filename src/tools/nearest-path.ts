@@ -1,6 +1,9 @@
 import type { Backend } from "../backends/backend.ts";
-import { baseName, joinPath, parentsOf, withoutSlash } from "../backends/paths.ts";
+import type { Glob } from "../backends/glob/glob.ts";
+import { baseName, joinPath, parentsOf, withoutSlash, withSlash } from "../backends/paths.ts";
 import { closestName } from "../core/closest-names.ts";
+import { displayName } from "../core/text.ts";
+import type { ToolContext } from "./tool.ts";
 
 /** Directories at the root, and names in a directory, that are looked at. */
 const MAX_TOP = 8;
@@ -27,8 +30,21 @@ export async function nearestPath(
   );
 }
 
+/** A notice for a pattern that found nothing, when it was looked for in the root and in no directory there. */
+export async function lookedAtRoot(
+  glob: Glob,
+  path: string,
+  { backend, signal }: Pick<ToolContext, "backend" | "signal">,
+): Promise<string[]> {
+  const directories = path === "/" ? await topDirectories(backend, signal) : [];
+  if (directories.length === 0 || directories.some((directory) => glob.reaches(directory.slice(1))))
+    return [];
+  const names = directories.map((directory) => displayName(withSlash(directory))).join(", ");
+  return [`[looked in / only; to look in one of its directories, give it as path: ${names}]`];
+}
+
 /** The directories of the root, mounts among them. */
-export async function topDirectories(backend: Backend, signal: AbortSignal): Promise<string[]> {
+async function topDirectories(backend: Backend, signal: AbortSignal): Promise<string[]> {
   const { files = [] } = await backend.ls("/", { signal });
   const directories = files.filter(({ is_dir: isDirectory }) => isDirectory === true);
   return directories.slice(0, MAX_TOP).map(({ path }) => withoutSlash(path));

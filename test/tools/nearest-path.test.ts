@@ -38,3 +38,29 @@ describe("a path that does not exist", () => {
     expect(artifact).toEqual({ code: "not_found" });
   });
 });
+
+describe("a pattern that finds nothing", () => {
+  const NOTICE = "\n\n[looked in / only; to look in one of its directories, give it as path: /workspace/]";
+  test.each([
+    ["src/*.ts", NOTICE],
+    ["*.rs", NOTICE],
+    ["**/*.rs", ""],
+    ["/workspace/src/*.rs", ""],
+    ["*/src/*.rs", ""],
+  ])("%s says where it was looked for", async (pattern, notice) => {
+    const tools = harness(tree());
+    expect(await tools.text("glob", { pattern })).toBe(
+      `No files found matching pattern '${pattern}' in /${notice}`,
+    );
+  });
+
+  test("in grep too", async () => {
+    const tools = harness(tree());
+    expect(await tools.text("grep", { pattern: "main", glob: "src/*.ts" })).toBe(
+      `No matches found for pattern 'main'${NOTICE}`,
+    );
+    expect(await tools.text("grep", { pattern: "main", glob: "*.rs" })).toBe(
+      "No matches found for pattern 'main'",
+    );
+  });
+});
