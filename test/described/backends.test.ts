@@ -11,10 +11,14 @@ import {
   createSandbox,
   FilesystemBackend,
   PolicyBackend,
+  PostgresBackend,
+  S3Backend,
   SENSITIVE_GLOBS,
   StateBackend,
   StoreBackend,
 } from "../../src/index.ts";
+import { startPostgres } from "../support/postgres-server.ts";
+import { BUCKET, startS3rver } from "../support/s3-servers.ts";
 import { scriptedSteps } from "../support/scripted-model.ts";
 import { folder, results, said } from "./support.ts";
 
@@ -86,6 +90,50 @@ test("the longest prefix of a path decides, and results have the prefix again", 
   expect(await inner.read("/note.txt")).toMatchObject({ content: "안쪽" });
   expect(await backend.ls("/a/b/")).toMatchObject({ files: [{ path: "/a/b/note.txt" }] });
   expect(await backend.grep("안쪽", "/")).toMatchObject({ matches: [{ path: "/a/b/note.txt", line: 1 }] });
+});
+
+describe("a virtual file system of other storage", () => {
+  /** Works on a file below the mount, as any file; gives what a second conversation reads there. */
+  async function usedBy(archive: Backend): Promise<string> {
+    const backend = new CompositeBackend(StateBackend, { "/archive/": archive });
+    const path = "/archive/notes/todo.md";
+    const model = scriptedSteps([
+      write(path, "- [ ] 시작\n"),
+      { toolCalls: [{ name: "edit_file", args: { file_path: path, old_string: "[ ]", new_string: "[x]" } }] },
+      { toolCalls: [{ name: "grep", args: { pattern: "[x]", path: "/archive" } }] },
+      { text: "끝" },
+      { toolCalls: [{ name: "read_file", args: { file_path: path } }] },
+      { text: "읽음" },
+    ]);
+    const agent = createDeepAgent({ model, backend });
+    const first = await agent.invoke(said("써줘"));
+    expect({ files: first.files ?? {}, found: results(first.messages)[2] }).toEqual({
+      files: {},
+      found: expect.stringContaining(path),
+    });
+    return results((await agent.invoke(said("읽어줘"))).messages)[0] ?? "";
+  }
+
+  test("S3Backend: objects below a prefix of a bucket", async () => {
+    const { endpoint, credentials, stop } = await startS3rver();
+    const place = { bucket: BUCKET, prefix: "team", endpoint, credentials, conditionalWrites: false };
+    const archive = new S3Backend(place);
+    onTestFinished(async () => {
+      await archive.close();
+      await stop();
+    });
+    expect(await usedBy(archive)).toContain("- [x] 시작");
+  });
+
+  test("PostgresBackend: rows of a table", { tags: "postgres" }, async () => {
+    const { url, stop } = await startPostgres();
+    const archive = new PostgresBackend({ connectionString: url });
+    onTestFinished(async () => {
+      await archive.close();
+      await stop();
+    });
+    expect(await usedBy(archive)).toContain("- [x] 시작");
+  });
 });
 
 describe("policies", () => {
