@@ -4,12 +4,13 @@ import { expect, it } from "vitest";
 
 /** The examples check themselves and exit non-zero; what they print is checked here as well. */
 const EXAMPLES: Record<string, RegExp> = {
-  "wire/transcript.mjs": /(as expected[\s\S]*){4}/,
-  "research/research.mjs": /kept in \/research\/tides\.md/,
-  "team/team.mjs": /coder wants to run write_file[\s\S]*reviewer: sound/,
+  wire: /(as expected[\s\S]*){4}/,
+  research: /kept in \/research\/tides\.md/,
+  team: /coder wants to run write_file[\s\S]*reviewer: sound/,
+  cowork: /I wrote what you allowed/,
 };
 
-it.each(Object.entries(EXAMPLES))("example %s works", async (file, output) => {
-  const { stdout } = await promisify(execFile)(process.execPath, [`examples/${file}`]);
+it.each(Object.entries(EXAMPLES))("example %s works", async (name, output) => {
+  const { stdout } = await promisify(execFile)(process.execPath, ["examples/run.mjs", name]);
   expect(stdout).toMatch(output);
 });

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { type BaseCheckpointSaver, Command, MemorySaver } from "@langchain/langgraph";
 import type { z } from "zod";
 import { ConfigurationError } from "../core/errors.ts";
@@ -211,10 +211,10 @@ export async function* streamEvents(
   yield waiting ? { kind: "paused", ...waiting } : finishedEvent(await graph.getState(thread));
 }
 
-/** A chunk of stream mode `messages`: the message and what is known of where it came from. */
+/** A chunk of stream mode `messages`: part of a reply, or all of it, and what is known of where it came from. */
 function tokenOf(chunk: unknown): TokenEvent | undefined {
   const [message, metadata] = chunk as [BaseMessage, Record<string, unknown>]; // LangGraph's form
-  if (!AIMessageChunk.isInstance(message) || message.text === "") return undefined;
+  if (!AIMessage.isInstance(message) || message.text === "") return undefined;
   const { [AGENT_NAME]: name } = metadata;
   return { kind: "token", text: message.text, ...(typeof name === "string" ? { agent: name } : {}) };
 }

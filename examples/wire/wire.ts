@@ -1,16 +1,32 @@
 // What goes over the wire when a client delegates a task, in both protocol eras, with the approval accepted
 // and rejected. Plays the client by hand, in raw JSON-RPC over stdio; checks what it says and exits non-zero
 // when it is not so.
-// Usage: npm run build && node examples/wire/transcript.mjs
+// Usage: npm run build && node examples/run.mjs wire
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 
-const bin = fileURLToPath(new URL("../../dist/bin/deepagent-mcp.js", import.meta.url));
+const bin = resolve("dist/bin/deepagent-mcp.js");
+
+type Decision = "approve" | "reject";
+/** A message of the protocol, as far as it is looked at here. */
+interface Message {
+  id?: number | string;
+  method?: string;
+  params?: Record<string, unknown>;
+  result?: Result;
+}
+interface Result {
+  resultType?: string;
+  inputRequests?: Record<string, unknown>;
+  requestState?: string;
+  structuredContent?: { status?: string };
+}
+type Client = ReturnType<typeof open>;
+
 const TASK = "List every TODO and write a report.";
 const MODERN = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -35,10 +51,10 @@ function open() {
     "error",
   ];
   const server = spawn(process.execPath, [bin, ...args], { stdio: ["pipe", "pipe", "inherit"] });
-  const waiting = [];
-  const arrived = [];
+  const waiting: Array<(message: Message) => void> = [];
+  const arrived: Message[] = [];
   createInterface({ input: server.stdout }).on("line", (line) => {
-    const message = JSON.parse(line);
+    const message = JSON.parse(line) as Message; // checked where it is used
     console.log(`← ${shorten(message)}`);
     const next = waiting.shift();
     if (next) next(message);
@@ -46,17 +62,17 @@ function open() {
   });
   return {
     workspace,
-    send(message) {
+    send(message: Message | object): void {
       console.log(`→ ${shorten(message)}`);
       server.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
     },
-    async next(matches) {
+    async next(matches: (message: Message) => boolean): Promise<Message> {
       for (;;) {
-        const message = arrived.shift() ?? (await new Promise((resolve) => waiting.push(resolve)));
+        const message = arrived.shift() ?? (await new Promise<Message>((resolve) => waiting.push(resolve)));
         if (matches(message)) return message;
       }
     },
-    async close() {
+    async close(): Promise<void> {
       const exited = new Promise((resolve) => server.once("exit", resolve));
       server.stdin.end();
       await exited;
@@ -65,8 +81,8 @@ function open() {
   };
 }
 
-function shorten(message) {
-  const text = JSON.stringify(message, (key, value) =>
+function shorten(message: object): string {
+  const text = JSON.stringify(message, (_key, value: unknown) =>
     typeof value === "string" && value.length > 160
       ? `${value.slice(0, 120)}… (${value.length} characters)`
       : value,
@@ -74,14 +90,14 @@ function shorten(message) {
   return text.length > 900 ? `${text.slice(0, 900)}… (${text.length} characters)` : text;
 }
 
-const call = (id, extra) => ({
+const call = (id: number, extra: object) => ({
   id,
   method: "tools/call",
   params: { name: "run_deep_agent", arguments: { task: TASK }, ...extra },
 });
 
 /** 2025 era: a handshake, then the server asks while the call stays open. */
-async function legacy(decision) {
+async function legacy(decision: Decision): Promise<void> {
   const client = open();
   const capabilities = { elicitation: {} };
   const clientInfo = { name: "transcript", version: "1" };
@@ -101,13 +117,13 @@ async function legacy(decision) {
 }
 
 /** 2026-07-28: no handshake; the call ends with the question and is repeated with the answer. */
-async function modern(decision) {
+async function modern(decision: Decision): Promise<void> {
   const client = open();
   client.send(call(1, { _meta: { ...MODERN, progressToken: "p1" } }));
   const { result: asked } = await client.next(({ id }) => id === 1);
-  assert.equal(asked.resultType, "input_required");
+  assert.equal(asked?.resultType, "input_required");
   const inputResponses = Object.fromEntries(
-    Object.keys(asked.inputRequests).map((key) => [key, { action: "accept", content: { decision } }]),
+    Object.keys(asked.inputRequests ?? {}).map((key) => [key, { action: "accept", content: { decision } }]),
   );
   const { requestState } = asked;
   client.send(call(2, { inputResponses, requestState, _meta: { ...MODERN, progressToken: "p2" } }));
@@ -115,16 +131,16 @@ async function modern(decision) {
   return check(client, result, decision);
 }
 
-async function check(client, result, decision) {
+async function check(client: Client, result: Result | undefined, decision: Decision): Promise<void> {
   const written = existsSync(join(client.workspace, "deepagent-report.md"));
   await client.close();
-  assert.equal(result.structuredContent.status, "completed");
+  assert.equal(result?.structuredContent?.status, "completed");
   assert.equal(written, decision === "approve", "the report is written when it was approved, and only then");
 }
 
 const ERAS = { "2025-11-25": legacy, "2026-07-28": modern };
 for (const [era, play] of Object.entries(ERAS)) {
-  for (const decision of ["approve", "reject"]) {
+  for (const decision of ["approve", "reject"] as const) {
     console.log(`\n== ${era}, ${decision}`);
     await play(decision);
     console.log(`== ${era}, ${decision}: as expected`);

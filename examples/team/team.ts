@@ -1,13 +1,18 @@
 // A team: a researcher and a coder work at the same time, each with a context of its own; a reviewer reads
 // what the coder wrote. One write needs a person, here a line of code.
-// Usage: npm run build && node examples/team/team.mjs
+// Usage: npm run build && node examples/run.mjs team
 import assert from "node:assert/strict";
-import { Command } from "@langchain/langgraph";
-import { createDeepAgent } from "../../dist/index.js";
-import { PlayedModel, results } from "../support/played-model.mjs";
+import type { BaseMessage } from "@langchain/core/messages";
+import { Command, type Interrupt, isInterrupted } from "@langchain/langgraph";
+import { createDeepAgent, type HitlRequest } from "deepagent-mcp";
+import { PlayedModel, results } from "../support/played-model.ts";
 
-const task = (subagent_type, description) => ({ name: "task", args: { subagent_type, description } });
-const says = (messages, text) => messages.some((message) => message.text.includes(text));
+const task = (subagent_type: string, description: string) => ({
+  name: "task",
+  args: { subagent_type, description },
+});
+const says = (messages: readonly BaseMessage[], text: string): boolean =>
+  messages.some((message) => message.text.includes(text));
 
 // With a real model: model: "anthropic:claude-sonnet-4-5-20250929"
 const model = new PlayedModel(({ messages, tools }) => {
@@ -25,7 +30,7 @@ const model = new PlayedModel(({ messages, tools }) => {
   if (says(messages, "You review")) {
     return results(messages).length === 0
       ? { calls: [{ name: "read_file", args: { file_path: "/code/add.js" } }] }
-      : { text: `reviewer: sound, ${results(messages)[0].trim()}` };
+      : { text: `reviewer: sound, ${results(messages)[0]?.trim()}` };
   }
   return results(messages).length === 0
     ? {
@@ -56,15 +61,18 @@ const agent = createDeepAgent({
 
 const thread = { configurable: { thread_id: "team" } };
 const paused = await agent.invoke({ messages: [{ role: "user", content: "Build add()." }] }, thread);
-const [request] = paused.__interrupt__;
-const [call] = request.value.actionRequests;
-console.log(
-  `${request.value.agent.map(({ name }) => name).join(" › ")} wants to run ${call.name}:\n${call.preview.detail}`,
-);
+assert(isInterrupted<HitlRequest>(paused));
+const [request]: Array<Interrupt<HitlRequest>> = paused.__interrupt__;
+assert(request?.id && request.value);
+const { agent: path = [], actionRequests } = request.value;
+const [call] = actionRequests;
+assert(call?.preview);
+console.log(`${path.map(({ name }) => name).join(" › ")} wants to run ${call.name}:\n${call.preview.detail}`);
 assert.equal(call.name, "write_file");
 
 const answers = { [request.id]: { decisions: [{ type: "approve" }] } };
 const done = await agent.invoke(new Command({ resume: answers }), thread);
-console.log(done.messages.at(-1).text);
-assert.match(done.messages.at(-1).text, /reviewer: sound/);
+const answer = done.messages.at(-1)?.text ?? "";
+console.log(answer);
+assert.match(answer, /reviewer: sound/);
 assert.deepEqual(Object.keys(done.files), ["/code/add.js"]);

@@ -1,31 +1,37 @@
 // A research agent: a search tool, a tool to think with, notes below /research/ that outlive the thread.
-// Usage: npm run build && node examples/research/research.mjs
+// Usage: npm run build && node examples/run.mjs research
 import assert from "node:assert/strict";
 import { InMemoryStore } from "@langchain/langgraph";
 import { z } from "zod";
-import { CompositeBackend, createDeepAgent, StateBackend, StoreBackend } from "../../dist/index.js";
-import { PlayedModel, results } from "../support/played-model.mjs";
+import {
+  CompositeBackend,
+  createDeepAgent,
+  StateBackend,
+  StoreBackend,
+  type ToolFunction,
+} from "deepagent-mcp";
+import { PlayedModel, results } from "../support/played-model.ts";
 
-const LIBRARY = {
+const LIBRARY: Readonly<Record<string, string>> = {
   tides: "Spring tides follow the new and the full moon by about a day and a half.",
   harbours: "Shallow harbours delay high water.",
 };
 
-const search = {
+const search: ToolFunction = {
   name: "search",
   description: "Searches the library. Answers with the article on a subject.",
   kind: "read",
   schema: z.object({ subject: z.string() }),
   invoke: ({ subject }) =>
-    LIBRARY[subject] ?? `Nothing on ${subject}. Subjects: ${Object.keys(LIBRARY).join(", ")}`,
+    LIBRARY[String(subject)] ?? `Nothing on ${String(subject)}. Subjects: ${Object.keys(LIBRARY).join(", ")}`,
 };
 
-const think = {
+const think: ToolFunction = {
   name: "think",
   description: "Notes a thought: what is known, what is missing, what to do next. Changes nothing.",
   kind: "plan",
   schema: z.object({ thought: z.string() }),
-  invoke: ({ thought }) => `Noted: ${thought}`,
+  invoke: ({ thought }) => `Noted: ${String(thought)}`,
 };
 
 // With a real model: model: "anthropic:claude-sonnet-4-5-20250929"
@@ -57,8 +63,9 @@ const agent = createDeepAgent({
 });
 
 const { messages } = await agent.invoke({ messages: [{ role: "user", content: "When are spring tides?" }] });
-console.log(messages.at(-1).text);
-assert.match(messages.at(-1).text, /Spring tides follow/);
+const answer = messages.at(-1)?.text ?? "";
+console.log(answer);
+assert.match(answer, /Spring tides follow/);
 const kept = await store.search(["research"]);
 assert.deepEqual(
   kept.map(({ key }) => key),
