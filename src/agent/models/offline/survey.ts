@@ -120,7 +120,11 @@ function isToolFailure({ result }: CallRecord): boolean {
   return result.startsWith("Error: ") || result === "" || result.startsWith("Tool call was cancelled");
 }
 
-/** Whether a write failed only because the name is taken. */
+/** Whether a write failed only because the name is taken, by a file that is not known or not as it was. */
 export function isTaken(outcome: WriteOutcome): boolean {
-  return outcome.kind === "refused" && !outcome.rejected && /already exists/.test(outcome.reason);
+  return (
+    outcome.kind === "refused" &&
+    !outcome.rejected &&
+    /already exists|changed since it was read/.test(outcome.reason)
+  );
 }
