@@ -28,7 +28,7 @@ export function mainStack(
     ...planning(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
     ...skills(params, params.skills),
-    filesystemMiddleware(backend, params.filesystem, historyFolder(params)),
+    filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
     ...(subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation)] : []),
     ...context(params),
   ];
@@ -43,7 +43,10 @@ export function subagentStack(
 ): Middleware[] {
   const defaults = [
     ...planning(params),
-    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, historyFolder(params)),
+    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, {
+      historyFolder: historyFolder(params),
+      log: params.log ?? silentLogger,
+    }),
     ...(subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation)] : []),
     ...context(params),
     ...skills(params, spec.skills),
@@ -108,12 +111,11 @@ function arrange(
   own: DeepAgentParams["middleware"],
   params: DeepAgentParams,
 ): Middleware[] {
-  const given = (own ?? []).map((middleware) => adaptMiddleware(middleware));
+  const { log = silentLogger } = params;
+  const given = (own ?? []).map((middleware) => adaptMiddleware(middleware, log));
   const replaced = defaults.map((layer) => given.find(isNamed(layer)) ?? layer);
   const added = given.filter((layer) => !replaced.includes(layer));
-  const gates = gatesAnything(params.interruptOn)
-    ? [humanInTheLoopMiddleware(params.interruptOn, params.log ?? silentLogger)]
-    : [];
+  const gates = gatesAnything(params.interruptOn) ? [humanInTheLoopMiddleware(params.interruptOn, log)] : [];
   const watching = params.debug ? [debugMiddleware(params.log ?? createLogger("debug"))] : [];
   return uniqueNames([...watching, ...replaced, ...added, ...gates]);
 }

@@ -1,3 +1,4 @@
+import type { Logger } from "../core/logger.ts";
 import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
@@ -288,5 +289,9 @@ export function agentRuntime(config: Scope): AgentRuntime {
 }
 
 /** What a backend factory is told about the call. */
-export const backendRuntime = (config: Scope, files: ThreadFiles, state: AgentState): BackendRuntime =>
-  runtimeOf(config as Config, files, state);
+export const backendRuntime = (
+  config: Scope,
+  files: ThreadFiles,
+  state: AgentState,
+  log?: Logger,
+): BackendRuntime => ({ ...runtimeOf(config as Config, files, state), ...(log ? { log } : {}) });

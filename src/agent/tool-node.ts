@@ -18,6 +18,7 @@ import { type CallTime, callTime, type Deadline } from "./limits/deadline.ts";
 import { describeLimit, isBeyondLimit } from "./limits/limits.ts";
 import { type Carried, SPENT } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
+import { MiddlewareFailure } from "./middleware/failures.ts";
 import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
 import { keepingPauses } from "./pauses.ts";
 import {
@@ -157,7 +158,7 @@ async function callScope(
     spawn: (task: { subagentType: string; description: string }) =>
       subagents.spawn(task, { callId, config, files, folding: parts.folding, readState: () => state }),
   };
-  const runtime = backendRuntime(config, files, state);
+  const runtime = backendRuntime(config, files, state, parts.log);
   const resolved = await resolveBackend(parts.backend, runtime);
   const backend = withKeptFiles(resolved, files, parts.keptFolders);
   const versionSeenHere = (path: string): string | undefined => versionSeen(state.messages, path);
@@ -247,10 +248,16 @@ async function guarded(
     if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
     // A subagent whose steps could not be stored has not failed: it goes on from what is stored.
     if (mayPass(error) && tools.get(toolCall.name)?.kind === "delegate") throw error;
+    if (error instanceof MiddlewareFailure) {
+      return toolOutcome(toolCall, toolError(middlewareText(toolCall), { code: error.code }));
+    }
     log.warn("tool_failed", { tool: toolCall.name, callId: toolCall.id, error });
     return toolOutcome(toolCall, toolError(failureText(toolCall, error, time)));
   }
 }
+
+const middlewareText = ({ name }: ToolCall): string =>
+  `A middleware failed around this call. Whether ${name} ran is not known: check before you call it again.`;
 
 function failureText({ name }: ToolCall, error: unknown, time: CallTime): string {
   if (time.isOver()) return `${name} ${time.why()}.`;

@@ -7,6 +7,7 @@
  * text has no `Error: ` prefix, which the tool layer adds once.
  */
 
+import type { Logger } from "../core/logger.ts";
 import type { BackgroundJobs } from "./sandbox/background-jobs.ts";
 
 export type MaybePromise<T> = T | Promise<T>;
@@ -338,6 +339,8 @@ export interface BackendRuntime {
   };
   threadId?: string;
   assistantId?: string;
+  /** Gets what backends throw. */
+  log?: Logger;
 }
 
 export type BackendFactory = (runtime: BackendRuntime) => MaybePromise<Backend>;

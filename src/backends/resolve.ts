@@ -11,7 +11,7 @@ import { bindRuntime, isBindable } from "./runtime.ts";
 export async function resolveBackend(source: BackendSource, runtime: BackendRuntime): Promise<Backend> {
   const made =
     typeof source !== "function" ? source : isClass(source) ? new source(runtime) : await source(runtime);
-  return isBindable(made) ? made[bindRuntime](runtime) : adaptBackend(made);
+  return isBindable(made) ? made[bindRuntime](runtime) : adaptBackend(made, runtime.log);
 }
 
 /** @throws ConfigurationError `INVALID_BACKEND` for what is neither a backend nor makes one. */

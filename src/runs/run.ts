@@ -40,6 +40,7 @@ export const FAILURE_REASONS = [
   "context_overflow",
   "no_structured_response",
   "no_answer",
+  "middleware_error",
   "max_iterations",
   "recursion_limit",
   "server_crashes",

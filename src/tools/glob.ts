@@ -44,7 +44,7 @@ async function find(
   if (!compiled.ok) return backendError(compiled, path);
   const result = await backend.glob(pattern, path, { signal });
   if (result.error !== undefined) return failedAt(path, result, context);
-  const { files = [], truncated = false, skipped = 0 } = result;
+  const { files = [], truncated = false, skipped = 0, notes = [] } = result;
   const paths = files.slice(0, MAX_LINES).map((file) => file.path);
   const hidden = files.length - paths.length;
   const elsewhere = paths.length === 0 && !truncated ? await lookedAtRoot(compiled.glob, path, context) : [];
@@ -55,6 +55,7 @@ async function find(
     ...(skipped > 0
       ? [`[${counted(skipped, "directory", "directories")} could not be searched: permission denied]`]
       : []),
+    ...notes.map((note) => `[not searched: ${displayName(note)}]`),
   ];
   const text =
     paths.length > 0

@@ -88,7 +88,10 @@ async function searchFiles(
   };
 }
 
-function resultNotices({ matches = [], truncated, skipped = 0 }: GrepResult, maxCount: number): string[] {
+function resultNotices(
+  { matches = [], truncated, skipped = 0, notes = [] }: GrepResult,
+  maxCount: number,
+): string[] {
   const capped = matches.length > maxCount || (truncated === true && matches.length === maxCount);
   return [
     ...(capped
@@ -99,6 +102,7 @@ function resultNotices({ matches = [], truncated, skipped = 0 }: GrepResult, max
     ...(skipped > 0
       ? [`[${counted(skipped, "file", "files")} not searched: too large or not readable]`]
       : []),
+    ...notes.map((note) => `[not searched: ${displayName(note)}]`),
   ];
 }
 

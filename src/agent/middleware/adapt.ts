@@ -1,4 +1,4 @@
-import { AIMessage } from "@langchain/core/messages";
+import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import {
   getInteropZodObjectShape,
@@ -8,9 +8,11 @@ import {
 } from "@langchain/core/utils/types";
 import { type Command, isCommand } from "@langchain/langgraph";
 import { ConfigurationError } from "../../core/errors.ts";
+import { type Logger, silentLogger } from "../../core/logger.ts";
 import { checkSpelling } from "../../core/options.ts";
 import type { JumpTarget } from "../state.ts";
 import { type AgentTool, toAgentTool } from "../agent-tool.ts";
+import { failureOf, hooked, MiddlewareFailure, noting } from "./failures.ts";
 import type {
   AgentMiddleware,
   AgentRuntime,
@@ -33,7 +35,7 @@ const FIELDS: readonly string[] = [...HOOKS, ...WRAPPERS, "stateSchema", "contex
  * Middleware in our form: LangChain's may wrap hooks in objects, carries LangChain tools, states what it
  * needs of the run's context, and may answer a model call with a command.
  */
-export function adaptMiddleware(input: AgentMiddleware): Middleware {
+export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogger): Middleware {
   // Both forms agree on names and calling conventions; what differs is handled field by field here.
   const source = input as Source;
   const name: unknown = (input as Source | undefined)?.name; // what callers without types pass
@@ -46,7 +48,15 @@ export function adaptMiddleware(input: AgentMiddleware): Middleware {
       const found = source[name];
       if (!found) return [];
       const hook: AnyHook = typeof found === "function" ? found.bind(source) : found.hook;
-      const own: AnyHook = (state, runtime) => hook(state, withOwnContext(source, runtime));
+      const own: AnyHook = (state, runtime) =>
+        hooked({ middleware: source.name, hook: name, runtime, log }, async () => {
+          const update: unknown = await hook(state, withOwnContext(source, runtime));
+          if ((update ?? undefined) === undefined) return undefined;
+          if (typeof update === "object") return update as StateUpdate; // whose channels the graph checks
+          throw new MiddlewareFailure(
+            `Middleware ${source.name} must answer ${name} with an object or nothing.`,
+          );
+        });
       return [[name, own]];
     }),
   );
@@ -54,10 +64,10 @@ export function adaptMiddleware(input: AgentMiddleware): Middleware {
     name: source.name,
     ...(source.stateSchema ? { stateSchema: source.stateSchema } : {}),
     ...(source.tools ? { tools: source.tools.map(adaptTool) } : {}),
-    ...(source.gate ? { gate: source.gate } : {}),
-    ...(source.finishRequest ? { finishRequest: source.finishRequest.bind(source) } : {}),
+    ...adaptGate(source, log),
+    ...adaptFinish(source, log),
     ...hooks,
-    ...adaptWrappers(source),
+    ...adaptWrappers(source, log),
   };
 }
 
@@ -65,29 +75,76 @@ function adaptTool(tool: AgentTool | StructuredToolInterface): AgentTool {
   return "offered" in tool ? tool : toAgentTool(tool);
 }
 
-function adaptWrappers(source: Source): Pick<Middleware, "wrapModelCall" | "wrapToolCall"> {
+function adaptGate(source: Source, log: Logger): Pick<Middleware, "gate"> {
+  const { name: middleware, gate } = source;
+  if (gate === undefined) return {};
+  return {
+    gate: (request) =>
+      hooked({ middleware, hook: "gate", runtime: request.runtime, log }, () => gate.call(source, request)),
+  };
+}
+
+function adaptFinish(source: Source, log: Logger): Pick<Middleware, "finishRequest"> {
+  const { name: middleware, finishRequest } = source;
+  if (finishRequest === undefined) return {};
+  return {
+    finishRequest: (request) => {
+      try {
+        return finishRequest.call(source, request);
+      } catch (error) {
+        throw failureOf(error, { middleware, hook: "finishRequest", log });
+      }
+    },
+  };
+}
+
+function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModelCall" | "wrapToolCall"> {
   const { wrapModelCall, wrapToolCall } = source;
   return {
     ...(wrapModelCall
       ? {
-          wrapModelCall: async (request, next) => {
+          wrapModelCall: (request, next) => {
             let last: AIMessage | undefined;
-            const own = { ...request, runtime: withOwnContext(source, request.runtime) };
-            const reply: unknown = await wrapModelCall.call(
-              source,
-              own,
-              async (changed) => (last = await next(changed)),
+            const inner = noting(next);
+            const place = { middleware: source.name, hook: "wrapModelCall", runtime: request.runtime, log };
+            return hooked(
+              place,
+              async () => {
+                const own = { ...request, runtime: withOwnContext(source, request.runtime) };
+                const reply: unknown = await wrapModelCall.call(
+                  source,
+                  own,
+                  async (changed) => (last = await inner.next(changed)),
+                );
+                if (AIMessage.isInstance(reply)) return reply;
+                if (isCommand(reply)) return applyCommand(source.name, reply, request, last);
+                throw new MiddlewareFailure(
+                  `Middleware ${source.name} must answer a model call with an assistant message.`,
+                );
+              },
+              inner.thrown,
             );
-            if (AIMessage.isInstance(reply)) return reply;
-            if (isCommand(reply)) return applyCommand(source.name, reply, request, last);
-            throw new Error(`Middleware ${source.name} must answer a model call with an assistant message.`);
           },
         }
       : {}),
     ...(wrapToolCall
       ? {
-          wrapToolCall: async (request, next) =>
-            wrapToolCall.call(source, { ...request, runtime: withOwnContext(source, request.runtime) }, next),
+          wrapToolCall: (request, next) => {
+            const inner = noting(next);
+            const place = { middleware: source.name, hook: "wrapToolCall", runtime: request.runtime, log };
+            return hooked(
+              place,
+              async () => {
+                const own = { ...request, runtime: withOwnContext(source, request.runtime) };
+                const outcome: unknown = await wrapToolCall.call(source, own, inner.next);
+                if (ToolMessage.isInstance(outcome) || isCommand(outcome)) return outcome;
+                throw new MiddlewareFailure(
+                  `Middleware ${source.name} must answer a tool call with a tool message or a command.`,
+                );
+              },
+              inner.thrown,
+            );
+          },
         }
       : {}),
   };
@@ -132,7 +189,9 @@ function applyCommand(
   const { messages = [], ...rest } = updateOf(update);
   const reply = answered ?? messages.findLast((message) => AIMessage.isInstance(message));
   if (!AIMessage.isInstance(reply)) {
-    throw new Error(`Middleware ${name} must call the model or answer with an assistant message.`);
+    throw new MiddlewareFailure(
+      `Middleware ${name} must call the model or answer with an assistant message.`,
+    );
   }
   const others = messages.filter((message) => message !== reply);
   request.updateState({
@@ -152,5 +211,5 @@ function jump(name: string, goto: Command["goto"]): { jumpTo?: JumpTarget } {
   if (place === undefined) return {};
   const target = typeof place === "string" && others.length === 0 ? PLACES[place] : undefined;
   if (target) return { jumpTo: target };
-  throw new Error(`Middleware ${name} may go to the model, the tools or the end only.`);
+  throw new MiddlewareFailure(`Middleware ${name} may go to the model, the tools or the end only.`);
 }

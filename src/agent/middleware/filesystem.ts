@@ -4,6 +4,7 @@ import { foldMessages } from "../messages-reducer.ts";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import { rootsOf } from "../../backends/roots.ts";
+import { type Logger, silentLogger } from "../../core/logger.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
@@ -36,18 +37,18 @@ type Running = Pick<ModelRequest, "runtime" | "state">;
 /**
  * Files: the tools, how to use them, and large results and messages moved out of the conversation.
  *
- * @param historyFolder where messages of persons are moved to. Default `/conversation_history`.
+ * `historyFolder` is where messages of persons are moved to.
  */
 export function filesystemMiddleware(
   backend: BackendSource,
   options: FilesystemOptions = {},
-  historyFolder: string = HISTORY_FOLDER,
+  { historyFolder = HISTORY_FOLDER, log = silentLogger }: { historyFolder?: string; log?: Logger } = {},
 ): Middleware {
   const tools = fileTools(options).map((spec) => toAgentTool(spec));
   const { evictTokens = DEFAULT_EVICT_TOKENS, humanEvictTokens = DEFAULT_HUMAN_EVICT_TOKENS } = options;
   const placeOf = async ({ runtime, state }: Running): Promise<KeepingPlace> => {
     const files = threadFiles(runtime);
-    return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state)), files };
+    return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state, log)), files };
   };
   return {
     name: "FilesystemMiddleware",

@@ -36,7 +36,10 @@ export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Midd
     name: "MemoryMiddleware",
     stateSchema: new StateSchema({ memoryContents: latest<MemoryContents>({}) }),
     beforeAgent: async (state, runtime) => {
-      const resolved = await resolveBackend(backend, backendRuntime(runtime, threadFiles(runtime), state));
+      const resolved = await resolveBackend(
+        backend,
+        backendRuntime(runtime, threadFiles(runtime), state, log),
+      );
       const known = contentsOf(state);
       const memoryContents = await readSources(resolved, sources, known, log);
       return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };

@@ -29,7 +29,10 @@ export function skillsMiddleware({ backend, sources, log }: SkillsOptions): Midd
     stateSchema: new StateSchema({ skillsMetadata: latest<SkillsMetadata>({}) }),
     beforeAgent: async (state, runtime) => {
       if (Object.keys(skillsOf(state)).length > 0) return undefined;
-      const resolved = await resolveBackend(backend, backendRuntime(runtime, threadFiles(runtime), state));
+      const resolved = await resolveBackend(
+        backend,
+        backendRuntime(runtime, threadFiles(runtime), state, log),
+      );
       const skillsMetadata = await loadSkills(resolved, sources, log);
       return Object.keys(skillsMetadata).length === 0 ? undefined : { skillsMetadata };
     },

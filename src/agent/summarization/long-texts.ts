@@ -69,9 +69,12 @@ function pathFor(message: BaseMessage, options: KeepOptions): string {
 
 const folderOf = ({ historyPathPrefix = HISTORY_FOLDER }: KeepOptions): string => historyPathPrefix;
 
-async function placeOf({ runtime, state }: ModelRequest, { backend }: KeepOptions): Promise<KeepingPlace> {
+async function placeOf(
+  { runtime, state }: ModelRequest,
+  { backend, log }: KeepOptions,
+): Promise<KeepingPlace> {
   const files = threadFiles(runtime);
-  return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state)), files };
+  return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state, log)), files };
 }
 
 /** Where what leaves an agent's conversation is kept, subagents each in a file of their own. */

@@ -1,6 +1,8 @@
 import { Adapted } from "./adapted.ts";
 import { type BackendV1, fromV1, isV1 } from "./adapt-v1.ts";
 import type { Backend } from "../backend.ts";
+import type { Logger } from "../../core/logger.ts";
+import { guardBackend } from "../guard.ts";
 import { ForeignFiles } from "./files.ts";
 import { KeyedLock } from "../keyed-lock.ts";
 
@@ -12,11 +14,11 @@ const locks = new WeakMap<object, KeyedLock>();
 /**
  * A backend written for deepagents (version 1 or 2 of its protocol) with everything the port promises. What
  * it declares to do itself is left to it; the rest is done here: no file is overwritten by a create, edits
- * are bound to versions, expressions are searched, results are in order, and nothing throws. A backend that
- * declares all of it is given back as it is.
+ * are bound to versions, expressions are searched, results are in order, and nothing throws. Of a backend that
+ * declares all of it only what it throws and answers is looked at.
  */
-export function adaptBackend(foreign: Backend | BackendV1): Backend {
-  const backend = isV1(foreign) ? fromV1(foreign) : foreign;
+export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backend {
+  const backend = guardBackend(isV1(foreign) ? fromV1(foreign) : foreign, log);
   const declared = backend.capabilities ?? {};
   if (COMPLETE.every((capability) => declared[capability] === true)) return backend;
   const lock = locks.get(foreign) ?? new KeyedLock();

@@ -1,5 +1,6 @@
 import type {
   Backend,
+  BackendErrorCode,
   CallOptions,
   Failure,
   FileData,
@@ -27,6 +28,9 @@ const DOUBTFUL = /[\0\uFFFD]/;
 
 /** Backends in state give the change of all files on the list of answers. */
 type UploadAnswers = FileUploadResponse[] & Pick<FileUploadResponse, "filesUpdate">;
+
+/** Failures that say enough. */
+const DECIDED: ReadonlySet<BackendErrorCode> = new Set(["aborted", "permission_denied", "backend_error"]);
 
 const ROOT: FileInfo = { path: "/", is_dir: true };
 
@@ -136,7 +140,7 @@ export class ForeignFiles {
   /** Backends say little about what is there instead of a file. */
   async #whyNot(path: string, failed: Failure, options: CallOptions): Promise<BackendFailure> {
     const known = failureOf(path, failed);
-    if (known.code === "aborted" || known.code === "permission_denied") return known;
+    if (DECIDED.has(known.code)) return known;
     const { files } = await this.list(parentsOf(path).at(-1) ?? "/", options);
     const found = path === "/" ? ROOT : files?.find((file) => withoutSlash(file.path) === path);
     if (found === undefined) return files === undefined && known.code === "io" ? known : fileNotFound(path);

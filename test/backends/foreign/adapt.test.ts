@@ -102,9 +102,15 @@ describe.each(FOREIGN)("a foreign backend of %s", (_name, make) => {
 });
 
 describe("adaptBackend", () => {
-  it("leaves a complete backend as it is", () => {
+  it("asks a complete backend for everything", async () => {
     const backend = new StateBackend({ files: snapshotFiles() });
-    expect(adaptBackend(backend)).toBe(backend);
+    const adapted = adaptBackend(backend);
+    expect(adapted.capabilities).toBe(backend.capabilities);
+    expect(await adapted.write("/a.txt", "a")).toEqual({
+      ...backend.write("/a.txt", "a", { mode: "overwrite" }),
+      filesUpdate: expect.anything(),
+    });
+    expect(await adapted.read("/a.txt")).toEqual(backend.read("/a.txt"));
   });
 
   it("keeps `this`, optional methods and commands", async () => {
