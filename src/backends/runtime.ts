@@ -29,7 +29,9 @@ export function splitArguments<Options extends object>(
   const options = (given: Options | undefined): Options => readOptions(owner, given, table);
   if (first && "files" in first) return { runtime: first, options: options(second) };
   if (first && "state" in first) {
-    return { runtime: { ...first, files: filesOf(first) }, options: options(second) };
+    const { state, config, context, store } = first;
+    const runtime = runtimeOf({ ...config, context, ...(store ? { store } : {}) }, filesOf(first), state);
+    return { runtime: { ...first, ...runtime }, options: options(second) };
   }
   return { runtime: undefined, options: options(second ?? first) };
 }

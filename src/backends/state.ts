@@ -163,7 +163,7 @@ export class StateBackend implements Backend {
   }
 
   uploadFiles(files: Array<[string, Uint8Array]>, _options?: CallOptions): FileUploadResponse[] {
-    return files.map(([filePath, bytes]) => {
+    const answers = files.map(([filePath, bytes]): FileUploadResponse => {
       const result: WriteResult = this.#at(filePath, (path, files): WriteResult => {
         const obstacle = obstacleTo(path, files);
         return obstacle ?? this.#put(files, path, bytes, files.get(path));
@@ -171,6 +171,9 @@ export class StateBackend implements Backend {
       const update = result.filesUpdate === undefined ? {} : { filesUpdate: result.filesUpdate };
       return { path: filePath, error: errors.operationError(result.code), ...update };
     });
+    // Programs for deepagents take the change of all files from the list.
+    const filesUpdate = Object.assign({}, ...answers.map((answer) => answer.filesUpdate));
+    return Object.assign(answers, { filesUpdate });
   }
 
   downloadFiles(paths: string[], _options?: CallOptions): FileDownloadResponse[] {

@@ -37,6 +37,20 @@ describe("StateBackend", () => {
     });
   });
 
+  it("takes the runtime of deepagents, and gives the change of all uploads on their list", () => {
+    const state = { files: { "/a.txt": { content: "one", mimeType: "text/plain", ...times } } };
+    const backend = new StateBackend({ state }, { clock: () => 0 });
+    expect(backend.read("/a.txt").content).toBe("one");
+    const bytes = new TextEncoder().encode("x");
+    const answers = backend.uploadFiles([
+      ["/b.txt", bytes],
+      ["/c.txt", bytes],
+    ]);
+    const { filesUpdate } = answers as { filesUpdate?: Record<string, FileData> };
+    expect(Object.keys(filesUpdate ?? {})).toEqual(["/b.txt", "/c.txt"]);
+    expect(answers.map(({ error }) => error)).toEqual([null, null]);
+  });
+
   it("reads lines of version 1 and writes them when asked to", () => {
     const files = snapshotFiles({ "/old.txt": { content: ["one", "two", ""], ...times } });
     const backend = new StateBackend({ files }, { fileFormat: "v1", clock: () => 0 });

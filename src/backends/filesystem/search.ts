@@ -67,7 +67,7 @@ function selectionOf(glob: Glob, { ignored }: SearchRoot): Glob {
   };
 }
 
-/** Files below the root that match, in path order. */
+/** Files below the root that match, in path order; links to files inside the jail as well. */
 export async function globDirectory(
   root: SearchRoot,
   pattern: string,
@@ -79,7 +79,9 @@ export async function globDirectory(
   let skipped = 0;
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
   const glob = selectionOf(compiled.glob, root);
-  const request = { glob, onUnreadable: () => (skipped += 1) };
+  const isFile = (link: string): boolean =>
+    root.jail.lookUp([...root.segments, ...link.split("/")])?.isFile() === true;
+  const request = { glob, isFile, onUnreadable: () => (skipped += 1) };
   const base = withSlash(root.shownAs);
   for await (const paths of walkFiles(root.directory, request)) {
     if (options?.signal?.aborted === true) return operationAborted(root.shownAs);

@@ -6,6 +6,8 @@ import type { Glob } from "../glob/glob.ts";
 export interface WalkRequest {
   /** Directories it does not reach are not read. */
   glob: Pick<Glob, "reaches">;
+  /** Whether a link leads to a file that may be given. Default: no link is. */
+  isFile?(link: string): boolean;
   /** Told about each directory that could not be read. */
   onUnreadable(directory: string): void;
 }
@@ -16,8 +18,8 @@ const READ_AHEAD = 4;
 const DEEP = 32;
 
 /**
- * Regular files below a directory, as relative paths in path order, in portions. Links are not followed,
- * hidden files are included; names that no path can express are passed over. Holds few directories a level
+ * Regular files below a directory, as relative paths in path order, in portions. Links to directories are not
+ * followed, hidden files are included; names that no path can express are passed over. Holds few directories a level
  * open, and closes them when it is left early. `directory` itself stays open.
  */
 export async function* walkFiles(
@@ -84,7 +86,8 @@ class Level {
 
   async #read(): Promise<readonly string[]> {
     try {
-      return namesIn(this.#directory, await this.#directory.entries());
+      const isFile = (name: string): boolean => this.#request.isFile?.(this.#prefix + name) === true;
+      return namesIn(this.#directory, await this.#directory.entries(), isFile);
     } catch {
       this.#request.onUnreadable(this.#prefix.slice(0, -1));
       return [];
@@ -110,11 +113,16 @@ class Level {
   }
 }
 
-function namesIn(directory: DirectoryHandle, entries: readonly Dirent[]): string[] {
+function namesIn(
+  directory: DirectoryHandle,
+  entries: readonly Dirent[],
+  isLinkToFile: (name: string) => boolean,
+): string[] {
   const names: string[] = [];
   for (const entry of expressibleEntries(directory, entries)) {
     if (entry.isDirectory()) names.push(`${entry.name}/`);
-    else if (entry.isFile() && !isTemporaryName(entry.name)) names.push(entry.name);
+    else if (isTemporaryName(entry.name)) continue;
+    else if (entry.isFile() || (entry.isSymbolicLink() && isLinkToFile(entry.name))) names.push(entry.name);
   }
   return names.sort();
 }

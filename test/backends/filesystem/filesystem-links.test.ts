@@ -30,6 +30,13 @@ for (const descriptorPaths of [true, false]) {
       expect((await backend.edit("/winding", "one", "two")).error).toBeUndefined();
       expect(readFileSync(join(root, "real/a.txt"), "utf8")).toBe("two\n");
       expect(lstatSync(join(root, "winding")).isSymbolicLink()).toBe(true);
+      expect((await backend.glob("**")).files?.map(({ path }) => path)).toEqual([
+        "/real/a.txt",
+        "/real/deep/up",
+        "/real/new.txt",
+        "/winding",
+      ]);
+      expect((await backend.grep("two", "/winding")).matches?.map(({ path }) => path)).toEqual(["/winding"]);
       expect((await backend.grep("two", "/relative")).matches?.map(({ path }) => path)).toEqual([
         "/relative/a.txt",
       ]);
