@@ -172,8 +172,8 @@ export class StateBackend implements Backend {
       return { path: filePath, error: errors.operationError(result.code), ...update };
     });
     // Programs for deepagents take the change of all files from the list.
-    const filesUpdate = Object.assign({}, ...answers.map((answer) => answer.filesUpdate));
-    return Object.assign(answers, { filesUpdate });
+    const filesUpdate: unknown = Object.assign({}, ...answers.map((answer) => answer.filesUpdate));
+    return Object.defineProperty(answers, "filesUpdate", { value: filesUpdate });
   }
 
   downloadFiles(paths: string[], _options?: CallOptions): FileDownloadResponse[] {

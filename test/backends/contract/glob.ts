@@ -55,11 +55,13 @@ export const globSuite: Suite = {
         });
       }
     },
-    "a climbing or absolute pattern is refused": async (bench) => {
+    "a climbing pattern is refused, and an absolute one too or taken from the root": async (bench) => {
       for (const pattern of ["../x", "a/../../x", "{..,a}/x", "~/x"]) {
         expect(await bench.backend.glob(pattern, bench.at("/"))).toEqual(climbingGlob(pattern));
       }
-      expect(await bench.backend.glob("/etc/*", bench.at("/"))).toMatchObject({ code: "invalid_pattern" });
+      const { code, files = [] } = await bench.backend.glob("/etc/*", bench.at("/"));
+      expect([undefined, "invalid_pattern"]).toContain(code);
+      expect(files).toEqual([]);
     },
     "a missing directory and a file are told": async (bench) => {
       await plant(bench);
