@@ -7,6 +7,7 @@ import { mountVariables } from "./mounts-schema.ts";
 import { compileCacheDir, defaultDataDir, defaultWorkspace, expandHome, folderProblem } from "./paths.ts";
 import type { HostFacts } from "./paths.ts";
 import { describeIssues } from "./problems.ts";
+import { profileDefaults } from "./profiles.ts";
 import { ConfigSchema } from "./schema.ts";
 import type { Config } from "./schema.ts";
 import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, envNameOf, flagNameOf } from "./settings.ts";
@@ -24,7 +25,7 @@ export type LoadedConfig =
   | { ok: false; /** One line each: setting, what is wrong, where it came from. */ problems: string[] };
 
 /**
- * Reads the configuration: defaults < file (`--config`) < environment (`DEEPAGENT_*`) < flags.
+ * Reads the configuration: defaults < profile < file (`--config`) < environment (`DEEPAGENT_*`) < flags.
  *
  * Relative paths are resolved against the current directory when they come from a flag; elsewhere they
  * are problems, because clients start servers in any directory. Values are never echoed, paths aside:
@@ -36,6 +37,10 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   readEnvironment(draft, sources);
   readFlags(draft, sources);
   expandPaths(draft, sources);
+  const profile = draft.get("profile");
+  for (const [path, value] of profileDefaults(profile)) {
+    draft.setDefault(path, value, `profile ${String(profile)}`);
+  }
   draft.setDefault("dataDir", defaultDataDir(sources));
   const workspace = defaultWorkspace(sources);
   if (workspace !== undefined) draft.setDefault("workspace", workspace);
@@ -85,8 +90,8 @@ class Draft {
     return value;
   }
 
-  setDefault(path: string, value: unknown): void {
-    if (this.get(path) === undefined) this.set(path, value, "default");
+  setDefault(path: string, value: unknown, origin = "default"): void {
+    if (this.get(path) === undefined) this.set(path, value, origin);
   }
 
   /** Of the setting at `path` or the group around it. */

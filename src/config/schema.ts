@@ -3,6 +3,7 @@ import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
 import { mcpServersSchema } from "./mcp-schema.ts";
 import { mountsSchema } from "./mounts-schema.ts";
+import { PROFILE_NAMES } from "./profiles.ts";
 import { httpSchema } from "./http-schema.ts";
 
 const absolutePath = z.string().min(1).refine(isAbsolute, { error: "must be an absolute path" });
@@ -82,6 +83,12 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "`provider:model`, `offline`, or `client` for the model that the MCP client lends. Default: chosen from the provider keys in the environment.",
     ),
+  profile: z
+    .enum(PROFILE_NAMES)
+    .optional()
+    .describe(
+      "Other defaults: `deepcowork` for work beside a person (seven file tools, 25 model calls, every change and command approved), `production` for strict limits (small files and results, likewise approved). Settings that are given count before them.",
+    ),
   fallbackModels: z
     .array(z.string().min(1))
     .default([])
@@ -149,6 +156,12 @@ export const ConfigSchema = z.strictObject({
     .prefault({}),
   files: z
     .strictObject({
+      maxFileSizeMb: z
+        .number()
+        .positive()
+        .max(1024)
+        .default(10)
+        .describe("Larger files of the workspace are not searched and not edited."),
       hide: z
         .array(z.string().min(1))
         .default([])

@@ -276,3 +276,26 @@ describe("folders", () => {
     expect(configOf({ platform, env }).dataDir).toBe(expected.replace("HOME", home));
   });
 });
+
+describe("a profile", () => {
+  it("gives other defaults, which settings that are given count before", () => {
+    const { approvals, execute, limits } = configOf({ flags: { profile: "deepcowork" } });
+    expect([approvals.write, approvals.execute, execute.timeout, execute.maxOutputBytes]).toEqual([
+      "all",
+      "all",
+      60,
+      50_000,
+    ]);
+    expect(limits.modelCalls).toBe(25);
+    const config = configFile({ profile: "production", approvals: { write: "none" } });
+    const { files, approvals: own } = configOf({ flags: { config } });
+    expect([files.maxFileSizeMb, own.write, own.execute]).toEqual([5, "none", "all"]);
+    expect(configOf().files.maxFileSizeMb).toBe(10);
+  });
+
+  it("is one of two", () => {
+    expect(problemsOf({ env: { DEEPAGENT_PROFILE: "strict" } }).join()).toMatch(
+      /profile: .*deepcowork.*production/,
+    );
+  });
+});

@@ -16,6 +16,8 @@ export interface SeatbeltOptions extends ShellLimits {
   rootDir: string;
   /** As of `FilesystemBackend`. Default false. */
   respectGitignore?: boolean;
+  /** Larger files are not searched and not edited by the file tools. Default 10. */
+  maxFileSizeMb?: number;
   /** More folders that commands may read. */
   readOnly?: readonly string[];
   /** As of `FilesystemBackend`, for commands too. */
@@ -90,8 +92,8 @@ export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend
 
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
   constructor(options: SeatbeltOptions) {
-    const { rootDir: folder, respectGitignore = false, hidden = [] } = options;
-    super({ rootDir: folder, virtualMode: true, respectGitignore, hidden });
+    const { rootDir: folder, respectGitignore = false, hidden = [], maxFileSizeMb = 10 } = options;
+    super({ rootDir: folder, virtualMode: true, respectGitignore, hidden, maxFileSizeMb });
     Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
     this.id = `seatbelt-${randomBytes(8).toString("hex")}`;
     const rootDir = realpathSync.native(resolve(options.rootDir));

@@ -3,6 +3,7 @@ import { AGENT_FOLDERS, loadAgentFiles } from "../../agent/agent-files.ts";
 import { type Agent, buildAgent, type DeepAgentParams, type ModelLender } from "../../agent/agent-core.ts";
 import { type McpTools, openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import { type ModelChoice, OFFLINE } from "../../agent/models/choose.ts";
+import { PROFILES } from "../../agent/profiles.ts";
 import type { ToolWishes } from "../../agent/subagent-tools.ts";
 import type { Backend } from "../../backends/backend.ts";
 import { packageVersion } from "../../config/package-info.ts";
@@ -79,7 +80,7 @@ export async function openAgents(
       permissions: config.permissions,
       store,
       checkpointer,
-      filesystem: { jobs: true },
+      filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
       memory: MEMORY_FILES,
       skills: tree.skillSources(),
       limits: limitsOf(config),

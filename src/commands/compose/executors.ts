@@ -81,7 +81,8 @@ async function workspaceExecutor(
   const rules = fileRules(config);
   if (rules !== undefined) return { kind: "none", reason: `${rules} would not hold for commands` };
   const { timeout, maxOutputBytes, memoryMb, processes: maxProcesses } = execute;
-  const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes };
+  const { maxFileSizeMb } = config.files;
+  const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes, maxFileSizeMb };
   const host = (why: NoSandbox): ExecutorChoice => {
     const open = () => new LocalShellBackend({ ...limits, virtualMode: true });
     return { ...why, kind: "host", open, mount: WORKSPACE_MOUNT };

@@ -63,13 +63,14 @@ export class FileTree {
 
   #routes(principal: Principal): Record<string, Backend> {
     const { workspace: rootDir, respectGitignore, privatePaths: hidden = [] } = this.#config;
+    const { maxFileSizeMb } = this.#config.files;
     return {
       ...this.#served,
       ...(rootDir === undefined
         ? {}
         : {
             [WORKSPACE_MOUNT]: this.#guarded(
-              new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore, hidden }),
+              new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb }),
             ),
           }),
       [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(principal) }),

@@ -8,7 +8,7 @@ import { snapshotFiles } from "../../../src/backends/thread-files.ts";
 import { FileTree, memoryNamespace, skillFolders } from "../../../src/commands/compose/file-tree.ts";
 
 /** Nothing is hidden or read-only. */
-const ALL = { hide: [], readOnly: [] };
+const ALL = { hide: [], readOnly: [], maxFileSizeMb: 10 };
 
 let folder: string;
 beforeEach(() => {

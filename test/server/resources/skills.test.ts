@@ -42,7 +42,7 @@ function open() {
       workspace: undefined,
       skills: [join(root, "team"), join(root, "solo")],
       respectGitignore: false,
-      files: { hide: [], readOnly: [] },
+      files: { hide: [], readOnly: [], maxFileSizeMb: 10 },
     },
     new MemoryStore(),
   );
