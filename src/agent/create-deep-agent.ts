@@ -152,7 +152,8 @@ function assemble(
     ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
     ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
     recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
-    maxConcurrency: params.limits?.parallelTools ?? DEFAULT_PARALLEL,
+    // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
+    maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
   });
   return {
     graph: DeepAgentGraph.from(configured, {

@@ -9,17 +9,22 @@ type End = "answered" | "open";
 /** Ends of the calls of a step, by the state value the step started from, which identifies it; see `StepFiles`. */
 const ends = new WeakMap<FilesState, Map<string, Promise<End>>>();
 
-/** Does the work of a call so that other calls of its step can wait for the end of it. */
+/**
+ * Does the work of a call so that other calls of its step can wait for the end of it. `oneByOne`: begins when the
+ * calls before it have ended.
+ */
 export async function asSibling<Result>(
   step: FilesState,
-  callId: string,
+  { callId, oneByOne }: { callId: string; oneByOne: boolean },
   work: () => Promise<Result>,
 ): Promise<Result> {
   const known = ends.get(step) ?? new Map<string, Promise<End>>();
   ends.set(step, known);
+  const before = oneByOne ? [...known.values()].at(-1) : undefined;
   let tell: (end: End) => void = () => undefined;
   known.set(callId, new Promise((resolve) => (tell = resolve)));
   try {
+    await before;
     const result = await work();
     tell("answered");
     return result;

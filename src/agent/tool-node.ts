@@ -59,6 +59,7 @@ export function createToolNode(
   parts: AgentParts,
 ): (task: ToolTask, config: RunnableConfig) => Promise<Outcome> {
   const gates = [...pathGates(parts), ...parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []))];
+  const oneByOne = parts.limits.parallelTools === 1;
   const answer = async (callId: string, config: RunnableConfig): Promise<Command> => {
     await ownTurn();
     config.signal?.throwIfAborted();
@@ -114,7 +115,7 @@ export function createToolNode(
     return finish(parts, approved, open.length > 0 ? tellOpen(outcome, open) : outcome, config);
   };
   return ({ callId }, config) =>
-    asSibling(readState(config, ["files"]).files, callId, () => answer(callId, config));
+    asSibling(readState(config, ["files"]).files, { callId, oneByOne }, () => answer(callId, config));
 }
 
 /** Rules for paths may ask a person. */

@@ -1,5 +1,7 @@
 import { getEventListeners } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import { getContextVariable, setContextVariable } from "@langchain/core/context";
+import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { tool } from "@langchain/core/tools";
 import { Command, getConfig, MemorySaver } from "@langchain/langgraph";
@@ -8,7 +10,7 @@ import { z } from "zod";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import type { Middleware } from "../../src/agent/middleware/middleware.ts";
 import type { DeepAgentParams } from "../../src/agent/params.ts";
-import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
+import { scriptedModel, scriptedSteps, type ScriptedToolCall } from "../support/scripted-model.ts";
 
 /** Keeps what each task wrote, by the step it belongs to. */
 class RecordingSaver extends MemorySaver {
@@ -143,4 +145,33 @@ it("many calls and subagents at once raise no warning and leave no listeners beh
   expect(warnings).toEqual([]);
   // LangGraph keeps one for each run, none for each task.
   expect(getEventListeners(signal, "abort").length).toBeLessThanOrEqual(1);
+});
+
+it("with one tool call at a time all calls of a reply are made, one after the other", async () => {
+  const [running, most] = [new Set<string>(), { count: 0 }];
+  const work = {
+    name: "work",
+    description: "Works",
+    schema: z.object({ id: z.string() }),
+    invoke: async ({ id }: Record<string, unknown>) => {
+      running.add(String(id));
+      most.count = Math.max(most.count, running.size);
+      await delay(5);
+      running.delete(String(id));
+      return `did ${String(id)}`;
+    },
+  };
+  const ids = ["a", "b", "c", "d"];
+  const model = scriptedSteps([
+    { toolCalls: ids.map((id) => ({ name: "work", args: { id } })) },
+    { text: "end" },
+  ]);
+  const agent = createDeepAgent({ model, tools: [work], limits: { parallelTools: 1 } });
+  const { messages } = await agent.invoke({ messages: [{ role: "user", content: "go" }] });
+  const told = messages.filter((message) => ToolMessage.isInstance(message)).map(({ text }) => text);
+  expect({ told, most: most.count, end: messages.at(-1)?.text }).toEqual({
+    told: ids.map((id) => `did ${id}`),
+    most: 1,
+    end: "end",
+  });
 });
