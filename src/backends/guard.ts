@@ -51,31 +51,22 @@ export function guardBackend(backend: Backend, log?: Logger): Backend {
       }
     };
   };
-  const methods = Object.keys(SHAPES).flatMap((name) => {
+  const guarded = new Map<string | symbol, unknown>();
+  for (const name of Object.keys(SHAPES)) {
     const method = name as Guarded; // a key of the table
     const run = backend[method];
-    return run === undefined ? [] : [[method, guard(method, run as (...args: unknown[]) => unknown)]];
+    if (run !== undefined) guarded.set(method, guard(method, run as (...args: unknown[]) => unknown));
+  }
+  // All else that callers may look for is there as it was, also what only this backend has. The target is an object
+  // of its own, because the proxy of a frozen object may answer nothing else than the object does.
+  return new Proxy({} as Backend, {
+    get: (_target, name) => {
+      const value: unknown = guarded.get(name) ?? Reflect.get(backend, name, backend);
+      return typeof value === "function" ? (value.bind(backend) as unknown) : value;
+    },
+    has: (_target, name) => name in backend,
+    getPrototypeOf: () => Reflect.getPrototypeOf(backend),
   });
-  return { ...othersOf(backend), ...Object.fromEntries(methods) } as Backend; // every method as it was
-}
-
-/** What a backend has besides guarded methods, for callers that look for it. */
-function othersOf(backend: Backend): object {
-  const { capabilities } = backend;
-  const others = [
-    "lifetimeOf",
-    "followLinks",
-    "uploadFiles",
-    "downloadFiles",
-    "id",
-    "jobs",
-    "execute",
-  ].flatMap((name) => {
-    if (!(name in backend)) return [];
-    const value: unknown = Reflect.get(backend, name);
-    return [[name, typeof value === "function" ? (value.bind(backend) as unknown) : value]];
-  });
-  return { ...(capabilities === undefined ? {} : { capabilities }), ...Object.fromEntries(others) };
 }
 
 const shapeOf = (result: unknown): string =>

