@@ -15,6 +15,8 @@ describe("PostgresBackend", { tags: "postgres" }, () => {
   beforeAll(async () => {
     server = await startPostgres();
     pool = new pg.Pool({ connectionString: server.url });
+    // The server stops while connections of the pool are still being closed.
+    pool.on("error", () => {});
   });
   afterAll(async () => {
     await pool.end();
