@@ -23,7 +23,6 @@ import type {
 } from "./backend.ts";
 import * as errors from "./errors.ts";
 import {
-  bytesOf,
   bytesToWrite,
   editFileData,
   type FileFormat,
@@ -31,7 +30,7 @@ import {
   toFileData,
   versionOf,
 } from "./file-data.ts";
-import { globFlat, grepListed, listFlat, searchable } from "./flat-files.ts";
+import { downloadOf, globFlat, grepListed, listFlat, refusedWrite, searchable } from "./flat-files.ts";
 import { fileLocks } from "./keyed-lock.ts";
 import { pageRequest } from "./pages.ts";
 import { parentsOf, validatePath } from "./paths.ts";
@@ -196,11 +195,7 @@ export class FileStoreBackend implements Backend {
       const given = bytesToWrite(path, content);
       return (old) => {
         if (!given.ok) return { error: given.error, code: given.code };
-        if (old !== undefined && options.mode !== "overwrite") return errors.alreadyExists(path);
-        if (options.expectedVersion !== undefined && options.expectedVersion !== (old && versionOf(old))) {
-          return errors.changedSinceRead(path);
-        }
-        return { bytes: given.bytes };
+        return refusedWrite(path, old, options) ?? { bytes: given.bytes };
       };
     });
   }
@@ -244,12 +239,7 @@ export class FileStoreBackend implements Backend {
   }
 
   downloadFiles(paths: string[], options?: CallOptions): Promise<FileDownloadResponse[]> {
-    return inParallel(paths, async (filePath) => {
-      const raw = await this.readRaw(filePath, options);
-      return raw.data === undefined
-        ? { path: filePath, content: null, error: errors.operationError(raw.code) }
-        : { path: filePath, content: bytesOf(raw.data), error: null };
-    });
+    return inParallel(paths, async (path) => downloadOf(path, await this.readRaw(path, options)));
   }
 
   async #at<Result extends object>(

@@ -1,6 +1,24 @@
-import type { FileData, FileInfo, GlobResult, GrepOptions, GrepResult, LsResult } from "./backend.ts";
-import { directoryNotFound, notDirectory, pathNotFound } from "./errors.ts";
-import { contentOf } from "./file-data.ts";
+import type {
+  FileData,
+  FileDownloadResponse,
+  FileInfo,
+  GlobResult,
+  GrepOptions,
+  GrepResult,
+  LsResult,
+  ReadRawResult,
+  WriteOptions,
+} from "./backend.ts";
+import {
+  alreadyExists,
+  type BackendFailure,
+  changedSinceRead,
+  directoryNotFound,
+  notDirectory,
+  operationError,
+  pathNotFound,
+} from "./errors.ts";
+import { bytesOf, contentOf, versionOf } from "./file-data.ts";
 import { compileGlob } from "./glob/glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
 import { type SearchableContent, type SearchFile, searchFiles } from "./search.ts";
@@ -78,6 +96,23 @@ export async function grepListed<File extends { path: string }>(
   if (!exists) return pathNotFound(path);
   return searchFiles(open(sortByPath(chosen)), { pattern, maxCount, options, path });
 }
+
+/** Refuses a write over the file `old` that its options do not allow; `undefined`: it may be made. */
+export function refusedWrite(
+  path: string,
+  old: FileData | undefined,
+  { mode, expectedVersion }: WriteOptions,
+): BackendFailure | undefined {
+  if (old !== undefined && mode !== "overwrite") return alreadyExists(path);
+  const isChanged = expectedVersion !== undefined && expectedVersion !== (old && versionOf(old));
+  return isChanged ? changedSinceRead(path) : undefined;
+}
+
+/** Makes the answer to a download of what was read at a path. */
+export const downloadOf = (path: string, { data, code }: ReadRawResult): FileDownloadResponse =>
+  data === undefined
+    ? { path, content: null, error: operationError(code) }
+    : { path, content: bytesOf(data), error: null };
 
 /** Text of kept file data for a search; text in another encoding is searched as far as it decodes. */
 export function searchable(path: string, data: FileData): SearchableContent {

@@ -25,7 +25,6 @@ import type {
 import { ambientRuntime } from "./ambient.ts";
 import * as errors from "./errors.ts";
 import {
-  bytesOf,
   bytesToWrite,
   editFileData,
   type FileFormat,
@@ -34,7 +33,7 @@ import {
   toFileData,
   versionOf,
 } from "./file-data.ts";
-import { globFlat, grepFlat, listFlat } from "./flat-files.ts";
+import { downloadOf, globFlat, grepFlat, listFlat, refusedWrite } from "./flat-files.ts";
 import { pageRequest } from "./pages.ts";
 import { isAtOrBelow, parentsOf, validatePath } from "./paths.ts";
 import { bindRuntime, splitArguments, type StateAndStore } from "./runtime.ts";
@@ -126,11 +125,7 @@ export class StateBackend implements Backend {
       const old = files.get(path);
       const obstacle = obstacleTo(path, files);
       if (obstacle !== undefined) return obstacle;
-      if (old !== undefined && options.mode !== "overwrite") return errors.alreadyExists(path);
-      if (options.expectedVersion !== undefined && options.expectedVersion !== (old && versionOf(old))) {
-        return errors.changedSinceRead(path);
-      }
-      return this.#put(files, path, bytes.bytes, old);
+      return refusedWrite(path, old, options) ?? this.#put(files, path, bytes.bytes, old);
     });
   }
 
@@ -177,12 +172,7 @@ export class StateBackend implements Backend {
   }
 
   downloadFiles(paths: string[], _options?: CallOptions): FileDownloadResponse[] {
-    return paths.map((filePath) => {
-      const raw = this.readRaw(filePath);
-      return raw.data === undefined
-        ? { path: filePath, content: null, error: errors.operationError(raw.code) }
-        : { path: filePath, content: bytesOf(raw.data), error: null };
-    });
+    return paths.map((path) => downloadOf(path, this.readRaw(path)));
   }
 
   #at<Result extends object>(
