@@ -11,7 +11,7 @@ const HOLDS = {
   sandbox: "files of the sandbox that commands run in",
 } as const satisfies Record<FileRoot["holds"], string>;
 
-/** What an agent is told of its files: where the parts of the tree begin, and what each is for. */
+/** Tells an agent where the parts of its file tree begin, and what each is for. */
 export function filesPrompt(roots: readonly FileRoot[]): string {
   const lines = roots.map(
     ({ path, holds, readOnly }) =>
@@ -21,7 +21,7 @@ export function filesPrompt(roots: readonly FileRoot[]): string {
   return FILES_PROMPT.replace("{tree}", () => [...lines, ...only].join("\n"));
 }
 
-/** What an agent is told of its memories: what they are, and where it saves new ones, if it can. */
+/** Tells an agent what its memories are, and where it saves new ones, if it can. */
 export function memoryGuidelines(roots: readonly FileRoot[], sources: readonly string[]): string {
   const kept = roots.filter(({ holds, readOnly }) => holds === "kept" && !readOnly);
   const folder = kept.find(({ path }) => path === "/memories") ?? kept[0];

@@ -1,7 +1,7 @@
 import type { BackendRuntime, FileData, FilesUpdate, ThreadFiles } from "./backend.ts";
 import { runtimeOf } from "./runtime.ts";
 
-/** Of LangGraph: the reader of a task's channels, where its writes go, and what it was given. */
+/** LangGraph keeps a task's reader of channels, the place for its writes, and its input under these keys. */
 const READ_KEY = "__pregel_read";
 const SEND_KEY = "__pregel_send";
 const SCRATCHPAD_KEY = "__pregel_scratchpad";

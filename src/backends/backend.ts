@@ -94,8 +94,8 @@ export interface BackendCapabilities {
   paths: "virtual" | "real";
   lifetime: "thread" | "persistent";
   /**
-   * What two processes do to each other that write one file at the same time: one of them is told of a conflict, or
-   * the later write replaces the earlier one. In one process the first holds for every backend.
+   * Tells what happens when two processes write one file at the same time: one of them is told of a conflict, or
+   * the later write replaces the earlier one. Within one process every backend tells of the conflict.
    */
   writes: "compare-and-set" | "last-writer-wins";
   isolation: "none" | "process" | "container" | "remote";

@@ -15,7 +15,8 @@ export interface MiddlewareCall {
 }
 
 /**
- * Runs a hook. What it throws itself becomes a failure of the middleware, and the log has cause and stack. Pauses, aborts, expected errors and what `passed` knows (failures from further in) go on as they are.
+ * Runs a hook. What it throws itself becomes a failure of the middleware, and the log has cause and stack. Pauses,
+ * aborts, expected errors and those in `passed` (failures from further in) are thrown on unchanged.
  */
 export async function hooked<Result>(
   { middleware, hook, runtime, log }: MiddlewareCall,
@@ -30,7 +31,7 @@ export async function hooked<Result>(
   }
 }
 
-/** What was thrown in a hook as a failure of the middleware, which is logged; expected errors stay as they are. */
+/** Makes a failure of the middleware of what a hook threw, and logs it. Expected errors are given back unchanged. */
 export function failureOf(
   error: unknown,
   { middleware, hook, log }: Pick<MiddlewareCall, "middleware" | "hook" | "log">,
