@@ -71,7 +71,7 @@ export type {
   ToolGate,
   ToolHandler,
 } from "./agent/middleware/middleware.ts";
-export type { BackgroundJobs, JobInfo, JobResult } from "./backends/sandbox/background-jobs.ts";
+export type { BackgroundJobs, JobInfo, JobResult } from "./backends/backend.ts";
 export type {
   Backend,
   BackendCapabilities,
@@ -114,15 +114,15 @@ export type {
 } from "./backends/backend.ts";
 export type { BackendFailure } from "./backends/errors.ts";
 export { adaptBackend } from "./backends/foreign/adapt.ts";
-export type { BackendV1 } from "./backends/foreign/adapt-v1.ts";
-export type { CompositeOptions } from "./backends/composite/execute.ts";
+export type { BackendV1 } from "./backends/foreign/adapt.ts";
+export type { CompositeOptions } from "./backends/composite/composite.ts";
 export { CompositeBackend } from "./backends/composite/composite.ts";
 export {
   FilesystemBackend,
   type FilesystemOptions as FilesystemBackendOptions,
 } from "./backends/filesystem/filesystem.ts";
-export { PolicyBackend } from "./backends/policy/policy.ts";
-export { type PolicyOptions, type PolicyRules, SENSITIVE_GLOBS } from "./backends/policy/rules.ts";
+export { PolicyBackend } from "./backends/policy.ts";
+export { type PolicyOptions, type PolicyRules, SENSITIVE_GLOBS } from "./backends/policy.ts";
 export { BaseSandbox, type BaseSandboxOptions } from "./backends/sandbox/base-sandbox.ts";
 export {
   BubblewrapBackend,
@@ -138,9 +138,9 @@ export {
 } from "./backends/sandbox/create-sandbox.ts";
 export type { DaytonaOptions } from "./backends/sandbox/daytona.ts";
 export { type DockerOptions, type DockerSandbox, openDocker } from "./backends/sandbox/docker.ts";
-export type { SandboxMount } from "./backends/sandbox/bubblewrap-arguments.ts";
+export type { SandboxMount } from "./backends/sandbox/bubblewrap.ts";
 export type { NoSandbox } from "./backends/sandbox/probe.ts";
-export type { EnvironmentOptions } from "./backends/sandbox/shell-environment.ts";
+export type { EnvironmentOptions } from "./backends/sandbox/environment.ts";
 export type { ShellLimits } from "./backends/sandbox/shell-executor.ts";
 export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/local-shell.ts";
 export type { ModalOptions } from "./backends/sandbox/modal.ts";
@@ -148,7 +148,7 @@ export type { LoadPackage } from "./backends/optional-package.ts";
 export type { RemoteOptions } from "./backends/sandbox/remote-sandbox.ts";
 export type { RunloopOptions } from "./backends/sandbox/runloop.ts";
 export type { FileTransfer, SandboxFilesOptions } from "./backends/sandbox/sandbox-files.ts";
-export { SandboxError } from "./backends/sandbox/sandbox-error.ts";
+export { SandboxError } from "./backends/sandbox/base-sandbox.ts";
 export {
   type Expected,
   type FileStore,
@@ -159,15 +159,15 @@ export {
   type ListOptions,
   type StoredFile,
 } from "./backends/file-store.ts";
-export { PostgresBackend, type PostgresBackendOptions } from "./backends/postgres/postgres.ts";
-export type { PostgresPool } from "./backends/postgres/files.ts";
-export { S3Backend, type S3BackendOptions } from "./backends/s3/s3.ts";
-export { OverlayBackend } from "./backends/overlay/overlay.ts";
+export { PostgresBackend, type PostgresBackendOptions } from "./backends/stores/postgres.ts";
+export type { PostgresPool } from "./backends/stores/postgres.ts";
+export { S3Backend, type S3BackendOptions } from "./backends/stores/s3.ts";
+export { OverlayBackend } from "./backends/overlay.ts";
 export type { FileFormat } from "./backends/file-data.ts";
 export type { StateAndStore } from "./backends/runtime.ts";
-export { StateBackend, type StateBackendOptions } from "./backends/state.ts";
-export type { StoreNamespace } from "./backends/store/namespace.ts";
-export { StoreBackend, type StoreBackendOptions } from "./backends/store/store.ts";
+export { StateBackend, type StateBackendOptions } from "./backends/stores/state.ts";
+export type { StoreNamespace } from "./backends/stores/langgraph-store.ts";
+export { StoreBackend, type StoreBackendOptions } from "./backends/stores/langgraph-store.ts";
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";
 export { createLogger, type LogFields, type Logger, type LogLevel } from "./core/logger.ts";

@@ -39,8 +39,8 @@ class SteppingModel extends BaseChatModel {
 
 const sources = await loadSources(`
   export { buildAgent } from "./src/agent/agent-core.ts";
-  export { StateBackend } from "./src/backends/state.ts";
-  export { snapshotFiles } from "./src/backends/thread-files.ts";
+  export { StateBackend } from "./src/backends/stores/state.ts";
+  export { snapshotFiles } from "./src/backends/runtime.ts";
   export { silentLogger } from "./src/core/logger.ts";
   export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";

@@ -9,12 +9,12 @@ import {
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import type { z } from "zod";
 import { ConfigurationError, isAbortError } from "../core/errors.ts";
-import { invalidArguments, parametersOf, parseArguments } from "../tools/arguments.ts";
+import { invalidArguments, parametersOf, parseArguments } from "../tools/call.ts";
+import { argumentsPreview } from "../tools/diff-preview.ts";
+import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
 import { type ArgumentsCheck, argumentsCheck } from "./arguments-check.ts";
 import type { AgentState } from "./state.ts";
 import { toldCall } from "./told-call.ts";
-import { argumentsPreview } from "../tools/preview.ts";
-import type { BoundPreview, ToolContext, ToolKind, ToolResult, ToolSpec } from "../tools/tool.ts";
 
 /** A plain function with the facts a model needs to call it. */
 export interface ToolFunction {

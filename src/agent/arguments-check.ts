@@ -1,7 +1,7 @@
 import { Validator } from "@langchain/core/utils/json_schema";
 import { isStandardSchema } from "@langchain/core/utils/standard_schema";
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
-import type { ArgumentIssue } from "../tools/arguments.ts";
+import type { ArgumentIssue } from "../tools/call.ts";
 
 /** What is wrong with the arguments of a call; empty: nothing that can be told before the tool runs. */
 export type ArgumentsCheck = (args: unknown) => readonly ArgumentIssue[];

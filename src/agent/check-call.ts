@@ -1,8 +1,8 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { invalidArguments } from "../tools/arguments.ts";
+import { invalidArguments } from "../tools/call.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
 import type { AgentParts } from "./agent-parts.ts";
-import { type AgentTool, toAgentTool, type ValidatedArgs } from "./agent-tool.ts";
+import { type AgentTool, type ValidatedArgs, toAgentTool } from "./agent-tool.ts";
 import type { ToolCallRequest } from "./middleware/middleware.ts";
 
 /** Without `tool`: the agent has none of this name, but a wrapper may bring it. */

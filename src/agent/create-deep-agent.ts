@@ -1,11 +1,12 @@
 import type { SystemMessage } from "@langchain/core/messages";
 import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
 import type { z } from "zod";
-import { StateBackend } from "../backends/state.ts";
+import { StateBackend } from "../backends/stores/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { silentLogger } from "../core/logger.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { type AgentTool, toAgentTool } from "./agent-tool.ts";
+import { channelsOf, foldingChannels } from "./channels.ts";
 import {
   checkAnswerTools,
   checkFileTools,
@@ -13,29 +14,28 @@ import {
   warnOfGates,
   warnOfMemorySaver,
 } from "./check-params.ts";
-import { channelsOf, foldingChannels } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { buildGraph } from "./graph.ts";
-import { editForms } from "./middleware/human-in-the-loop.ts";
-import { LazyModel } from "./lazy-model.ts";
 import { RESULTS_FOLDER } from "./kept-files.ts";
-import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./stack.ts";
+import { LazyModel } from "./lazy-model.ts";
+import { editForms } from "./middleware/human-in-the-loop.ts";
+import { type AgentMiddleware, type Middleware, joinSystem } from "./middleware/middleware.ts";
 import { ReplyCache } from "./models/reply-cache.ts";
-import { type AgentMiddleware, joinSystem, type Middleware } from "./middleware/middleware.ts";
-import { Permissions } from "./permissions.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
-import { readParams } from "./read-params.ts";
+import { Permissions } from "./permissions.ts";
 import {
   BASE_PROMPT,
-  SHARED_RULES,
   GENERAL_PURPOSE,
   GENERAL_PURPOSE_DESCRIPTION,
   GENERAL_PURPOSE_PROMPT,
+  SHARED_RULES,
 } from "./prompts.ts";
+import { readParams } from "./read-params.ts";
+import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./stack.ts";
 import { builtInChannels } from "./state.ts";
+import { AGENT_NAME, AGENT_TYPE } from "./step.ts";
 import { type ResponseFormat, StructuredResponse } from "./structured.ts";
 import { type BuiltSubagent, SubagentRunner } from "./subagents.ts";
-import { AGENT_NAME, AGENT_TYPE } from "./step.ts";
 import { systemMessage } from "./system-message.ts";
 import type { TypedDeepAgent } from "./typed.ts";
 

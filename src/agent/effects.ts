@@ -1,8 +1,8 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { Command, isCommand, MemorySaver, Send } from "@langchain/langgraph";
+import { Command, MemorySaver, Send, isCommand } from "@langchain/langgraph";
 import type { Backend, FilesUpdate, MaybePromise, ThreadFiles } from "../backends/backend.ts";
-import { lifetimeAt } from "../backends/lifetime.ts";
+import { lifetimeAt } from "../backends/capabilities.ts";
 import { toolError } from "../tools/tool.ts";
 import { type AgentTool, toolOutcome } from "./agent-tool.ts";
 import type { AgentPath } from "./events.ts";

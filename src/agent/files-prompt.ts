@@ -1,6 +1,6 @@
 import type { FileRoot } from "../backends/backend.ts";
+import { rootAt } from "../backends/capabilities.ts";
 import { withSlash } from "../backends/paths.ts";
-import { rootAt } from "../backends/roots.ts";
 import { displayName } from "../core/text.ts";
 import { FILES_PROMPT, MEMORY_GUIDELINES } from "./prompts.ts";
 

@@ -10,9 +10,9 @@ import type {
   ThreadFiles,
 } from "../backends/backend.ts";
 import { contentOf } from "../backends/file-data.ts";
-import { sortByPath } from "../backends/flat-files.ts";
 import { isAtOrBelow, validatePath } from "../backends/paths.ts";
-import { StateBackend } from "../backends/state.ts";
+import { sortByPath } from "../backends/search.ts";
+import { StateBackend } from "../backends/stores/state.ts";
 import { wellFormed } from "../core/text.ts";
 
 /** Where results that are too large for the conversation are kept. */

@@ -1,7 +1,6 @@
 import type { BackendSource } from "../backends/backend.ts";
-import { compileGlob, type Glob } from "../backends/glob/glob.ts";
-import { PolicyBackend } from "../backends/policy/policy.ts";
-import { PolicyRules } from "../backends/policy/rules.ts";
+import { type Glob, compileGlob } from "../backends/glob.ts";
+import { PolicyBackend, PolicyRules } from "../backends/policy.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";
 import { trimEndOf } from "../core/text.ts";

@@ -1,4 +1,4 @@
-import { StateBackend } from "../backends/state.ts";
+import { StateBackend } from "../backends/stores/state.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { createLogger, silentLogger } from "../core/logger.ts";
 import { checkSkillSources } from "./check-params.ts";
@@ -6,7 +6,7 @@ import { HISTORY_FOLDER } from "./kept-files.ts";
 import { adaptMiddleware } from "./middleware/adapt.ts";
 import { debugMiddleware } from "./middleware/debug.ts";
 import { filesystemMiddleware } from "./middleware/filesystem.ts";
-import { GATE, humanInTheLoopMiddleware, type InterruptOn } from "./middleware/human-in-the-loop.ts";
+import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "./middleware/human-in-the-loop.ts";
 import { memoryMiddleware } from "./middleware/memory.ts";
 import type { Middleware } from "./middleware/middleware.ts";
 import { patchToolCallsMiddleware } from "./middleware/patch-tool-calls.ts";

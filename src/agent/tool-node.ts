@@ -2,8 +2,8 @@ import { AIMessage, type BaseMessage, type ToolMessage } from "@langchain/core/m
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
-import { withRuntime } from "../backends/ambient.ts";
 import { resolveBackend } from "../backends/resolve.ts";
+import { withRuntime } from "../backends/runtime.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
 import { ownTurn } from "../core/turns.ts";
 import { mayPass } from "../storage/errors.ts";
@@ -14,13 +14,16 @@ import { Approval, type Go, type Verdict } from "./approval.ts";
 import { broughtTool, checkCall, unknownTool } from "./check-call.ts";
 import { EffectGuard } from "./effects.ts";
 import { withKeptFiles } from "./kept-files.ts";
-import { type CallTime, callTime, type Deadline } from "./limits/deadline.ts";
+import { type CallTime, type Deadline, callTime } from "./limits/deadline.ts";
 import { describeLimit, isBeyondLimit } from "./limits/limits.ts";
 import { type Carried, SPENT } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import { MiddlewareFailure } from "./middleware/failures.ts";
-import { composeToolCall, type ToolCallRequest, type ToolGate } from "./middleware/middleware.ts";
+import { type ToolCallRequest, type ToolGate, composeToolCall } from "./middleware/middleware.ts";
 import { keepingPauses } from "./pauses.ts";
+import { versionSeen } from "./seen-versions.ts";
+import { asSibling, earlierWrites } from "./sibling-writes.ts";
+import type { AgentState } from "./state.ts";
 import {
   agentPath,
   agentRuntime,
@@ -34,9 +37,6 @@ import {
   restoreStepFiles,
   threadFiles,
 } from "./step.ts";
-import { versionSeen } from "./seen-versions.ts";
-import type { AgentState } from "./state.ts";
-import { asSibling, earlierWrites } from "./sibling-writes.ts";
 import { showMessages } from "./streamed-messages.ts";
 import { agentSegment, tellReport } from "./subagents.ts";
 import { callSummary, resultSummary } from "./summaries.ts";

@@ -1,3 +1,32 @@
+import type { Logger } from "../core/logger.ts";
+
+/** A command that was started in the background. */
+export interface JobInfo {
+  id: string;
+  command: string;
+  /** ISO 8601. */
+  startedAt: string;
+  /** Absent while it runs; `null` when it could not be started. */
+  exitCode?: number | null;
+}
+
+export interface JobResult extends Failure {
+  job?: JobInfo;
+  /** Standard output and standard error so far. */
+  output?: string;
+  truncated?: boolean;
+}
+
+/** Background jobs end with the backend. An unknown id fails with `not_found`. */
+export interface BackgroundJobs {
+  start(command: string, options?: Pick<ExecuteOptions, "cwd" | "env">): MaybePromise<JobResult>;
+  /** In the order in which they were started. */
+  list(): MaybePromise<JobInfo[]>;
+  read(id: string): MaybePromise<JobResult>;
+  /** Ends a job with everything it started, and gives its last state. */
+  stop(id: string): MaybePromise<JobResult>;
+}
+
 /**
  * The port behind which files live and commands run.
  *
@@ -6,9 +35,6 @@
  * paths such as `/notes/a.md`. Expected failures are values (`error`, `code`), never exceptions; the
  * text has no `Error: ` prefix, which the tool layer adds once.
  */
-
-import type { Logger } from "../core/logger.ts";
-import type { BackgroundJobs } from "./sandbox/background-jobs.ts";
 
 export type MaybePromise<T> = T | Promise<T>;
 

@@ -23,19 +23,44 @@ import type {
 } from "./backend.ts";
 import * as errors from "./errors.ts";
 import {
+  type FileFormat,
   bytesToWrite,
   editFileData,
-  type FileFormat,
   readFileData,
   toFileData,
   versionOf,
 } from "./file-data.ts";
-import { downloadOf, globFlat, grepListed, listFlat, refusedWrite, searchable } from "./flat-files.ts";
 import { fileLocks } from "./keyed-lock.ts";
 import { pageRequest } from "./pages.ts";
 import { parentsOf, validatePath } from "./paths.ts";
-import type { SearchableContent, SearchFile } from "./search.ts";
-import { untilAborted } from "./until-aborted.ts";
+import {
+  type SearchFile,
+  type SearchableContent,
+  downloadOf,
+  globFlat,
+  grepListed,
+  listFlat,
+  refusedWrite,
+  searchable,
+} from "./search.ts";
+
+/** The result, or undefined when the signal came first; then nobody waits for the call any more. */
+export async function untilAborted<Result>(
+  call: () => Result | Promise<Result>,
+  signal: AbortSignal | undefined,
+): Promise<Result | undefined> {
+  if (signal === undefined) return call();
+  let stop = (): void => {};
+  const aborted = new Promise<undefined>((resolve) => {
+    stop = () => resolve(undefined);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  try {
+    return await Promise.race([call(), aborted]);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
 
 /** A file as it is stored. `version` is the store's own mark of exactly this state, compared by `put`. */
 export interface StoredFile {

@@ -1,5 +1,9 @@
+import { read as readWithCallback, readSync } from "node:fs";
+import { promisify } from "node:util";
+import { decodeUtf8 } from "../core/text.ts";
 import type { ReadResult } from "./backend.ts";
-import { lineTooLong, offsetPastEnd } from "./errors.ts";
+import { lineTooLong, notUtf8, offsetPastEnd } from "./errors.ts";
+import { hasNul } from "./mime.ts";
 import { BYTE_ORDER_MARK } from "./text-edit.ts";
 
 /** Lines of a page when the caller names no number. */
@@ -70,4 +74,157 @@ export function readTextPage(path: string, text: string, request: PageRequest): 
   }
   const content = lines === 0 ? "" : body.slice(start, end);
   return pageResult(request, { content, lines, totalLines: line, more: request.offset + lines < line });
+}
+
+const readAt = promisify(readWithCallback);
+
+const CHUNK_SIZE = 256 * 1024;
+/** Read to learn that nothing follows. */
+const PROBE_SIZE = 1024;
+/** How far a page looks on behind its end to learn how many lines there are. */
+const COUNT_AHEAD = 1024 * 1024;
+const HEAD_SIZE = 8 * 1024;
+const LINE_FEED = 0x0a;
+const BYTE_ORDER_MARK_BYTES = [0xef, 0xbb, 0xbf];
+
+/** All bytes of an open file, at most `limit` + 1 of them: a longer result tells that it is larger. */
+export async function readBytes(descriptor: number, size: number, limit: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  let room = Math.min(size, limit) + 1;
+  for (;;) {
+    const buffer = Buffer.allocUnsafe(Math.max(room, 1));
+    // A small piece takes less time than handing it to another thread.
+    const bytesRead =
+      buffer.length <= CHUNK_SIZE
+        ? readSync(descriptor, buffer, 0, buffer.length, length)
+        : (await readAt(descriptor, buffer, 0, buffer.length, length)).bytesRead;
+    if (bytesRead > 0) chunks.push(buffer.subarray(0, bytesRead));
+    length += bytesRead;
+    if (bytesRead === 0 || length > limit) break;
+    room = Math.min(bytesRead < buffer.length ? PROBE_SIZE : CHUNK_SIZE, limit + 1 - length);
+  }
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
+}
+
+/** Whether an open file starts like a binary one. */
+export async function startsBinary(descriptor: number): Promise<boolean> {
+  const { bytesRead, buffer } = await readAt(descriptor, Buffer.allocUnsafe(HEAD_SIZE), 0, HEAD_SIZE, 0);
+  return hasNul(buffer.subarray(0, bytesRead));
+}
+
+/**
+ * One page of an open text file of any size. Lines before it are only counted, lines after it only as far
+ * as that is cheap; `signal` ends a long way through a huge file.
+ */
+export async function readFilePage(
+  path: string,
+  descriptor: number,
+  request: PageRequest,
+  signal: AbortSignal | undefined,
+): Promise<ReadResult> {
+  const scanner = new PageScanner(request);
+  const buffer = Buffer.allocUnsafe(CHUNK_SIZE);
+  let position = 0;
+  for (;;) {
+    signal?.throwIfAborted();
+    const { bytesRead } = await readAt(descriptor, buffer, 0, buffer.length, position);
+    const skip =
+      position === 0 && BYTE_ORDER_MARK_BYTES.every((byte, index) => buffer[index] === byte) ? 3 : 0;
+    position += bytesRead;
+    if (bytesRead === 0) scanner.end();
+    else scanner.add(buffer.subarray(Math.min(skip, bytesRead), bytesRead));
+    if (scanner.isDone) break;
+  }
+  if (scanner.tooLongLine !== undefined) return lineTooLong(path, scanner.tooLongLine, MAX_PAGE_SIZE);
+  const content = decodeUtf8(scanner.page());
+  if (content === undefined) return notUtf8(path);
+  const { lines, totalLines, more } = scanner;
+  return pageResult(request, { content, lines, more, ...(totalLines === undefined ? {} : { totalLines }) });
+}
+
+/** Finds the lines of a page in a stream of bytes and keeps nothing else. */
+class PageScanner {
+  readonly #request: PageRequest;
+  readonly #kept: Buffer[] = [];
+  /** Bytes of whole lines in the page, and of the line that is being read. */
+  #complete = 0;
+  #partial = 0;
+  #line = 0;
+  #ahead = 0;
+  #isFull = false;
+  /** Lines in the page. */
+  lines = 0;
+  totalLines: number | undefined;
+  more = false;
+  isDone = false;
+  /** Number, from 1, of a first line that exceeds the size of a page. */
+  tooLongLine: number | undefined;
+
+  constructor(request: PageRequest) {
+    this.#request = request;
+    this.#isFull = request.limit === 0;
+  }
+
+  add(chunk: Buffer): void {
+    let at = 0;
+    let page = { start: 0, end: 0 };
+    while (at < chunk.length && !this.isDone) {
+      const feed = chunk.indexOf(LINE_FEED, at);
+      const next = feed === -1 ? chunk.length : feed + 1;
+      if (this.#takes(next - at)) page = { start: page.end === 0 ? at : page.start, end: next };
+      if (feed !== -1) this.#endLine();
+      at = next;
+    }
+    // A copy: the chunk is overwritten by the next one. One for all lines: a chunk can have 262,144 of them.
+    if (page.end > 0) this.#kept.push(Buffer.from(chunk.subarray(page.start, page.end)));
+    if (this.#isFull) this.#lookAhead(chunk.length);
+  }
+
+  end(): void {
+    if (this.isDone) return;
+    if (this.#partial > 0) this.#endLine();
+    this.totalLines = this.#line;
+    this.more = this.#request.offset + this.lines < this.#line;
+    this.isDone = true;
+  }
+
+  page(): Buffer {
+    return Buffer.concat(
+      this.#kept,
+      this.#kept.reduce((sum, part) => sum + part.length, 0),
+    ).subarray(0, this.#complete);
+  }
+
+  /** Whether the next bytes of a line, so many, are part of the page. */
+  #takes(bytes: number): boolean {
+    this.#partial += bytes;
+    if (this.#line < this.#request.offset || this.#isFull) return false;
+    if (this.#complete + this.#partial > MAX_PAGE_SIZE) {
+      if (this.lines === 0) {
+        this.tooLongLine = this.#line + 1;
+        this.isDone = true;
+      }
+      this.#isFull = true;
+      return false;
+    }
+    return true;
+  }
+
+  #endLine(): void {
+    if (this.#line >= this.#request.offset && !this.#isFull) {
+      this.#complete += this.#partial;
+      this.lines += 1;
+      this.#isFull = this.lines >= this.#request.limit;
+    }
+    this.#partial = 0;
+    this.#line += 1;
+  }
+
+  #lookAhead(bytes: number): void {
+    const isBehindPage = this.#partial > 0 || this.#line > this.#request.offset + this.lines;
+    if (isBehindPage) this.more = true;
+    this.#ahead += bytes;
+    if (this.more && this.#ahead > COUNT_AHEAD) this.isDone = true;
+  }
 }

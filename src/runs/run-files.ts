@@ -1,7 +1,7 @@
 import { type Agent, getAgentState } from "../agent/agent-core.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import { resolveBackend } from "../backends/resolve.ts";
-import { snapshotFiles } from "../backends/thread-files.ts";
+import { snapshotFiles } from "../backends/runtime.ts";
 import type { Principal, Run } from "./run.ts";
 
 export interface FilesContext {

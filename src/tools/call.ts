@@ -1,10 +1,94 @@
-import { displayName, wellFormed } from "../core/text.ts";
-import { isAbortError } from "../core/errors.ts";
+import { z } from "zod";
 import type { Backend, Failure } from "../backends/backend.ts";
-import { type PathResult, validatePath } from "../backends/paths.ts";
+import type { Glob } from "../backends/glob.ts";
+import {
+  type PathResult,
+  baseName,
+  joinPath,
+  parentsOf,
+  validatePath,
+  withSlash,
+  withoutSlash,
+} from "../backends/paths.ts";
+import { closestName } from "../core/closest-names.ts";
+import { isAbortError } from "../core/errors.ts";
+import { displayName, headOf, wellFormed } from "../core/text.ts";
 import { isWellFormed } from "./format.ts";
-import { nearestPath } from "./nearest-path.ts";
-import { type ToolContext, type ToolResult, toolError } from "./tool.ts";
+import { type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
+
+/** Directories at the root, and names in a directory, that are looked at. */
+const MAX_TOP = 8;
+const MAX_NAMES = 2000;
+/** Segments at the end of a path that may be right although those before them are not. */
+const MAX_TAIL = 4;
+
+/**
+ * The file or directory that was probably meant by a virtual path that does not exist: the same path below a
+ * directory of the root, the path with misspelt names corrected, or the end of it below a directory of the root.
+ */
+export async function nearestPath(
+  path: string,
+  backend: Backend,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const top = await topDirectories(backend, signal);
+  const tails = [...parentsOf(path), path].map((parent) => path.slice(parent.lastIndexOf("/") + 1));
+  const [whole = "", ...shorter] = tails;
+  return (
+    (await firstExisting(top, [whole], backend, signal)) ??
+    (await corrected(path, backend, signal)) ??
+    (await firstExisting(top, shorter.slice(-MAX_TAIL), backend, signal))
+  );
+}
+
+/** A notice for a pattern that found nothing, when it was looked for in the root and in no directory there. */
+export async function lookedAtRoot(
+  glob: Glob,
+  path: string,
+  { backend, signal }: Pick<ToolContext, "backend" | "signal">,
+): Promise<string[]> {
+  const directories = path === "/" ? await topDirectories(backend, signal) : [];
+  if (directories.length === 0 || directories.some((directory) => glob.reaches(directory.slice(1))))
+    return [];
+  const names = directories.map((directory) => displayName(withSlash(directory))).join(", ");
+  return [`[looked in / only; to look in one of its directories, give it as path: ${names}]`];
+}
+
+/** The directories of the root, mounts among them. */
+async function topDirectories(backend: Backend, signal: AbortSignal): Promise<string[]> {
+  const { files = [] } = await backend.ls("/", { signal });
+  const directories = files.filter(({ is_dir: isDirectory }) => isDirectory === true);
+  return directories.slice(0, MAX_TOP).map(({ path }) => withoutSlash(path));
+}
+
+async function firstExisting(
+  directories: readonly string[],
+  names: readonly string[],
+  backend: Backend,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  for (const name of names) {
+    for (const directory of directories) {
+      const candidate = joinPath(directory, name);
+      const { files = [], error } = await backend.ls(candidate, { signal });
+      if (error === undefined && files.length > 0) return candidate;
+    }
+  }
+  return undefined;
+}
+
+/** The path with each name that does not exist replaced by the one spelt nearly the same. */
+async function corrected(path: string, backend: Backend, signal: AbortSignal): Promise<string | undefined> {
+  let at = "/";
+  for (const wanted of path.split("/").slice(1)) {
+    const { files = [] } = await backend.ls(at, { signal });
+    const names = files.slice(0, MAX_NAMES).map((file) => baseName(file.path));
+    const name = names.includes(wanted) ? wanted : closestName(wanted, names);
+    if (name === undefined) return undefined;
+    at = joinPath(at, name);
+  }
+  return at === path ? undefined : at;
+}
 
 /**
  * Runs the work of a call. However an abort shows (before, as an error result, as an exception), the answer
@@ -78,3 +162,74 @@ export async function failedAt(
 function cancelled(tool: string): ToolResult {
   return toolError(`${tool} was cancelled.`, { code: "aborted" });
 }
+
+/** An argument that is a path. Systems take 4096 bytes at most, and each way to look at one costs more the longer it is. */
+export const pathText = (): z.ZodString =>
+  z.string().max(4096, "Longer than 4096 characters: give the path of a file or directory");
+
+/** An argument that is searched for. */
+export const patternText = (): z.ZodString =>
+  z.string().min(1).max(10_000, "Longer than 10000 characters: search for a part of it");
+
+export type ParsedArguments<Args> = { ok: true; args: Args } | { ok: false; message: string };
+
+/**
+ * The one way arguments reach a tool: aliases are renamed, defaults filled in, everything else refused
+ * with a message that names each bad field.
+ */
+export function parseArguments<Schema extends z.ZodObject>(
+  spec: ToolSpec<Schema>,
+  raw: unknown,
+): ParsedArguments<z.output<Schema>> {
+  const parsed = spec.schema.safeParse(renameAliases(raw, spec.aliases ?? {}));
+  if (parsed.success) return { ok: true, args: parsed.data };
+  return { ok: false, message: invalidArguments(spec.name, parsed.error.issues) };
+}
+
+/** What is wrong with one argument. */
+export interface ArgumentIssue {
+  readonly message: string;
+  /** Where, from the arguments down; empty: they themselves. */
+  readonly path: readonly PropertyKey[];
+}
+
+/** Names each bad field of a call, in bounds. */
+export function invalidArguments(tool: string, issues: readonly ArgumentIssue[]): string {
+  const problems = issues.slice(0, MAX_ISSUES).map(issueText).join("; ");
+  return `Invalid arguments for ${tool}: ${problems}`;
+}
+
+/**
+ * JSON Schema of the arguments as a model is offered it: arguments with a default are optional, and the
+ * bounds that every integer has, and the lengths of texts, are left out.
+ */
+export function parametersOf(spec: ToolSpec): Record<string, unknown> {
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(spec.schema, {
+    io: "input",
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      delete jsonSchema.maxLength;
+    },
+  });
+  return schema;
+}
+
+function renameAliases(raw: unknown, aliases: Readonly<Record<string, string>>): unknown {
+  if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;
+  const renamed: Record<string, unknown> = { ...raw };
+  for (const [alias, name] of Object.entries(aliases)) {
+    if (!Object.hasOwn(renamed, alias) || Object.hasOwn(renamed, name)) continue;
+    renamed[name] = renamed[alias];
+    delete renamed[alias];
+  }
+  return renamed;
+}
+
+function issueText({ message, path }: ArgumentIssue): string {
+  const place = path.map(String).join(".");
+  return headOf(place === "" ? message : `${place}: ${message}`, MAX_ISSUE_CHARS);
+}
+
+const MAX_ISSUES = 5;
+const MAX_ISSUE_CHARS = 300;

@@ -1,13 +1,12 @@
-import { displayName } from "../core/text.ts";
 import { z } from "zod";
-import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
-import { pathText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
 import type { Backend, FileInfo } from "../backends/backend.ts";
+import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
+import { displayName } from "../core/text.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText } from "./call.ts";
+import { argumentsPreview, destinationOf } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { argumentsPreview, destinationOf } from "./preview.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({ file_path: pathText() });

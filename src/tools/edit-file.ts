@@ -1,12 +1,16 @@
-import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import { editText } from "../backends/text-edit.ts";
-import { pathText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
-import { replacementDiff } from "./diff-preview.ts";
+import { displayName } from "../core/text.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText } from "./call.ts";
+import {
+  argumentsPreview,
+  currentText,
+  destinationOf,
+  diffPreview,
+  replacementDiff,
+} from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { argumentsPreview, currentText, destinationOf, diffPreview } from "./preview.ts";
 import {
   type BoundPreview,
   type ToolContext,

@@ -1,11 +1,18 @@
-import { displayName } from "../core/text.ts";
 import { z } from "zod";
-import { compileGlob, patternFrom } from "../backends/glob/glob.ts";
-import { pathText, patternText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
+import { compileGlob, patternFrom } from "../backends/glob.ts";
+import { displayName } from "../core/text.ts";
+import {
+  backendError,
+  cancellable,
+  checkPath,
+  failedAt,
+  lookedAtRoot,
+  pathArgument,
+  pathText,
+  patternText,
+} from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { lookedAtRoot } from "./nearest-path.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
 const schema = z.strictObject({

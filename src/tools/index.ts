@@ -1,9 +1,8 @@
 import { deleteTool } from "./delete.ts";
 import { editFileTool } from "./edit-file.ts";
-import { executeTool } from "./execute.ts";
+import { executeTool, jobTool } from "./execute.ts";
 import { globTool } from "./glob.ts";
 import { grepTool } from "./grep.ts";
-import { jobTool } from "./job.ts";
 import { lsTool } from "./ls.ts";
 import { type FileToolName, type FileToolOptions, type FileToolSettings, resolveOptions } from "./options.ts";
 import { readFileTool } from "./read-file.ts";

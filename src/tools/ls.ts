@@ -1,9 +1,8 @@
-import { displayName } from "../core/text.ts";
 import { z } from "zod";
 import type { FileInfo } from "../backends/backend.ts";
 import { withSlash } from "../backends/paths.ts";
-import { pathText } from "./arguments.ts";
-import { backendError, cancellable, checkPath, failedAt, pathArgument } from "./call.ts";
+import { displayName } from "../core/text.ts";
+import { backendError, cancellable, checkPath, failedAt, pathArgument, pathText } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, defineTool } from "./tool.ts";

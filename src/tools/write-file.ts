@@ -3,12 +3,10 @@ import type { WriteResult } from "../backends/backend.ts";
 import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { displayName, oneLine } from "../core/text.ts";
-import { pathText } from "./arguments.ts";
-import { unifiedDiff } from "./diff-preview.ts";
-import { backendError, cancellable, checkPath, pathArgument } from "./call.ts";
+import { backendError, cancellable, checkPath, pathArgument, pathText } from "./call.ts";
+import { argumentsPreview, currentText, destinationOf, diffPreview, unifiedDiff } from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { argumentsPreview, currentText, destinationOf, diffPreview } from "./preview.ts";
 import {
   type BoundPreview,
   type ToolContext,

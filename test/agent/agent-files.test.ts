@@ -5,7 +5,7 @@ import { z } from "zod";
 import { loadSkills } from "../../src/agent/skills/load-skills.ts";
 import { loadAgentFiles, parseAgentFile } from "../../src/agent/agent-files.ts";
 import type { FileData, FilesUpdate } from "../../src/backends/backend.ts";
-import { StateBackend } from "../../src/backends/state.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import { loadSubagents } from "../../src/agent/load-subagents.ts";
 import { createLogger, silentLogger } from "../../src/core/logger.ts";

@@ -14,8 +14,8 @@ import { cutIndex } from "../../src/agent/summarization/plan.ts";
 import { tokensOf } from "../../src/agent/summarization/tokens.ts";
 import { compactedView } from "../../src/agent/summarization/view.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import { StateBackend } from "../../src/backends/state.ts";
-import { StoreBackend } from "../../src/backends/store/store.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

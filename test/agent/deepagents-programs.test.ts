@@ -19,8 +19,8 @@ import type { DeepAgentParams } from "../../src/agent/params.ts";
 import { BASE_PROMPT } from "../../src/agent/prompts.ts";
 import type { FileData } from "../../src/backends/backend.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import { StateBackend } from "../../src/backends/state.ts";
-import { StoreBackend } from "../../src/backends/store/store.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

@@ -8,9 +8,9 @@ import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../src/agent/params.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
-import { PolicyBackend } from "../../src/backends/policy/policy.ts";
-import { StateBackend } from "../../src/backends/state.ts";
-import { StoreBackend } from "../../src/backends/store/store.ts";
+import { PolicyBackend } from "../../src/backends/policy.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const rootDir = mkdtempSync(join(tmpdir(), "files-prompt-"));

@@ -16,7 +16,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import { StateBackend } from "../../src/backends/state.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
 

@@ -18,9 +18,9 @@ import {
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
-import { PolicyBackend } from "../../src/backends/policy/policy.ts";
-import { StateBackend } from "../../src/backends/state.ts";
-import { StoreBackend } from "../../src/backends/store/store.ts";
+import { PolicyBackend } from "../../src/backends/policy.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { isWellFormed } from "../../src/tools/format.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { type ScriptedModel, scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";

@@ -5,7 +5,7 @@ import { buildAgent } from "../../src/agent/agent-core.ts";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import { cutIndex, defaultLimits, isOver } from "../../src/agent/summarization/plan.ts";
 import { tokensOf } from "../../src/agent/summarization/tokens.ts";
-import { StoreBackend } from "../../src/backends/store/store.ts";
+import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
 import type { Backend } from "../../src/backends/backend.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import { StateBackend } from "../../src/backends/state.ts";
-import { snapshotFiles } from "../../src/backends/thread-files.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
 

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
-import { StateBackend } from "../../src/backends/state.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 import { answer, approve } from "./approvals/asking.ts";

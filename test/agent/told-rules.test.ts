@@ -7,7 +7,7 @@ import { buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts"
 import { BubblewrapBackend } from "../../src/backends/sandbox/bubblewrap.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
-import { StateBackend } from "../../src/backends/state.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent-core.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
-import { StateBackend } from "../../src/backends/state.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

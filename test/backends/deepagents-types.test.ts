@@ -1,16 +1,16 @@
 import type * as deepagents from "deepagents";
 import { describe, expectTypeOf, it } from "vitest";
-import type { BackendV1 } from "../../src/backends/foreign/adapt-v1.ts";
+import type { BackendV1 } from "../../src/backends/foreign/adapt.ts";
 import type { Backend, BackendSource, SandboxBackend } from "../../src/backends/backend.ts";
 import type { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import type { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
-import type { PolicyBackend } from "../../src/backends/policy/policy.ts";
+import type { PolicyBackend } from "../../src/backends/policy.ts";
 import type { BubblewrapBackend } from "../../src/backends/sandbox/bubblewrap.ts";
 import type { OpenSandbox } from "../../src/backends/sandbox/create-sandbox.ts";
 import type { DockerSandbox } from "../../src/backends/sandbox/docker.ts";
 import type { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
-import type { StateBackend } from "../../src/backends/state.ts";
-import type { StoreBackend } from "../../src/backends/store/store.ts";
+import type { StateBackend } from "../../src/backends/stores/state.ts";
+import type { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 
 /** Checked by the compiler, without running. */
 describe("the types of deepagents", () => {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import { lifetimeAt } from "../../src/backends/lifetime.ts";
+import { lifetimeAt } from "../../src/backends/capabilities.ts";
 import { resolveBackend } from "../../src/backends/resolve.ts";
-import { StateBackend } from "../../src/backends/state.ts";
-import { StoreBackend } from "../../src/backends/store/store.ts";
-import { snapshotFiles } from "../../src/backends/thread-files.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
+import { snapshotFiles } from "../../src/backends/runtime.ts";
 
 test("a tree says for each path how long what is written there stays", async () => {
   const nested = new CompositeBackend(StateBackend, { "/kept/": new StoreBackend() });

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ReadResult } from "../../src/backends/backend.ts";
-import { readFilePage } from "../../src/backends/file-pages.ts";
-import { pageRequest, readTextPage } from "../../src/backends/pages.ts";
+import { readFilePage, pageRequest, readTextPage } from "../../src/backends/pages.ts";
 
 let directory: string;
 

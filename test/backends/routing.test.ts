@@ -9,8 +9,8 @@ import { CODES_WITHOUT_PATH } from "../../src/backends/errors.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { addPrefix, validatePath } from "../../src/backends/paths.ts";
 import { resolveBackend } from "../../src/backends/resolve.ts";
-import { StateBackend } from "../../src/backends/state.ts";
-import { snapshotFiles } from "../../src/backends/thread-files.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../src/backends/runtime.ts";
 
 const clock = (): number => 0;
 

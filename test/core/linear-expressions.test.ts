@@ -6,7 +6,7 @@ import { z } from "zod";
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
-  "backends/sandbox/shell-environment.ts":
+  "backends/sandbox/environment.ts":
     "patterns and names of this process's environment variables, both set by whoever starts it",
 };
 

@@ -14,7 +14,7 @@ import type { SandboxBackend } from "../../src/backends/backend.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { openBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
-import { StateBackend } from "../../src/backends/state.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
 import type { SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { nextReply } from "./script.ts";

@@ -1,6 +1,6 @@
 import { ToolMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
-import { StoreBackend } from "../../src/backends/store/store.ts";
+import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { createStore } from "../../src/storage/store.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { deferred } from "../support/harness-deferred.ts";

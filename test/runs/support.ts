@@ -13,9 +13,9 @@ import {
   type DeepAgentParams,
   type ModelLender,
 } from "../../src/agent/agent-core.ts";
-import { StateBackend } from "../../src/backends/state.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import { snapshotFiles } from "../../src/backends/thread-files.ts";
+import { snapshotFiles } from "../../src/backends/runtime.ts";
 import type { Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import type { RunService } from "../../src/runs/service.ts";

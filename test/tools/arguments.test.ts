@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parametersOf, parseArguments } from "../../src/tools/arguments.ts";
+import { parametersOf, parseArguments } from "../../src/tools/call.ts";
 import { fileTools } from "../../src/tools/index.ts";
 import type { ToolSpec } from "../../src/tools/tool.ts";
 import { writeTodosTool } from "../../src/tools/write-todos.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatMatches } from "../../src/tools/grep-format.ts";
+import { formatMatches } from "../../src/tools/grep.ts";
 import { type LineMatcher, compileSearch, excerpt } from "../../src/backends/search.ts";
 
 function literal(pattern: string): LineMatcher {

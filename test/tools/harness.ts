@@ -1,7 +1,7 @@
 import type { Backend, Failure, SandboxBackend } from "../../src/backends/backend.ts";
-import { StateBackend } from "../../src/backends/state.ts";
-import { snapshotFiles } from "../../src/backends/thread-files.ts";
-import { parseArguments } from "../../src/tools/arguments.ts";
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../src/backends/runtime.ts";
+import { parseArguments } from "../../src/tools/call.ts";
 import { fileTools } from "../../src/tools/index.ts";
 import type { FileToolOptions } from "../../src/tools/options.ts";
 import type { CallPreview, SpawnSubagent, ToolContext, ToolResult, ToolSpec } from "../../src/tools/tool.ts";

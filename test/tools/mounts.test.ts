@@ -1,7 +1,7 @@
 import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { expect, test } from "vitest";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import { StoreBackend } from "../../src/backends/store/store.ts";
+import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { harness, stateBackend } from "./harness.ts";
 
 /** The tree of an agent: thread files at the root, memories in a store. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatPage } from "../../src/tools/page.ts";
+import { formatPage } from "../../src/tools/read-file.ts";
 
 const UNLIMITED = { maxLineChars: 10_000, maxChars: undefined };
 

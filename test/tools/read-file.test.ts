@@ -209,7 +209,7 @@ function expectedLines(content: string): string[] {
 describe("read_file", () => {
   test("numbers take at most 12 % of the tokens of code, at high numbers and in short lines too", async () => {
     const encoding = new Tiktoken(o200k);
-    const sources = ["../../src/tools/page.ts", "../../config.schema.json", "../../README.md"];
+    const sources = ["../../src/tools/read-file.ts", "../../config.schema.json", "../../README.md"];
     const texts = sources.map((name) => readFileSync(new URL(name, import.meta.url), "utf8"));
     const braces = "  {\n    id: 1,\n    ok: true,\n  },\n".repeat(500);
     for (const text of [...texts, braces]) {

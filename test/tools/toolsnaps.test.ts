@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { parametersOf } from "../../src/tools/arguments.ts";
+import { parametersOf } from "../../src/tools/call.ts";
 import { fileTools } from "../../src/tools/index.ts";
 import { searchMemoriesTool } from "../../src/tools/search-memories.ts";
 import { taskTool } from "../../src/tools/task.ts";

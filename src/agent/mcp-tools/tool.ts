@@ -1,9 +1,9 @@
-import { argumentsPreview } from "../../tools/preview.ts";
-import type { Tool } from "@modelcontextprotocol/client";
 import { DynamicStructuredTool } from "@langchain/core/tools";
+import type { Tool } from "@modelcontextprotocol/client";
 import { oneLine } from "../../core/text.ts";
+import { argumentsPreview } from "../../tools/diff-preview.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
-import { type AgentTool, toolOutcome, type ValidatedArgs } from "../agent-tool.ts";
+import { type AgentTool, type ValidatedArgs, toolOutcome } from "../agent-tool.ts";
 import { toldCall } from "../told-call.ts";
 import type { McpConnection } from "./connection.ts";
 import { resultOf } from "./result.ts";

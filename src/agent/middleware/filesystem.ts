@@ -1,20 +1,20 @@
 import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command, isCommand } from "@langchain/langgraph";
-import { foldMessages } from "../messages-reducer.ts";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
+import { rootsOf } from "../../backends/capabilities.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
-import { rootsOf } from "../../backends/roots.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
 import { toAgentTool, toolMessagesOf } from "../agent-tool.ts";
 import { commandsPrompt } from "../commands-prompt.ts";
-import { filesPrompt } from "../files-prompt.ts";
 import { evictLargeMessage, evictLargeResult, isTooLarge, largeMessages } from "../eviction.ts";
+import { filesPrompt } from "../files-prompt.ts";
 import { HISTORY_FOLDER, type KeepingPlace } from "../kept-files.ts";
+import { foldMessages } from "../messages-reducer.ts";
 import { backendRuntime, threadFiles } from "../step.ts";
-import { appendSystemPrompt, type Middleware, type ModelRequest } from "./middleware.ts";
+import { type Middleware, type ModelRequest, appendSystemPrompt } from "./middleware.ts";
 
 /** Options of the file tools and of what happens to their results. */
 export interface FilesystemOptions extends FileToolOptions {

@@ -1,14 +1,18 @@
+import { ConfigurationError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
+  BackendErrorCode,
   BackendRuntime,
   BackendSource,
   CallOptions,
   DeleteResult,
   EditOptions,
   EditResult,
+  ExecuteOptions,
   Failure,
+  FileData,
   FileDownloadResponse,
   FileRoot,
   FileUploadResponse,
@@ -23,23 +27,258 @@ import type {
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import { deleteTree } from "./delete.ts";
+import { lifetimeAt, rootsOf } from "../capabilities.ts";
 import {
-  type CompositeOptions,
-  type Executor,
-  executionOf,
-  executorCapabilities,
-  executorOf,
-} from "./execute.ts";
+  type BackendFailure,
+  commandsRunIn,
+  deletionUnavailable,
+  operationError,
+  partlyDeleted,
+  refusedToDelete,
+} from "../errors.ts";
+import { bytesOf } from "../file-data.ts";
+import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
+import { bindRuntime, prefixKeys } from "../runtime.ts";
+import { sortByPath } from "../search.ts";
+import { type Mount, MountTree, type Target, readMounts, restore } from "./mounts.ts";
 import { globTree, grepTree, listTree } from "./search.ts";
-import { downloadTree, uploadTree } from "./transfer.ts";
-import type { BackendFailure } from "../errors.ts";
-import { lifetimeAt } from "../lifetime.ts";
-import { MountTree, readMounts, restore, type Target } from "./mounts.ts";
-import { sortByPath } from "../flat-files.ts";
-import { addPrefix, validatePath } from "../paths.ts";
-import { rootsOf } from "../roots.ts";
-import { bindRuntime } from "../runtime.ts";
+
+/**
+ * Deletes a path and what mounts hold below it. The root and mount points are refused; when a backend that
+ * is concerned cannot delete, nothing is touched; a later failure tells what was removed before it.
+ */
+export async function deleteTree(
+  tree: MountTree,
+  path: string,
+  options: CallOptions | undefined,
+): Promise<DeleteResult> {
+  const owner = tree.targetOf(path);
+  if (owner.inner === "/") return refusedToDelete(path);
+  const below = tree.below(path);
+  for (const mount of [owner.mount, ...below]) {
+    if ((await tree.backend(mount)).delete === undefined) return deletionUnavailable(path);
+  }
+  const own = await deleteAt(tree, owner, options);
+  if (own.error !== undefined && !(own.code === "not_found" && below.length > 0)) return own;
+  const removed = own.error === undefined ? [path] : [];
+  const parts = [own];
+  for (const mount of below) {
+    const backend = await tree.backend(mount);
+    const listed = restore({ mount, inner: "/" }, await backend.ls("/", options));
+    if (listed.error !== undefined) return partlyDeleted(path, removed, listed.error);
+    for (const entry of listed.files ?? []) {
+      const result = await deleteAt(tree, { mount, inner: withoutSlash(entry.path) }, options);
+      if (result.error !== undefined) return partlyDeleted(path, removed, result.error);
+      removed.push(addPrefix(mount.prefix, withoutSlash(entry.path)));
+      parts.push(result);
+    }
+  }
+  if (removed.length === 0) return own;
+  const filesUpdate = Object.assign({}, ...parts.map((part) => part.filesUpdate ?? {})) as Record<
+    string,
+    null
+  >;
+  const recorded = Object.assign({}, ...parts.map((part) => part.recorded ?? {})) as Record<string, FileData>;
+  const isInState = parts.some((part) => part.filesUpdate);
+  return {
+    path,
+    filesUpdate: isInState ? filesUpdate : null,
+    ...(Object.keys(recorded).length > 0 ? { recorded } : {}),
+  };
+}
+
+async function deleteAt(
+  tree: MountTree,
+  target: Target,
+  options: CallOptions | undefined,
+): Promise<DeleteResult> {
+  const backend = await tree.backend(target.mount);
+  const result = await backend.delete?.(target.inner, options);
+  return restore(target, result ?? deletionUnavailable(target.inner));
+}
+
+export interface CompositeOptions {
+  /**
+   * The route whose backend runs commands, such as `/workspace/`; it must be a ready backend. Default: the
+   * default backend, when it is one that runs commands.
+   */
+  executor?: string;
+}
+
+/** The one backend of a tree that runs commands, and where it is mounted. */
+export interface Executor {
+  prefix: string;
+  backend: SandboxBackend;
+}
+
+export function executorOf(mounts: readonly Mount[], { executor }: CompositeOptions): Executor | undefined {
+  if (executor === undefined) {
+    const root = mounts.find(({ prefix }) => prefix === "/");
+    return root === undefined || !runsCommands(root.source)
+      ? undefined
+      : { prefix: "/", backend: root.source };
+  }
+  const valid = validatePath(executor);
+  const mount = mounts.find(({ prefix }) => valid.ok && prefix === valid.path);
+  if (mount === undefined || !runsCommands(mount.source)) {
+    throw new ConfigurationError(
+      "INVALID_EXECUTOR",
+      `The executor '${executor}' must be a route with a ready backend that runs commands`,
+    );
+  }
+  return { prefix: mount.prefix, backend: mount.source };
+}
+
+const runsCommands = (source: Mount["source"]): source is SandboxBackend =>
+  typeof source === "object" && "execute" in source && typeof source.execute === "function";
+
+/** What a tree says about the commands it runs. */
+export function executorCapabilities(executor: Executor | undefined): Partial<BackendCapabilities> {
+  const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
+  return {
+    ...(executeOptions === undefined ? {} : { executeOptions }),
+    ...(isolation === undefined ? {} : { isolation }),
+  };
+}
+
+/** What runs commands, as a tree offers it: working directories are paths of the tree. */
+export function executionOf(
+  tree: Pick<Backend, "ls">,
+  executor: Executor,
+): Pick<SandboxBackend, "id" | "execute" | "jobs" | "commands"> {
+  const { backend } = executor;
+  const { jobs, commands } = backend;
+  return {
+    id: backend.id,
+    ...(commands === undefined ? {} : { commands: { ...commands, folder: executor.prefix } }),
+    execute: async (command, options = {}) => {
+      const inner = await innerOptions(tree, executor, options);
+      if ("error" in inner) return { output: `Error: ${inner.error}`, exitCode: 1, truncated: false };
+      return backend.execute(command, inner);
+    },
+    ...(jobs === undefined
+      ? {}
+      : {
+          jobs: {
+            start: async (command, options = {}) => {
+              const inner = await innerOptions(tree, executor, options);
+              return "error" in inner ? inner : jobs.start(command, inner);
+            },
+            list: () => jobs.list(),
+            read: (id) => jobs.read(id),
+            stop: (id) => jobs.stop(id),
+          },
+        }),
+  };
+}
+
+/** The options with the working directory as the executor knows it; it must be one of the executor's. */
+async function innerOptions(
+  tree: Pick<Backend, "ls">,
+  { prefix }: Executor,
+  { cwd, ...rest }: ExecuteOptions,
+): Promise<ExecuteOptions | { error: string; code: BackendErrorCode }> {
+  if (cwd === undefined) return rest;
+  const valid = validatePath(cwd);
+  if (!valid.ok) return valid;
+  if (!isAtOrBelow(valid.path, prefix)) {
+    return commandsRunIn(withSlash(prefix), valid.path);
+  }
+  const { error, code = "io" } = await tree.ls(valid.path, rest.signal ? { signal: rest.signal } : {});
+  return error === undefined ? { ...rest, cwd: stripPrefix(prefix, valid.path) } : { error, code };
+}
+
+/** Uploads each file to its owner; answers come in the order of the files. */
+export async function uploadTree(
+  tree: MountTree,
+  files: ReadonlyArray<[string, Uint8Array]>,
+  options: CallOptions | undefined,
+): Promise<FileUploadResponse[]> {
+  return perOwner(
+    tree,
+    files,
+    ([path]) => path,
+    async (mount, group): Promise<FileUploadResponse[]> => {
+      const backend = await tree.backend(mount);
+      if (backend.uploadFiles === undefined) {
+        return group.map(({ path }) => ({ path, error: "permission_denied" }));
+      }
+      const inner = group.map(({ item, target }): [string, Uint8Array] => [target.inner, item[1]]);
+      const answers = await backend.uploadFiles(inner, options);
+      return answers.map((answer, index) => ({
+        ...answer,
+        path: group[index]?.path ?? answer.path,
+        ...(answer.filesUpdate ? { filesUpdate: prefixKeys(mount.prefix, answer.filesUpdate) } : {}),
+      }));
+    },
+  );
+}
+
+/** Downloads each file from its owner; answers come in the order of the paths. */
+export async function downloadTree(
+  tree: MountTree,
+  paths: readonly string[],
+  options: CallOptions | undefined,
+): Promise<FileDownloadResponse[]> {
+  return perOwner(
+    tree,
+    paths,
+    (path) => path,
+    async (mount, group) => {
+      const backend = await tree.backend(mount);
+      if (backend.downloadFiles !== undefined) {
+        const answers = await backend.downloadFiles(
+          group.map(({ target }) => target.inner),
+          options,
+        );
+        return answers.map((answer, index) => ({ ...answer, path: group[index]?.path ?? answer.path }));
+      }
+      return Promise.all(
+        group.map(async ({ path, target }): Promise<FileDownloadResponse> => {
+          const { data, code } = await backend.readRaw(target.inner, options);
+          return data === undefined
+            ? { path, content: null, error: operationError(code) ?? "file_not_found" }
+            : { path, content: bytesOf(data), error: null };
+        }),
+      );
+    },
+  );
+}
+
+interface Member<Item> {
+  item: Item;
+  path: string;
+  target: Target;
+}
+
+async function perOwner<Item, Answer extends FileUploadResponse | FileDownloadResponse>(
+  tree: MountTree,
+  items: readonly Item[],
+  pathOf: (item: Item) => string,
+  transfer: (mount: Mount, group: Member<Item>[]) => Promise<Answer[]>,
+): Promise<Answer[]> {
+  const answers = Array.from<Answer>({ length: items.length });
+  const groups = new Map<Mount, (Member<Item> & { index: number })[]>();
+  for (const [index, item] of items.entries()) {
+    const path = pathOf(item);
+    const valid = validatePath(path);
+    // The mount at `/` answers for a path that is none: it refuses it as it refuses any other.
+    const target = valid.ok ? tree.targetOf(valid.path) : { ...tree.targetOf("/"), inner: path };
+    const group = groups.get(target.mount) ?? [];
+    group.push({ item, path, target, index });
+    groups.set(target.mount, group);
+  }
+  await Promise.all(
+    [...groups].map(async ([mount, group]) => {
+      const given = await transfer(mount, group);
+      for (const [at, { index }] of group.entries()) {
+        const answer = given[at];
+        if (answer !== undefined) answers[index] = answer;
+      }
+    }),
+  );
+  return answers;
+}
 
 const OPTIONS: OptionTable<CompositeOptions> = { executor: "a text" };
 

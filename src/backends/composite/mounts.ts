@@ -2,9 +2,8 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { Backend, BackendRuntime, BackendSource, Failure, FileData } from "../backend.ts";
 import { CODES_WITHOUT_PATH } from "../errors.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath } from "../paths.ts";
-import { ambientRuntime } from "../ambient.ts";
 import { checkBackend, obtainBackend } from "../resolve.ts";
-import { prefixKeys, scopeRuntime } from "../scoped-files.ts";
+import { ambientRuntime, prefixKeys, scopeRuntime } from "../runtime.ts";
 
 /** One backend in the tree; `prefix` has no trailing slash, that of the default backend is `/`. */
 export interface Mount {

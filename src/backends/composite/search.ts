@@ -8,11 +8,10 @@ import type {
   GrepResult,
   LsResult,
 } from "../backend.ts";
-import { sortByPath } from "../flat-files.ts";
-import { compileGlob, type Glob, patternFrom } from "../glob/glob.ts";
-import { type Mount, type MountTree, restore, type Target } from "./mounts.ts";
-import { addPrefix, relativeTo, withoutSlash, withSlash } from "../paths.ts";
-import { DEFAULT_MAX_COUNT } from "../search.ts";
+import { type Glob, compileGlob, patternFrom } from "../glob.ts";
+import { addPrefix, relativeTo, withSlash, withoutSlash } from "../paths.ts";
+import { DEFAULT_MAX_COUNT, sortByPath } from "../search.ts";
+import { type Mount, type MountTree, type Target, restore } from "./mounts.ts";
 
 /** The listing of the owner of `directory`, with an entry for each mount at or on the way below it. */
 export async function listTree(

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { parse, resolve } from "node:path";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError, isAbortError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type {
@@ -25,17 +25,72 @@ import type {
 } from "../backend.ts";
 import * as errors from "../errors.ts";
 import { bytesOf, bytesToWrite } from "../file-data.ts";
-import { compileGlob } from "../glob/glob.ts";
-import { deleteEntry } from "./delete.ts";
-import { listDirectory } from "./list.ts";
-import { type FilesystemPath, filesystemPathOf, parseFilesystemPath, type PathForm } from "./paths.ts";
-import { readPath, readWholePath } from "./read.ts";
-import { globDirectory, grepDirectory, grepFile, type SearchRoot, withGitignore } from "./search.ts";
-import { editPath, putPath } from "./write.ts";
-import { failureOf, type Expected, writeFailureOf } from "./fs-failures.ts";
-import { codeOf, Jail, realSegments } from "./jail.ts";
+import { compileGlob } from "../glob.ts";
 import { pageRequest } from "../pages.ts";
+import { Jail, codeOf, realSegments } from "./jail.ts";
+import { listDirectory } from "./list.ts";
+import { type FilesystemPath, type PathForm, filesystemPathOf, parseFilesystemPath } from "./paths.ts";
+import { readPath, readWholePath } from "./read.ts";
 import { findRipgrep } from "./ripgrep.ts";
+import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
+import { deleteEntry, editPath, putPath } from "./write.ts";
+
+/** What a missing thing is called: the file asked for, or the directory. */
+export type Expected = "file" | "directory" | "path";
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOSPC: "no space left on the device",
+  EDQUOT: "the disk quota is used up",
+  EMFILE: "too many files are open; try again",
+  ENFILE: "too many files are open; try again",
+  ENAMETOOLONG: "the name is too long",
+  EBUSY: "it changed while it was opened; try again",
+  ENOTEMPTY: "files were added to it meanwhile; try again",
+  EALIAS: "Windows takes this name for something else; choose another one",
+  ENOROOT: "the root directory is no longer there; it must be made again",
+  EIO: "the device reports an input/output error",
+};
+
+/** The failure value for what a file system call threw; what is not a file system error is thrown on. */
+export function failureOf(thrown: unknown, path: string, expected: Expected): errors.BackendFailure {
+  if (isAbortError(thrown)) return errors.operationAborted(path);
+  const code = codeOf(thrown);
+  switch (code) {
+    case undefined:
+      throw thrown;
+    case "ENOENT":
+    case "ENOTDIR":
+    case "EHIDDEN":
+      return missing(path, expected);
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+      return errors.permissionDenied(path);
+    case "EISDIR":
+      return errors.isDirectory(path);
+    case "EOUTSIDE":
+      return errors.symlinkNotAllowed(path, "outside_root");
+    case "ELOOP":
+      return errors.symlinkNotAllowed(path, "symlink");
+    case "ENXIO":
+    case "ENODEV":
+      return errors.notRegularFile(path);
+    default:
+      return errors.ioFailure(path, REASONS[code] ?? `the system reports ${code}`);
+  }
+}
+
+/** As `failureOf`, for changes: a parent that is a file, or a hidden place, is the reason, not a missing file. */
+export function writeFailureOf(thrown: unknown, path: string): errors.BackendFailure {
+  const code = codeOf(thrown);
+  if (code === "ENOTDIR") return errors.parentIsFile(path);
+  return code === "EHIDDEN" ? errors.permissionDenied(path) : failureOf(thrown, path, "file");
+}
+
+function missing(path: string, expected: Expected): errors.BackendFailure {
+  if (expected === "file") return errors.fileNotFound(path);
+  return expected === "directory" ? errors.directoryNotFound(path) : errors.pathNotFound(path);
+}
 
 export interface FilesystemOptions {
   /** A directory; the first write makes a missing one. Default: the working directory of the process. */

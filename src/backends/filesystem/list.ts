@@ -1,13 +1,152 @@
 import type { Dirent } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallOptions, FileInfo, LsResult } from "../backend.ts";
-import type { DirectoryHandle } from "./directory-handles.ts";
-import { isTemporaryName, statEntry } from "./file-writer.ts";
-import type { FilesystemPath } from "./paths.ts";
-import { sortByPath } from "../flat-files.ts";
-import { codeOf, type Jail } from "./jail.ts";
+import type { Glob } from "../glob.ts";
 import { joinPath } from "../paths.ts";
-import { expressibleEntries } from "./tree-walker.ts";
+import { sortByPath } from "../search.ts";
+import { isTemporaryName, statEntry } from "./file-writer.ts";
+import type { DirectoryHandle } from "./handles.ts";
+import { type Jail, codeOf } from "./jail.ts";
+import type { FilesystemPath } from "./paths.ts";
+
+export interface WalkRequest {
+  /** Directories it does not reach are not read. */
+  glob: Pick<Glob, "reaches">;
+  /** Whether a link leads to a file that may be given. Default: no link is. */
+  isFile?(link: string): boolean;
+  /** Told about each directory that could not be read. */
+  onUnreadable(directory: string): void;
+}
+
+/** Directories of one level that are read while another one is walked. */
+const READ_AHEAD = 4;
+/** Below so many levels they are read one by one, so that a deep tree does not use up all descriptors. */
+const DEEP = 32;
+
+/**
+ * Regular files below a directory, as relative paths in path order, in portions. Links to directories are not
+ * followed, hidden files are included; names that no path can express are passed over. Holds few directories a level
+ * open, and closes them when it is left early. `directory` itself stays open.
+ */
+export async function* walkFiles(
+  directory: DirectoryHandle,
+  request: WalkRequest,
+): AsyncGenerator<readonly string[]> {
+  const levels = [new Level(directory, "", request)];
+  try {
+    for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+      const names = await level.names;
+      const ahead = levels.length < DEEP ? READ_AHEAD : 1;
+      const { files, child } = level.advance(names, ahead);
+      if (files.length > 0) yield files;
+      if (child !== undefined) levels.push(child);
+      else if (levels.pop() !== levels[0]) await level.close();
+    }
+  } finally {
+    await Promise.all(levels.map((level) => level.close()));
+  }
+}
+
+/** A directory that is read, and how far its walk is. */
+class Level {
+  /** In path order: with its slash a directory sorts where its files do among whole paths. */
+  readonly names: Promise<readonly string[]>;
+  readonly #directory: DirectoryHandle;
+  /** Path of its entries up to their names; empty for the directory the walk was given. */
+  readonly #prefix: string;
+  readonly #request: WalkRequest;
+  /** Directories in it that are read already, by name. */
+  readonly #started = new Map<string, Level>();
+  #next = 0;
+  #nextToStart = 0;
+
+  constructor(directory: DirectoryHandle, prefix: string, request: WalkRequest) {
+    this.#directory = directory;
+    this.#prefix = prefix;
+    this.#request = request;
+    this.names = this.#read();
+  }
+
+  /** The files up to the next directory that is to be walked, and that one; without it this was the end. */
+  advance(names: readonly string[], ahead: number): { files: readonly string[]; child: Level | undefined } {
+    this.#startAhead(names, ahead);
+    const files: string[] = [];
+    for (let name = names[this.#next++]; name !== undefined; name = names[this.#next++]) {
+      const child = this.#started.get(name);
+      if (child !== undefined) {
+        this.#started.delete(name);
+        this.#startAhead(names, ahead);
+        return { files, child };
+      }
+      if (!name.endsWith("/")) files.push(this.#prefix + name);
+    }
+    return { files, child: undefined };
+  }
+
+  async close(): Promise<void> {
+    // Closed before it has answered, its descriptor could come to mean another directory.
+    await this.names;
+    await Promise.all([...this.#started.values()].map((level) => level.close()));
+    if (this.#prefix !== "") this.#directory.close();
+  }
+
+  async #read(): Promise<readonly string[]> {
+    try {
+      const isFile = (name: string): boolean => this.#request.isFile?.(this.#prefix + name) === true;
+      return namesIn(this.#directory, await this.#directory.entries(), isFile);
+    } catch {
+      this.#request.onUnreadable(this.#prefix.slice(0, -1));
+      return [];
+    }
+  }
+
+  #startAhead(names: readonly string[], ahead: number): void {
+    while (this.#nextToStart < names.length && this.#started.size < ahead) {
+      const name = names[this.#nextToStart++] ?? "";
+      if (name.endsWith("/")) this.#start(name);
+    }
+  }
+
+  #start(name: string): void {
+    const path = this.#prefix + name.slice(0, -1);
+    if (!this.#request.glob.reaches(path)) return;
+    try {
+      const directory = this.#directory.openDirectory(name.slice(0, -1));
+      this.#started.set(name, new Level(directory, `${path}/`, this.#request));
+    } catch {
+      this.#request.onUnreadable(path);
+    }
+  }
+}
+
+function namesIn(
+  directory: DirectoryHandle,
+  entries: readonly Dirent[],
+  isLinkToFile: (name: string) => boolean,
+): string[] {
+  const names: string[] = [];
+  for (const entry of expressibleEntries(directory, entries)) {
+    if (entry.isDirectory()) names.push(`${entry.name}/`);
+    else if (isTemporaryName(entry.name)) continue;
+    else if (entry.isFile() || (entry.isSymbolicLink() && isLinkToFile(entry.name))) names.push(entry.name);
+  }
+  return names.sort();
+}
+
+/**
+ * The entries a path can name. A name with a backslash would be read as two segments; one that is not
+ * UTF-8 has lost its bytes, so that what was read of it finds nothing, or another entry.
+ */
+export function expressibleEntries(directory: DirectoryHandle, entries: readonly Dirent[]): Dirent[] {
+  const doubtful = new Set<string>();
+  return entries.filter(({ name }) => {
+    if (name.includes("\\")) return false;
+    if (!name.includes("\ufffd")) return true;
+    if (doubtful.has(name)) return false;
+    doubtful.add(name);
+    return statEntry(directory, name) !== undefined;
+  });
+}
 
 /** Entries between two turns of the event loop. */
 const SLICE = 500;

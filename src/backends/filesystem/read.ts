@@ -1,14 +1,13 @@
 import { type BigIntStats, closeSync, constants, fstatSync } from "node:fs";
 import type { CallOptions, ReadRawResult, ReadResult } from "../backend.ts";
-import type { DirectoryHandle } from "./directory-handles.ts";
 import * as errors from "../errors.ts";
 import { toFileData } from "../file-data.ts";
-import { readBytes, readFilePage, startsBinary } from "../file-pages.ts";
-import { statVersion } from "./file-writer.ts";
-import type { FilesystemPath } from "./paths.ts";
-import type { Jail } from "./jail.ts";
 import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
-import { MAX_BINARY_SIZE, type PageRequest } from "../pages.ts";
+import { MAX_BINARY_SIZE, type PageRequest, readBytes, readFilePage, startsBinary } from "../pages.ts";
+import { statVersion } from "./file-writer.ts";
+import type { DirectoryHandle } from "./handles.ts";
+import type { Jail } from "./jail.ts";
+import type { FilesystemPath } from "./paths.ts";
 
 /** Largest file that is loaded whole for a raw read or a download. */
 const MAX_LOAD_SIZE = 256 * 1024 * 1024;

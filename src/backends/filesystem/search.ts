@@ -2,28 +2,25 @@ import { closeSync, constants, fstatSync } from "node:fs";
 import { join } from "node:path";
 import { decodeUtf8 } from "../../core/text.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepOptions, GrepResult } from "../backend.ts";
-import type { DirectoryHandle } from "./directory-handles.ts";
-import { DirectoryTrail } from "./directory-trail.ts";
 import { operationAborted } from "../errors.ts";
-import { readBytes } from "../file-pages.ts";
-import { isTemporaryName } from "./file-writer.ts";
-import { compileGlob, type Glob } from "../glob/glob.ts";
-import { GitignoreTree } from "./gitignore-tree.ts";
-import { codeOf, type Jail } from "./jail.ts";
+import { type Glob, compileGlob } from "../glob.ts";
 import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
+import { readBytes } from "../pages.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "../paths.ts";
-import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles } from "./ripgrep.ts";
-import { toRipgrepGlobs } from "./ripgrep-glob.ts";
-import { toRustRegex } from "./rust-regex.ts";
 import {
-  compileSearch,
   DEFAULT_MAX_COUNT,
   SEARCH_TIME_LIMIT_MS,
-  type SearchableContent,
   type SearchFile,
+  type SearchableContent,
+  compileSearch,
   searchFiles,
 } from "../search.ts";
-import { walkFiles } from "./tree-walker.ts";
+import { isTemporaryName } from "./file-writer.ts";
+import { GitignoreTree } from "./gitignore.ts";
+import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
+import { type Jail, codeOf } from "./jail.ts";
+import { walkFiles } from "./list.ts";
+import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
 
 /** Most files one `glob` returns; beyond it the result is marked `truncated`. */
 const MAX_GLOB_RESULTS = 100_000;

@@ -1,13 +1,15 @@
-import type { BigIntStats } from "node:fs";
-import type { EditResult, WriteOptions, WriteResult } from "../backend.ts";
+import { type BigIntStats, rmdirSync, unlinkSync } from "node:fs";
+import type { CallOptions, DeleteResult, EditResult, WriteOptions, WriteResult } from "../backend.ts";
 import * as errors from "../errors.ts";
-import { classifyBytes, type ContentEdit, editContent } from "../file-data.ts";
-import { readBytes } from "../file-pages.ts";
+import { fileNotFound } from "../errors.ts";
+import { type ContentEdit, classifyBytes, editContent } from "../file-data.ts";
+import { fileLocks } from "../keyed-lock.ts";
+import { readBytes } from "../pages.ts";
 import { entryKey, putFile, statEntry, statVersion } from "./file-writer.ts";
+import { AccessError, type DirectoryHandle } from "./handles.ts";
+import { type Jail, type Located, type WalkOptions, codeOf } from "./jail.ts";
 import type { FilesystemPath } from "./paths.ts";
 import { whyNotFile, withOpenFile } from "./read.ts";
-import { codeOf, type Jail, type Located, type WalkOptions } from "./jail.ts";
-import { fileLocks } from "../keyed-lock.ts";
 
 /** Creates a file and missing parent directories, or with mode `overwrite` replaces one. */
 export function putPath(
@@ -114,3 +116,42 @@ function whyNotWritable(
 
 const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
   (now === undefined ? undefined : statVersion(now)) === (then === undefined ? undefined : statVersion(then));
+
+/** Removes a file, a link (never what it leads to) or a directory with everything below it, if nothing there is hidden. */
+export function deleteEntry(
+  jail: Jail,
+  { segments, shownAs }: FilesystemPath,
+  options: CallOptions | undefined,
+): Promise<DeleteResult> {
+  return jail.atEntry(
+    segments,
+    { lastLink: "itself" },
+    async ({ directory, name }): Promise<DeleteResult> => {
+      const stats = statEntry(directory, name);
+      if (stats === undefined) return fileNotFound(shownAs);
+      if (stats.isDirectory() && jail.hidden.areBelow(stats)) throw new AccessError("EACCES");
+      if (stats.isDirectory()) await removeTree(directory, name, options?.signal);
+      else unlinkSync(directory.at(name));
+      await directory.flush();
+      return { path: shownAs, filesUpdate: null };
+    },
+  );
+}
+
+async function removeTree(
+  parent: DirectoryHandle,
+  name: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const directory = parent.openDirectory(name);
+  try {
+    for (const entry of await directory.entries()) {
+      signal?.throwIfAborted();
+      if (entry.isDirectory()) await removeTree(directory, entry.name, signal);
+      else unlinkSync(directory.at(entry.name));
+    }
+  } finally {
+    directory.close();
+  }
+  rmdirSync(parent.at(name));
+}

@@ -19,9 +19,9 @@ import {
   thrownFailure,
 } from "../errors.ts";
 import { bytesOf, toFileData, versionOfBytes } from "../file-data.ts";
+import { untilAborted } from "../file-store.ts";
 import { plainBytes } from "../mime.ts";
-import { parentsOf, withoutSlash, withSlash } from "../paths.ts";
-import { untilAborted } from "../until-aborted.ts";
+import { parentsOf, withSlash, withoutSlash } from "../paths.ts";
 
 /** What a lossy decoding leaves, or what no text has: then only the bytes tell what a file holds. */
 const DOUBTFUL = /[\0\uFFFD]/;

@@ -1,4 +1,4 @@
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError, DeepAgentError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   BackendCapabilities,
@@ -32,14 +32,45 @@ import {
   versionOf,
   versionOfBytes,
 } from "../file-data.ts";
-import { searchable, sortByPath } from "../flat-files.ts";
-import { compileGlob } from "../glob/glob.ts";
+import { compileGlob } from "../glob.ts";
 import { fileLocks } from "../keyed-lock.ts";
 import { pageRequest } from "../pages.ts";
 import { baseName, relativeTo, validatePath } from "../paths.ts";
-import { compileSearch, type SearchableContent, searchFiles } from "../search.ts";
-import { readFailure, writeFailure } from "./sandbox-failures.ts";
-import { SandboxFiles, type SandboxFilesOptions } from "./sandbox-files.ts";
+import { type SearchableContent, compileSearch, searchFiles, searchable, sortByPath } from "../search.ts";
+import { type Found, SandboxFiles, type SandboxFilesOptions, type Written } from "./sandbox-files.ts";
+
+const READ_FAILURES: Record<
+  Exclude<Found["result"], "file" | "large">,
+  (path: string) => errors.BackendFailure
+> = {
+  missing: errors.fileNotFound,
+  directory: errors.isDirectory,
+  other: errors.notRegularFile,
+  denied: errors.permissionDenied,
+};
+
+const WRITE_FAILURES: Record<Exclude<Written, "written">, (path: string) => errors.BackendFailure> = {
+  exists: errors.alreadyExists,
+  directory: errors.isDirectory,
+  parent: errors.parentIsFile,
+  denied: errors.permissionDenied,
+  symlink: errors.writeToSymlink,
+  changed: errors.changedSinceRead,
+  failed: (path) => errors.ioFailure(path, "the file could not be put in its place"),
+};
+
+/** Why a file was not read; `limit`: bytes of the largest that is. */
+export const readFailure = (
+  path: string,
+  found: Exclude<Found, { result: "file" }>,
+  limit: number,
+): errors.BackendFailure =>
+  found.result === "large"
+    ? errors.tooLargeToLoad(path, found.size, limit)
+    : READ_FAILURES[found.result](path);
+
+export const writeFailure = (path: string, result: Exclude<Written, "written">): errors.BackendFailure =>
+  WRITE_FAILURES[result](path);
 
 export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   /** Larger files are not read, searched or edited. Default 10. */
@@ -305,3 +336,6 @@ export abstract class BaseSandbox implements SandboxBackend {
     );
   }
 }
+
+/** A sandbox could not be had (`NOT_INITIALIZED`), or what prepares it failed (`COMMAND_FAILED`). */
+export class SandboxError extends DeepAgentError {}

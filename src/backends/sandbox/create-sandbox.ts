@@ -1,14 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { SandboxBackend } from "../backend.ts";
+import type { LoadPackage } from "../optional-package.ts";
+import { SandboxError } from "./base-sandbox.ts";
 import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";
 import { type DaytonaOptions, openDaytona } from "./daytona.ts";
 import { type DockerOptions, openDocker } from "./docker.ts";
 import { LocalShellBackend, type LocalShellOptions } from "./local-shell.ts";
 import { type ModalOptions, openModal } from "./modal.ts";
-import type { LoadPackage } from "../optional-package.ts";
-import { openRunloop, type RunloopOptions } from "./runloop.ts";
-import { SandboxError } from "./sandbox-error.ts";
+import { type RunloopOptions, openRunloop } from "./runloop.ts";
 
 export interface SetupOptions {
   /** Shell commands that prepare a new sandbox, run once before anything else. */

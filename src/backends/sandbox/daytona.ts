@@ -1,15 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { readOptions } from "../../core/options.ts";
-import type { OutputStream } from "./command-output.ts";
 import type { LoadPackage } from "../optional-package.ts";
-import { loadClient, type ProviderPackage } from "./provider-package.ts";
+import type { OutputStream } from "./command-output.ts";
 import {
-  openRemote,
+  type ProviderPackage,
   REMOTE_OPTIONS,
   type RemoteMachine,
   type RemoteOptions,
   type RemoteSandbox,
+  loadClient,
+  openRemote,
 } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `create`, such as `snapshot`. Daytona stops a sandbox that nobody uses by itself. */

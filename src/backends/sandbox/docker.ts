@@ -2,12 +2,10 @@ import { randomBytes } from "node:crypto";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import type { CallOptions, CommandFacts, ExecuteOptions, ExecuteResponse } from "../backend.ts";
 import { addPrefix, validatePath } from "../paths.ts";
-import { BaseSandbox } from "./base-sandbox.ts";
-import { LastWill } from "./last-will.ts";
-import { END_MARKED, MARK_NAME } from "./marked-command.ts";
+import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
+import { END_MARKED, MARK_NAME, SYSTEM_PATH } from "./environment.ts";
+import { LastWill } from "./process-guard.ts";
 import { ProcessRunner } from "./process-runner.ts";
-import { SandboxError } from "./sandbox-error.ts";
-import { SYSTEM_PATH } from "./shell-environment.ts";
 import { SHELL_LIMITS, type ShellLimits } from "./shell-executor.ts";
 
 export interface DockerOptions extends ShellLimits {

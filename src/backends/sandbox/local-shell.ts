@@ -3,13 +3,18 @@ import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type OptionTable, pickOptions, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
-import type { CommandFacts, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
-import type { BackgroundJobs } from "./background-jobs.ts";
+import type {
+  BackgroundJobs,
+  CommandFacts,
+  ExecuteOptions,
+  ExecuteResponse,
+  SandboxBackend,
+} from "../backend.ts";
 import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
 import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
-import { commandEnvironment, type EnvironmentOptions } from "./shell-environment.ts";
-import { SHELL, SHELL_LIMITS, type ShellLimits, ShellExecutor } from "./shell-executor.ts";
+import { type EnvironmentOptions, commandEnvironment } from "./environment.ts";
+import { SHELL, SHELL_LIMITS, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
 
 export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions, ShellLimits {}
 

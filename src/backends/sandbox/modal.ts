@@ -4,13 +4,14 @@ import { join } from "node:path";
 import type { ReadableStream } from "node:stream/web";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import type { LoadPackage } from "../optional-package.ts";
-import { loadClient, type ProviderPackage } from "./provider-package.ts";
 import {
-  openRemote,
+  type ProviderPackage,
   REMOTE_OPTIONS,
   type RemoteMachine,
   type RemoteOptions,
   type RemoteSandbox,
+  loadClient,
+  openRemote,
 } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `sandboxes.create`. A new sandbox ends after an hour unless they say otherwise. */

@@ -5,9 +5,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { startChild } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { ExecuteResponse } from "../backend.ts";
-import { CommandOutput } from "./command-output.ts";
-import { outputText, stopReason, timedOutResponse, withLine, written } from "./execute-response.ts";
-import { MARK_NAME } from "./marked-command.ts";
+import {
+  CommandOutput,
+  outputText,
+  stopReason,
+  timedOutResponse,
+  withLine,
+  written,
+} from "./command-output.ts";
+import { MARK_NAME } from "./environment.ts";
 import { ProcessGuard } from "./process-guard.ts";
 
 /** A program to start, with everything it gets. */

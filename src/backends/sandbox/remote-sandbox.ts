@@ -3,14 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "../../core/errors.ts";
 import type { OptionTable } from "../../core/options.ts";
 import type { CallOptions, CommandFacts, ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import type { LoadPackage } from "../optional-package.ts";
 import { addPrefix, validatePath } from "../paths.ts";
-import { BaseSandbox } from "./base-sandbox.ts";
-import { CommandOutput, type OutputStream } from "./command-output.ts";
-import { stopReason, timedOutResponse, written } from "./execute-response.ts";
+import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
+import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
+import { END_MARKED, MARK_NAME } from "./environment.ts";
 import { assignments, scriptLine } from "./file-scripts.ts";
-import { END_MARKED, MARK_NAME } from "./marked-command.ts";
 import type { FileTransfer } from "./sandbox-files.ts";
-import { SandboxError } from "./sandbox-error.ts";
 import { SHELL_LIMITS, type ShellLimits } from "./shell-executor.ts";
 
 /** What all sandboxes of providers take. */
@@ -264,4 +263,38 @@ async function machineOf(provider: RemoteProvider, sandboxId: string | undefined
     const reason = errorMessage(error).slice(0, 300);
     throw new SandboxError("NOT_INITIALIZED", `${provider.name} ${what}: ${reason}`, { cause: error });
   }
+}
+
+/** What a provider needs that is no part of this package. */
+export interface ProviderPackage {
+  provider: string;
+  name: string;
+  /** The version this was written for. */
+  version: string;
+  /** What is called to make a client; a package without it is another one. */
+  client: string;
+  /** Environment variables with the keys, as a person should set them. */
+  keys: readonly string[];
+  hasKeys(environment: NodeJS.ProcessEnv): boolean;
+}
+
+/**
+ * The client class of a provider's package. Throws the same `SandboxError` whether the package or the key
+ * is missing: it says how to get both.
+ */
+export async function loadClient(needs: ProviderPackage, load: LoadPackage): Promise<unknown> {
+  const { provider, name, version, client, keys } = needs;
+  let cause: unknown;
+  try {
+    const loaded = await load(name);
+    const found = typeof loaded === "object" && loaded !== null ? Reflect.get(loaded, client) : undefined;
+    if (typeof found === "function" && needs.hasKeys(process.env)) return found;
+  } catch (error) {
+    cause = error;
+  }
+  throw new SandboxError(
+    "NOT_INITIALIZED",
+    `Sandboxes of ${provider} need its package and a key: run npm install ${name}@${version} and set ${keys.join(" and ")}`,
+    { cause },
+  );
 }

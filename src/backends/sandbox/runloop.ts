@@ -1,12 +1,13 @@
 import { readOptions } from "../../core/options.ts";
 import type { LoadPackage } from "../optional-package.ts";
-import { loadClient, type ProviderPackage } from "./provider-package.ts";
 import {
-  openRemote,
+  type ProviderPackage,
   REMOTE_OPTIONS,
   type RemoteMachine,
   type RemoteOptions,
   type RemoteSandbox,
+  loadClient,
+  openRemote,
 } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `devboxes.create`, such as `blueprint_name`. Runloop ends a devbox after an hour. */

@@ -3,12 +3,17 @@ import { realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { realPath } from "../../core/real-path.ts";
-import type { CommandFacts, ExecuteOptions, ExecuteResponse, SandboxBackend } from "../backend.ts";
-import type { BackgroundJobs } from "./background-jobs.ts";
+import type {
+  BackgroundJobs,
+  CommandFacts,
+  ExecuteOptions,
+  ExecuteResponse,
+  SandboxBackend,
+} from "../backend.ts";
 import { FilesystemBackend } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
-import { isTimedOut, type NoSandbox, PROBE_TIMEOUT_MS, tooSlow } from "./probe.ts";
-import { SYSTEM_PATH } from "./shell-environment.ts";
+import { SYSTEM_PATH } from "./environment.ts";
+import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
 
 export interface SeatbeltOptions extends ShellLimits {

@@ -112,3 +112,133 @@ export function callNumbers(list: string, processor: "x64" | "arm64"): Map<strin
   });
   return new Map(numbers);
 }
+
+/** A step of the kernel's classic packet filter: `struct sock_filter`. */
+interface Step {
+  code: number;
+  /** Steps to leave out when a comparison holds, and when it does not. */
+  jt: number;
+  jf: number;
+  k: number;
+}
+
+const LOAD = 0x20;
+const IF_EQUAL = 0x15;
+const IF_GREATER = 0x25;
+const IF_ANY_BIT = 0x45;
+const RETURN = 0x06;
+
+const ALLOW = 0x7fff0000;
+const KILL = 0x80000000;
+const EPERM = 0x00050000 + 1;
+const ENOSYS = 0x00050000 + 38;
+
+/** Places in `struct seccomp_data`; of arguments the lower half, which is all the kernel looks at of these. */
+const CALL_NUMBER = 0;
+const ARCHITECTURE = 4;
+const argument = (index: number): number => 16 + 8 * index;
+
+const AUDIT_ARCHITECTURES = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
+
+type Processor = keyof typeof AUDIT_ARCHITECTURES;
+
+/** CLONE_NEW* of mounts, control groups, host names, message queues, users, processes and network. */
+const NAMESPACES = 0x7e020000;
+const SET_ID_BITS = 0o6000;
+/** O_CREAT, and what tells O_TMPFILE: only then there is a mode. */
+const CREATES = 0o100 | 0o20000000;
+const AF_ALG = 38;
+const AF_VSOCK = 40;
+/** Linux and its variants with 32-bit addresses or old kernel versions, and the question which one it is. */
+const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff];
+
+const step = (code: number, k: number, jt = 0, jf = 0): Step => ({ code, jt, jf, k });
+const load = (at: number): Step => step(LOAD, at);
+const answer = (value: number): Step => step(RETURN, value);
+const refuseIf = (comparison: number, value: number): Step[] => [
+  step(comparison, value, 0, 1),
+  answer(EPERM),
+];
+
+/** Calls with a mode among their arguments may not set the bits that lend the owner's rights. */
+const modeAt = (index: number): Step[] => [
+  load(argument(index)),
+  ...refuseIf(IF_ANY_BIT, SET_ID_BITS),
+  answer(ALLOW),
+];
+
+const openWith = (flags: number, mode: number): Step[] => [
+  load(argument(flags)),
+  step(IF_ANY_BIT, CREATES, 1, 0),
+  answer(ALLOW),
+  ...modeAt(mode),
+];
+
+/** How system calls are answered whose arguments decide. */
+const SPECIAL: Readonly<Record<string, readonly Step[]>> = {
+  clone: [load(argument(0)), ...refuseIf(IF_ANY_BIT, NAMESPACES), answer(ALLOW)],
+  // Their arguments are in memory, which a filter cannot see. Programs then use clone and openat.
+  clone3: [answer(ENOSYS)],
+  openat2: [answer(ENOSYS)],
+  personality: [
+    load(argument(0)),
+    ...PERSONALITIES.flatMap((value) => [step(IF_EQUAL, value, 0, 1), answer(ALLOW)]),
+    answer(EPERM),
+  ],
+  // Both lead out of the network namespace.
+  socket: [
+    load(argument(0)),
+    ...[AF_ALG, AF_VSOCK].flatMap((family) => refuseIf(IF_EQUAL, family)),
+    answer(ALLOW),
+  ],
+  chmod: modeAt(1),
+  fchmod: modeAt(1),
+  fchmodat: modeAt(2),
+  fchmodat2: modeAt(2),
+  creat: modeAt(1),
+  open: openWith(1, 2),
+  openat: openWith(2, 3),
+  mknod: modeAt(1),
+  mknodat: modeAt(2),
+};
+
+/**
+ * The program with which the kernel checks every system call of a command and of all it starts; undefined for
+ * processors whose numbers are not known here. Calls of a foreign architecture (32-bit programs) end the
+ * process; calls that are newer than the list do not exist; those that are refused fail with EPERM.
+ */
+export function systemCallFilter(processor: string = process.arch): Uint8Array | undefined {
+  return processor === "x64" || processor === "arm64" ? encode(stepsFor(processor)) : undefined;
+}
+
+function stepsFor(processor: Processor): Step[] {
+  const special = [...callNumbers(SPECIAL_CALLS, processor)].flatMap(([name, number]) => {
+    const block = SPECIAL[name] ?? [];
+    return [step(IF_EQUAL, number, 0, block.length), ...block];
+  });
+  const refused = [...callNumbers(REFUSED_CALLS, processor).values()];
+  return [
+    load(ARCHITECTURE),
+    step(IF_EQUAL, AUDIT_ARCHITECTURES[processor], 1, 0),
+    answer(KILL),
+    load(CALL_NUMBER),
+    // The numbers of x32 are among them: they begin far above.
+    step(IF_GREATER, NEWEST_CALL, 0, 1),
+    answer(ENOSYS),
+    ...special,
+    ...refused.flatMap((number) => refuseIf(IF_EQUAL, number)),
+    answer(ALLOW),
+  ];
+}
+
+/** Both processors are little-endian. */
+function encode(steps: readonly Step[]): Uint8Array {
+  const bytes = new DataView(new ArrayBuffer(steps.length * 8));
+  for (const [index, { code, jt, jf, k }] of steps.entries()) {
+    bytes.setUint16(index * 8, code, true);
+    bytes.setUint8(index * 8 + 2, jt);
+    bytes.setUint8(index * 8 + 3, jf);
+    bytes.setUint32(index * 8 + 4, k, true);
+  }
+  return new Uint8Array(bytes.buffer);
+}

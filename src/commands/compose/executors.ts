@@ -1,23 +1,23 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { MaybePromise, SandboxBackend } from "../../backends/backend.ts";
-import type { SandboxMount } from "../../backends/sandbox/bubblewrap-arguments.ts";
+import { SandboxError } from "../../backends/sandbox/base-sandbox.ts";
 import {
   BubblewrapBackend,
   type BubblewrapOptions,
+  type SandboxMount,
   probeBubblewrap,
 } from "../../backends/sandbox/bubblewrap.ts";
 import {
+  type SetupOptions,
   createSandbox,
   prepare,
   setupScriptOf,
-  type SetupOptions,
 } from "../../backends/sandbox/create-sandbox.ts";
 import { LocalShellBackend } from "../../backends/sandbox/local-shell.ts";
-import { SandboxError } from "../../backends/sandbox/sandbox-error.ts";
 import type { NoSandbox } from "../../backends/sandbox/probe.ts";
 import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../../backends/sandbox/seatbelt.ts";
-import { systemCallFilter } from "../../backends/sandbox/system-call-filter.ts";
+import { systemCallFilter } from "../../backends/sandbox/system-calls.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { ConfigurationError } from "../../core/errors.ts";

@@ -1,6 +1,6 @@
 import type { Backend } from "../../backends/backend.ts";
-import { PostgresBackend } from "../../backends/postgres/postgres.ts";
-import { S3Backend } from "../../backends/s3/s3.ts";
+import { PostgresBackend } from "../../backends/stores/postgres.ts";
+import { S3Backend } from "../../backends/stores/s3.ts";
 import type { MountsConfig } from "../../config/mounts-schema.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;

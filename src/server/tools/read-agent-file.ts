@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
-import { refused, unknownRun, type Media, type Outcome } from "../outcome.ts";
-import { defineTool, type ToolCall } from "./tool.ts";
+import { type Media, type Outcome, refused, unknownRun } from "../outcome.ts";
+import { type ToolCall, defineTool } from "./tool.ts";
 
 const input = z.strictObject({
   path: z.string().min(1).max(4096).describe("Such as /workspace/report.md or /memories/a.md"),
@@ -39,7 +39,7 @@ async function read({ path, offset, limit }: Input, backend: Backend, call: Tool
   const [{ readFileTool }, { resolveOptions }, { parseArguments }] = await Promise.all([
     import("../../tools/read-file.ts"),
     import("../../tools/options.ts"),
-    import("../../tools/arguments.ts"),
+    import("../../tools/call.ts"),
   ]);
   const tool = readFileTool(resolveOptions({}));
   const parsed = parseArguments(tool, {

@@ -17,7 +17,7 @@ import type { Agent, PendingInterrupt } from "../../../src/agent/agent-core.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { paused } from "../../support/run-agent.ts";
 import type { ScriptedToolCall } from "../../support/scripted-model.ts";
 import { agentWith, answer, answerAll, approve, edit, go, shownIn, texts } from "./asking.ts";

@@ -5,8 +5,8 @@ import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent-core.
 import { offlineReply } from "../../../src/agent/models/offline.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { StoreBackend } from "../../../src/backends/store/store.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { RunFailure } from "../../../src/core/errors.ts";
 import { collect, paused } from "../../support/run-agent.ts";
 import {

@@ -15,7 +15,7 @@ import { buildAgent } from "../../../src/agent/agent-core.ts";
 import { OfflineModel } from "../../../src/agent/models/offline.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { collect } from "../../support/run-agent.ts";
 
 let root: string;

@@ -8,8 +8,8 @@ import {
 } from "../../../src/agent/agent-core.ts";
 import { OfflineModel } from "../../../src/agent/models/offline.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { StoreBackend } from "../../../src/backends/store/store.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { collect, paused, toolMessages } from "../../support/run-agent.ts";
 
 const FILES: Record<string, string> = {

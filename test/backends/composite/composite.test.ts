@@ -4,11 +4,11 @@ import { describe, expect, it } from "vitest";
 import type { Backend, BackendSource } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import * as errors from "../../../src/backends/errors.ts";
-import { PolicyBackend } from "../../../src/backends/policy/policy.ts";
+import { PolicyBackend } from "../../../src/backends/policy.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { StoreBackend } from "../../../src/backends/store/store.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 
 const state = (): StateBackend => new StateBackend({ files: snapshotFiles() });

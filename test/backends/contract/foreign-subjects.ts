@@ -7,8 +7,8 @@ import { adaptBackend } from "../../../src/backends/foreign/adapt.ts";
 import type { Backend, FileData, FilesUpdate } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import type { Made, Subject } from "./contract.ts";
 
 /**

@@ -11,8 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type DirectoryHandle, openRoot } from "../../../src/backends/filesystem/directory-handles.ts";
-import { DirectoryTrail } from "../../../src/backends/filesystem/directory-trail.ts";
+import { type DirectoryHandle, openRoot, DirectoryTrail } from "../../../src/backends/filesystem/handles.ts";
 
 let root: string;
 

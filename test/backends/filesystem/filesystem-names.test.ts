@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isWindowsAlias } from "../../../src/backends/filesystem/directory-handles.ts";
+import { isWindowsAlias } from "../../../src/backends/filesystem/handles.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { base, make, outside, root } from "./jail-folder.ts";
 

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { hasDescriptorPaths } from "../../../src/backends/filesystem/directory-handles.ts";
+import { hasDescriptorPaths } from "../../../src/backends/filesystem/handles.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 
 /** Swaps a directory and a file of the root for links to the outside and back, as fast as it can. */

@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { GrepOptions, GrepResult } from "../../../src/backends/backend.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../../../src/backends/filesystem/filesystem.ts";
-import { compileGlob } from "../../../src/backends/glob/glob.ts";
+import { compileGlob } from "../../../src/backends/glob.ts";
 import { findRipgrep } from "../../../src/backends/filesystem/ripgrep.ts";
 
 let root: string;

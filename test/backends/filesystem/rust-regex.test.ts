@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { toRustRegex } from "../../../src/backends/filesystem/rust-regex.ts";
+import { toRustRegex } from "../../../src/backends/filesystem/ripgrep.ts";
 
 describe("toRustRegex", () => {
   it.each([

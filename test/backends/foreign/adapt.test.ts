@@ -4,8 +4,8 @@ import type { Backend } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import * as errors from "../../../src/backends/errors.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { foreignV1, foreignV2 } from "./foreign-backends.ts";
 
 const FOREIGN: [name: string, make: () => Backend][] = [

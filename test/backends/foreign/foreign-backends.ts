@@ -1,5 +1,5 @@
-import type { BackendV1 } from "../../../src/backends/foreign/adapt-v1.ts";
-import { compileGlob } from "../../../src/backends/glob/glob.ts";
+import type { BackendV1 } from "../../../src/backends/foreign/adapt.ts";
+import { compileGlob } from "../../../src/backends/glob.ts";
 import type { Backend, FileData, FileInfo, GrepMatch } from "../../../src/backends/backend.ts";
 
 /**

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compileGlob, type Glob, type GlobOptions } from "../../../src/backends/glob/glob.ts";
+import { compileGlob, type Glob, type GlobOptions } from "../../../src/backends/glob.ts";
 
 function compiled(pattern: string, options?: GlobOptions): Glob {
   const result = compileGlob(pattern, options);

@@ -15,9 +15,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Backend, Failure, ThreadFiles } from "../../../src/backends/backend.ts";
 import * as errors from "../../../src/backends/errors.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
-import { OverlayBackend } from "../../../src/backends/overlay/overlay.ts";
+import { OverlayBackend } from "../../../src/backends/overlay.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 
 let root: string;
 

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import * as errors from "../../../src/backends/errors.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { PolicyBackend } from "../../../src/backends/policy/policy.ts";
-import { type PolicyOptions, SENSITIVE_GLOBS } from "../../../src/backends/policy/rules.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { PolicyBackend, type PolicyOptions, SENSITIVE_GLOBS } from "../../../src/backends/policy.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 
 const FILES = ["/.env", "/a.txt", "/docs/b.txt", "/docs/.env.local", "/docs/secrets/key.txt", "/docs2/c.txt"];

@@ -1,7 +1,11 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { PostgresFiles, type PostgresPool } from "../../../src/backends/postgres/files.ts";
-import { PostgresBackend, type PostgresBackendOptions } from "../../../src/backends/postgres/postgres.ts";
+import {
+  PostgresFiles,
+  type PostgresPool,
+  PostgresBackend,
+  type PostgresBackendOptions,
+} from "../../../src/backends/stores/postgres.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { freePort } from "../../support/free-port.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts";

@@ -1,4 +1,4 @@
-import { PostgresBackend } from "../../../src/backends/postgres/postgres.ts";
+import { PostgresBackend } from "../../../src/backends/stores/postgres.ts";
 import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts";
 import type { Subject } from "../contract/contract.ts";
 

@@ -1,8 +1,7 @@
 import { createRequire } from "node:module";
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { S3Files } from "../../../src/backends/s3/files.ts";
-import { S3Backend, type S3BackendOptions } from "../../../src/backends/s3/s3.ts";
+import { S3Files, S3Backend, type S3BackendOptions } from "../../../src/backends/stores/s3.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { freePort } from "../../support/free-port.ts";
 import { BUCKET, type S3Server, startMoto, startS3rver } from "../../support/s3-servers.ts";

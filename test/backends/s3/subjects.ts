@@ -1,4 +1,4 @@
-import { S3Backend, type S3BackendOptions } from "../../../src/backends/s3/s3.ts";
+import { S3Backend, type S3BackendOptions } from "../../../src/backends/stores/s3.ts";
 import { BUCKET, type S3Server, startMoto, startS3rver } from "../../support/s3-servers.ts";
 import type { Subject } from "../contract/contract.ts";
 

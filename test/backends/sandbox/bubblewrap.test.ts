@@ -15,8 +15,8 @@ import type { AddressInfo } from "node:net";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { visiblePath } from "../../../src/backends/sandbox/bubblewrap-arguments.ts";
 import {
+  visiblePath,
   type BubblewrapBackend,
   type BubblewrapOptions,
   openBubblewrap,

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { type DockerSandbox, openDocker, withoutTtyNoise } from "../../../src/backends/sandbox/docker.ts";
-import { SandboxError } from "../../../src/backends/sandbox/sandbox-error.ts";
+import { SandboxError } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { runContract } from "../contract/contract.ts";
 import { deleteSuite } from "../contract/delete.ts";

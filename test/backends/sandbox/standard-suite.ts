@@ -11,7 +11,7 @@ import type {
   SandboxBackend,
 } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { compileGlob } from "../../../src/backends/glob/glob.ts";
+import { compileGlob } from "../../../src/backends/glob.ts";
 import { relativeTo, withoutSlash } from "../../../src/backends/paths.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
 import {
@@ -19,8 +19,8 @@ import {
   type CreateSandboxOptions,
   type OpenSandbox,
 } from "../../../src/backends/sandbox/create-sandbox.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 
 type Provider = "local" | "bubblewrap" | "docker";
 

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { systemCallFilter } from "../../../src/backends/sandbox/system-call-filter.ts";
-import { callNumbers, REFUSED_CALLS, SPECIAL_CALLS } from "../../../src/backends/sandbox/system-calls.ts";
+import {
+  systemCallFilter,
+  callNumbers,
+  REFUSED_CALLS,
+  SPECIAL_CALLS,
+} from "../../../src/backends/sandbox/system-calls.ts";
 
 const ARCHITECTURES = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 const I386 = 0x40000003;

@@ -10,8 +10,8 @@ import {
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { changedSinceRead, storeMissing } from "../../../src/backends/errors.ts";
-import { StoreBackend } from "../../../src/backends/store/store.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { openDatabase } from "../../../src/storage/database.ts";
 import { createStore, type SqliteStore } from "../../../src/storage/store.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { FileTree, memoryNamespace, skillFolders } from "../../../src/commands/compose/file-tree.ts";
 
 /** Nothing is hidden or read-only. */

@@ -1,7 +1,7 @@
 import { Client } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { runUri } from "../../../src/server/resources/uris.ts";
 import { cleanUpWith, databaseFile, openServer, startRun } from "../../runs/support.ts";

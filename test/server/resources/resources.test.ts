@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { FileData } from "../../../src/backends/backend.ts";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import type { ServerDeps } from "../../../src/server/deps.ts";
 import { fileUri, runUri } from "../../../src/server/resources/uris.ts";

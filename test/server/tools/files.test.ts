@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { StateBackend } from "../../../src/backends/state.ts";
-import { snapshotFiles } from "../../../src/backends/thread-files.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { CLIENT_KINDS } from "../../support/clients.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";

@@ -1,5 +1,5 @@
-import { type Clock, isoTime, systemClock } from "../core/clock.ts";
-import type { OptionTable } from "../core/options.ts";
+import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
+import type { OptionTable } from "../../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -21,22 +21,21 @@ import type {
   ThreadFiles,
   WriteOptions,
   WriteResult,
-} from "./backend.ts";
-import { ambientRuntime } from "./ambient.ts";
-import * as errors from "./errors.ts";
+} from "../backend.ts";
+import * as errors from "../errors.ts";
 import {
+  type FileFormat,
   bytesToWrite,
   editFileData,
-  type FileFormat,
   infoOf,
   readFileData,
   toFileData,
   versionOf,
-} from "./file-data.ts";
-import { downloadOf, globFlat, grepFlat, listFlat, refusedWrite } from "./flat-files.ts";
-import { pageRequest } from "./pages.ts";
-import { isAtOrBelow, parentsOf, validatePath } from "./paths.ts";
-import { bindRuntime, splitArguments, type StateAndStore } from "./runtime.ts";
+} from "../file-data.ts";
+import { pageRequest } from "../pages.ts";
+import { isAtOrBelow, parentsOf, validatePath } from "../paths.ts";
+import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
+import { downloadOf, globFlat, grepFlat, listFlat, refusedWrite } from "../search.ts";
 
 export interface StateBackendOptions {
   /** `v1` keeps lines, for old readers. Both are read. Default `v2`. */

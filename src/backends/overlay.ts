@@ -1,5 +1,5 @@
-import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { type Clock, isoTime, systemClock } from "../core/clock.ts";
+import { type OptionTable, readOptions } from "../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -9,7 +9,9 @@ import type {
   DeleteResult,
   EditOptions,
   EditResult,
+  FileData,
   FileDownloadResponse,
+  FileInfo,
   FileRoot,
   FileUploadResponse,
   GlobResult,
@@ -18,19 +20,166 @@ import type {
   LsResult,
   ReadRawResult,
   ReadResult,
+  ThreadFiles,
   WriteOptions,
   WriteResult,
-} from "../backend.ts";
-import * as errors from "../errors.ts";
-import { bytesOf, bytesToWrite, editFileData, readFileData, toFileData, versionOf } from "../file-data.ts";
-import { globFlat, grepFlat, listFlat, sortByPath } from "../flat-files.ts";
-import { isReserved, OverlayChanges } from "./changes.ts";
-import { entryIn, grepBase, hiddenFile, infosOf, mergeFiles, orDirectory } from "./merge.ts";
-import { pageRequest } from "../pages.ts";
-import { parentsOf, validatePath } from "../paths.ts";
-import { checkBackend, obtainBackend } from "../resolve.ts";
-import { bindRuntime } from "../runtime.ts";
-import { DEFAULT_MAX_COUNT } from "../search.ts";
+} from "./backend.ts";
+import * as errors from "./errors.ts";
+import {
+  bytesOf,
+  bytesToWrite,
+  editFileData,
+  infoOf,
+  readFileData,
+  toFileData,
+  versionOf,
+} from "./file-data.ts";
+import { pageRequest } from "./pages.ts";
+import { isAtOrBelow, parentsOf, validatePath, withoutSlash } from "./paths.ts";
+import { checkBackend, obtainBackend } from "./resolve.ts";
+import { bindRuntime } from "./runtime.ts";
+import { DEFAULT_MAX_COUNT, globFlat, grepFlat, listFlat, sortByPath } from "./search.ts";
+
+/** A file of this name says that what the base has under the rest of the name is deleted. */
+const DELETED = ".wh.";
+
+/** Whether a path has a name that is kept for the record of deletions. */
+export const isReserved = (path: string): boolean => path.split("/").some((name) => name.startsWith(DELETED));
+
+const markOf = (path: string): string => {
+  const name = path.lastIndexOf("/") + 1;
+  return path.slice(0, name) + DELETED + path.slice(name);
+};
+
+/** What an overlay keeps in the files of a thread: new content, and marks for what is deleted in the base. */
+export class OverlayChanges {
+  readonly #files: ThreadFiles;
+
+  constructor(files: ThreadFiles) {
+    this.#files = files;
+  }
+
+  get(path: string): FileData | undefined {
+    return this.#files.get(path);
+  }
+
+  /** Whether what the base has there is deleted, itself or with a directory above it. */
+  hidesBase(path: string): boolean {
+    return [...parentsOf(path), path].some((at) => this.#files.get(markOf(at)) !== undefined);
+  }
+
+  *entries(): Generator<[string, FileData]> {
+    for (const entry of this.#files.entries()) if (!isReserved(entry[0])) yield entry;
+  }
+
+  hasBelow(path: string): boolean {
+    for (const [known] of this.entries()) if (known !== path && isAtOrBelow(known, path)) return true;
+    return false;
+  }
+
+  put(path: string, data: FileData): Record<string, FileData> {
+    const update = { [path]: data };
+    this.#files.apply(update);
+    return update;
+  }
+
+  /** Deletes what is kept at and below a path; with `mark`, what the base has there as well. */
+  delete(
+    path: string,
+    mark: FileData | undefined,
+  ): { filesUpdate: Record<string, null>; recorded?: Record<string, FileData> } {
+    const own = [...this.#files.entries()].map(([known]) => known).filter((at) => isAtOrBelow(at, path));
+    const filesUpdate = Object.fromEntries(own.map((at): [string, null] => [at, null]));
+    this.#files.apply(filesUpdate);
+    return mark === undefined ? { filesUpdate } : { filesUpdate, recorded: this.put(markOf(path), mark) };
+  }
+}
+
+/** How an overlay puts what its base answers together with its own changes. */
+
+export function* infosOf(changes: OverlayChanges): Generator<FileInfo> {
+  for (const [path, data] of changes.entries()) yield infoOf(path, data);
+}
+
+const isShown = (path: string, changes: OverlayChanges): boolean =>
+  changes.get(path) === undefined && !changes.hidesBase(path) && !isReserved(path);
+
+/** What is not in the base may be in the changes and the other way round; other failures of the base count. */
+export function mergeFiles<Result extends LsResult | GlobResult>(
+  base: Result,
+  own: Result,
+  changes: OverlayChanges,
+): Result {
+  if (base.error !== undefined) return base.code === "not_found" && own.error === undefined ? own : base;
+  const merged = new Map<string, FileInfo>((own.files ?? []).map((file) => [file.path, file]));
+  for (const file of base.files ?? []) {
+    // A directory of both is shown as the base has it, with its time.
+    if (isShown(withoutSlash(file.path), changes)) merged.set(file.path, file);
+  }
+  return { ...base, files: sortByPath([...merged.values()]) };
+}
+
+/** How many times its cap a search may ask for to make up for matches that are not shown. */
+const MAX_GROWTH = 256;
+
+/** A search of the base without what was changed or deleted: more than `wanted` matches of it if there are. */
+export async function grepBase(
+  changes: OverlayChanges,
+  wanted: number,
+  ask: (cap: number) => GrepResult | Promise<GrepResult>,
+): Promise<GrepResult> {
+  for (let cap = wanted; ; cap *= 4) {
+    const result = await ask(cap);
+    if (result.matches === undefined) return result;
+    const matches = result.matches.filter(({ path }) => isShown(path, changes));
+    // Fewer than the cap: it is the time that was up.
+    const isAll = result.truncated !== true || result.matches.length < cap || cap > wanted * MAX_GROWTH;
+    if (isAll || matches.length > wanted) return { ...result, matches };
+  }
+}
+
+/** What is said of a path at which the base is not asked; undefined when it is. */
+export function hiddenFile(path: string, changes: OverlayChanges): errors.BackendFailure | undefined {
+  if (!changes.hidesBase(path)) return undefined;
+  return changes.hasBelow(path) ? errors.isDirectory(path) : errors.fileNotFound(path);
+}
+
+export const orDirectory = <Result extends ReadResult | ReadRawResult>(
+  result: Result,
+  path: string,
+  changes: OverlayChanges,
+): Result | errors.BackendFailure =>
+  result.code === "not_found" && changes.hasBelow(path) ? errors.isDirectory(path) : result;
+
+/** A file that is there all the same. */
+const UNREADABLE_FILE = new Set(["binary", "encoding", "too_large", "out_of_range"]);
+
+/** The file the base has at a path; undefined when one can be made there, or why not. */
+export async function entryIn(
+  base: Backend,
+  path: string,
+  options: CallOptions,
+): Promise<{ version?: string | undefined } | errors.BackendFailure | undefined> {
+  const found = await look(base, path, options);
+  if (found !== undefined) return found;
+  for (const parent of parentsOf(path).reverse()) {
+    const above = await look(base, parent, options);
+    if (above === undefined) continue;
+    if (!("error" in above)) return errors.parentIsFile(path);
+    return above.code === "is_directory" ? undefined : above;
+  }
+  return undefined;
+}
+
+async function look(
+  base: Backend,
+  path: string,
+  options: CallOptions,
+): Promise<{ version?: string | undefined } | errors.BackendFailure | undefined> {
+  const { error, code, version } = await base.read(path, 0, 1, options);
+  if (error === undefined || (code !== undefined && UNREADABLE_FILE.has(code))) return { version };
+  return code === "not_found" ? undefined : { error, code: code ?? "io" };
+}
 
 const OPTIONS: OptionTable<{ clock?: Clock }> = { clock: "a function" };
 

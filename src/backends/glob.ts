@@ -1,0 +1,393 @@
+import { type BackendFailure, climbingGlob, invalidGlob } from "./errors.ts";
+
+/** One element of a pattern segment. */
+export type GlobToken =
+  | { kind: "char"; value: string }
+  | { kind: "any" }
+  | { kind: "star" }
+  | { kind: "class"; negated: boolean; ranges: readonly (readonly [number, number])[] }
+  | { kind: "slash" };
+
+type Part = GlobToken | { kind: "group"; options: Part[][] };
+
+export class GlobSyntaxError extends Error {}
+
+const MAX_PATTERN_LENGTH = 1000;
+const MAX_DEPTH = 16;
+const MAX_ALTERNATIVES = 256;
+
+/** The alternatives a pattern stands for, braces expanded. Throws `GlobSyntaxError`, whose message is the reason. */
+export function parseGlob(pattern: string): GlobToken[][] {
+  if (pattern === "") throw new GlobSyntaxError("the pattern is empty");
+  if (pattern.length > MAX_PATTERN_LENGTH) {
+    throw new GlobSyntaxError(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`);
+  }
+  if (pattern.includes("\0")) throw new GlobSyntaxError("the pattern contains a NUL character");
+  const reader = { characters: Array.from(pattern), at: 0 };
+  const parts = parseSequence(reader, 0);
+  return expand(parts);
+}
+
+interface Reader {
+  characters: string[];
+  at: number;
+}
+
+/** Reads up to the end, or inside braces up to the `,` or `}` that ends the alternative. */
+function parseSequence(reader: Reader, depth: number): Part[] {
+  const parts: Part[] = [];
+  for (;;) {
+    const character = reader.characters[reader.at];
+    if (character === undefined) return parts;
+    if (depth > 0 && (character === "," || character === "}")) return parts;
+    reader.at += 1;
+    parts.push(parsePart(reader, character, depth));
+  }
+}
+
+function parsePart(reader: Reader, character: string, depth: number): Part {
+  switch (character) {
+    case "*":
+      return { kind: "star" };
+    case "?":
+      return { kind: "any" };
+    case "/":
+      return { kind: "slash" };
+    case "[":
+      return parseClass(reader);
+    case "{":
+      return parseGroup(reader, depth + 1);
+    case "\\": {
+      const escaped = reader.characters[reader.at];
+      if (escaped === undefined) throw new GlobSyntaxError("the pattern ends in a backslash");
+      reader.at += 1;
+      return escaped === "/" ? { kind: "slash" } : { kind: "char", value: escaped };
+    }
+    default:
+      return { kind: "char", value: character };
+  }
+}
+
+function parseGroup(reader: Reader, depth: number): Part {
+  if (depth > MAX_DEPTH) throw new GlobSyntaxError(`braces are nested more than ${MAX_DEPTH} deep`);
+  const options: Part[][] = [];
+  for (;;) {
+    options.push(parseSequence(reader, depth));
+    const end = reader.characters[reader.at];
+    if (end === undefined) throw new GlobSyntaxError("a '{' is not closed");
+    reader.at += 1;
+    if (end === "}") return { kind: "group", options };
+  }
+}
+
+function parseClass(reader: Reader): GlobToken {
+  const first = reader.characters[reader.at];
+  const negated = first === "!" || first === "^";
+  if (negated) reader.at += 1;
+  const ranges: [number, number][] = [];
+  for (let start = true; ; start = false) {
+    const character = reader.characters[reader.at];
+    if (character === undefined || character === "/") throw new GlobSyntaxError("a '[' is not closed");
+    if (character === "]" && !start) {
+      reader.at += 1;
+      return { kind: "class", negated, ranges };
+    }
+    const low = classMember(reader);
+    const isRange =
+      reader.characters[reader.at] === "-" && ![undefined, "]"].includes(reader.characters[reader.at + 1]);
+    if (isRange) reader.at += 1;
+    const high = isRange ? classMember(reader) : low;
+    if (high < low) throw new GlobSyntaxError("a range in brackets runs backwards");
+    ranges.push([low, high]);
+  }
+}
+
+function classMember(reader: Reader): number {
+  if (reader.characters[reader.at] === "\\") reader.at += 1;
+  const code = reader.characters[reader.at]?.codePointAt(0);
+  if (code === undefined) throw new GlobSyntaxError("a '[' is not closed");
+  reader.at += 1;
+  return code;
+}
+
+function expand(parts: readonly Part[]): GlobToken[][] {
+  let results: GlobToken[][] = [[]];
+  for (const part of parts) {
+    const tails = part.kind === "group" ? part.options.flatMap(expand) : [[part]];
+    if (results.length * tails.length > MAX_ALTERNATIVES) {
+      throw new GlobSyntaxError(`the braces stand for more than ${MAX_ALTERNATIVES} patterns`);
+    }
+    results = results.flatMap((head) => tails.map((tail) => [...head, ...tail]));
+  }
+  return results;
+}
+
+/** `literal` and `suffix` (of `*suffix`) are set when they say it all, and save the general matching. */
+export type Segment =
+  | { globstar: true }
+  | { globstar: false; literal?: string; suffix?: string; tokens: readonly GlobToken[] };
+
+export function toSegments(tokens: readonly GlobToken[]): Segment[] {
+  const segments: GlobToken[][] = [[]];
+  for (const token of tokens) {
+    if (token.kind === "slash") segments.push([]);
+    else segments.at(-1)?.push(token);
+  }
+  return segments.map(toSegment);
+}
+
+function toSegment(tokens: readonly GlobToken[]): Segment {
+  if (tokens.length >= 2 && tokens.every(({ kind }) => kind === "star")) return { globstar: true };
+  const literal = literalOf(tokens);
+  if (literal !== undefined) return { globstar: false, tokens, literal };
+  const suffix = tokens[0]?.kind === "star" ? literalOf(tokens.slice(1)) : undefined;
+  return suffix === undefined ? { globstar: false, tokens } : { globstar: false, tokens, suffix };
+}
+
+function literalOf(tokens: readonly GlobToken[]): string | undefined {
+  return tokens.every((token) => token.kind === "char")
+    ? tokens.map((token) => token.value).join("")
+    : undefined;
+}
+
+/** Wildcard matching over segments: only the last `**` is ever retried, which is enough and bounds the work. */
+export function matchSegments(segments: readonly Segment[], names: readonly string[]): boolean {
+  let at = 0;
+  let name = 0;
+  let retryAt = -1;
+  let retryName = 0;
+  while (name < names.length) {
+    const segment = segments[at];
+    if (segment?.globstar === true) {
+      retryAt = at;
+      retryName = name;
+      at += 1;
+    } else if (segment !== undefined && matchName(segment, names[name] ?? "")) {
+      at += 1;
+      name += 1;
+    } else if (retryAt !== -1) {
+      retryName += 1;
+      at = retryAt + 1;
+      name = retryName;
+    } else {
+      return false;
+    }
+  }
+  return at === segments.length;
+}
+
+/** For `**` and one more segment, which is about the file name alone: what decides it. */
+export function nameMatcher(segments: readonly Segment[]): ((name: string) => boolean) | undefined {
+  const [first, second] = segments;
+  const isAboutName = segments.length === 2 && first?.globstar === true && second?.globstar === false;
+  return isAboutName ? (name) => matchName(second, name) : undefined;
+}
+
+/**
+ * What is left of a pattern below a directory: each result, matched against the rest of a path, decides
+ * like the whole pattern against the whole path. None: nothing below can match.
+ */
+export function segmentsBelow(segments: readonly Segment[], names: readonly string[]): Segment[][] {
+  let positions = new Set([0]);
+  for (const name of names) {
+    const next = new Set<number>();
+    for (const position of positions) {
+      for (let at = position; at < segments.length; at += 1) {
+        const segment = segments[at];
+        if (segment?.globstar === true) {
+          next.add(at);
+          continue; // `**` may also take nothing: the next segment gets its try.
+        }
+        if (segment !== undefined && matchName(segment, name)) next.add(at + 1);
+        break;
+      }
+    }
+    positions = next;
+  }
+  return [...positions].filter((at) => at < segments.length).map((at) => segments.slice(at));
+}
+
+function matchName(segment: Segment & { globstar: false }, name: string): boolean {
+  if (segment.literal !== undefined) return segment.literal === name;
+  if (segment.suffix !== undefined) return name.endsWith(segment.suffix);
+  return matchTokens(segment.tokens, Array.from(name));
+}
+
+function matchTokens(tokens: readonly GlobToken[], characters: readonly string[]): boolean {
+  let at = 0;
+  let index = 0;
+  let retryAt = -1;
+  let retryIndex = 0;
+  while (index < characters.length) {
+    const token = tokens[at];
+    if (token?.kind === "star") {
+      retryAt = at;
+      retryIndex = index;
+      at += 1;
+    } else if (token !== undefined && matchCharacter(token, characters[index] ?? "")) {
+      at += 1;
+      index += 1;
+    } else if (retryAt !== -1) {
+      retryIndex += 1;
+      at = retryAt + 1;
+      index = retryIndex;
+    } else {
+      return false;
+    }
+  }
+  while (tokens[at]?.kind === "star") at += 1;
+  return at === tokens.length;
+}
+
+function matchCharacter(token: GlobToken, character: string): boolean {
+  if (token.kind === "char") return token.value === character;
+  if (token.kind === "any") return true;
+  if (token.kind !== "class") return false;
+  const code = character.codePointAt(0) ?? -1;
+  return token.ranges.some(([low, high]) => low <= code && code <= high) !== token.negated;
+}
+
+/** The segments written as a pattern again. */
+export const toPattern = (segments: readonly Segment[]): string =>
+  segments.map((segment) => (segment.globstar ? "**" : segment.tokens.map(tokenText).join(""))).join("/");
+
+const SPECIAL = /[*?[\]{},!\\~]/;
+
+function tokenText(token: GlobToken): string {
+  switch (token.kind) {
+    case "char":
+      return SPECIAL.test(token.value) ? `\\${token.value}` : token.value;
+    case "any":
+      return "?";
+    case "star":
+      return "*";
+    case "slash":
+      return "/";
+    case "class": {
+      const member = (code: number): string => `\\${String.fromCodePoint(code)}`;
+      const ranges = token.ranges.map(([low, high]) =>
+        low === high ? member(low) : `${member(low)}-${member(high)}`,
+      );
+      return `[${token.negated ? "!" : ""}${ranges.join("")}]`;
+    }
+  }
+}
+
+/**
+ * The one glob dialect of all backends and tools.
+ *
+ * `*` any run and `?` any one character of a name, `**` as a whole segment any number of directories,
+ * `[a-z]` and `[!a-z]` sets, `{a,b}` alternatives (nested, at most 256), `\` takes the next character
+ * literally, a leading `!` selects what the rest does not match. Dot files match like any other. Matching
+ * takes time proportional to path and pattern; nothing is compiled to a backtracking expression.
+ */
+
+export interface GlobOptions {
+  /** A pattern without `/` matches the file name at any depth, as grep filters do. Default false. */
+  nameAtAnyDepth?: boolean;
+  /** The pattern is written from the root (a leading `/` is allowed). Default false: such a pattern is refused. */
+  fromRoot?: boolean;
+}
+
+export interface Glob {
+  /** `path` is relative to the directory searched: no leading slash, no trailing one. */
+  matches(path: string): boolean;
+  /** False when nothing below `directory` (relative, no trailing slash) can match, so it need not be read. */
+  reaches(directory: string): boolean;
+  /**
+   * The pattern that selects the same files when the search starts in `directory`; undefined when none
+   * can match there. It means the same with and without `nameAtAnyDepth`.
+   */
+  below(directory: string): string | undefined;
+  /** What it selects is what one of these does; undefined for a negated pattern. */
+  readonly alternatives: readonly (readonly Segment[])[] | undefined;
+}
+
+export type GlobCompilation = { ok: true; glob: Glob } | ({ ok: false } & BackendFailure);
+
+/** Reads a pattern once; an invalid or climbing one is an error value. */
+export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCompilation {
+  const negated = pattern.startsWith("!");
+  const body = negated ? pattern.slice(1) : pattern;
+  const written = options.fromRoot === true && body.startsWith("/") ? body.slice(1) : body;
+  if (written.startsWith("~")) return { ok: false, ...climbingGlob(pattern) };
+  let alternatives: Segment[][];
+  try {
+    alternatives = parseGlob(written).map(toSegments);
+  } catch (thrown) {
+    if (thrown instanceof GlobSyntaxError) return { ok: false, ...invalidGlob(thrown.message) };
+    throw thrown;
+  }
+  for (const segments of alternatives) {
+    const literals = segments.map((segment) => (segment.globstar ? undefined : segment.literal));
+    if (literals.includes("..")) return { ok: false, ...climbingGlob(pattern) };
+    if (options.fromRoot !== true && segments.length > 1 && literals[0] === "") {
+      return { ok: false, ...invalidGlob(`'${pattern}' is absolute; give the directory as path`) };
+    }
+  }
+  const anyDepth = options.nameAtAnyDepth === true;
+  const prepared = alternatives.map((segments): Segment[] =>
+    normalize(anyDepth && segments.length === 1 ? [{ globstar: true }, ...segments] : segments),
+  );
+  return { ok: true, glob: negated ? complementOf(unionOf(prepared)) : unionOf(prepared) };
+}
+
+/**
+ * A pattern that is written from the root, as one for a search in `directory`. What matches nothing there, and
+ * what is not written from the root, stays as it is.
+ */
+export function patternFrom(pattern: string, directory: string): string {
+  if (!/^!?\//.test(pattern)) return pattern;
+  const compiled = compileGlob(pattern, { fromRoot: true });
+  return (compiled.ok ? compiled.glob.below(directory.slice(1)) : undefined) ?? pattern;
+}
+
+/**
+ * Drops `.` and doubled slashes and all but one of adjacent `**`. A final `**` means at least one more
+ * name, written `**` and `*`. A trailing slash stays, and matches no file.
+ */
+function normalize(segments: readonly Segment[]): Segment[] {
+  const last = segments.length - 1;
+  const kept = segments.filter((segment, index) => {
+    if (segment.globstar) return segments[index + 1]?.globstar !== true;
+    return segment.literal !== "." && (segment.literal !== "" || index === last);
+  });
+  if (kept.at(-1)?.globstar === true) kept.push({ globstar: false, suffix: "", tokens: [{ kind: "star" }] });
+  return kept;
+}
+
+function unionOf(alternatives: readonly Segment[][]): Glob {
+  const [only] = alternatives;
+  const byName = alternatives.length === 1 && only !== undefined ? nameMatcher(only) : undefined;
+  const restsBelow = (directory: string): Segment[][] => {
+    const names = directory === "" ? [] : directory.split("/");
+    return alternatives.flatMap((segments) => segmentsBelow(segments, names));
+  };
+  return {
+    alternatives,
+    matches: (path) => {
+      if (byName !== undefined) return byName(path.slice(path.lastIndexOf("/") + 1));
+      const names = path.split("/");
+      return alternatives.some((segments) => matchSegments(segments, names));
+    },
+    reaches: (directory) => byName !== undefined || restsBelow(directory).length > 0,
+    below: (directory) => {
+      // With `./` in front a single name keeps meaning "directly here" when names match at any depth.
+      const rests = restsBelow(directory).map((rest) => (rest.length === 1 ? "./" : "") + toPattern(rest));
+      const distinct = [...new Set(rests)];
+      return distinct.length > 1 ? `{${distinct.join(",")}}` : distinct[0];
+    },
+  };
+}
+
+function complementOf(inner: Glob): Glob {
+  return {
+    alternatives: undefined,
+    matches: (path) => !inner.matches(path),
+    reaches: () => true,
+    below: (directory) => {
+      const rest = inner.below(directory);
+      return rest === undefined ? "**" : `!${rest}`;
+    },
+  };
+}

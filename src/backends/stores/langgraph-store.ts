@@ -1,0 +1,347 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { BaseStore, Item } from "@langchain/langgraph-checkpoint";
+import type { Clock } from "../../core/clock.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { OptionTable } from "../../core/options.ts";
+import type { Backend, BackendRuntime, FileData } from "../backend.ts";
+import { type BackendFailure, storeMissing } from "../errors.ts";
+import { type FileFormat, infoOf } from "../file-data.ts";
+import {
+  type Expected,
+  type FileStore,
+  FileStoreBackend,
+  type ListOptions,
+  type ListedFile,
+  type StoredFile,
+} from "../file-store.ts";
+import { decodeBase64, isTextType } from "../mime.ts";
+import { isAtOrBelow, relativeTo, withSlash } from "../paths.ts";
+import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
+
+/**
+ * LangGraph hands the store to a node in a wrapper that collects calls for `batch` and offers nothing
+ * beyond `BaseStore`. What the store itself offers, such as an order of keys, is used all the same.
+ */
+export const unbatched = (store: BaseStore): BaseStore => (isBatched(store) ? store.store : store);
+
+const isBatched = (store: object): store is { store: BaseStore } =>
+  "lg_name" in store && store.lg_name === "AsyncBatchedStore" && "store" in store;
+
+/** How file data is kept as a store item: JSON, bytes as base64 with `encoding` saying so. */
+export function toItem(data: FileData): Record<string, unknown> {
+  if (Array.isArray(data.content) || typeof data.content === "string") return { ...data };
+  return { ...data, content: Buffer.from(data.content).toString("base64"), encoding: "base64" };
+}
+
+/** The file an item holds; undefined when the item is something else. */
+export function fromItem(value: Record<string, unknown>): FileData | undefined {
+  const { content, mimeType, encoding, created_at: created, modified_at: modified } = value;
+  const times = {
+    created_at: typeof created === "string" ? created : "",
+    modified_at: typeof modified === "string" ? modified : "",
+  };
+  if (Array.isArray(content)) {
+    const lines = content.filter((line) => typeof line === "string");
+    return lines.length === content.length ? { content: lines, ...times } : undefined;
+  }
+  if (typeof content !== "string") return undefined;
+  const type = typeof mimeType === "string" ? mimeType : undefined;
+  const isBytes = encoding === "base64" || (type !== undefined && !isTextType(type));
+  const bytes = isBytes ? decodeBase64(content) : undefined;
+  return { content: bytes ?? content, mimeType: type ?? "text/plain", ...times };
+}
+
+/** Items asked for at a time; BaseStore pages by offset. */
+const PAGE_SIZE = 500;
+
+/**
+ * Every file of exactly this namespace. A search also returns namespaces that merely start alike; a key that
+ * appears on two pages, because the store changed in between, is given once.
+ */
+export async function* filesOf(store: BaseStore, namespace: string[]): AsyncGenerator<[string, FileData]> {
+  const own = JSON.stringify(namespace);
+  const seen = new Set<string>();
+  for (let offset = 0; ; offset += PAGE_SIZE) {
+    const page = await store.search(namespace, { limit: PAGE_SIZE, offset });
+    for (const item of page) {
+      if (JSON.stringify(item.namespace) !== own || seen.has(item.key)) continue;
+      seen.add(item.key);
+      const data = fromItem(item.value);
+      if (data !== undefined) yield [item.key, data];
+    }
+    if (page.length < PAGE_SIZE) return;
+  }
+}
+
+/** What some stores offer beyond `BaseStore`: the items of exactly one namespace in the order of their keys. */
+interface OrderedStore {
+  /** Those with `from <= key < to`, at most `limit`. */
+  itemsBetween(namespace: string[], range: { from: string; to: string; limit: number }): Promise<Item[]>;
+}
+
+const isOrdered = (store: object): store is OrderedStore => "itemsBetween" in store;
+
+/** Where files are in a store. */
+export interface StoreFolder {
+  store: BaseStore;
+  namespace: string[];
+  /** A normalized path. */
+  path: string;
+}
+
+/** The file at a path and all below it. Reads nothing else where the store knows an order of keys. */
+export async function* filesBelow({
+  store,
+  namespace,
+  path,
+}: StoreFolder): AsyncGenerator<[string, FileData]> {
+  if (!isOrdered(store)) {
+    for await (const file of filesOf(store, namespace)) if (isAtOrBelow(file[0], path)) yield file;
+    return;
+  }
+  if (path !== "/") yield* filesIn(await store.itemsBetween(namespace, only(path)));
+  const to = behind(withSlash(path));
+  for (let from = withSlash(path); ;) {
+    const items = await store.itemsBetween(namespace, { from, to, limit: MAX_PAGE });
+    yield* filesIn(items);
+    const last = items.at(-1);
+    if (last === undefined || items.length < MAX_PAGE) return;
+    from = after(last.key);
+    await nextTurn();
+  }
+}
+
+/**
+ * Files that show what is in a folder: those directly in it, and of each folder in it at least one. Reads
+ * little more where the store knows an order of keys.
+ */
+export async function* filesToList({
+  store,
+  namespace,
+  path,
+}: StoreFolder): AsyncGenerator<[string, FileData]> {
+  if (!isOrdered(store)) {
+    yield* filesBelow({ store, namespace, path });
+    return;
+  }
+  const to = behind(withSlash(path));
+  let limit = MIN_PAGE;
+  for (let from = withSlash(path); ;) {
+    const items = await store.itemsBetween(namespace, { from, to, limit });
+    let shown: string | undefined;
+    for (const file of filesIn(items)) {
+      if (shown !== undefined && file[0].startsWith(shown)) continue;
+      yield file;
+      shown = folderOf(path, file[0]);
+    }
+    const last = items.at(-1);
+    if (last === undefined || items.length < limit) return;
+    const isShown = shown !== undefined && last.key.startsWith(shown);
+    from = shown !== undefined && isShown ? behind(shown) : after(last.key);
+    // A folder in the folder may be followed by another one; files may be followed by more files.
+    limit = isShown ? MIN_PAGE : Math.min(limit * 2, MAX_PAGE);
+    await nextTurn();
+  }
+}
+
+const MIN_PAGE = 1;
+const MAX_PAGE = 256;
+
+/** The folder directly in `directory` that holds a file, with its slash; undefined for a file in `directory`. */
+function folderOf(directory: string, file: string): string | undefined {
+  const rest = relativeTo(directory, file);
+  const slash = rest.indexOf("/");
+  return slash === -1 ? undefined : withSlash(directory) + rest.slice(0, slash + 1);
+}
+
+/** The first key that is behind all that start with this prefix, which ends in a slash. */
+const behind = (prefix: string): string => `${prefix.slice(0, -1)}0`;
+
+/** The first key behind this one; no path contains NUL. */
+const after = (key: string): string => `${key}\0`;
+
+const only = (key: string): { from: string; to: string; limit: number } => ({
+  from: key,
+  to: after(key),
+  limit: 1,
+});
+
+function* filesIn(items: readonly Item[]): Generator<[string, FileData]> {
+  for (const { key, value } of items) {
+    const data = fromItem(value);
+    if (data !== undefined) yield [key, data];
+  }
+}
+
+/** Where files are in a store, or what tells it for each call; outside of a run there is nothing to tell it by. */
+export type StoreNamespace = readonly string[] | ((runtime: Partial<BackendRuntime>) => readonly string[]);
+
+const COMPONENT = /^[A-Za-z0-9_.@+:~-]+$/;
+
+/** The namespace of one call; throws `ConfigurationError` when it is none. */
+export function namespaceOf(
+  configured: StoreNamespace | undefined,
+  runtime: BackendRuntime | undefined,
+): string[] {
+  const assistant = runtime?.assistantId;
+  const fallback = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
+  const chosen = typeof configured === "function" ? configured(runtime ?? {}) : configured;
+  return checkNamespace(chosen ?? fallback);
+}
+
+/** @throws ConfigurationError for what callers without types give, and for parts that a run has no value for. */
+export function checkNamespace(given: readonly string[]): string[] {
+  const parts: readonly unknown[] = Array.isArray(given) ? given : [];
+  const missing = parts.findIndex((part) => typeof part !== "string");
+  if (missing >= 0) {
+    throw new ConfigurationError(
+      "STORE_NAMESPACE",
+      `Part ${missing + 1} of the store namespace is ${String(parts[missing])}, so files would be shared by all that have no value there; give it for each run, or choose another part`,
+    );
+  }
+  if (parts.length === 0 || !parts.every((part) => COMPONENT.test(String(part)))) throw badNamespace(given);
+  return [...given];
+}
+
+/** Many stores refuse periods as well, which only they can tell. */
+export const badNamespace = (namespace: readonly string[]): ConfigurationError =>
+  new ConfigurationError(
+    "STORE_NAMESPACE",
+    `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + : ~ - (and periods, where the store takes them)`,
+  );
+
+/** What some stores offer beyond `BaseStore`: puts bound to the version that was read. */
+interface VersionedStore {
+  getVersioned(namespace: string[], key: string): Promise<(Item & { version: string }) | null>;
+  putIf(
+    namespace: string[],
+    key: string,
+    value: Record<string, unknown>,
+    expected: string | null,
+  ): Promise<string | undefined>;
+}
+
+const isVersioned = (store: object): store is VersionedStore => "getVersioned" in store && "putIf" in store;
+
+/** The files in one namespace of a LangGraph store. */
+export class StoreFiles implements FileStore {
+  readonly id: string;
+  readonly lifetime = "persistent";
+  readonly writes: FileStore["writes"];
+  readonly #store: BaseStore;
+  readonly #namespace: string[];
+
+  constructor(store: BaseStore, namespace: string[]) {
+    this.id = JSON.stringify(["store", ...namespace]);
+    this.writes = isVersioned(store) ? "compare-and-set" : "last-writer-wins";
+    this.#store = store;
+    this.#namespace = namespace;
+  }
+
+  async get(path: string): Promise<StoredFile | undefined> {
+    if (path === "/") return undefined;
+    const item = await this.#item(path);
+    const data = item === null ? undefined : fromItem(item.value);
+    return item === null || data === undefined ? undefined : { data, version: item.version };
+  }
+
+  async put(path: string, data: FileData, expected: Expected): Promise<boolean> {
+    const value = toItem(data);
+    // What is there may be an item that holds no file; it is replaced like nothing.
+    const now = await this.#item(path);
+    const isFile = now !== null && fromItem(now.value) !== undefined;
+    const isExpected =
+      expected === "any" || (expected === "absent" ? !isFile : now?.version === expected.version);
+    if (!isExpected) return false;
+    if (isVersioned(this.#store)) {
+      const stored = await this.#store.putIf(this.#namespace, path, value, now?.version ?? null);
+      return stored !== undefined;
+    }
+    await this.#store.put(this.#namespace, path, value);
+    return true;
+  }
+
+  async remove(path: string): Promise<void> {
+    await this.#store.delete(this.#namespace, path);
+  }
+
+  async *list(path: string, { shallow }: ListOptions = {}): AsyncGenerator<ListedFile> {
+    const own = await this.get(path);
+    if (own !== undefined) {
+      yield { ...infoOf(path, own.data), data: own.data };
+      return;
+    }
+    const folder = { store: this.#store, namespace: this.#namespace, path };
+    const files = shallow === true ? filesToList(folder) : filesBelow(folder);
+    for await (const [file, data] of files) yield { ...infoOf(file, data), data };
+  }
+
+  explain(thrown: unknown): string {
+    if (thrown instanceof Error && thrown.name === "InvalidNamespaceError") {
+      throw badNamespace(this.#namespace);
+    }
+    return "the store failed; try again";
+  }
+
+  /** The item at a key with what tells its states apart: its version, or else what it holds and since when. */
+  async #item(path: string): Promise<(Item & { version: string }) | null> {
+    if (isVersioned(this.#store)) return this.#store.getVersioned(this.#namespace, path);
+    const item = await this.#store.get(this.#namespace, path);
+    // A copy: some stores hand out the very item they go on changing.
+    return item && { ...item, version: JSON.stringify([item.updatedAt, item.value]) };
+  }
+}
+
+export interface StoreBackendOptions {
+  /** Default: the store of the runtime, or of the LangGraph task that calls. */
+  store?: BaseStore;
+  /** Default `[assistantId, "filesystem"]`, without an assistant `["filesystem"]`. */
+  namespace?: StoreNamespace;
+  /** `v1` keeps lines, for old readers. Both are read. Default `v2`. */
+  fileFormat?: FileFormat;
+  clock?: Clock;
+}
+
+const OPTIONS: OptionTable<StoreBackendOptions> = {
+  store: "anything",
+  namespace: "anything",
+  fileFormat: "a text",
+  clock: "a function",
+};
+
+/**
+ * Files in a LangGraph `BaseStore`, shared by all threads: one item per file, the path is its key.
+ *
+ * An operation on one file touches one item, so a path that is also the directory of others is not
+ * noticed. Writes to one path are serialized in this process; against other processes they are
+ * compare-and-set where the store offers it, else the item is looked at again just before it is put.
+ */
+export class StoreBackend extends FileStoreBackend {
+  readonly #runtime: BackendRuntime | undefined;
+  readonly #options: StoreBackendOptions;
+
+  /** Throws `ConfigurationError` for a list of parts that is no namespace. */
+  constructor(
+    runtimeOrOptions?: BackendRuntime | StateAndStore | StoreBackendOptions,
+    options?: StoreBackendOptions,
+  ) {
+    const split = splitArguments("StoreBackend", OPTIONS, runtimeOrOptions, options);
+    super(() => openFiles(split.runtime ?? ambientRuntime(), split.options), split.options);
+    if (typeof split.options.namespace === "object") checkNamespace(split.options.namespace);
+    this.#runtime = split.runtime;
+    this.#options = split.options;
+  }
+
+  [bindRuntime](runtime: BackendRuntime): Backend {
+    return this.#runtime === undefined ? new StoreBackend(runtime, this.#options) : this;
+  }
+}
+
+function openFiles(
+  runtime: BackendRuntime | undefined,
+  options: StoreBackendOptions,
+): FileStore | BackendFailure {
+  const store = options.store ?? runtime?.store;
+  if (store === undefined) return storeMissing();
+  return new StoreFiles(unbatched(store), namespaceOf(options.namespace, runtime));
+}
