@@ -26,6 +26,7 @@ import {
   type FileFormat,
   bytesToWrite,
   editFileData,
+  infoOf,
   readFileData,
   toFileData,
   versionOf,
@@ -171,7 +172,7 @@ export class FileStoreBackend implements Backend {
 
   ls(path: string, options?: CallOptions): Promise<LsResult> {
     return this.#at(path, options, async (path, store) =>
-      listFlat(path, await collect(store.list(path, { ...options, shallow: true }))),
+      listFlat(path, (await collect(store.list(path, { ...options, shallow: true }))).map(withSize)),
     );
   }
 
@@ -357,6 +358,11 @@ async function getUnlessLarge(
     if (thrown instanceof FileTooLarge) return undefined;
     throw thrown;
   }
+}
+
+/** A store that gives contents need not give sizes. */
+function withSize({ data, ...info }: ListedFile): FileInfo {
+  return data === undefined ? info : { ...infoOf(info.path, data), ...info };
 }
 
 async function collect<Item>(items: AsyncIterable<Item> | Iterable<Item>): Promise<Item[]> {

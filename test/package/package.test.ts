@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { transformSync } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { INITIALIZE, ROOT } from "../commands/built-bin.ts";
@@ -126,6 +127,48 @@ it("has everything a run needs", () => {
 
 it("runs the demo", () => {
   expect(node([bin(), "demo"])).toMatch(/✔ completed in/);
+});
+
+describe("the tests for a backend of one's own", () => {
+  const guide = () =>
+    readFileSync(join(installed, "docs/guide.md"), "utf8").split("\n## A backend of your own\n")[1] ?? "";
+  const block = (language: string): string =>
+    new RegExp(`\\n\`\`\`${language}\\n([^]*?)\`\`\``).exec(guide())?.[1] ?? "";
+
+  /** Runs a test file with Vitest in the empty folder; gives what it printed. */
+  function runTests(name: string, code: string): { status: number | null; output: string } {
+    writeFileSync(join(folder, name), code);
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [join(ROOT, "node_modules/vitest/vitest.mjs"), "run", "--root", folder, "--reporter=verbose", name],
+      { cwd: folder, env: { ...environment(), NO_COLOR: "1" }, encoding: "utf8" },
+    );
+    return { status, output: stdout + stderr };
+  }
+
+  beforeAll(() => {
+    symlinkSync(join(ROOT, "node_modules/vitest"), join(folder, "node_modules/vitest"));
+    writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+    const { code } = transformSync(block("ts"), { loader: "ts" });
+    writeFileSync(join(folder, "map-store.js"), code);
+  });
+
+  it("pass for the backend that the guide makes", () => {
+    const { status, output } = runTests("map-store.test.js", block("js"));
+    expect(output).toContain("a map > edit: ");
+    expect(status, output).toBe(0);
+  });
+
+  it("fail by name for one with a fault", () => {
+    const broken = block("js").replace(
+      "new FileStoreBackend(mapStore(new Map()))",
+      "Object.assign(new FileStoreBackend(mapStore(new Map())), { edit: async (path) => ({ path, occurrences: 1 }) })",
+    );
+    const { status, output } = runTests("broken.test.js", broken);
+    expect(status).toBe(1);
+    expect(output).toMatch(/(?:FAIL|×).* a map > edit: /);
+    expect(output).not.toMatch(/(?:FAIL|×).* a map > read: /);
+  });
 });
 
 it("can be imported as a library", () => {

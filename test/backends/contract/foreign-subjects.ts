@@ -9,7 +9,8 @@ import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
-import type { Made, Subject } from "./contract.ts";
+import type { TestedBackend } from "../../../src/testing/backend-contract.ts";
+import type { Subject } from "./contract.ts";
 
 /**
  * The published backends of deepagents, unchanged. (Its VFS provider, @langchain/node-vfs, installs a
@@ -69,7 +70,7 @@ const flatSkips: Skips = [
   },
 ];
 
-function inFolder(make: (rootDir: string) => deepagents.BackendProtocolV2): Made {
+function inFolder(make: (rootDir: string) => deepagents.BackendProtocolV2): TestedBackend {
   const rootDir = mkdtempSync(join(tmpdir(), "deepagent-foreign-"));
   return { backend: adaptBackend(make(rootDir)), dispose: () => rmSync(rootDir, { recursive: true }) };
 }

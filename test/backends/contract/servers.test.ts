@@ -1,5 +1,4 @@
 import { runContract } from "./contract.ts";
 import { SERVER_SUBJECTS } from "./subjects.ts";
-import { SUITES } from "./suites.ts";
 
-for (const subject of SERVER_SUBJECTS) runContract(subject, SUITES);
+for (const subject of SERVER_SUBJECTS) runContract(subject);

@@ -15,7 +15,8 @@ import { openDatabase } from "../../../src/storage/database.ts";
 import { createStore } from "../../../src/storage/store.ts";
 import { postgres } from "../postgres/subject.ts";
 import { s3, s3LastWriterWins } from "../s3/subjects.ts";
-import type { Made, Subject } from "./contract.ts";
+import type { TestedBackend } from "../../../src/testing/backend-contract.ts";
+import type { Subject } from "./contract.ts";
 
 const runtime = () => ({ files: snapshotFiles() });
 
@@ -63,7 +64,7 @@ const sqliteStore: Subject = {
 const filesystem = (name: string, options: FilesystemOptions): Subject => ({
   name: `FilesystemBackend, ${name}`,
   keepsFilesInState: false,
-  make: (): Made => {
+  make: (): TestedBackend => {
     const rootDir = mkdtempSync(join(tmpdir(), "deepagent-contract-"));
     return {
       backend: new FilesystemBackend({ rootDir, ...options }),

@@ -17,9 +17,9 @@ import { BaseSandbox } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
 import { programPath } from "../../support/program-path.ts";
 import { runContract, type Subject } from "../contract/contract.ts";
-import { concurrencySuite } from "../contract/concurrency.ts";
-import { pathsSuite } from "../contract/paths.ts";
-import { SUITES } from "../contract/suites.ts";
+import { pathsSuite } from "../../../src/testing/name-suites.ts";
+import { concurrencySuite } from "../../../src/testing/write-suites.ts";
+import { BACKEND_SUITES } from "../../../src/testing/backend-contract.ts";
 
 /** A sandbox that is a shell of this machine; `busybox` is a folder with the programs of BusyBox and no others. */
 class ShellSandbox extends BaseSandbox {
@@ -75,7 +75,7 @@ const subject = (name: string, options: { busybox?: string; readChunk?: number }
   ],
 });
 
-runContract(subject("a local shell", { readChunk: 500_000 }), SUITES);
+runContract(subject("a local shell", { readChunk: 500_000 }));
 
 describe("over BusyBox", { tags: "busybox" }, () => {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-busybox-"));
@@ -86,7 +86,7 @@ describe("over BusyBox", { tags: "busybox" }, () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
   // What is done here and not by its programs is tested above.
-  const suites = SUITES.filter((suite) => suite !== pathsSuite && suite !== concurrencySuite);
+  const suites = BACKEND_SUITES.filter((suite) => suite !== pathsSuite && suite !== concurrencySuite);
   runContract(subject("BusyBox", { busybox: folder, readChunk: 500_000 }), suites);
 });
 

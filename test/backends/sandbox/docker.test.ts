@@ -4,10 +4,9 @@ import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { type DockerSandbox, openDocker, withoutTtyNoise } from "../../../src/backends/sandbox/docker.ts";
 import { SandboxError } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
+import { lsSuite } from "../../../src/testing/read-suites.ts";
+import { deleteSuite, uploadFilesSuite } from "../../../src/testing/write-suites.ts";
 import { runContract } from "../contract/contract.ts";
-import { deleteSuite } from "../contract/delete.ts";
-import { lsSuite } from "../contract/ls.ts";
-import { uploadFilesSuite } from "../contract/upload-files.ts";
 import { containerIds, CONTAINERS as OPTIONS } from "./containers.ts";
 import { isAsleep, uniqueSleep, until } from "./support.ts";
 

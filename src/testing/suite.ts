@@ -1,0 +1,44 @@
+import type { Backend } from "../backends/backend.ts";
+
+/** The checks that the suites use of a runner's `expect`. */
+export interface Matchers {
+  toBe(expected: unknown): void;
+  toEqual(expected: unknown): void;
+  toMatchObject(expected: object): void;
+  toMatch(expected: RegExp | string): void;
+  toContain(expected: unknown): void;
+  toHaveLength(length: number): void;
+  toBeLessThan(limit: number): void;
+  toBeNull(): void;
+  toBeUndefined(): void;
+  toBeTruthy(): void;
+}
+
+/** `expect` of Vitest or Jest; the hint names the value in a failure, where the runner takes one. */
+export type Expect = (actual: unknown, hint?: string) => Matchers;
+
+/** What one case works with. */
+export interface Bench {
+  backend: Backend;
+  expect: Expect;
+  /** Turns a path from the root of the tested backend into the path that its methods take. */
+  at: (path: string) => string;
+  /** Uploads a file, text as UTF-8. */
+  put: (path: string, content: string | Uint8Array) => Promise<void>;
+  keepsFilesInState: boolean;
+}
+
+export interface Suite {
+  /** The method of the port, or the property when it concerns several methods. */
+  subject: string;
+  cases: Readonly<Record<string, (bench: Bench) => Promise<void>>>;
+}
+
+/** The text of a page; throws when the result is a failure or bytes. */
+export function textOf(result: { content?: string | Uint8Array; error?: string }): string {
+  if (typeof result.content === "string") return result.content;
+  throw new Error(`There is no text: ${result.error ?? "the content is bytes"}`);
+}
+
+export const pathsOf = (result: { files?: { path: string }[] }): string[] | undefined =>
+  result.files?.map((file) => file.path);
