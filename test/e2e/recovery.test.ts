@@ -2,13 +2,12 @@ import { expect, test } from "vitest";
 import { connect, openHome, openStdio } from "../support/harness.ts";
 import { play, wronglyAnswered } from "../support/harness-brain.ts";
 import { deferred } from "../support/harness-deferred.ts";
-import { CLIENT_KINDS, type ClientKind } from "../support/clients.ts";
 import { APPROVE, delegate, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
 
 const SHORT_WINDOW = { DEEPAGENT_DELIVERY_WINDOW: "0.2" };
 
 /** Starts a run, kills its server while the model of a subagent keeps it waiting, and finds it in the next. */
-async function survives(kind: ClientKind): Promise<void> {
+async function survives(): Promise<void> {
   let silent = true;
   const asked = deferred();
   const home = await openHome({
@@ -28,13 +27,13 @@ async function survives(kind: ClientKind): Promise<void> {
     }),
   });
   const first = await openStdio(home);
-  const before = await connect(first, kind);
+  const before = await connect(first, "v2-legacy");
   const runId = runIdOf(await before.call("run_deep_agent", { task: "Note and report" }));
   await asked.promise;
   process.kill(first.pid(), "SIGKILL");
   silent = false;
 
-  const after = await connect(await openStdio(home), kind);
+  const after = await connect(await openStdio(home), "v2-modern");
   const ended = await untilStatus(after, runId, "completed");
   expect(ended).toMatchObject({
     answer: "reported",
@@ -50,20 +49,20 @@ async function survives(kind: ClientKind): Promise<void> {
 }
 
 /** Kills the server of a run that waits for a person, and lets a person decide in the next one. */
-async function staysOpen(kind: ClientKind): Promise<void> {
+async function staysOpen(): Promise<void> {
   const home = await openHome({
     think: play({
       "Write one file": [{ toolCalls: [writeFile("/workspace/new.md", "new\n")] }, { text: "written" }],
     }),
   });
   const first = await openStdio(home);
-  const before = await connect(first, kind);
+  const before = await connect(first, "v1");
   const waiting = await before.call("run_deep_agent", { task: "Write one file" });
   expect(waiting.structured).toMatchObject({ status: "input_required" });
   process.kill(first.pid(), "SIGKILL");
 
   const { answer, forms } = person({ "new.md": APPROVE });
-  const after = await connect(await openStdio(home), kind, answer);
+  const after = await connect(await openStdio(home), "v2-modern", answer);
   expect(await untilStatus(after, runIdOf(waiting), "completed")).toMatchObject({ answer: "written" });
   expect(forms).toHaveLength(1);
   expect(inWorkspace(home, "new.md")).toBe("new\n");
@@ -71,7 +70,7 @@ async function staysOpen(kind: ClientKind): Promise<void> {
 
 // All at once: most of the time is spent waiting for the lease of a killed server to run out.
 test("a run outlives the server that was killed, no finished call runs again, an open approval stays open", async () => {
-  await Promise.all(CLIENT_KINDS.flatMap((kind) => [survives(kind), staysOpen(kind)]));
+  await Promise.all([survives(), staysOpen()]);
 });
 
 test("a run is checked, decided and cancelled from another process", async () => {

@@ -18,8 +18,8 @@ import { memoryConnector } from "./harness-memory.ts";
 import { program, stdioServer, type StdioServer } from "./harness-stdio.ts";
 import { httpConnector } from "./harness-http.ts";
 
-export const TRANSPORTS = ["memory", "stdio", "http"] as const;
-export type TransportName = (typeof TRANSPORTS)[number];
+/** `stdio` starts the server as a process of its own, the others have it in this one. */
+export type TransportName = "memory" | "stdio" | "http";
 
 /** A workspace, a data directory and a model; what is made of it is gone after the test. */
 export interface Home {
@@ -63,8 +63,12 @@ export async function openHome({ think, files = {}, env = {} }: HomeOptions): Pr
   return { workspace, dataDir, brain, env: settings };
 }
 
-/** Every way to reach the product, with every client. */
-export const MATRIX = TRANSPORTS.flatMap((transport) => CLIENT_KINDS.map((kind) => ({ transport, kind })));
+/** The product over both transports, with clients of both eras; test/e2e/matrix has every kind of client. */
+export const MATRIX = [
+  ...CLIENT_KINDS.map((kind) => ({ transport: "http", kind }) as const),
+  { transport: "stdio", kind: "v1" },
+  { transport: "stdio", kind: "v2-modern" },
+] as const;
 
 /** A running product, reached in one way. */
 export interface World extends Home {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { toAgentTool } from "../../../src/agent/agent-tool.ts";
 import { chooseTools, type ToolWishes } from "../../../src/agent/subagent-tools.ts";
 import { FILE_TOOL_NAMES } from "../../../src/tools/index.ts";
-import { MATRIX, openWorld } from "../../support/harness.ts";
+import { openWorld } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
 
 const toolOf = (name: string) =>
@@ -88,22 +88,20 @@ describe("the tools of a subagent", () => {
 });
 
 test("a run tells once which tools its subagents go without, and they have no others", async () => {
-  const [first] = MATRIX;
-  if (!first) throw new Error("no client to test with");
   const reader = "---\nname: reader\ndescription: Reads.\ntools: Read, Gerp\n---\nYou read.\n";
   const task = (id: string) => ({
     id,
     name: "task",
     args: { description: "read it", subagent_type: "reader" },
   });
-  const world = await openWorld(first.transport, {
+  const world = await openWorld("memory", {
     files: { ".claude/agents/reader.md": reader },
     think: play({
       "Have it read": [{ toolCalls: [task("a"), task("b")] }, { text: "done" }],
       "read it": [{ text: "It says nothing." }],
     }),
   });
-  const client = await world.connect(first.kind);
+  const client = await world.connect("v1");
   const { structured } = await client.call("run_deep_agent", { task: "Have it read" });
   expect(structured).toMatchObject({ status: "completed", answer: "done" });
   const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}/events`);
