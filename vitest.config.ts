@@ -15,12 +15,12 @@ class LongFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig({
+export default defineConfig(async ({ mode }) => ({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: "test/support/suite.ts",
-    // A test that needs a program of the machine has its tag, and is skipped where that is missing.
-    tags: await requirementTags(),
+    // A test that needs a program of the machine, or minutes, has its tag, and is skipped where that is missing.
+    tags: await requirementTags(mode),
     pool: "forks",
     // Installed packages are loaded once for each core and not for each file; `setupFiles` keeps files apart.
     isolate: false,
@@ -33,4 +33,4 @@ export default defineConfig({
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
   },
-});
+}));

@@ -1,8 +1,8 @@
 /**
- * Runs all tests with the optional programs hidden from PATH, then those that were skipped for it with the programs.
- * The second list is made of what the first run skipped, by tag, so that it cannot go stale: a test that needs a
- * program and has no tag fails in the first run. Ends with the failures and the numbers of both. Arguments: those of
- * the first run, such as a folder of tests.
+ * Runs all tests, the long ones too, with the optional programs hidden from PATH, then those that were skipped for it
+ * with the programs. The second list is made of what the first run skipped, by tag, so that it cannot go stale: a test
+ * that needs a program and has no tag fails in the first run. Ends with the failures and the numbers of both.
+ * Arguments: those of the first run, such as a folder of tests.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs";
@@ -30,7 +30,7 @@ function run(name, args, env = {}) {
   console.log(`\n--- tests ${name} the optional programs`);
   const outputFile = join(FOLDER, `${name}.json`);
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${outputFile}`];
-  const vitest = ["node_modules/vitest/vitest.mjs", "run", ...reporters, ...args];
+  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--mode=long", ...reporters, ...args];
   const { status } = spawnSync(process.execPath, vitest, {
     stdio: "inherit",
     env: { ...process.env, ...env },

@@ -22,6 +22,7 @@ import {
   leavesOf,
 } from "./approvals/batch.ts";
 import { World } from "./approvals/world.ts";
+import { attempts } from "../support/effort.ts";
 
 /** How one pause is answered: which of the open requests (cyclic picks), in which order, and badly before. */
 const round = fc.record({
@@ -215,9 +216,7 @@ describe("approvals", () => {
     const ends = fc.array(end, { maxLength: 5, size: "max" });
     await fc.assert(
       fc.asyncProperty(batch, rounds, ends, async (...story) => void (await tellAndCheck(...story))),
-      {
-        numRuns: Number(process.env["PROPERTY_RUNS"] ?? 12),
-      },
+      attempts(12),
     );
   }, 600_000);
 

@@ -8,6 +8,7 @@ import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 import { calls, isSummarizer, long, refuseAbove, sizeOf, withWindow, work } from "../support/long-results.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { attempts } from "../support/effort.ts";
 
 describe("a conversation that outgrows its window", () => {
   it("whatever it consists of, is made to fit: the run ends well and nothing is lost", async () => {
@@ -43,7 +44,7 @@ describe("a conversation that outgrows its window", () => {
           expect(isThere).toBe(true);
         }
       }),
-      { numRuns: 40 },
+      attempts(40),
     );
   });
 

@@ -24,6 +24,7 @@ import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { isWellFormed } from "../../src/tools/format.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { type ScriptedModel, scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
+import { attempts } from "../support/effort.ts";
 
 const LIMIT = 200_000;
 const lines = (count: number, word = "line"): string =>
@@ -221,7 +222,7 @@ describe("a person's message above 50,000 tokens", () => {
         const whole = new Map(files.map(({ key, value }) => [key, value["content"]]));
         expect(whole).toEqual(new Map(evicted.map(([id, task]) => [`/message-${id}.md`, task])));
       }),
-      { numRuns: 25 },
+      attempts(25),
     );
   });
 });

@@ -5,6 +5,7 @@ import { expect, it } from "vitest";
 import { buildAgent, getAgentState, resumeAgentInput } from "../../src/agent/agent-core.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
+import { attempts } from "../support/effort.ts";
 
 /** Subagents that delegate on, or change one line of `/f.md`, asked about first or not. */
 type Tree = { parts: Tree[] } | { line: number; gated: boolean };
@@ -91,7 +92,7 @@ it("whatever subagents at any depth change at the same time, over pauses and pro
       ]);
       expect(results.every(({ status }) => status === "success")).toBe(true);
     }),
-    { numRuns: Number(process.env["PROPERTY_RUNS"] ?? 12) },
+    attempts(12),
   );
 });
 

@@ -9,6 +9,7 @@ import { silentLogger } from "../../src/core/logger.ts";
 import { oneLine } from "../../src/core/text.ts";
 import { taskTool } from "../../src/tools/task.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { attempts } from "../support/effort.ts";
 
 /** Text that means something to replacement patterns, templates or the blocks of the system prompt. */
 const tricky = fc
@@ -82,7 +83,7 @@ describe("text from outside", () => {
         expect(after).toBe(plainRest.split("</agent_memory>")[1]);
         expect(before.match(/^- (?!`)/gm)).toHaveLength(1);
       }),
-      { numRuns: 30 },
+      attempts(30),
     );
   });
 
@@ -120,7 +121,7 @@ describe("text from outside", () => {
         const result = second?.messages.find((message) => ToolMessage.isInstance(message))?.text ?? "";
         for (const line of text.split(/\r?\n|\r/)) expect(result).toContain(line.trim());
       }),
-      { numRuns: 20 },
+      attempts(20),
     );
   });
 
@@ -144,7 +145,7 @@ describe("text from outside", () => {
         expect(last[0]?.text).toBe(first?.messages[0]?.text);
         expect(last[1]?.text.split("\n\n").slice(1).join("\n\n")).toBe(summary.trim());
       }),
-      { numRuns: 20 },
+      attempts(20),
     );
   });
 
@@ -171,7 +172,7 @@ describe("text from outside", () => {
       fc.asyncProperty(tricky, async (text) => {
         expect(await promptOf(text)).toEqual(plain);
       }),
-      { numRuns: 20 },
+      attempts(20),
     );
   });
 });

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ReadResult } from "../../src/backends/backend.ts";
 import { readFilePage, pageRequest, readTextPage } from "../../src/backends/pages.ts";
+import { attempts } from "../support/effort.ts";
 
 let directory: string;
 
@@ -40,7 +41,7 @@ describe("pages", () => {
           readTextPage("/file.txt", content, pageRequest(offset, limit)),
         );
       }),
-      { numRuns: 300 },
+      attempts(300),
     );
   });
 

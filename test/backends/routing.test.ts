@@ -11,6 +11,7 @@ import { addPrefix, validatePath } from "../../src/backends/paths.ts";
 import { resolveBackend } from "../../src/backends/resolve.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
+import { attempts } from "../support/effort.ts";
 
 const clock = (): number => 0;
 
@@ -135,7 +136,7 @@ describe.each(KINDS)("a mounted $kind", ({ open }) => {
           close();
         }
       }),
-      { numRuns: 80 },
+      attempts(80),
     );
   });
 });

@@ -4,13 +4,15 @@ import { Fleet } from "./fleet.ts";
 import { Person } from "./person.ts";
 import { linesProgram, serverProgram } from "./process.ts";
 
-/** How long servers are disturbed, in seconds: `DEEPAGENT_CRASH_SECONDS=3600 npx vitest run test/crash`. */
+/** How long servers are disturbed, in seconds: `DEEPAGENT_CRASH_SECONDS=3600 npx vitest run --mode long test/crash`. */
 const SECONDS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 10);
 const STORIES_AT_ONCE = 3;
 const SERVERS = 3;
 
 test(
   "nothing acknowledged is lost and nothing is done twice, however often servers are killed, stopped and woken",
+  // Afterwards all runs are brought to their end, and done once more undisturbed, however slow the machine is.
+  { tags: "long", timeout: SECONDS * 10_000 + 600_000 },
   async () => {
     const programs = { script: await serverProgram(), linesServer: await linesProgram() };
     const folder = newFolder();
@@ -45,6 +47,4 @@ test(
       `${JSON.stringify(fleet.counts)} of ${SERVERS} servers; ${runs.size} runs and ${decisions.size} decisions acknowledged, none lost; ${unknown} calls of unknown outcome, none made twice, ${late} came through after their server woke, ${lateElsewhere} after it was gone`,
     );
   },
-  // Afterwards all runs are brought to their end, and done once more undisturbed, however slow the machine is.
-  SECONDS * 10_000 + 600_000,
 );

@@ -127,7 +127,7 @@ function expectIntentsFirst(events: readonly TracedEvent[]): number {
 
 test(
   "what was said is on the disk before it is said, whatever of the rest a power cut leaves",
-  { tags: "strace", timeout: CUTS * 20_000 + 300_000 },
+  { tags: ["strace", "long"], timeout: CUTS * 20_000 + 300_000 },
   async () => {
     const script = await serverProgram();
     const folder = newFolder();

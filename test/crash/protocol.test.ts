@@ -152,6 +152,7 @@ async function persist(
 
 test(
   "clients of every kind have their runs done by servers that are killed",
+  { tags: "long", timeout: SECONDS * 10_000 + 600_000 },
   async () => {
     // Nobody's servers end as often as these.
     const env = { DEEPAGENT_LOG_LEVEL: "warn", DEEPAGENT_LIMITS_SERVER_CRASHES: "1000000" };
@@ -192,5 +193,4 @@ test(
     }
     console.log(`${servers.kills} kills; ${runs.length} runs over ${connections} connections`);
   },
-  SECONDS * 10_000 + 600_000,
 );

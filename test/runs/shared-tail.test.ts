@@ -8,6 +8,7 @@ import { RunStore } from "../../src/runs/stores/run-store.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { migrate } from "../../src/storage/migrations.ts";
 import { openConnection } from "../../src/storage/sqlite.ts";
+import { attempts } from "../support/effort.ts";
 
 const RUN = "run_1";
 
@@ -105,7 +106,7 @@ test("every follower gets every event once and in order, however far behind it i
           expect(await seen).toEqual(upTo(lastSeq, Math.min(after, lastSeq)));
       },
     ),
-    { numRuns: 40 },
+    attempts(40),
   );
 });
 

@@ -11,6 +11,7 @@ import { WorkStore } from "../../src/runs/stores/work-store.ts";
 import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
 import { openDatabase } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
+import { attempts } from "../support/effort.ts";
 
 const ME = "local";
 const RUN = "run_1";
@@ -221,7 +222,7 @@ test("whatever happens in whatever order: no event is lost, no end undone, no ru
         world.database.close();
       }
     }),
-    { numRuns: 300 },
+    attempts(300),
   );
 });
 

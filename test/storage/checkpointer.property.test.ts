@@ -14,6 +14,7 @@ import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/c
 import { PackedCheckpoints } from "../../src/storage/packed-checkpoints.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { opened } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 const thread = fc.constantFrom("a", "a", "a", "b");
 const namespace = fc.constantFrom("", "", "", "", "tools:1", "tools:1|tools:2");
@@ -263,6 +264,6 @@ it("does what LangGraph's saver in memory does, packed or not, and keeps copies 
       for (const one of operations) await both.do(one);
       await both.end();
     }),
-    { numRuns: 25 },
+    attempts(25),
   );
 });

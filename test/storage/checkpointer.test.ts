@@ -14,6 +14,7 @@ import { describe, expect, it } from "vitest";
 import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import { opened, temporaryFolder } from "./support.ts";
 import { openConnection } from "../../src/storage/sqlite.ts";
+import { attempts } from "../support/effort.ts";
 
 const METADATA = { source: "loop" as const, step: 0, parents: {} };
 const at = (thread: string, id?: string): RunnableConfig => ({
@@ -87,7 +88,7 @@ describe("the history of delta channels", () => {
           }
         },
       ),
-      { numRuns: 150 },
+      attempts(150),
     );
   });
 

@@ -10,6 +10,7 @@ import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { migrate } from "../../src/storage/migrations.ts";
 import { opened, thrownBy } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 const METADATA = { source: "loop" as const, step: 0, parents: {} };
 const at = (thread: string, namespace = "", id?: string): RunnableConfig => ({
@@ -84,7 +85,7 @@ describe("a value", () => {
       fc.asyncProperty(json, async (value) => {
         expect(await roundTrip(value)).toEqual(await asStock(value));
       }),
-      { numRuns: 100 },
+      attempts(100),
     );
   });
 

@@ -13,6 +13,7 @@ import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
 import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { opened, temporaryFolder } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 const THREAD: RunnableConfig = { configurable: { thread_id: "thread", checkpoint_ns: "" } };
 const CHANNELS = ["messages", "files", "notes"];
@@ -77,7 +78,7 @@ it("any history reads the same packed and unpacked, from every checkpoint of any
         expect(await listed(saver)).toEqual(list);
       },
     ),
-    { numRuns: 40 },
+    attempts(40),
   );
 });
 

@@ -6,6 +6,7 @@ import { createCheckpointer } from "../../src/storage/checkpointer.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
 import { withoutWaiting } from "../../src/storage/durability.ts";
 import { opened, temporaryFolder } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 /** What a disk may hold of a file's end after a power cut: less of it, or something else. */
 interface Damage {
@@ -74,7 +75,7 @@ describe("after a power cut", () => {
         found.close();
         database.close();
       }),
-      { numRuns: 60 },
+      attempts(60),
     );
   });
 
@@ -110,7 +111,7 @@ describe("after a power cut", () => {
           database.close();
         },
       ),
-      { numRuns: 25 },
+      attempts(25),
     );
   });
 

@@ -5,6 +5,7 @@ import { createStore, type SqliteStore } from "../../src/storage/store.ts";
 import { LONG } from "../../src/storage/store-parts.ts";
 import type { VectorIndexConfig } from "../../src/storage/store-vectors.ts";
 import { opened } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 const HERE = ["memories"];
 const KEYS = ["a", "b", "c"];
@@ -76,7 +77,7 @@ describe.each([
         await store.delete(HERE, "none");
         expect(database.prepare("SELECT count(*) FROM store_values").pluck().get()).toBe(kept);
       }),
-      { numRuns: 60 },
+      attempts(60),
     );
   });
 });

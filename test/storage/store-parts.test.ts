@@ -7,6 +7,7 @@ import { createStore } from "../../src/storage/store.ts";
 import { LONG } from "../../src/storage/store-parts.ts";
 import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
 import { opened, temporaryFolder } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 function openStore(file?: string) {
   const database = opened(file);
@@ -49,7 +50,7 @@ it("any value comes back as it was, whatever is long in it or looks like a refer
       expect((await store.get(HERE, "a"))?.value).toEqual(expected);
       expect((await store.search(HERE))[0]?.value).toEqual(expected);
     }),
-    { numRuns: 60 },
+    attempts(60),
   );
 });
 

@@ -4,6 +4,7 @@ import type { Database } from "../../src/storage/database.ts";
 import { createStore, type SqliteStore } from "../../src/storage/store.ts";
 import { fold } from "../../src/storage/store-text.ts";
 import { opened } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 const file = (content: string) => ({ content, mimeType: "text/plain", created_at: "", modified_at: "" });
 const MEMORIES = ["memories"];
@@ -172,7 +173,7 @@ describe("the text of a query", () => {
         const hits = await store.searchText(MEMORIES, query, 5);
         expect(hits.length).toBeLessThanOrEqual(2);
       }),
-      { numRuns: 300 },
+      attempts(300),
     );
   });
 
@@ -273,7 +274,7 @@ describe("what is searched of a value", () => {
         }
         checkIndex(database);
       }),
-      { numRuns: 100 },
+      attempts(100),
     );
   });
 

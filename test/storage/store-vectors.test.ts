@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createStore } from "../../src/storage/store.ts";
 import { opened } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 /** How often each of a few letters occurs: texts of the same letters mean the same. */
 class Letters extends Embeddings {
@@ -212,7 +213,7 @@ describe("the same operations", () => {
           }
         }
       }),
-      { numRuns: 60 },
+      attempts(60),
     );
   });
 });

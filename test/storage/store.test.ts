@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { createStore, type SqliteStore } from "../../src/storage/store.ts";
 import { encodeNamespace } from "../../src/storage/store-match.ts";
 import { opened, temporaryFolder } from "./support.ts";
+import { attempts } from "../support/effort.ts";
 
 const file = (content: string) => ({ content, mimeType: "text/plain", created_at: "", modified_at: "" });
 const keysOf = (items: readonly { key: string }[]) => items.map(({ key }) => key);
@@ -150,7 +151,7 @@ describe("namespaces of any text", () => {
           for (const one of all) expect((await store.get(one, "key"))?.value).toEqual({ one });
         },
       ),
-      { numRuns: 100 },
+      attempts(100),
     );
   });
 });

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { IS_LONG } from "./effort.ts";
 import type { CallOutcome, FormAnswer, TestClient } from "./clients.ts";
 import { play, type Line, type Think } from "./harness-brain.ts";
 
@@ -73,12 +74,14 @@ const PATH = { file_path: "/workspace/hostile.txt" };
 const many = (count: number): Record<string, unknown> =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`key${n}`, n]));
 
-/** Texts of up to `size` bytes for an entry. */
-export const textsFor = (entry: Entry, size: number): { name: string; text: string }[] =>
-  CONTENTS.slice(0, entry.anyText ? 1 : undefined).map(({ name, text }) => ({
-    name,
-    text: text(Math.min(size, entry.most ?? size)),
-  }));
+/** Texts of up to `size` bytes for an entry: all of them in the long run, otherwise two, others for each entry. */
+export function textsFor(entry: Entry, size: number): { name: string; text: string }[] {
+  const first = ENTRIES.indexOf(entry);
+  const isChosen = (index: number): boolean =>
+    IS_LONG || (index + first) % Math.ceil(CONTENTS.length / 2) === 0;
+  const contents = entry.anyText ? CONTENTS.slice(0, 1) : CONTENTS.filter((_, index) => isChosen(index));
+  return contents.map(({ name, text }) => ({ name, text: text(Math.min(size, entry.most ?? size)) }));
+}
 
 /** A message of a client is smaller than 768 KiB. */
 const BODY = 750_000;

@@ -16,11 +16,11 @@ export const browserPath = (): string => programPath(...BROWSERS) ?? "";
 interface Requirement {
   /** What to do to have it. */
   remedy: string;
-  /** Throws why it is not there. */
-  check(): void | Promise<void>;
+  /** Throws why it is not there. `mode`: that of Vitest. */
+  check(mode: string): void | Promise<void>;
 }
 
-/** What tests need of the machine beyond Node, by the tag with which a test says so. */
+/** What tests need beyond Node, programs of the machine or time, by the tag with which a test says so. */
 const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
   bwrap: {
     remedy: "apt-get install bubblewrap",
@@ -31,6 +31,12 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
   },
   busybox: { remedy: "apt-get install busybox-static", check: () => inPath("busybox") },
   chromium: { remedy: "apt-get install chromium", check: () => inPath(...BROWSERS) },
+  long: {
+    remedy: "npm run test:long",
+    check(mode) {
+      if (mode !== "long") throw new Error("they take minutes");
+    },
+  },
   mount: { remedy: "run the tests as root of the machine", check: mountFileSystem },
   podman: { remedy: "apt-get install podman runc busybox-static", check: prepareImage },
   moto: { remedy: 'pip install "moto[server]"', check: () => run("moto_server", "--help") },
@@ -47,11 +53,13 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
 const THERE = "it is there";
 
 /** The tags for Vitest's configuration: what this machine does not have is skipped, for the reason told. */
-export const requirementTags = (): Promise<{ name: string; description: string; skip: boolean }[]> =>
+export const requirementTags = (
+  mode: string,
+): Promise<{ name: string; description: string; skip: boolean }[]> =>
   Promise.all(
     Object.entries(REQUIREMENTS).map(async ([name, { check }]) => {
       try {
-        await check();
+        await check(mode);
         return { name, description: THERE, skip: false };
       } catch (error) {
         const [reason = ""] = error instanceof Error ? error.message.split("\n") : [];
@@ -60,7 +68,7 @@ export const requirementTags = (): Promise<{ name: string; description: string; 
     }),
   );
 
-/** What was skipped because of a missing program, and how to have it run: one line for each program. */
+/** What was skipped because a requirement is not met, and how to have it run: one line for each. */
 export function missingPrograms(
   tags: readonly { name: string; description?: string }[],
   skipped: Iterable<TestCase>,

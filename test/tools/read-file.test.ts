@@ -5,6 +5,7 @@ import o200k from "js-tiktoken/ranks/o200k_base";
 import { describe, expect, test } from "vitest";
 import { BACKENDS } from "./backends.ts";
 import { foreignBackend, harness, stateBackend } from "./harness.ts";
+import { attempts } from "../support/effort.ts";
 
 const PNG = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 1]);
 const lines = (count: number, text = "line"): string =>
@@ -171,7 +172,7 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
           expect(await readAll(tools, limit)).toEqual(expectedLines(content));
         },
       ),
-      { numRuns: 60 },
+      attempts(60),
     );
   });
 });

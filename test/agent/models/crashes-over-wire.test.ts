@@ -9,6 +9,7 @@ import { type End, MortalProcess } from "../../support/mortal-process.ts";
 import { paused } from "../../support/run-agent.ts";
 import type { WireReply, WireRequest } from "../../support/wire-server.ts";
 import { PROVIDERS, wireThread } from "../../support/wire-thread.ts";
+import { attempts } from "../../support/effort.ts";
 
 const call = (id: string, name: string, args: Record<string, unknown> = {}) => ({ id, name, args });
 const write = (id: string) => call(id, "write_file", { file_path: `/${id}.md`, content: "x" });
@@ -75,7 +76,7 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
         await server.close();
         rmSync(folder, { recursive: true });
       }),
-      { numRuns: 12 },
+      attempts(12),
     );
   });
 });

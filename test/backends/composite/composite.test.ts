@@ -10,6 +10,7 @@ import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
+import { attempts } from "../../support/effort.ts";
 
 const state = (): StateBackend => new StateBackend({ files: snapshotFiles() });
 
@@ -276,7 +277,7 @@ describe("CompositeBackend, for any tree", () => {
           if (found.error === undefined) expect(foundSplit.matches).toEqual(found.matches);
         },
       ),
-      { numRuns: 150 },
+      attempts(150),
     );
   });
 });

@@ -11,6 +11,7 @@ import type { GrepOptions, GrepResult } from "../../../src/backends/backend.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../../../src/backends/filesystem/filesystem.ts";
 import { compileGlob } from "../../../src/backends/glob.ts";
 import { findRipgrep } from "../../../src/backends/filesystem/ripgrep.ts";
+import { attempts } from "../../support/effort.ts";
 
 let root: string;
 
@@ -135,7 +136,7 @@ describe("searching with and without ripgrep", () => {
       fc.asyncProperty(glob, async (filter) => {
         await bothWays("hit", { glob: filter });
       }),
-      { numRuns: 200 },
+      attempts(200),
     );
   });
 
@@ -175,7 +176,7 @@ describe("searching with and without ripgrep", () => {
       fc.asyncProperty(expression, fc.boolean(), async (pattern, caseSensitive) => {
         await bothWays(pattern, { options: { regex: true, caseSensitive } });
       }),
-      { numRuns: 250 },
+      attempts(250),
     );
   });
 
@@ -190,7 +191,7 @@ describe("searching with and without ripgrep", () => {
       fc.asyncProperty(text, fc.boolean(), async (pattern, caseSensitive) => {
         await bothWays(pattern, { options: { caseSensitive } });
       }),
-      { numRuns: 60 },
+      attempts(60),
     );
   });
 

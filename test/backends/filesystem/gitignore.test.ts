@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FilesystemBackend, type FilesystemOptions } from "../../../src/backends/filesystem/filesystem.ts";
+import { attempts } from "../../support/effort.ts";
 
 let root: string;
 
@@ -172,7 +173,7 @@ describe("respectGitignore", () => {
         const expected = git("ls-files", "--others", "--exclude-standard", "-z").split("\0").filter(Boolean);
         expect((await make().glob("**")).files?.map(({ path }) => path.slice(1))).toEqual(expected.sort());
       }),
-      { numRuns: 60 },
+      attempts(60),
     );
   });
 });

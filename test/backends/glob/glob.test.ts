@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { compileGlob, type Glob, type GlobOptions } from "../../../src/backends/glob.ts";
+import { attempts } from "../../support/effort.ts";
 
 function compiled(pattern: string, options?: GlobOptions): Glob {
   const result = compileGlob(pattern, options);
@@ -168,7 +169,7 @@ describe("glob matching", () => {
       fc.property(pattern, path, (globPattern, target) => {
         expect(matches(globPattern, target)).toBe(matchesBySpecification(globPattern, target));
       }),
-      { numRuns: 2000 },
+      attempts(2000),
     );
   });
 
@@ -182,7 +183,7 @@ describe("glob matching", () => {
         expect(inside).toBe(whole);
         if (whole) expect(glob.reaches(directory)).toBe(true);
       }),
-      { numRuns: 2000 },
+      attempts(2000),
     );
   });
 

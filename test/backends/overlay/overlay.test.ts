@@ -18,6 +18,7 @@ import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.t
 import { OverlayBackend } from "../../../src/backends/overlay.ts";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
+import { attempts } from "../../support/effort.ts";
 
 let root: string;
 
@@ -184,7 +185,7 @@ describe("OverlayBackend", () => {
         expect(contents()).toEqual(FILES);
         rmSync(copy, { recursive: true });
       }),
-      { numRuns: 60 },
+      attempts(60),
     );
   });
 });

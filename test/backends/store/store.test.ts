@@ -15,6 +15,7 @@ import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { openDatabase } from "../../../src/storage/database.ts";
 import { createStore, type SqliteStore } from "../../../src/storage/store.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
+import { attempts } from "../../support/effort.ts";
 
 /** A store that notes what is asked of it. */
 class NotingStore extends InMemoryStore {
@@ -268,7 +269,7 @@ describe.each([
             }
           }),
       ),
-      { numRuns: 30 },
+      attempts(30),
     ));
 });
 

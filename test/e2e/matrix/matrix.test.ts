@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
 import { calling, databaseFile, ME, note, noteTool, openServer, type Server } from "../../runs/support.ts";
 import { depsFor } from "../../server/support.ts";
@@ -204,22 +204,23 @@ async function openWaiting({ service }: World): Promise<void> {
   }
 }
 
-const CASES = TRANSPORTS.flatMap((transport) => Object.keys(SCENARIOS).map((name) => ({ transport, name })));
+const NEEDS: Readonly<Record<Transport, { tags?: string }>> = { http: {}, stdio: { tags: "long" } };
 
-test.each(CASES)(
-  "$name over $transport: the run ends the same with every client",
-  async ({ transport, name }) => {
-    const scenario = SCENARIOS[name];
-    if (scenario === undefined) throw new Error(`no scenario ${name}`);
-    const rows = await Promise.all(
-      Object.entries(ROWS).map(async ([label, row]) => {
-        const world = await openWorld(transport, row, scenario.options ?? {});
-        await scenario.act(world);
-        return [label, await stateOf(world)] as const;
-      }),
-    );
-    expect(Object.fromEntries(rows)).toEqual(
-      Object.fromEntries(rows.map(([label]) => [label, scenario.expected])),
-    );
-  },
-);
+describe.each(TRANSPORTS)("over %s", (transport) => {
+  test.each(Object.entries(SCENARIOS))(
+    "%s: the run ends the same with every client",
+    NEEDS[transport],
+    async (_, scenario) => {
+      const rows = await Promise.all(
+        Object.entries(ROWS).map(async ([label, row]) => {
+          const world = await openWorld(transport, row, scenario.options ?? {});
+          await scenario.act(world);
+          return [label, await stateOf(world)] as const;
+        }),
+      );
+      expect(Object.fromEntries(rows)).toEqual(
+        Object.fromEntries(rows.map(([label]) => [label, scenario.expected])),
+      );
+    },
+  );
+});

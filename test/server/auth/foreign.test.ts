@@ -7,6 +7,7 @@ import { send } from "../../support/clients-raw.ts";
 import { play } from "../../support/harness-brain.ts";
 import { INITIALIZE } from "./issuer.ts";
 import { entry, openGuarded, withTokens } from "./support.ts";
+import { attempts } from "../../support/effort.ts";
 
 const SECRET = "zanzibar";
 const ALICE_KEY = "alice-key";
@@ -208,7 +209,7 @@ describe.each(Object.keys(ERAS) as EraName[])("in the %s era", (era) => {
           }
         },
       ),
-      { numRuns: 4 },
+      attempts(4),
     );
     // Nothing has come of all that.
     expect(await untilStatus(alice, names.run, "input_required")).toEqual(report);

@@ -8,6 +8,7 @@ import { scriptedModel } from "../../support/scripted-model.ts";
 import { depsFor, STATE_KEY } from "../support.ts";
 import type { Reply } from "../tasks/raw.ts";
 import { hostileClient, type HostileClient } from "./hostile-client.ts";
+import { attempts } from "../../support/effort.ts";
 
 const WINDOW_SECONDS = 1.5;
 /** The window is over long before, on any machine: whoever waits for longer waits for ever. */
@@ -278,6 +279,6 @@ test("no behaviour of a client hangs a call, approves by itself, runs something 
         await world.close();
       }
     }),
-    { numRuns: 15 },
+    attempts(15),
   );
 }, 600_000);

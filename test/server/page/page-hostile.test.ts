@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { ME } from "../../runs/support.ts";
 import { send } from "../../support/clients-raw.ts";
 import { linkTo, openPages, visit, waitingRun } from "./support.ts";
+import { attempts } from "../../support/effort.ts";
 
 const segment = fc.oneof(
   fc.constantFrom("runs", "open", "updates", "decide", "..", "%2e%2e", "%zz", "page.js", "//x", "__proto__"),
@@ -37,7 +38,7 @@ test("no request without a session does anything but be refused", async () => {
         expect(isAsset ? [200, 403] : [400, 403, 404, 405]).toContain(status);
       },
     ),
-    { numRuns: 300 },
+    attempts(300),
   );
   expect((await service.view(ME, runId))?.run.status).toBe("input_required");
 });
@@ -60,7 +61,7 @@ test("no form of a session that may decide does so unless it is one of the page'
         expect(status).toBe(isOwn ? 422 : 403);
       },
     ),
-    { numRuns: 200 },
+    attempts(200),
   );
   expect((await service.view(ME, runId))?.run.status).toBe("input_required");
   expect(notes).toEqual([]);

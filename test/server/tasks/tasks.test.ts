@@ -11,6 +11,7 @@ import { approve, calling, databaseFile, ME, note, noteTool, openServer, reach }
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, depsFor, plainRuns, type DepsOptions } from "../support.ts";
 import { FORMS, overHttp, overMemory, TASKS, type Reply, type Rpc } from "./raw.ts";
+import { attempts } from "../../support/effort.ts";
 
 const TRANSPORTS = { memory: overMemory, http: overHttp };
 const accept = (content: object) => ({ action: "accept", content });
@@ -299,7 +300,7 @@ test("answers that are not what the form asks for decide nothing, whatever they 
       await update(rpc, taskId, { [id]: APPROVE, [names.later]: APPROVE, [names.junk]: APPROVE });
       expect((await service.view(ME, taskId))?.run.status).toBe("input_required");
     }),
-    { numRuns: 150 },
+    attempts(150),
   );
   expect(notes).toEqual([]);
 });

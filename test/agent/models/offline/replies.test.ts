@@ -5,6 +5,7 @@ import { offlineReply } from "../../../../src/agent/models/offline.ts";
 import { readAssignment, writeAssignment } from "../../../../src/agent/models/offline/assignment.ts";
 import { searchWords } from "../../../../src/agent/models/offline/search-words.ts";
 import { parseListing, parseMatches, parsePaths } from "../../../../src/agent/models/offline/tool-output.ts";
+import { attempts } from "../../../support/effort.ts";
 
 const task = "How is the tide predicted, and where is `predictTide` defined?";
 
@@ -87,7 +88,7 @@ describe("replies as such", () => {
           expect(last.text.length).toBeGreaterThan(0);
         },
       ),
-      { numRuns: 300 },
+      attempts(300),
     );
   });
 
