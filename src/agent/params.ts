@@ -36,9 +36,10 @@ export interface SubAgent {
   responseFormat?: ResponseFormat;
   /**
    * `isolated` (default): it sees its task only. `fork`: it goes on from the agent's conversation, with the
-   * agent's prompt, memory, skills and middleware besides its own, and cannot delegate.
+   * agent's prompt, memory, skills and middleware besides its own, and cannot delegate. `handoff` is the word of
+   * deepagents for `isolated`.
    */
-  mode?: "isolated" | "fork";
+  mode?: "isolated" | "handoff" | "fork";
   /** Added to the agent's own rules: a call must pass both. */
   permissions?: readonly FilesystemPermission[];
   /** What of the file tools is different from the agent's. */
@@ -60,8 +61,8 @@ export interface CompiledSubAgent {
   description: string;
   /** A graph of LangGraph, an agent of LangChain, or anything else with `invoke` that takes `messages`. */
   runnable: CompiledRunnable;
-  /** `fork`: it is given the agent's conversation before its task. Default `isolated`. */
-  mode?: "isolated" | "fork";
+  /** `fork`: it is given the agent's conversation before its task. Default `isolated`, or `handoff`. */
+  mode?: "isolated" | "handoff" | "fork";
   /**
    * What it does may be done twice: a task that a crash broke off is begun again, or goes on from the checkpoint
    * of a graph. Default: it is not, and the delegating model is told that its outcome is unknown. A deep agent

@@ -46,10 +46,10 @@ function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAge
     );
   }
   const spec = "runnable" in given ? readCompiled(owner, given) : readOptions(owner, given, SUBAGENT);
-  if (!["isolated", "fork", undefined].includes(spec.mode)) {
+  if (!["isolated", "handoff", "fork", undefined].includes(spec.mode)) {
     throw new ConfigurationError(
       "INVALID_SUBAGENT",
-      `The subagent '${given.name}' has the mode '${String(spec.mode)}'; modes are isolated and fork.`,
+      `The subagent '${given.name}' has the mode '${String(spec.mode)}'; modes are isolated (or handoff, which means the same) and fork.`,
     );
   }
   if ("runnable" in spec) return spec;

@@ -150,6 +150,18 @@ const calls = (...names: string[]) =>
     return { toolCalls: [{ name, args }] };
   });
 
+it("a subagent in the mode `handoff` sees its task only", async () => {
+  const model = scriptedModel(({ messages }) => {
+    const texts = messages.filter(({ type }) => type === "human").map(({ text }) => text);
+    if (texts.includes("look")) return { text: texts.join() };
+    if (messages.some(({ type }) => type === "tool")) return { text: "end" };
+    return { toolCalls: [{ name: "task", args: { subagent_type: "worker", description: "look" } }] };
+  });
+  const worker = { name: "worker", description: "d", mode: "handoff" } as const;
+  const { messages } = await createDeepAgent({ model, subagents: [worker] }).invoke(go);
+  expect(messages.find(({ type }) => type === "tool")?.text).toBe("look");
+});
+
 describe("a backend inside a tool or node", () => {
   it("has the files of the thread that calls it, and changes them", async () => {
     const agent = createDeepAgent({
@@ -195,8 +207,8 @@ describe("a backend inside a tool or node", () => {
     const files = new StateBackend();
     const graph = new StateGraph(State)
       .addNode("write", async () => {
-        files.write("/a.md", "one");
-        files.edit("/a.md", "one", "two");
+        for (const change of [files.write("/a.md", "one"), files.edit("/a.md", "one", "two")])
+          expect(change).not.toHaveProperty("filesUpdate");
         await new StoreBackend().write("/kept.md", "kept");
         return {};
       })

@@ -52,8 +52,8 @@ const OPTIONS: OptionTable<StateBackendOptions> = {
  * Files in the state of the running thread: checkpointed with it, gone with it, seen by no other thread.
  *
  * Made without a runtime it is tied to that of each tool call by the agent it is given to, and else works on
- * the LangGraph task that calls it, which puts changes into the state. With a runtime the caller does that: a
- * change is returned as `filesUpdate`. It is visible to later calls of the same step at once.
+ * the LangGraph task that calls it, and puts changes into the state itself. With a runtime the caller does that:
+ * a change is returned as `filesUpdate`. It is visible to later calls of the same step at once.
  * Every operation but `grep` finishes in one turn, so parallel calls cannot interleave.
  */
 export class StateBackend implements Backend {
@@ -152,7 +152,7 @@ export class StateBackend implements Backend {
       if (below.length === 0) return errors.fileNotFound(path);
       const filesUpdate = Object.fromEntries(below.map((known): [string, null] => [known, null]));
       files.apply(filesUpdate);
-      return { path, filesUpdate };
+      return this.#returned({ path, filesUpdate });
     });
   }
 
@@ -165,6 +165,7 @@ export class StateBackend implements Backend {
       const update = result.filesUpdate === undefined ? {} : { filesUpdate: result.filesUpdate };
       return { path: filePath, error: errors.operationError(result.code), ...update };
     });
+    if (this.#runtime === undefined) return answers;
     // Programs for deepagents take the change of all files from the list.
     const filesUpdate: unknown = Object.assign({}, ...answers.map((answer) => answer.filesUpdate));
     return Object.defineProperty(answers, "filesUpdate", { value: filesUpdate });
@@ -189,7 +190,14 @@ export class StateBackend implements Backend {
     const data = toFileData(path, bytes, { now, createdAt: old?.created_at }, this.#options.fileFormat);
     const filesUpdate = { [path]: data };
     files.apply(filesUpdate);
-    return { path, filesUpdate, version: versionOf(data) };
+    return this.#returned({ path, filesUpdate, version: versionOf(data) });
+  }
+
+  /** Leaves out the change when the task that calls has it already. */
+  #returned<Result extends { filesUpdate?: unknown }>(result: Result): Result | Omit<Result, "filesUpdate"> {
+    if (this.#runtime !== undefined) return result;
+    const { filesUpdate: _, ...rest } = result;
+    return rest;
   }
 }
 
