@@ -3,7 +3,7 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../backends/backend.ts";
-import type { DeepAgentGraph } from "./deep-agent-graph.ts";
+import type { AgentGraph } from "./agent-parts.ts";
 import { FILES_NOT_KNOWN, statefulRunnable, stateReached } from "./foreign-graph.ts";
 import { describeLimit, type Reached } from "./limits/limits.ts";
 import { lastAnswer } from "./message-text.ts";
@@ -27,7 +27,7 @@ type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
  * missing are made again.
  */
 export async function settleAbandoned(
-  graph: DeepAgentGraph,
+  graph: AgentGraph,
   configurable: Readonly<Record<string, unknown>>,
   end: EarlierEnd | undefined,
 ): Promise<void> {
@@ -43,7 +43,7 @@ export async function settleAbandoned(
  * then, and comes to its end. False when none waits.
  */
 export async function settleAtLimit(
-  graph: DeepAgentGraph,
+  graph: AgentGraph,
   configurable: Readonly<Record<string, unknown>>,
   limit: Reached,
 ): Promise<boolean> {
@@ -75,7 +75,7 @@ interface Ending {
   next?: string;
 }
 
-async function settle(graph: DeepAgentGraph, thread: Thread, ending: Ending): Promise<void> {
+async function settle(graph: AgentGraph, thread: Thread, ending: Ending): Promise<void> {
   const { checkpointer, address, parent } = thread;
   const step = await openStep(graph, checkpointer, address, parent);
   // Of a step that was broken off it is not known which of the calls below it had been answered and begun.
@@ -129,7 +129,7 @@ type Address = Readonly<{ thread_id: unknown; checkpoint_ns: string }>;
  * of its own (without `parent`) matters in the middle of a step only.
  */
 async function openStep(
-  graph: DeepAgentGraph,
+  graph: AgentGraph,
   checkpointer: BaseCheckpointSaver,
   address: Address,
   parent?: ThreadFiles,
@@ -182,7 +182,7 @@ interface Progress {
 
 /** How far the subagent of a call had come, as far as checkpoints tell. */
 async function subagentStep(
-  { traits }: DeepAgentGraph,
+  { traits }: AgentGraph,
   checkpointer: BaseCheckpointSaver,
   address: Address,
   { call, started }: { call: ToolCall; started: ThreadFiles },

@@ -1,7 +1,7 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { invalidArguments } from "../tools/call.ts";
 import { type ToolResult, toolError } from "../tools/tool.ts";
-import type { AgentParts } from "./agent-parts.ts";
+import type { AgentParts, EditRules } from "./agent-parts.ts";
 import { type AgentTool, type ValidatedArgs, toAgentTool } from "./agent-tool.ts";
 import type { ToolCallRequest } from "./middleware/middleware.ts";
 
@@ -37,9 +37,6 @@ export function broughtTool({ tool }: ToolCallRequest, { tools }: AgentParts): A
   if (!tool || tools.get(tool.name)?.offered === tool) return undefined;
   return toAgentTool(tool);
 }
-
-/** What an edit is checked by. */
-export type EditRules = Pick<AgentParts, "tools" | "permissions" | "editForms">;
 
 /**
  * What a person made of a call: its arguments, if the agent has the tool, it takes them, they are of the form

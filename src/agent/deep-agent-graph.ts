@@ -10,12 +10,12 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { ConfigurationError } from "../core/errors.ts";
 import { settleAbandoned, settleAtLimit } from "./abandoned.ts";
 import type { ValidatedArgs } from "./agent-tool.ts";
-import { checkEdit, type EditRules } from "./check-call.ts";
+import type { AgentGraph, AgentTraits } from "./agent-parts.ts";
+import { checkEdit } from "./check-call.ts";
 import type { AgentPath } from "./events.ts";
 import { outsideOfTask } from "./direct-tasks.ts";
 import { belowItsTask } from "./shared-answers.ts";
 import { finishedCalls } from "./finished-calls.ts";
-import type { AgentLimits } from "./limits/limits.ts";
 import { Meter } from "./limits/meter.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
@@ -35,7 +35,6 @@ import {
 } from "./step.ts";
 import { isTracing, startTrace } from "./tracing.ts";
 import { graphFailure } from "./graph-failure.ts";
-import type { SubagentRunner } from "./subagents.ts";
 import { answerProblem, answersById, denialOfEdit, type EditCheck, openInterrupts } from "./pending.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
@@ -56,14 +55,6 @@ type Fields = ConstructorParameters<
   traits: AgentTraits;
 };
 
-/** What the graph of an agent knows besides LangGraph's. */
-export interface AgentTraits extends EditRules {
-  subagents: SubagentRunner | undefined;
-  limits: AgentLimits;
-  /** Some calls wait for a person before they run. */
-  isGated: boolean;
-}
-
 /**
  * Refuses to start a graph whose checkpoints have no thread. LangGraph would notice when they are written, in
  * the background, where each write is a rejection that nobody can catch.
@@ -80,7 +71,10 @@ function requireThread(own: unknown, configurable: Readonly<Record<string, unkno
 }
 
 /** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt it was given to. */
-export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<AgentState>> {
+export class DeepAgentGraph
+  extends CompiledStateGraph<AgentState, Partial<AgentState>>
+  implements AgentGraph
+{
   readonly traits: AgentTraits;
 
   constructor(fields: Fields) {
@@ -118,7 +112,6 @@ export class DeepAgentGraph extends CompiledStateGraph<AgentState, Partial<Agent
     return new DeepAgentGraph({ ...graph, traits } as unknown as Fields);
   }
 
-  /** The same graph, reading threads that `checkpointer` keeps. */
   keptBy(checkpointer: BaseCheckpointSaver): DeepAgentGraph {
     return Object.assign(DeepAgentGraph.from(this, this.traits), { checkpointer });
   }

@@ -6,7 +6,7 @@ import { lifetimeAt } from "../backends/capabilities.ts";
 import { toolError } from "../tools/tool.ts";
 import { type AgentTool, toolOutcome } from "./agent-tool.ts";
 import type { AgentPath } from "./events.ts";
-import type { SubagentRunner } from "./subagents.ts";
+import type { Subagents } from "./agent-parts.ts";
 
 /** One tool call of a run, told by what its checkpoint holds: the same after a crash, never used twice. */
 export interface CallIdentity {
@@ -98,7 +98,7 @@ export class EffectGuard {
 /** What a call may have its effects on. */
 export interface Reach {
   backend: Backend;
-  subagents: Pick<SubagentRunner, "accountsForCalls"> | undefined;
+  subagents: Pick<Subagents, "accountsForCalls"> | undefined;
 }
 
 /** Whether a call changes anything that a crash does not take back. Tools of unknown kind do. */

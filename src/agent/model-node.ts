@@ -21,10 +21,9 @@ import {
   type ModelRequest,
   type StateUpdate,
 } from "./middleware/middleware.ts";
-import { ModelAwaited } from "./models/client-model.ts";
+import { MODEL_AWAITED, ModelAwaited } from "./models/client-model.ts";
 import { modelFailure } from "./models/failure.ts";
 import { emitModelCalled, withoutRequest } from "./models/reply.ts";
-import { MODEL_AWAITED } from "./snapshot.ts";
 import { safeReply } from "./models/safe-reply.ts";
 import { type AgentState, annotatedReports, type JumpTarget } from "./state.ts";
 import { agentPath, agentRuntime, emit, meterOf } from "./step.ts";

@@ -4,6 +4,7 @@ import type { FileData } from "../backends/backend.ts";
 import { directAnswer } from "./direct-answers.ts";
 import type { AgentEvent, AgentSnapshot, HitlRequest, PendingInterrupt } from "./events.ts";
 import { stopReasonOf } from "./limits/limits.ts";
+import { MODEL_AWAITED } from "./models/client-model.ts";
 import type { OpenInterrupt } from "./pending.ts";
 import type { AgentState } from "./state.ts";
 
@@ -33,9 +34,6 @@ export function finishedEvent(state: ThreadState): AgentEvent {
     ...(stopReason ? { stopReason } : {}),
   };
 }
-
-/** Value of the interrupt of a model call that waits for a client to lend its model. */
-export const MODEL_AWAITED = "model_awaited";
 
 /** What a thread that stopped waits for, first what was `asked` first; `undefined`: nothing that can be answered. */
 export function whatWaits(

@@ -11,7 +11,7 @@ import { type Meter, SPENT } from "./limits/meter.ts";
 import { lastAnswer } from "./message-text.ts";
 import type { AgentPathSegment } from "./events.ts";
 import { directAnswer } from "./direct-answers.ts";
-import type { DeepAgentGraph } from "./deep-agent-graph.ts";
+import type { AgentGraph, SpawnScope, SubagentRunnable, Subagents } from "./agent-parts.ts";
 import { configFor, FILES_NOT_KNOWN, foreignState, statefulRunnable, stateReached } from "./foreign-graph.ts";
 import { graphFailure } from "./graph-failure.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
@@ -28,12 +28,6 @@ import {
   type TextsByName,
 } from "./state.ts";
 import { agentPath, CHECKPOINTER_KEY, emit, meterOf, subagentConfig } from "./step.ts";
-import type { StepFiles } from "./thread-files.ts";
-
-/** Anything that runs a task given as messages: our graphs and compiled runnables alike. */
-export interface SubagentRunnable {
-  invoke(input: Record<string, unknown>, config?: RunnableConfig): Promise<unknown>;
-}
 
 /** A subagent ready to be started. */
 export interface BuiltSubagent {
@@ -41,7 +35,7 @@ export interface BuiltSubagent {
   readonly description: string;
   readonly runnable: SubagentRunnable;
   /** Its runnable, when it was built here: its state holds only the files it changed. A foreign one gets and returns all. */
-  readonly graph?: DeepAgentGraph;
+  readonly graph?: AgentGraph;
   /** Goes on from the conversation of the agent that delegates. */
   readonly isFork: boolean;
   /**
@@ -54,19 +48,8 @@ export interface BuiltSubagent {
 /** Last line of the report of a subagent that lost its model. */
 const GOES_ON = "Start it again with the same description, and it goes on from where it was.";
 
-/** What starting a subagent needs of the call that starts it. */
-export interface SpawnScope {
-  readonly callId: string;
-  readonly config: RunnableConfig;
-  readonly files: StepFiles;
-  /** Channels of the delegating agent that fold what is written into what they hold. */
-  readonly folding: ReadonlySet<string>;
-  readState(): AgentState;
-}
-
 /** Starts subagents, each on its own copy of the state, and brings back one report each. */
-export class SubagentRunner {
-  /** Those it can start, in the order they are offered. */
+export class SubagentRunner implements Subagents {
   readonly subagents: readonly BuiltSubagent[];
   readonly #subagents: ReadonlyMap<string, BuiltSubagent>;
   readonly #slots: Semaphore;
@@ -80,22 +63,18 @@ export class SubagentRunner {
     this.#slots = new Semaphore(parallel);
   }
 
-  /** The graph of a subagent that was built here. */
-  graphOf(name: string): DeepAgentGraph | undefined {
+  graphOf(name: string): AgentGraph | undefined {
     return this.#subagents.get(name)?.graph;
   }
 
-  /** Whether none of a subagent's calls is made twice, though it is started again; of one that there is not, too. */
   accountsForCalls(name: string): boolean {
     return this.#subagents.get(name)?.accountsForCalls ?? true;
   }
 
-  /** What runs the tasks of a subagent. */
   runnableOf(name: string): SubagentRunnable | undefined {
     return this.#subagents.get(name)?.runnable;
   }
 
-  /** Never throws for a subagent that fails: its caller gets an error result and its siblings go on. */
   async spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult> {
     if (this.#refusal !== undefined) return toolError(this.#refusal);
     const subagent = this.#subagents.get(task.subagentType);

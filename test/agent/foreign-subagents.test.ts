@@ -15,7 +15,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, getAgentState, streamEvents } from "../../src/agent/agent-core.ts";
 import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import type { SubagentRunnable } from "../../src/agent/subagents.ts";
+import type { SubagentRunnable } from "../../src/agent/agent-parts.ts";
 import type { FileData } from "../../src/backends/backend.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";

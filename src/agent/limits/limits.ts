@@ -44,19 +44,30 @@ export interface AgentLimits {
 }
 
 /** Why a run ended early, with what it had. The last one: its answer is as long as the model may answer. */
-const STOP_REASONS = [
-  "max_iterations",
-  "max_tool_calls",
-  "max_tokens",
-  "max_cost",
-  "max_wall_time",
-  "max_steps",
-  "max_output_tokens",
-] as const;
-export type StopReason = (typeof STOP_REASONS)[number];
+export type StopReason =
+  | "max_iterations"
+  | "max_tool_calls"
+  | "max_tokens"
+  | "max_cost"
+  | "max_wall_time"
+  | "max_steps"
+  | "max_output_tokens";
 
 /** Limits of a run. */
 export type LimitReason = Exclude<StopReason, "max_output_tokens">;
+
+const STOP_REASONS: Readonly<Record<StopReason, true>> = {
+  max_iterations: true,
+  max_tool_calls: true,
+  max_tokens: true,
+  max_cost: true,
+  max_wall_time: true,
+  max_steps: true,
+  max_output_tokens: true,
+};
+
+const isStopReason = (value: unknown): value is StopReason =>
+  typeof value === "string" && Object.hasOwn(STOP_REASONS, value);
 
 /** A limit that is reached. */
 export interface Reached {
@@ -176,5 +187,5 @@ export function stopReasonOf(message: BaseMessage | undefined): StopReason | und
   const stated: unknown = AIMessage.isInstance(message)
     ? message.response_metadata["stop_reason"]
     : undefined;
-  return STOP_REASONS.find((reason) => reason === stated);
+  return isStopReason(stated) ? stated : undefined;
 }

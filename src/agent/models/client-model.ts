@@ -21,6 +21,9 @@ export interface ModelLender {
   reply(request: SamplingRequest, signal: AbortSignal | undefined): Promise<SamplingReply | undefined>;
 }
 
+/** Value of the interrupt of a model call that waits for a client to lend its model. */
+export const MODEL_AWAITED = "model_awaited";
+
 /** Nobody lends a model now: the agent stops where it is, and asks again when it goes on. */
 export class ModelAwaited extends DeepAgentError {
   constructor() {

@@ -4,6 +4,7 @@ import { silentLogger, type Logger } from "../../core/logger.ts";
 import { type ModelChoice, type ModelOptions, OFFLINE, modelChoice, takesNoKey } from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
 import { PROVIDERS, type Provider, endpointOf, variable } from "./providers.ts";
+import { streamAnswers } from "./stream-answers.ts";
 import { guardedFetch } from "./stream-guard.ts";
 
 /** How long a call may take to begin an answer. */
@@ -53,10 +54,7 @@ async function providerModel(
   { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
   { env, requestMs = REQUEST_TIMEOUT_MS, idleMs = STREAM_IDLE_MS }: ResolveOptions,
 ): Promise<BaseChatModel> {
-  const [{ initChatModel }, { streamAnswers }] = await Promise.all([
-    import("langchain/chat_models/universal"),
-    import("./stream-answers.ts"),
-  ]);
+  const { initChatModel } = await import("langchain/chat_models/universal");
   const facts = PROVIDERS[provider] ?? { package: "" };
   const given = facts.key === undefined ? undefined : variable(env, facts.key);
   // The package wants some key, whether the server asks for one or not.

@@ -8,7 +8,7 @@ import { z } from "zod";
 import { type Agent, buildAgent, type EffectLog, type StoredOutcome } from "../../../src/agent/agent-core.ts";
 import { createDeepAgent } from "../../../src/agent/create-deep-agent.ts";
 import type { Middleware } from "../../../src/agent/middleware/middleware.ts";
-import type { SubagentRunnable } from "../../../src/agent/subagents.ts";
+import type { SubagentRunnable } from "../../../src/agent/agent-parts.ts";
 import type { MortalProcess } from "../../support/mortal-process.ts";
 import { scriptedModel, type ScriptedModel } from "../../support/scripted-model.ts";
 import { type Call, DEPTH, toolCallsOf } from "./batch.ts";

@@ -11,7 +11,7 @@ import {
   type StreamOptions,
 } from "../../../src/agent/agent-core.ts";
 import { createDeepAgent } from "../../../src/agent/create-deep-agent.ts";
-import type { SubagentRunnable } from "../../../src/agent/subagents.ts";
+import type { SubagentRunnable } from "../../../src/agent/agent-parts.ts";
 import { collect, paused } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
 
