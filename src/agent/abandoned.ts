@@ -10,7 +10,8 @@ import { lastAnswer } from "./message-text.ts";
 import { describeConflict, fileNotesOf, type MergedFiles, mergeFiles } from "./merge-files.ts";
 import { finishedTasks, isRequest, openInterrupts } from "./pending.ts";
 import { type AgentState, FILE_NOTES, filesReducer, TOOLS } from "./state.ts";
-import { callOf, CHECKPOINTER_KEY, filesAbove } from "./step.ts";
+import { branchTo, CHECKPOINTER_KEY, INTERRUPT, RESUME, TASKS_CHANNEL } from "./langgraph-keys.ts";
+import { callOf, filesAbove } from "./step.ts";
 import { keptFiles } from "./subagents.ts";
 import { StepFiles } from "./thread-files.ts";
 
@@ -98,7 +99,7 @@ async function settle(graph: AgentGraph, thread: Thread, ending: Ending): Promis
       ["messages", [message]],
       ...(Object.keys(files.update).length > 0 ? [["files", files.update] satisfies [string, unknown]] : []),
       ...(Object.keys(notes).length > 0 ? [[FILE_NOTES, notes] satisfies [string, unknown]] : []),
-      ...(ending.next === undefined ? [] : [[`branch:to:${ending.next}`, null] satisfies [string, unknown]]),
+      ...(ending.next === undefined ? [] : [[branchTo(ending.next), null] satisfies [string, unknown]]),
     ];
     await checkpointer.putWrites(step?.config ?? {}, writes, task);
   }
@@ -135,7 +136,7 @@ async function openStep(
   parent?: ThreadFiles,
 ): Promise<OpenStep | undefined> {
   const tuple = await checkpointer.getTuple({ configurable: address });
-  const sent: unknown = tuple?.checkpoint.channel_values["__pregel_tasks"]; // LangGraph's channel of tasks to start
+  const sent: unknown = tuple?.checkpoint.channel_values[TASKS_CHANNEL];
   const sends = Array.isArray(sent) ? (sent as Send[]) : [];
   if (!tuple || (!parent && sends.length === 0)) return undefined;
   const { pendingWrites: writes = [], config } = tuple;
@@ -215,9 +216,9 @@ function callSent(send: Send | undefined, messages: readonly BaseMessage[]): Too
 function isWaiting(writes: Writes, task: string): boolean {
   const own = writes.filter(([writer]) => writer === task);
   const isAsked = own.some(
-    ([, channel, value]) => channel === "__interrupt__" && isRequest((value as { value?: unknown }).value),
+    ([, channel, value]) => channel === INTERRUPT && isRequest((value as { value?: unknown }).value),
   );
-  return isAsked && !own.some(([, channel]) => channel === "__resume__");
+  return isAsked && !own.some(([, channel]) => channel === RESUME);
 }
 
 interface Fate extends Ending {

@@ -15,6 +15,7 @@ import type { InboxMessage } from "./told.ts";
 import { resolveModel, type ResolveOptions } from "./models/resolve.ts";
 import type { DeepAgentParams } from "./params.ts";
 import { graphFailure } from "./graph-failure.ts";
+import { INTERRUPT } from "./langgraph-keys.ts";
 import { type OpenInterrupt, openInterrupts } from "./pending.ts";
 import { finishedEvent, snapshotOf, type ThreadState, whatWaits } from "./snapshot.ts";
 import type { AgentState } from "./state.ts";
@@ -167,7 +168,7 @@ async function* streamGraph(
       const event = eventOf(chunk);
       if (event?.kind === "approval_requested") asked.push(event.interruptId);
       if (event) yield event;
-      isInterrupted ||= typeof chunk === "object" && chunk !== null && "__interrupt__" in chunk;
+      isInterrupted ||= typeof chunk === "object" && chunk !== null && INTERRUPT in chunk;
     }
     return isInterrupted ? asked : undefined;
   } catch (error) {

@@ -16,6 +16,7 @@ import type { AgentPath } from "./events.ts";
 import { outsideOfTask } from "./direct-tasks.ts";
 import { belowItsTask } from "./shared-answers.ts";
 import { finishedCalls } from "./finished-calls.ts";
+import { CHECKPOINTER_KEY, RESUMING_KEY, type Scratchpad, SCRATCHPAD_KEY } from "./langgraph-keys.ts";
 import { Meter } from "./limits/meter.ts";
 import type { AgentState } from "./state.ts";
 import { TOOLS } from "./state.ts";
@@ -23,10 +24,8 @@ import { withMessageIds } from "./message-ids.ts";
 import { isWatched, workUnwatched } from "./unwatched.ts";
 import {
   agentRuntime,
-  CHECKPOINTER_KEY,
   hasAnswers,
   meterOf,
-  RESUMING_KEY,
   traceOf,
   tracePlaceOf,
   withMeter,
@@ -41,12 +40,6 @@ type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
 type Options = Parameters<Base["_streamIterator"]>[1];
 type Drawing = Awaited<ReturnType<Base["getGraphAsync"]>>;
 type Chunks = ReturnType<Base["_streamIterator"]>;
-
-/** What a task of LangGraph keeps for graphs inside it: how many it has started tells their threads apart. */
-const SCRATCHPAD_KEY = "__pregel_scratchpad";
-interface Scratchpad {
-  subgraphCounter?: number;
-}
 
 /** Everything LangGraph makes a compiled graph of; `withConfig` copies a graph by its own fields. */
 type Fields = ConstructorParameters<

@@ -2,6 +2,7 @@ import { CallbackManager } from "@langchain/core/callbacks/manager";
 import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { Command, END, isCommand, Send } from "@langchain/langgraph";
+import { branchTo, CONFIG_KEY, SEND_KEY, TASKS_CHANNEL, VARIABLES_KEY } from "./langgraph-keys.ts";
 import { expectFanOut } from "./step.ts";
 
 /** What a node of our graphs does; it answers with a command that changes and routes. */
@@ -13,13 +14,6 @@ export interface GraphNode {
   getNode(): Runnable | undefined;
   getWriters(): Runnable[];
 }
-
-/** Of LangGraph: where a task's writes go, and the channel of tasks to be started. */
-const SEND_KEY = "__pregel_send";
-const TASKS_CHANNEL = "__pregel_tasks";
-/** Of LangChain: where the store of a context has the running configuration, and variables of its user. */
-const CONFIG_KEY = Symbol.for("lc:child_config");
-const VARIABLES_KEY = Symbol.for("lc:context_variables");
 
 type Write = [channel: string, value: unknown];
 
@@ -120,12 +114,12 @@ function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Pro
 
 function writesOf({ update, goto }: Command, { name, edge, channels }: Routes): Write[] {
   const changes = Array.isArray(update) ? update : Object.entries(update ?? {});
-  const targets = [goto].flat().filter((target) => target !== END);
+  const targets = [goto ?? []].flat().filter((target) => target !== END);
   return [
     ...changes.filter(([channel]) => channels.has(channel)),
     ...targets.map((target): Write =>
-      target instanceof Send ? [TASKS_CHANNEL, target] : [`branch:to:${target}`, name],
+      target instanceof Send ? [TASKS_CHANNEL, target] : [branchTo(target), name],
     ),
-    ...(edge === undefined ? [] : [[`branch:to:${edge}`, null] satisfies Write]),
+    ...(edge === undefined ? [] : [[branchTo(edge), null] satisfies Write]),
   ];
 }

@@ -1,5 +1,6 @@
 import type { ModelFailureReason } from "./models/failure-facts.ts";
 import type { StopReason } from "./limits/limits.ts";
+import type { FileData } from "../backends/backend.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 
 /** One subagent on the way from the main agent: the `task` call that started it, and its type. */
@@ -178,7 +179,7 @@ export type AgentEvent =
 export interface AgentSnapshot {
   todos: Todo[];
   /** Files of the thread state by path. */
-  files: Record<string, import("../backends/backend.ts").FileData>;
+  files: Record<string, FileData>;
   /** Text of the last assistant message without tool calls; empty when there is none. */
   answer: string;
 }

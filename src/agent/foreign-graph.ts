@@ -8,7 +8,7 @@ import {
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { AgentState } from "./state.ts";
-import { CHECKPOINTER_KEY } from "./step.ts";
+import { CHECKPOINTER_KEY } from "./langgraph-keys.ts";
 import type { SubagentRunnable } from "./agent-parts.ts";
 
 /** What a subagent's report says of files, when it was not built here and tells nothing before its end. */

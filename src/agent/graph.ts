@@ -20,6 +20,7 @@ import { readingInbox } from "./inbox.ts";
 import { noticeStep, type TurnSteps } from "./limits/steps.ts";
 import { noticeTask } from "./unwatched.ts";
 import { type GraphNode, type NodeFunction, runDirectly } from "./direct-tasks.ts";
+import { branchTo } from "./langgraph-keys.ts";
 import { type AfterReply, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
 import { type AgentState, type JumpTarget, TOOLS } from "./state.ts";
 import { agentRuntime } from "./step.ts";
@@ -29,7 +30,7 @@ import { createToolNode } from "./tool-node.ts";
 /** As in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
 const MODEL = "model_request";
 /** Where threads say that the model is next which were stored when its node had another name. */
-const FORMER_TRIGGER = "branch:to:model";
+const FORMER_TRIGGER = branchTo("model");
 const BEFORE_AGENT = "before_agent";
 const BEFORE_MODEL = "before_model";
 const AFTER_MODEL = "after_model";
@@ -131,7 +132,7 @@ function compile(
     ...(store ? { store } : {}),
   });
   const triggers: Record<string, unknown> = compiled.channels;
-  triggers[FORMER_TRIGGER] = triggers[`branch:to:${MODEL}`];
+  triggers[FORMER_TRIGGER] = triggers[branchTo(MODEL)];
   const names = new Set(Object.keys(channels));
   if (output) compiled.outputChannels = [...output];
   const byName: Record<string, GraphNode | undefined> = compiled.nodes;

@@ -2,7 +2,7 @@ import type { ToolMessage } from "@langchain/core/messages";
 import { type Command, isGraphBubbleUp } from "@langchain/langgraph";
 import type { ToolHandler } from "./middleware/middleware.ts";
 
-type Outcome = ToolMessage | Command;
+export type Outcome = ToolMessage | Command;
 
 /**
  * Keeps wrappers from taking a pause for an error, as those that retry do: once `handler` has stopped to

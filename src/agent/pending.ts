@@ -1,14 +1,14 @@
 import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { ConfigurationError } from "../core/errors.ts";
+import { ERROR, INTERRUPT, RESUME } from "./langgraph-keys.ts";
 import { TOOLS } from "./state.ts";
 import type { ValidatedArgs } from "./agent-tool.ts";
 import type { HitlRequest, HitlResponse } from "./events.ts";
 import { responseProblem } from "./middleware/human-in-the-loop.ts";
 
-/** Channels of LangGraph's own; a write to any other one says that a task has finished. */
-const INTERRUPT = "__interrupt__";
-const UNFINISHED = new Set([INTERRUPT, "__resume__", "__error__"]);
+/** A write to any other channel says that a task has finished. */
+const UNFINISHED = new Set([INTERRUPT, RESUME, ERROR]);
 const INTERRUPT_ID = /^[0-9a-f]{32}(-\d+)?$/;
 
 /** An open interrupt of a thread: a request for approval, or whatever a tool of the user asked. */

@@ -1,24 +1,15 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
 import { finishedTasks } from "./pending.ts";
-import { CHECKPOINTER_KEY } from "./step.ts";
-
-/** Of LangGraph: the channels of questions and answers, and the task that an answer without an id is stored for. */
-const INTERRUPT = "__interrupt__";
-const RESUME = "__resume__";
-const NO_TASK = "00000000-0000-0000-0000-000000000000";
-/** Of LangGraph: answers by id, and what the running task knows of answers. */
-const RESUME_MAP_KEY = "__pregel_resume_map";
-const SCRATCHPAD_KEY = "__pregel_scratchpad";
-
-interface Scratchpad {
-  /** Answers to the task's questions so far. */
-  resume: unknown[];
-  /** Number of its last question; -1 before the first. */
-  interruptCounter: number;
-  /** An answer that was given without an id. */
-  nullResume?: unknown;
-}
+import {
+  CHECKPOINTER_KEY,
+  INTERRUPT,
+  NO_TASK,
+  RESUME,
+  RESUME_MAP_KEY,
+  type Scratchpad,
+  SCRATCHPAD_KEY,
+} from "./langgraph-keys.ts";
 
 /** Takes the place of an answer that was refused, which LangGraph would offer again. */
 const REFUSED = { deepagent: "refused answer" };

@@ -11,6 +11,15 @@ import type { AgentEvent, AgentPath, AgentPathSegment } from "./events.ts";
 import type { AgentRuntime } from "./middleware/middleware.ts";
 import type { AgentLimits } from "./limits/limits.ts";
 import { type Carried, Meter, SPENT } from "./limits/meter.ts";
+import {
+  CHECKPOINTER_KEY,
+  INTERRUPT,
+  NO_TASK,
+  READ_KEY,
+  RESUMING_KEY,
+  SIGNALS_KEY,
+  STREAM_KEY,
+} from "./langgraph-keys.ts";
 import type { AgentState, FilesState } from "./state.ts";
 import { StepFiles } from "./thread-files.ts";
 
@@ -23,16 +32,6 @@ const METER_KEY = "__deepagent_meter";
 const TRACE_KEY = "__deepagent_trace";
 const TRACE_PLACE_KEY = "__deepagent_trace_place";
 const ANSWERS_KEY = "__deepagent_answers";
-/** LangGraph's signals of the running graph; the external one is shared by all graphs below it. */
-const SIGNALS_KEY = "__pregel_abort_signals";
-/** LangGraph's mark of a run that goes on from a checkpoint, its checkpointer, and the id of no task. */
-export const RESUMING_KEY = "__pregel_resuming";
-export const CHECKPOINTER_KEY = "__pregel_checkpointer";
-const NO_TASK = "00000000-0000-0000-0000-000000000000";
-/** LangGraph's stream of the graph above, where that shows what graphs below it do. */
-const STREAM_KEY = "__pregel_stream";
-/** LangGraph's reader of channel values for the running task. */
-const READ_KEY = "__pregel_read";
 
 /** Key of metadata by which traces tell agents apart. */
 export const AGENT_NAME = "lc_agent_name";
@@ -143,7 +142,7 @@ export async function lastQuestion(config: RunnableConfig): Promise<unknown> {
   const namespace: unknown = config.configurable?.["checkpoint_ns"];
   const task = typeof namespace === "string" ? namespace.slice(namespace.lastIndexOf(":") + 1) : "";
   const asked = (await stepWrites(config)).findLast(
-    ([writer, channel]) => writer === task && channel === "__interrupt__",
+    ([writer, channel]) => writer === task && channel === INTERRUPT,
   );
   return (asked?.[2] as { value?: unknown } | undefined)?.value; // what LangGraph writes there
 }

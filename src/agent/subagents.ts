@@ -27,7 +27,8 @@ import {
   sharedState,
   type TextsByName,
 } from "./state.ts";
-import { agentPath, CHECKPOINTER_KEY, emit, meterOf, subagentConfig } from "./step.ts";
+import { CHECKPOINTER_KEY } from "./langgraph-keys.ts";
+import { agentPath, emit, meterOf, subagentConfig } from "./step.ts";
 
 /** A subagent ready to be started. */
 export interface BuiltSubagent {

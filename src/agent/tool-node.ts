@@ -1,4 +1,4 @@
-import { AIMessage, type BaseMessage, type ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
@@ -20,7 +20,7 @@ import { type Carried, SPENT } from "./limits/meter.ts";
 import { textOf } from "./message-text.ts";
 import { MiddlewareFailure } from "./middleware/failures.ts";
 import { type ToolCallRequest, type ToolGate, composeToolCall } from "./middleware/middleware.ts";
-import { keepingPauses } from "./pauses.ts";
+import { type Outcome, keepingPauses } from "./pauses.ts";
 import { versionSeen } from "./seen-versions.ts";
 import { asSibling, earlierWrites } from "./sibling-writes.ts";
 import type { AgentState } from "./state.ts";
@@ -45,8 +45,6 @@ import { callSummary, resultSummary } from "./summaries.ts";
 export interface ToolTask {
   callId: string;
 }
-
-type Outcome = ToolMessage | Command;
 
 /**
  * Runs one tool call as a graph task of its own.

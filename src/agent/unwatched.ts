@@ -1,5 +1,6 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isObserved } from "./direct-tasks.ts";
+import { STEP_KEY } from "./langgraph-keys.ts";
 import type { AgentState } from "./state.ts";
 import { isResuming, isStreamed, readState } from "./step.ts";
 
@@ -18,7 +19,7 @@ class Progress {
 
   /** Takes notice of a task of the graph that begins. */
   notice(task: RunnableConfig): void {
-    const step: unknown = task.metadata?.["langgraph_step"];
+    const step: unknown = task.metadata?.[STEP_KEY];
     this.#first ??= { task, step };
     this.#hasEndedStep ||= step !== this.#first.step;
   }

@@ -2,6 +2,7 @@ import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { isReply } from "../message-kind.ts";
 import { isResuming, meterOf, readState } from "../step.ts";
+import { STEP_KEY } from "../langgraph-keys.ts";
 import { currentRun } from "./limits.ts";
 
 /** Graph steps of one turn, and of the end of a run. */
@@ -35,7 +36,7 @@ export function noticeStep(config: RunnableConfig, steps: TurnSteps): void {
 
 /** LangGraph's count over the whole thread. */
 function stepOf(config: RunnableConfig): number {
-  const step: unknown = config.metadata?.["langgraph_step"];
+  const step: unknown = config.metadata?.[STEP_KEY];
   return typeof step === "number" ? step : 0;
 }
 

@@ -1,0 +1,49 @@
+/**
+ * Names inside LangGraph and LangChain that are no public interface of theirs, read in @langchain/langgraph 1.4.18
+ * and @langchain/core. A new version of either is compared with this file.
+ */
+
+/** In `configurable` of a running task: its checkpointer, and whether the run goes on from a checkpoint. */
+export const CHECKPOINTER_KEY = "__pregel_checkpointer";
+export const RESUMING_KEY = "__pregel_resuming";
+/** In `configurable`: the signals of the running graph; the external one is shared by all graphs below it. */
+export const SIGNALS_KEY = "__pregel_abort_signals";
+/** In `configurable`: the stream of the graph above, where that shows what graphs below it do. */
+export const STREAM_KEY = "__pregel_stream";
+/** In `configurable`: reads channel values for the running task, and takes its writes. */
+export const READ_KEY = "__pregel_read";
+export const SEND_KEY = "__pregel_send";
+/** In `configurable`: answers to interrupts by id. */
+export const RESUME_MAP_KEY = "__pregel_resume_map";
+/** In `configurable`: what LangGraph keeps for one task, a `Scratchpad`. */
+export const SCRATCHPAD_KEY = "__pregel_scratchpad";
+
+export interface Scratchpad {
+  /** Answers to the task's questions so far. */
+  resume: unknown[];
+  /** Number of its last question; -1 before the first. */
+  interruptCounter: number;
+  /** An answer that was given without an id. */
+  nullResume?: unknown;
+  /** How many graphs the task has started: it tells their threads apart. */
+  subgraphCounter?: number;
+}
+
+/** Channels of a checkpoint's writes: questions, answers, and errors of tasks. */
+export const INTERRUPT = "__interrupt__";
+export const RESUME = "__resume__";
+export const ERROR = "__error__";
+/** Channel of the tasks that are to be started. */
+export const TASKS_CHANNEL = "__pregel_tasks";
+/** Writes of no task have this id; an answer without an id is one. */
+export const NO_TASK = "00000000-0000-0000-0000-000000000000";
+
+/** Channel by which a node is told to work next. */
+export const branchTo = (node: string): string => `branch:to:${node}`;
+
+/** Key of a task's metadata: LangGraph's count of steps over the whole thread. */
+export const STEP_KEY = "langgraph_step";
+
+/** Where LangChain's store of a context has the running configuration, and variables of its user. */
+export const CONFIG_KEY = Symbol.for("lc:child_config");
+export const VARIABLES_KEY = Symbol.for("lc:context_variables");
