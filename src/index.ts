@@ -1,8 +1,13 @@
 /**
  * deepagent-mcp as a library: build a deep agent and choose where its files live.
  */
-export { createDeepAgent } from "./agent/create-deep-agent.ts";
-export type { CompiledRunnable, CompiledSubAgent, DeepAgentParams, SubAgent } from "./agent/params.ts";
+export { createDeepAgent } from "./agent/definition/create-deep-agent.ts";
+export type {
+  CompiledRunnable,
+  CompiledSubAgent,
+  DeepAgentParams,
+  SubAgent,
+} from "./agent/definition/params.ts";
 export {
   type AgentMode,
   buildAgent,
@@ -18,14 +23,19 @@ export {
   type WorkspaceState,
 } from "./agent/cowork.ts";
 export { type AgentProfile, type ProfileName, PROFILES } from "./agent/profiles.ts";
-export type { ModelSource } from "./agent/lazy-model.ts";
-export { loadSubagents, type LoadSubagentsOptions } from "./agent/load-subagents.ts";
-export type { AgentLimits, ModelPrice, StopReason } from "./agent/limits/limits.ts";
-export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/permissions.ts";
-export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/structured.ts";
-export type { SystemPrompt, SystemPromptParts } from "./agent/system-message.ts";
-export type { TypedDeepAgent } from "./agent/typed.ts";
-export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/agent-tool.ts";
+export type { ModelSource } from "./agent/models/resolve.ts";
+export { loadSubagents, type LoadSubagentsOptions } from "./agent/definition/load-subagents.ts";
+export type { AgentLimits, ModelPrice } from "./agent/engine/limits.ts";
+export type { StopReason } from "./agent/contracts.ts";
+export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";
+export type {
+  AnswerSchema,
+  JsonSchemaFormat,
+  ResponseFormat,
+} from "./agent/conversation/structured-answer.ts";
+export type { SystemPrompt, SystemPromptParts } from "./agent/definition/params.ts";
+export type { TypedDeepAgent } from "./agent/definition/params.ts";
+export type { AgentTool, CallScope, ToolFunction, ToolInput, ValidatedArgs } from "./agent/contracts.ts";
 export type {
   ActionRequest,
   AgentEvent,
@@ -40,13 +50,13 @@ export type {
   ReviewConfig,
   SameCalls,
   TokenUsage,
-} from "./agent/events.ts";
-export type { ModelFailureReason } from "./agent/models/failure-facts.ts";
-export type { AgentState, FilesState, JumpTarget } from "./agent/state.ts";
-export { eventOf } from "./agent/step.ts";
+} from "./agent/contracts.ts";
+export type { ModelFailureReason } from "./agent/contracts.ts";
+export type { AgentState, FilesState, JumpTarget } from "./agent/contracts.ts";
+export { eventOf } from "./agent/engine/task-context.ts";
 export type { DelegationOptions } from "./agent/middleware/subagents.ts";
 export type { FilesystemOptions } from "./agent/middleware/filesystem.ts";
-export type { ContextSize } from "./agent/summarization/plan.ts";
+export type { ContextSize } from "./agent/conversation/compaction-plan.ts";
 export type { SummarizationOptions } from "./agent/middleware/summarization.ts";
 export type {
   GatedCallView,
@@ -70,7 +80,7 @@ export type {
   ToolCallRequest,
   ToolGate,
   ToolHandler,
-} from "./agent/middleware/middleware.ts";
+} from "./agent/contracts.ts";
 export type { BackgroundJobs, JobInfo, JobResult } from "./backends/backend.ts";
 export type {
   Backend,

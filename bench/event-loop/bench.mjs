@@ -16,7 +16,7 @@ const part = Number(process.argv[2] ?? 1);
 const scaled = (count) => Math.round(count * part);
 
 const { createDeepAgent, prune, readStatistics, RunStore, RUN_MIGRATIONS, ...storage } = await loadSources(`
-  export { createDeepAgent } from "./src/agent/create-deep-agent.ts";
+  export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
   export { prune } from "./src/runs/prune.ts";
   export { readStatistics } from "./src/runs/statistics.ts";
   export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";

@@ -38,7 +38,7 @@ class SteppingModel extends BaseChatModel {
 }
 
 const sources = await loadSources(`
-  export { buildAgent } from "./src/agent/agent-core.ts";
+  export { buildAgent } from "./src/agent/agent.ts";
   export { StateBackend } from "./src/backends/stores/state.ts";
   export { snapshotFiles } from "./src/backends/runtime.ts";
   export { silentLogger } from "./src/core/logger.ts";

@@ -38,7 +38,7 @@ async function serve() {
 
 async function measure() {
   const { joinStream, resolveModel } = await loadSources(`
-    export { joinStream } from "./src/agent/models/joined-stream.ts";
+    export { joinStream } from "./src/agent/models/call-model.ts";
     export { resolveModel } from "./src/agent/models/resolve.ts";`);
   const provider = fork(fileURLToPath(import.meta.url), ["serve"]);
   const [told] = await once(provider, "message");

@@ -1,7 +1,3 @@
-/**
- * A deep agent behind five functions: what a program that shows an agent to a person couples to, and nothing
- * else. `buildLlm`, `buildAgent`, `streamEvents`, `getAgentState`, `resumeAgentInput`.
- */
 import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -12,19 +8,28 @@ import type { z } from "zod";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";
-import type { ToolInput } from "./agent-tool.ts";
-import { createDeepAgent } from "./create-deep-agent.ts";
-import type { AgentEvent, AgentSnapshot, Decision, HitlResponse, PendingInterrupt } from "./events.ts";
-import { graphFailure } from "./graph-failure.ts";
-import type { ModelSource } from "./lazy-model.ts";
-import type { AgentMiddleware } from "./middleware/middleware.ts";
-import { resolveModel } from "./models/resolve.ts";
-import type { CompiledSubAgent, SubAgent } from "./params.ts";
-import { openInterrupts } from "./pending.ts";
-import { type AgentProfile, openPlace, PROFILE_OPTIONS, type ProfileName, PROFILES } from "./profiles.ts";
-import { finishedEvent, snapshotOf, whatWaits } from "./snapshot.ts";
-import { AGENT_NAME, eventOf } from "./step.ts";
-import type { TypedDeepAgent } from "./typed.ts";
+import { finishedEvent, snapshotOf, whatWaits } from "./agent.ts";
+import type {
+  AgentEvent,
+  AgentMiddleware,
+  AgentSnapshot,
+  Decision,
+  HitlResponse,
+  PendingInterrupt,
+  ToolInput,
+} from "./contracts.ts";
+import { createDeepAgent } from "./definition/create-deep-agent.ts";
+import type { CompiledSubAgent, SubAgent, TypedDeepAgent } from "./definition/params.ts";
+import { graphFailure } from "./engine/limits.ts";
+import { openInterrupts } from "./engine/open-interrupts.ts";
+import { AGENT_NAME, eventOf } from "./engine/task-context.ts";
+import { type ModelSource, resolveModel } from "./models/resolve.ts";
+import { type AgentProfile, PROFILES, PROFILE_OPTIONS, type ProfileName, openPlace } from "./profiles.ts";
+
+/**
+ * A deep agent behind five functions: what a program that shows an agent to a person couples to, and nothing
+ * else. `buildLlm`, `buildAgent`, `streamEvents`, `getAgentState`, `resumeAgentInput`.
+ */
 
 export interface BuildLlmOptions {
   /** `provider:model` or `offline`. Default: chosen from the keys in `env`. */

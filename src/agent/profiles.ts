@@ -7,7 +7,7 @@ import { PolicyBackend } from "../backends/policy.ts";
 import { LocalShellBackend, type LocalShellOptions } from "../backends/sandbox/local-shell.ts";
 import { StateBackend } from "../backends/stores/state.ts";
 import type { OptionTable } from "../core/options.ts";
-import type { AgentLimits } from "./limits/limits.ts";
+import type { AgentLimits } from "./engine/limits.ts";
 import type { FilesystemOptions } from "./middleware/filesystem.ts";
 import type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 

@@ -1,14 +1,14 @@
+/** OpenTelemetry spans of a run, and the `traceparent` by which a run stays in one trace over several processes. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
-import type { Attributes, Context, Span, SpanOptions, Tracer } from "@opentelemetry/api";
+import type { Attributes, Context, Span, SpanContext, SpanOptions, Tracer } from "@opentelemetry/api";
 import { type Clock, steadyClock } from "../core/clock.ts";
 import { isAbortError, isParked } from "../core/errors.ts";
-import type { AgentEvent, AgentPath } from "./events.ts";
-import { reportedModel } from "./limits/limits.ts";
+import type { AgentEvent, AgentPath } from "./contracts.ts";
+import { reportedModel } from "./engine/limits.ts";
+import type { ModelTrace, RunTrace } from "./engine/task-context.ts";
 import { modelFailure } from "./models/failure.ts";
-import { spanOf, traceparentOf } from "./traceparent.ts";
 import { finishReasonOf, modelName } from "./models/reply.ts";
-import type { ModelTrace, RunTrace } from "./step.ts";
 
 type OpenTelemetry = typeof import("@opentelemetry/api");
 
@@ -287,3 +287,17 @@ function codeOf(error: unknown): string {
 const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name });
 const keyOf = (path: AgentPath): string => JSON.stringify(path.map(({ callId }) => callId));
 const callKey = (path: AgentPath, callId: string): string => JSON.stringify([keyOf(path), callId]);
+
+/** Of the W3C: version, trace, span, flags. */
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/** A span as a later process can name it. */
+const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
+  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
+
+/** The span that is named so; `undefined` when none is. */
+function spanOf(traceparent = ""): SpanContext | undefined {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+}

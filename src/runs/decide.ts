@@ -1,16 +1,16 @@
-import type { Agent, Decision } from "../agent/agent-core.ts";
+import type { Agent, Decision } from "../agent/agent.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import type { Clock } from "../core/clock.ts";
 import { shownName } from "../core/text.ts";
 import { durably } from "../storage/durability.ts";
 import {
-  alreadyDecided,
   type Approval,
   DEADLINE,
-  offeredDecisions,
   type PersonDecision,
   type Principal,
   type Run,
+  alreadyDecided,
+  offeredDecisions,
 } from "./run.ts";
 import type { CarriedAnswer, DecideOutcome, UsedAnswer } from "./service.ts";
 import type { DecidedCall } from "./stores/answer-store.ts";

@@ -1,5 +1,5 @@
 import type { Statement } from "better-sqlite3";
-import type { CallIdentity, EffectLog, StoredOutcome } from "../agent/agent-core.ts";
+import type { CallIdentity, EffectLog, StoredOutcome } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Database } from "../storage/database.ts";
 import { durably, withoutWaiting } from "../storage/durability.ts";

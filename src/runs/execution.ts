@@ -1,18 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Agent, AgentEvent, AgentInput } from "../agent/agent-core.ts";
+import type { Agent, AgentEvent, AgentInput } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
 import { ownTurn } from "../core/turns.ts";
-import { mayPass, StorageError } from "../storage/errors.ts";
+import { StorageError, mayPass } from "../storage/errors.ts";
 import { FencedOffError } from "../storage/thread-fences.ts";
 import { entryOf } from "./journal.ts";
 import type { WorkerOfRun } from "./lending.ts";
-import { type Lease, LeaseLostError } from "./stores/lease-store.ts";
-import type { RunInbox } from "./stores/message-store.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
 import type { RunServiceOptions } from "./service-options.ts";
+import { type Lease, LeaseLostError } from "./stores/lease-store.ts";
+import type { RunInbox } from "./stores/message-store.ts";
 import type { WorkStore } from "./stores/work-store.ts";
 
 export interface ExecutionContext {
@@ -169,7 +169,7 @@ async function journalled(
   const { run, lease, controller } = execution;
   const effects = context.work.effectLog(lease, context.clock, breakingOff(execution));
   // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
-  const { streamEvents } = await import("../agent/agent-core.ts");
+  const { streamEvents } = await import("../agent/agent.ts");
   let handedOver = input.kind !== "task";
   const hasAnswers = (): boolean => context.work.hasAnswers(run.id);
   const trace = context.work.tracePlace(run.id);

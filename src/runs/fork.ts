@@ -3,8 +3,8 @@ import { shownName } from "../core/text.ts";
 import { durably } from "../storage/durability.ts";
 import type { Checkpoints } from "./prune.ts";
 import type { Principal } from "./run.ts";
-import type { RunStore } from "./stores/run-store.ts";
 import type { RunPoint, StartOutcome } from "./service.ts";
+import type { RunStore } from "./stores/run-store.ts";
 
 /** A point of a thread is named by the thread and its number. */
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
@@ -58,7 +58,7 @@ export async function forkThread(
 
 async function readPoints(threadId: string, checkpoints: Checkpoints | undefined) {
   if (checkpoints === undefined) return [];
-  const { pointsOf } = await import("../agent/agent-core.ts");
+  const { pointsOf } = await import("../agent/agent.ts");
   return pointsOf(await checkpoints.steps(threadId));
 }
 

@@ -1,8 +1,8 @@
-import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent-core.ts";
+import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
-import { type Json, toJson } from "./stores/json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 import type { Approval, RunEventKind } from "./run.ts";
+import { type Json, toJson } from "./stores/json.ts";
 
 /**
  * What the journal says, by kind of event (`data` of a RunEvent; all texts are bounded):

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
-import type { ModelLender, SamplingReply, SamplingRequest } from "../agent/agent-core.ts";
+import type { ModelLender, SamplingReply, SamplingRequest } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
 import { durably } from "../storage/durability.ts";
 import type { ChangeFeed } from "./change-feed.ts";
-import { toJson } from "./stores/json.ts";
 import type { Principal, RunEventKind } from "./run.ts";
+import type { ModelReplyOutcome } from "./service.ts";
+import { toJson } from "./stores/json.ts";
 import type { Lease } from "./stores/lease-store.ts";
 import type { RunStore } from "./stores/run-store.ts";
-import type { ModelReplyOutcome } from "./service.ts";
 import { inTransaction } from "./stores/transaction.ts";
 
 export interface LendingContext {

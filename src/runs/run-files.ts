@@ -1,4 +1,4 @@
-import { type Agent, getAgentState } from "../agent/agent-core.ts";
+import { type Agent, getAgentState } from "../agent/agent.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import { resolveBackend } from "../backends/resolve.ts";
 import { snapshotFiles } from "../backends/runtime.ts";

@@ -1,15 +1,15 @@
-import type { AgentPath } from "../agent/agent-core.ts";
+import type { AgentPath } from "../agent/agent.ts";
 import { oneLine } from "../core/text.ts";
 import { UsageFold } from "./model-usage.ts";
 import type { Place } from "./queue.ts";
 import {
-  agentName,
   DEADLINE,
-  isWithin,
-  sameAs,
   type ModelUsage,
   type RunEvent,
   type SubagentView,
+  agentName,
+  isWithin,
+  sameAs,
 } from "./run.ts";
 
 const LINE = 200;

@@ -1,4 +1,3 @@
-import { oneLine } from "../core/text.ts";
 import type {
   AgentPath,
   Decision,
@@ -6,7 +5,12 @@ import type {
   SameCalls,
   SamplingRequest,
   TokenUsage,
-} from "../agent/agent-core.ts";
+} from "../agent/agent.ts";
+import { shortTime } from "../core/clock.ts";
+import { oneLine } from "../core/text.ts";
+import type { CallPreview, Todo } from "../tools/tool.ts";
+import type { Place } from "./queue.ts";
+
 export type {
   AgentPath,
   Decision,
@@ -14,10 +18,7 @@ export type {
   SamplingReply,
   SamplingRequest,
   TokenUsage,
-} from "../agent/agent-core.ts";
-import { shortTime } from "../core/clock.ts";
-import type { CallPreview, Todo } from "../tools/tool.ts";
-import type { Place } from "./queue.ts";
+} from "../agent/agent.ts";
 
 /** Statuses that nothing follows. */
 export type FinalStatus = "completed" | "failed" | "cancelled";

@@ -1,4 +1,4 @@
-import type { Agent, ModelLender } from "../agent/agent-core.ts";
+import type { Agent, ModelLender } from "../agent/agent.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { IdSource } from "../core/ids.ts";

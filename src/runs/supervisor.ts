@@ -1,4 +1,4 @@
-import type { Agent } from "../agent/agent-core.ts";
+import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
 import { type Clock, machineClock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
@@ -7,19 +7,18 @@ import { durably } from "../storage/durability.ts";
 import { ApprovalViews } from "./approval-views.ts";
 import { ChangeFeed } from "./change-feed.ts";
 import { enforceDeadlines } from "./deadlines.ts";
-import { decide, type DecideContext, useAnswer } from "./decide.ts";
-import { pointsOfThread } from "./fork.ts";
+import { type DecideContext, decide, useAnswer } from "./decide.ts";
 import { follow, followStarts } from "./follow.ts";
+import { pointsOfThread } from "./fork.ts";
 import { keepHouse } from "./housekeeping.ts";
-import { type LendingContext, lenderFor, NO_LENDER, replyToModel } from "./lending.ts";
-import { type Orphans, planPrune, prune, type PrunePlan, type PruneReport } from "./prune.ts";
+import { type LendingContext, NO_LENDER, lenderFor, replyToModel } from "./lending.ts";
+import { type Orphans, type PrunePlan, type PruneReport, planPrune, prune } from "./prune.ts";
+import { Pulse } from "./pulse.ts";
 import { assertWritable } from "./readiness.ts";
 import type { Retention } from "./retention.ts";
-import { Pulse } from "./pulse.ts";
+import { RunFolds, placeText } from "./run-view.ts";
 import type { ModelCall, Principal, Run, RunHead, RunView } from "./run.ts";
-import { SharedTails } from "./shared-tail.ts";
-import { RunStore } from "./stores/run-store.ts";
-import { placeText, RunFolds } from "./run-view.ts";
+import type { RunServiceOptions } from "./service-options.ts";
 import type {
   CancelOutcome,
   MemorySearch,
@@ -30,11 +29,12 @@ import type {
   TellOutcome,
   TellRequest,
 } from "./service.ts";
-import type { RunServiceOptions } from "./service-options.ts";
+import { SharedTails } from "./shared-tail.ts";
 import { SHUTTING_DOWN, start } from "./start.ts";
-import { readStatistics, type RunStatistics } from "./statistics.ts";
-import { tell } from "./tell.ts";
+import { type RunStatistics, readStatistics } from "./statistics.ts";
+import { RunStore } from "./stores/run-store.ts";
 import { WorkStore } from "./stores/work-store.ts";
+import { tell } from "./tell.ts";
 import { Worker } from "./worker.ts";
 
 /** Opens the service and takes up what an earlier process left unfinished. */

@@ -2,12 +2,12 @@ import { HumanMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { loadSkills } from "../../src/agent/skills/load-skills.ts";
-import { loadAgentFiles, parseAgentFile } from "../../src/agent/agent-files.ts";
+import { loadSkills } from "../../src/agent/middleware/skills.ts";
+import { loadAgentFiles, parseAgentFile } from "../../src/agent/definition/agent-files.ts";
 import type { FileData, FilesUpdate } from "../../src/backends/backend.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import { loadSubagents } from "../../src/agent/load-subagents.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import { loadSubagents } from "../../src/agent/definition/load-subagents.ts";
 import { createLogger, silentLogger } from "../../src/core/logger.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

@@ -3,9 +3,9 @@ import { Command, interrupt, MemorySaver } from "@langchain/langgraph";
 import { createAgent, humanInTheLoopMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type Decision, type PendingInterrupt, resumeAgentInput } from "../../src/agent/agent-core.ts";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import type { Middleware } from "../../src/agent/middleware/middleware.ts";
+import { type Decision, type PendingInterrupt, resumeAgentInput } from "../../src/agent/agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import type { Middleware } from "../../src/agent/contracts.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import {
   agentWith,

@@ -10,7 +10,7 @@ import {
   type PendingInterrupt,
   resumeAgentInput,
   streamEvents,
-} from "../../src/agent/agent-core.ts";
+} from "../../src/agent/agent.ts";
 import { type End, MortalProcess } from "../support/mortal-process.ts";
 import {
   allowedValue,

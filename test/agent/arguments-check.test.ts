@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
-import { toAgentTool, type ToolInput } from "../../src/agent/agent-tool.ts";
-import { argumentsCheck } from "../../src/agent/arguments-check.ts";
+import { toAgentTool, argumentsCheck } from "../../src/agent/calls/agent-tool.ts";
+import { type ToolInput } from "../../src/agent/contracts.ts";
 
 const NOTE = {
   type: "object",

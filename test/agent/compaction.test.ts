@@ -3,7 +3,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { type AgentMiddleware, modelFallbackMiddleware, modelRetryMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
-import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent-core.ts";
+import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 import { calls, isSummarizer, long, refuseAbove, sizeOf, withWindow, work } from "../support/long-results.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";

@@ -8,11 +8,10 @@ import {
 import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { buildAgent, getAgentState } from "../../src/agent/agent-core.ts";
+import { buildAgent, getAgentState } from "../../src/agent/agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
-import { cutIndex } from "../../src/agent/summarization/plan.ts";
-import { tokensOf } from "../../src/agent/summarization/tokens.ts";
-import { compactedView } from "../../src/agent/summarization/view.ts";
+import { cutIndex, tokensOf } from "../../src/agent/conversation/compaction-plan.ts";
+import { compactedView } from "../../src/agent/conversation/compacted-view.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";

@@ -5,8 +5,8 @@ import { RunnableLambda } from "@langchain/core/runnables";
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 import { RemoteGraph } from "@langchain/langgraph/remote";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import type { CompiledRunnable } from "../../src/agent/params.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import type { CompiledRunnable } from "../../src/agent/definition/params.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 /** What the agent reads when it has delegated to `runnable`. */

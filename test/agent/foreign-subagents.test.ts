@@ -13,9 +13,9 @@ import {
 import { createAgent, createMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { buildAgent, getAgentState, streamEvents } from "../../src/agent/agent-core.ts";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import type { SubagentRunnable } from "../../src/agent/agent-parts.ts";
+import { buildAgent, getAgentState, streamEvents } from "../../src/agent/agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import type { SubagentRunnable } from "../../src/agent/definition/agent-definition.ts";
 import type { FileData } from "../../src/backends/backend.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";

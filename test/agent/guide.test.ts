@@ -41,7 +41,9 @@ describe("the guide", () => {
       .flatMap(([, names = ""]) => names.split(","))
       .map((name) => name.replace(/^\s*(type )?(\w+ as )?/, "").trim());
     const params =
-      readFileSync(join(root, "src/agent/params.ts"), "utf8").split("interface DeepAgentParams")[1] ?? "";
+      readFileSync(join(root, "src/agent/definition/params.ts"), "utf8").split(
+        "interface DeepAgentParams",
+      )[1] ?? "";
     const keys = [...params.matchAll(/^ {2}(\w+)\?:/gm)].map(([, key = ""]) => key);
     expect([exported.length, keys.length].every((count) => count > 20)).toBe(true);
     const names = [...exported, ...keys].filter((name) => name !== "");

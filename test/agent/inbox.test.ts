@@ -1,6 +1,6 @@
 import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
-import { newMessages } from "../../src/agent/inbox.ts";
+import { newMessages } from "../../src/agent/conversation/inbox.ts";
 
 const message = (id: string) => ({ id, text: id });
 const human = (id: string): BaseMessage => new HumanMessage({ id, content: id });

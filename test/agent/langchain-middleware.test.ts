@@ -14,8 +14,8 @@ import {
 } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";

@@ -3,7 +3,7 @@ import { tool } from "@langchain/core/tools";
 import { createAgent, createMiddleware } from "langchain";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

@@ -14,8 +14,8 @@ import {
   getAgentState,
   resumeAgentInput,
   streamEvents,
-} from "../../src/agent/agent-core.ts";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+} from "../../src/agent/agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../../src/backends/policy.ts";

@@ -4,11 +4,10 @@ import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, test, vi } from "vitest";
 import { z } from "zod";
-import { buildAgent, type DeepAgentParams, resumeAgentInput } from "../../src/agent/agent-core.ts";
-import { currentRun } from "../../src/agent/limits/limits.ts";
-import { toldMessage } from "../../src/agent/told.ts";
-import { withDeadline } from "../../src/agent/limits/deadline.ts";
-import { addSpent, Meter } from "../../src/agent/limits/meter.ts";
+import { buildAgent, type DeepAgentParams, resumeAgentInput } from "../../src/agent/agent.ts";
+import { currentRun } from "../../src/agent/engine/limits.ts";
+import { inboxMessage } from "../../src/agent/conversation/messages.ts";
+import { withDeadline, addSpent, Meter } from "../../src/agent/engine/meter.ts";
 import { handSetTime } from "../support/hand-set-time.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
@@ -261,7 +260,7 @@ test("what an agent is told at work belongs to its task: nothing is counted anew
     reply("0"),
     new HumanMessage({ id: "run_1", content: "task" }),
     reply("1"),
-    toldMessage({ id: "msg_1", text: "more" }),
+    inboxMessage({ id: "msg_1", text: "more" }),
     reply("2"),
   ];
   const { id, messages } = currentRun(thread);

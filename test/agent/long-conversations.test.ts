@@ -1,10 +1,9 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { buildAgent } from "../../src/agent/agent-core.ts";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import { cutIndex, defaultLimits, isOver } from "../../src/agent/summarization/plan.ts";
-import { tokensOf } from "../../src/agent/summarization/tokens.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import { cutIndex, defaultLimits, isOver, tokensOf } from "../../src/agent/conversation/compaction-plan.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { collect } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

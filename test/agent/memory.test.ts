@@ -1,7 +1,7 @@
 import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
+import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import type { Backend } from "../../src/backends/backend.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";

@@ -8,7 +8,7 @@ import {
 import { messagesDeltaReducer, REMOVE_ALL_MESSAGES } from "@langchain/langgraph";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { foldMessages } from "../../src/agent/messages-reducer.ts";
+import { foldMessages } from "../../src/agent/conversation/messages.ts";
 
 const id = fc.option(fc.constantFrom("a", "b", "c", "d"), { nil: undefined });
 const text = fc.string({ maxLength: 3 });

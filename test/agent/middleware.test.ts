@@ -4,8 +4,8 @@ import { createMiddleware, toolRetryMiddleware } from "langchain";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
-import type { AgentMiddleware, Middleware } from "../../src/agent/middleware/middleware.ts";
+import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
+import type { AgentMiddleware, Middleware } from "../../src/agent/contracts.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

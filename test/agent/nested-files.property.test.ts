@@ -2,7 +2,7 @@ import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { buildAgent, getAgentState, resumeAgentInput } from "../../src/agent/agent-core.ts";
+import { buildAgent, getAgentState, resumeAgentInput } from "../../src/agent/agent.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 import { attempts } from "../support/effort.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
+import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";

@@ -1,10 +1,9 @@
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { Command, MemorySaver } from "@langchain/langgraph";
+import { Command, MemorySaver, interrupt } from "@langchain/langgraph";
 import { tool } from "@langchain/core/tools";
-import { interrupt } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { ConfigurationError } from "../../src/core/errors.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 

@@ -1,6 +1,6 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { buildAgent } from "../../src/agent/agent-core.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
 import { RunFailure } from "../../src/core/errors.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";

@@ -3,8 +3,8 @@ import { tool } from "@langchain/core/tools";
 import { Command, END, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import { openInterrupts } from "../../src/agent/pending.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import { openInterrupts } from "../../src/agent/engine/open-interrupts.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 
 const go = { messages: [new HumanMessage("go")] };

@@ -4,16 +4,10 @@ import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import {
-  buildAgent,
-  type DeepAgentParams,
-  getAgentState,
-  resumeAgentInput,
-} from "../../src/agent/agent-core.ts";
-import { mergeTexts } from "../../src/agent/merge-files.ts";
-import type { AgentEvent } from "../../src/agent/events.ts";
-import type { Middleware } from "../../src/agent/middleware/middleware.ts";
-import { filesReducer } from "../../src/agent/state.ts";
+import { buildAgent, type DeepAgentParams, getAgentState, resumeAgentInput } from "../../src/agent/agent.ts";
+import { mergeTexts } from "../../src/agent/subagents/merge-files.ts";
+import type { AgentEvent, Middleware } from "../../src/agent/contracts.ts";
+import { filesReducer } from "../../src/agent/engine/state.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 

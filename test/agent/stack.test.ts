@@ -1,10 +1,10 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import type { DeepAgentParams } from "../../src/agent/params.ts";
-import { SUBAGENT_PROMPT, TODO_PROMPT } from "../../src/agent/prompts.ts";
-import { forkStack, mainStack, subagentStack } from "../../src/agent/stack.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import type { DeepAgentParams } from "../../src/agent/definition/params.ts";
+import { SUBAGENT_PROMPT, TODO_PROMPT } from "../../src/agent/definition/prompts.ts";
+import { forkStack, mainStack, subagentStack } from "../../src/agent/definition/middleware-order.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const one = { name: "one", description: "d", systemPrompt: "p" };

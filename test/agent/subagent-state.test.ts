@@ -1,12 +1,11 @@
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
-import type { ToolRuntime } from "@langchain/core/tools";
-import { tool } from "@langchain/core/tools";
+import { type ToolRuntime, tool } from "@langchain/core/tools";
 import { Command, MemorySaver, ReducedValue, StateSchema } from "@langchain/langgraph";
 import { createMiddleware, modelCallLimitMiddleware, toolCallLimitMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import type { DeepAgentParams } from "../../src/agent/params.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import type { DeepAgentParams } from "../../src/agent/definition/params.ts";
 import { type ScriptedReplyFunction, scriptedModel } from "../support/scripted-model.ts";
 
 const schema = new StateSchema({

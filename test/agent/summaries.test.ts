@@ -1,7 +1,7 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { buildAgent, getAgentState } from "../../src/agent/agent-core.ts";
+import { buildAgent, getAgentState } from "../../src/agent/agent.ts";
 import { PolicyBackend } from "../../src/backends/policy.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { calls, isSummarizer, long, refuseAbove, work } from "../support/long-results.ts";

@@ -2,7 +2,7 @@ import { HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messag
 import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { buildAgent } from "../../src/agent/agent-core.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
 import { McpConnection } from "../../src/agent/mcp-tools/connection.ts";
 import { mcpAgentTool } from "../../src/agent/mcp-tools/tool.ts";
 import { silentLogger } from "../../src/core/logger.ts";

@@ -1,7 +1,7 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
-import type { DeepAgentParams } from "../../src/agent/params.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
+import type { DeepAgentParams } from "../../src/agent/definition/params.ts";
 import { createLogger } from "../../src/core/logger.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

@@ -1,6 +1,6 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { expect, it } from "vitest";
-import { buildAgent } from "../../src/agent/agent-core.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

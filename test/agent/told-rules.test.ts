@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { buildAgent, type DeepAgentParams } from "../../src/agent/agent-core.ts";
+import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { BubblewrapBackend } from "../../src/backends/sandbox/bubblewrap.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";

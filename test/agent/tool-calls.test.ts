@@ -8,8 +8,8 @@ import {
   type DeepAgentParams,
   getAgentState,
   resumeAgentInput,
-} from "../../src/agent/agent-core.ts";
-import type { Middleware } from "../../src/agent/middleware/middleware.ts";
+} from "../../src/agent/agent.ts";
+import type { Middleware } from "../../src/agent/contracts.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 

@@ -11,8 +11,8 @@ import {
 import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { buildAgent, resumeAgentInput } from "../../src/agent/agent-core.ts";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+import { buildAgent, resumeAgentInput } from "../../src/agent/agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { collect, paused } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

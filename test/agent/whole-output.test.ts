@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { expect, it, onTestFinished } from "vitest";
-import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent-core.ts";
+import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { z } from "zod";
-import { buildAgent, type Agent } from "../../src/agent/agent-core.ts";
+import { buildAgent, type Agent } from "../../src/agent/agent.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { silentLogger } from "../../src/core/logger.ts";

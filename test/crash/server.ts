@@ -1,7 +1,7 @@
 // A server process that is killed at random: runs over the databases of a folder, spoken to in lines.
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Agent } from "../../src/agent/agent-core.ts";
+import type { Agent } from "../../src/agent/agent.ts";
 import { openMcpTools } from "../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../src/core/logger.ts";

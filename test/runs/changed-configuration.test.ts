@@ -1,7 +1,7 @@
 import { tool } from "@langchain/core/tools";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { DeepAgentParams } from "../../src/agent/agent-core.ts";
+import type { DeepAgentParams } from "../../src/agent/agent.ts";
 import type { PersonDecision } from "../../src/runs/run.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

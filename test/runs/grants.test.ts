@@ -1,6 +1,6 @@
 import { ToolMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
-import type { DeepAgentParams } from "../../src/agent/agent-core.ts";
+import type { DeepAgentParams } from "../../src/agent/agent.ts";
 import type { PersonDecision } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";

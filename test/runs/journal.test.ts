@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { AgentEvent } from "../../src/agent/agent-core.ts";
+import type { AgentEvent } from "../../src/agent/agent.ts";
 import { approvalsOf, entryOf, isRepeat, requestedEntry, type ToldEvent } from "../../src/runs/journal.ts";
 import { toJson } from "../../src/runs/stores/json.ts";
 

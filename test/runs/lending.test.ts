@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ModelLender } from "../../src/agent/agent-core.ts";
+import type { ModelLender } from "../../src/agent/agent.ts";
 import { ClientModel } from "../../src/agent/models/client-model.ts";
 import { ChangeFeed } from "../../src/runs/change-feed.ts";
 import { lenderFor, replyToModel } from "../../src/runs/lending.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent-core.ts";
+import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent.ts";
 import { ApprovalViews } from "../../src/runs/approval-views.ts";
 import { entryOf } from "../../src/runs/journal.ts";
 import { type Lease, LeaseLostError } from "../../src/runs/stores/lease-store.ts";

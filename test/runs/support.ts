@@ -7,12 +7,7 @@ import { tool } from "@langchain/core/tools";
 import type { PendingWrite } from "@langchain/langgraph-checkpoint";
 import { afterEach } from "vitest";
 import { z } from "zod";
-import {
-  buildAgent,
-  type Agent,
-  type DeepAgentParams,
-  type ModelLender,
-} from "../../src/agent/agent-core.ts";
+import { buildAgent, type Agent, type DeepAgentParams, type ModelLender } from "../../src/agent/agent.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";

@@ -9,7 +9,7 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createDeepAgent } from "../../src/agent/create-deep-agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { opened, temporaryFolder } from "./support.ts";

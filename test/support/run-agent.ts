@@ -5,7 +5,7 @@ import {
   type AgentInput,
   type StreamOptions,
   streamEvents,
-} from "../../src/agent/agent-core.ts";
+} from "../../src/agent/agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 
 /** Works on a thread until it pauses or ends, and gives everything it told; `told` sees all until then each time. */

@@ -9,7 +9,7 @@ import {
   type EarlierEnd,
   type StreamOptions,
   streamEvents,
-} from "../../src/agent/agent-core.ts";
+} from "../../src/agent/agent.ts";
 import { resolveModel } from "../../src/agent/models/resolve.ts";
 import { startWireServer, type WireReply, type WireRequest, type WireServer } from "./wire-server.ts";
 

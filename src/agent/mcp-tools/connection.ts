@@ -1,16 +1,22 @@
+/** One connection to another MCP server, with bounds on the lists of tools it sends. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { CallToolResult, Client, Tool } from "@modelcontextprotocol/client";
+import type {
+  CallToolResult,
+  Client,
+  Tool,
+  Transport,
+  jsonSchemaValidator,
+} from "@modelcontextprotocol/client";
 import type { Logger } from "../../core/logger.ts";
-import type { Environment } from "../models/providers.ts";
-import { boundToolLists } from "./tool-lists.ts";
+import { headOf, shownName } from "../../core/text.ts";
+import type { Environment } from "../models/choose.ts";
 import {
-  expandServer,
   type ExpandedServer,
   type McpServerConfig,
   McpUnavailableError,
+  expandServer,
   reasonOf,
 } from "./server-config.ts";
-import { serverSchemas } from "./server-schemas.ts";
 import { createTransport, killProcess } from "./transport.ts";
 
 /** How long an agent waits for a server that is starting. */
@@ -198,3 +204,125 @@ function isAnswer(error: unknown): boolean {
     code === "METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION"
   );
 }
+
+/** Longest name, in characters; the specification asks for at most 128. */
+const MAX_NAME = 256;
+const MAX_DESCRIPTION = 4000;
+/** Characters of a schema. All of it is sent with every request to the model. */
+const MAX_SCHEMA = 100_000;
+
+/** Tools that are not taken on; of many, only some are named. */
+export interface RefusedTools {
+  count: number;
+  tools: readonly string[];
+  problem: string;
+}
+
+/**
+ * Bounds the lists of tools that come over a connected transport, before anything looks at them: tools with a
+ * longer name or schema are left out, longer descriptions are cut, and what is not known of a tool is dropped.
+ */
+function boundToolLists(transport: Transport, onRefused: (refused: RefusedTools) => void): void {
+  const { onmessage } = transport;
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+  transport.onmessage = (message, extra) => {
+    const result = "result" in message ? message.result : {};
+    if (Array.isArray(result["tools"])) {
+      const { kept, refused } = bounded(result["tools"]);
+      result["tools"] = kept;
+      if (refused.length > 0) {
+        onRefused({ count: refused.length, tools: refused.slice(0, 10).map(shownName), problem: PROBLEM });
+      }
+    }
+    onmessage?.(message, extra);
+  };
+}
+
+const PROBLEM = `a name of more than ${MAX_NAME} characters, or a schema of more than ${MAX_SCHEMA}`;
+
+function bounded(tools: readonly unknown[]): { kept: unknown[]; refused: string[] } {
+  const kept: unknown[] = [];
+  const refused: string[] = [];
+  for (const tool of tools) {
+    const { name, title, description, inputSchema, outputSchema, annotations } = Object(tool) as ToolFields;
+    if (typeof name !== "string") continue;
+    if (name.length > MAX_NAME || isLonger(inputSchema, MAX_SCHEMA)) refused.push(name);
+    else {
+      kept.push({
+        name,
+        inputSchema,
+        description: shortened(description ?? title, MAX_DESCRIPTION),
+        title: shortened(title, MAX_NAME),
+        outputSchema: isLonger(outputSchema, MAX_SCHEMA) ? undefined : outputSchema,
+        annotations: isLonger(annotations, MAX_DESCRIPTION) ? undefined : annotations,
+      });
+    }
+  }
+  return { kept, refused };
+}
+
+/** The fields of a tool's description that are read. The server may leave each out, or put anything there. */
+type ToolFields = Partial<
+  Record<"name" | "title" | "description" | "inputSchema" | "outputSchema" | "annotations", unknown>
+>;
+
+const shortened = (text: unknown, limit: number): unknown =>
+  typeof text === "string" ? headOf(text, limit) : undefined;
+
+/** Whether a JSON value has more than so many characters, its own punctuation left aside. */
+function isLonger(value: unknown, limit: number): boolean {
+  const waiting = [value];
+  let left = limit;
+  while (waiting.length > 0 && left >= 0) {
+    const one = waiting.pop();
+    left -= typeof one === "string" ? one.length + 1 : 1;
+    if (typeof one !== "object" || one === null) continue;
+    for (const [key, inside] of Object.entries(one)) {
+      left -= key.length;
+      waiting.push(inside);
+    }
+  }
+  return left < 0;
+}
+
+/** Characters of a schema that is compiled: 1000 take 5 to 10 ms. */
+const MAX_COMPILED = 4000;
+
+/**
+ * Checks JSON by the schemas of a server, without what a server could say there that takes for ever to check
+ * (patterns, items that must all differ), and not by schemas that take long to compile: it is no more than help,
+ * its server checks what it is given.
+ */
+export async function serverSchemas(): Promise<jsonSchemaValidator> {
+  const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
+  const schemas = new AjvJsonSchemaValidator();
+  return {
+    getValidator: (schema) => {
+      // Leaving keywords out of a schema makes another one.
+      const checked = isLonger(schema, MAX_COMPILED) ? {} : withoutSlowChecks(schema);
+      return schemas.getValidator(checked as typeof schema);
+    },
+  };
+}
+
+const SLOW: ReadonlySet<string> = new Set(["pattern", "patternProperties", "uniqueItems"]);
+/** Keywords whose keys are names of the server's own. */
+const NAMES: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
+/** Keywords whose values are data, not schemas. */
+const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+
+function withoutSlowChecks(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutSlowChecks);
+  if (!isObject(schema)) return schema;
+  const kept = Object.entries(schema).filter(([keyword]) => !SLOW.has(keyword));
+  return Object.fromEntries(
+    kept.map(([keyword, value]) => {
+      if (DATA.has(keyword)) return [keyword, value];
+      if (!NAMES.has(keyword) || !isObject(value)) return [keyword, withoutSlowChecks(value)];
+      const named = Object.entries(value).map(([name, own]) => [name, withoutSlowChecks(own)]);
+      return [keyword, Object.fromEntries(named)];
+    }),
+  );
+}
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

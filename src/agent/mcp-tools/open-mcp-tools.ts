@@ -1,9 +1,7 @@
-import type { jsonSchemaValidator, Tool } from "@modelcontextprotocol/client";
-import type { AgentTool } from "../agent-tool.ts";
-import { type ConnectionOptions, McpConnection } from "./connection.ts";
-import { offeredName } from "./names.ts";
-import type { McpServerConfig } from "./server-config.ts";
-import { serverSchemas } from "./server-schemas.ts";
+import type { Tool, jsonSchemaValidator } from "@modelcontextprotocol/client";
+import type { AgentTool } from "../contracts.ts";
+import { type ConnectionOptions, McpConnection, serverSchemas } from "./connection.ts";
+import { type McpServerConfig, offeredName } from "./server-config.ts";
 
 /** Tools of one server beyond which the rest is left out: each costs tokens in every request. */
 const MAX_TOOLS = 128;

@@ -1,6 +1,6 @@
-import type { Middleware } from "../middleware/middleware.ts";
+import type { Middleware } from "../contracts.ts";
+import { agentPath, emit } from "../engine/task-context.ts";
 import { appendSystemPrompt } from "../middleware/middleware.ts";
-import { agentPath, emit } from "../step.ts";
 import type { McpToolSet } from "./open-mcp-tools.ts";
 
 /**

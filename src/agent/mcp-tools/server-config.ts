@@ -1,7 +1,9 @@
+/** The configuration of other MCP servers, and the names under which their tools are offered. */
+import { createHash } from "node:crypto";
 import { errorMessage } from "../../core/errors.ts";
-import { beginningOf, oneLine } from "../../core/text.ts";
+import { beginningOf, headOf, oneLine } from "../../core/text.ts";
+import type { Environment } from "../models/choose.ts";
 import { withoutSecrets } from "../models/failure.ts";
-import type { Environment } from "../models/providers.ts";
 
 /** Which calls of a server's tools a person approves. */
 export type McpApproval = "writes" | "all" | "none";
@@ -127,4 +129,18 @@ export function reasonOf(error: unknown, secrets: readonly string[]): string {
     link = link.cause;
   }
   return redacted(errorMessage(error), secrets);
+}
+
+/** Longest tool name that every provider takes. */
+const MAX_NAME = 64;
+
+/**
+ * `server__tool`, in the alphabet of tool names. Server names have no `__` and do not end in `_`, so names
+ * of two servers never meet; a tool name that had to be changed or cut is told apart by a digest.
+ */
+export function offeredName(server: string, tool: string): string {
+  const plain = `${server}__${tool.replace(/[^A-Za-z0-9_-]/g, "_")}`;
+  if (plain.length <= MAX_NAME && plain === `${server}__${tool}`) return plain;
+  const digest = createHash("sha256").update(tool).digest("hex").slice(0, 8);
+  return `${headOf(plain, MAX_NAME - digest.length - 1)}_${digest}`;
 }

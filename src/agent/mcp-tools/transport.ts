@@ -3,7 +3,7 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { bytesShapeProblem } from "../../core/json-shape.ts";
 import type { Logger } from "../../core/logger.ts";
-import { checkedBody, checkedEvents, checkedLines, type LineChecks } from "../../core/message-lines.ts";
+import { type LineChecks, checkedBody, checkedEvents, checkedLines } from "../../core/message-lines.ts";
 import { decodeUtf8 } from "../../core/text.ts";
 import { type ExpandedServer, McpUnavailableError, redacted } from "./server-config.ts";
 

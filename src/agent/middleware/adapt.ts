@@ -10,17 +10,18 @@ import { type Command, isCommand } from "@langchain/langgraph";
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { checkSpelling } from "../../core/options.ts";
-import type { JumpTarget } from "../state.ts";
-import { type AgentTool, toAgentTool } from "../agent-tool.ts";
-import { failureOf, hooked, MiddlewareFailure, noting } from "./failures.ts";
+import { toAgentTool } from "../calls/agent-tool.ts";
 import type {
   AgentMiddleware,
   AgentRuntime,
+  AgentTool,
   HookName,
+  JumpTarget,
   Middleware,
   ModelRequest,
   StateUpdate,
-} from "./middleware.ts";
+} from "../contracts.ts";
+import { MiddlewareFailure, failureOf, hooked, noting } from "./middleware.ts";
 
 type AnyHook = NonNullable<Middleware[HookName]>;
 

@@ -1,8 +1,8 @@
 import { isCommand } from "@langchain/langgraph";
 import type { Logger } from "../../core/logger.ts";
-import { callSummary } from "../summaries.ts";
-import { agentPath } from "../step.ts";
-import type { AgentRuntime, Middleware } from "./middleware.ts";
+import { callSummary } from "../calls/agent-tool.ts";
+import type { AgentRuntime, Middleware } from "../contracts.ts";
+import { agentPath } from "../engine/task-context.ts";
 
 /** One log line for each model call and each tool call. */
 export function debugMiddleware(log: Logger): Middleware {

@@ -7,14 +7,20 @@ import { type Logger, silentLogger } from "../../core/logger.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
-import { toAgentTool, toolMessagesOf } from "../agent-tool.ts";
-import { commandsPrompt } from "../commands-prompt.ts";
-import { evictLargeMessage, evictLargeResult, isTooLarge, largeMessages } from "../eviction.ts";
-import { filesPrompt } from "../files-prompt.ts";
-import { HISTORY_FOLDER, type KeepingPlace } from "../kept-files.ts";
-import { foldMessages } from "../messages-reducer.ts";
-import { backendRuntime, threadFiles } from "../step.ts";
-import { type Middleware, type ModelRequest, appendSystemPrompt } from "./middleware.ts";
+import { toAgentTool, toolMessagesOf } from "../calls/agent-tool.ts";
+import type { Middleware, ModelRequest } from "../contracts.ts";
+import { foldMessages } from "../conversation/messages.ts";
+import {
+  HISTORY_FOLDER,
+  type KeepingPlace,
+  evictLargeMessage,
+  evictLargeResult,
+  isTooLarge,
+  largeMessages,
+} from "../conversation/offloaded-texts.ts";
+import { commandsPrompt, filesPrompt } from "../definition/prompts.ts";
+import { backendRuntime, threadFiles } from "../engine/task-context.ts";
+import { appendSystemPrompt } from "./middleware.ts";
 
 /** Options of the file tools and of what happens to their results. */
 export interface FilesystemOptions extends FileToolOptions {

@@ -1,12 +1,19 @@
+import type { MaybePromise } from "../../backends/backend.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { cutMiddle } from "../../core/text.ts";
-import type { MaybePromise } from "../../backends/backend.ts";
-import { type ArgumentsCheck, argumentsCheck } from "../arguments-check.ts";
-import type { Decision, DecisionType, HitlRequest, HitlResponse } from "../events.ts";
-import type { AgentState } from "../state.ts";
-import type { AgentRuntime, Gate, Middleware } from "./middleware.ts";
+import { type ArgumentsCheck, argumentsCheck } from "../calls/agent-tool.ts";
+import type {
+  AgentRuntime,
+  AgentState,
+  Decision,
+  DecisionType,
+  Gate,
+  HitlRequest,
+  HitlResponse,
+  Middleware,
+} from "../contracts.ts";
 
 /** Name of the layer that `interruptOn` stands for. */
 export const GATE = "HumanInTheLoopMiddleware";

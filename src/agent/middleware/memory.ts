@@ -5,11 +5,10 @@ import { readText } from "../../backends/file-data.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
-import { memoryGuidelines } from "../files-prompt.ts";
-import { asMaterial } from "../prompts.ts";
-import { latest } from "../state.ts";
-import { backendRuntime, threadFiles } from "../step.ts";
-import type { Middleware } from "./middleware.ts";
+import type { Middleware } from "../contracts.ts";
+import { asMaterial, memoryGuidelines } from "../definition/prompts.ts";
+import { latest } from "../engine/state.ts";
+import { backendRuntime, threadFiles } from "../engine/task-context.ts";
 
 /** Content of the memory files that exist, by path, in the order of the sources. */
 export type MemoryContents = Readonly<Record<string, string>>;

@@ -1,121 +1,18 @@
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { type AIMessage, type BaseMessage, SystemMessage, type ToolMessage } from "@langchain/core/messages";
-import type { ToolCall } from "@langchain/core/messages/tool";
-import type { StructuredToolInterface } from "@langchain/core/tools";
-import type { BaseStore, Command } from "@langchain/langgraph";
-import type { MaybePromise } from "../../backends/backend.ts";
-import type { AgentTool } from "../agent-tool.ts";
-import type { DecisionType } from "../events.ts";
-import { addSpent, type Carried, SPENT } from "../limits/meter.ts";
-import { textOf } from "../message-text.ts";
-import type { AgentState, JumpTarget } from "../state.ts";
-
-/** What hooks and wrappers may know of the run they are part of. */
-export interface AgentRuntime {
-  readonly context: unknown;
-  readonly store?: BaseStore;
-  readonly signal?: AbortSignal;
-  readonly threadId?: string;
-  /** Of a run that the server keeps; a graph invoked by itself has none. */
-  readonly runId?: string;
-  readonly writer?: (chunk: unknown) => void;
-  readonly configurable: Readonly<Record<string, unknown>>;
-  readonly metadata?: Readonly<Record<string, unknown>>;
-}
-
-/** One model call on its way through the stack; wrappers pass on changed copies. */
-export interface ModelRequest {
-  model: BaseChatModel;
-  messages: BaseMessage[];
-  systemPrompt: string;
-  systemMessage: SystemMessage;
-  /**
-   * Ends the system prompt, after all that is the same over threads and runs: what comes before keeps its
-   * bytes, and its place in the provider's cache, when this changes.
-   */
-  closingPrompt?: string;
-  tools: StructuredToolInterface[];
-  toolChoice?: unknown;
-  modelSettings?: Record<string, unknown>;
-  readonly state: AgentState;
-  readonly runtime: AgentRuntime;
-  /**
-   * Told what the model threw, or `undefined` when it answered, each time it is asked: a layer further in may
-   * make an answer of a failure.
-   */
-  readonly attempted?: (failure: unknown) => void;
-  /** Another model takes over when this one fails: the call is given up sooner. */
-  readonly hasSpare?: true;
-  /** Changes the thread's state together with the reply. */
-  updateState(update: StateUpdate): void;
-}
-
-export type ModelHandler = (request: ModelRequest) => Promise<AIMessage>;
-
-export interface ToolCallRequest {
-  toolCall: ToolCall;
-  tool: StructuredToolInterface | undefined;
-  readonly state: AgentState;
-  readonly runtime: AgentRuntime;
-}
-
-export type ToolHandler = (request: ToolCallRequest) => Promise<ToolMessage | Command>;
-
-export type StateUpdate = Partial<AgentState> & { jumpTo?: JumpTarget };
-export type Hook = (state: AgentState, runtime: AgentRuntime) => MaybePromise<StateUpdate | undefined | void>;
-
-/** How a person is asked about one call. */
-export interface Gate {
-  allowedDecisions: DecisionType[];
-  description?: string;
-  argsSchema?: Record<string, unknown>;
-  /** Nobody is to be asked this time; only who was asked already is waited for. */
-  isWaived?: true;
-}
-
-/** Whether a call needs a person's approval; asked in the call's own graph task, before anything else. */
-export type ToolGate = (request: ToolCallRequest) => Promise<Gate | undefined>;
-
-/**
- * One layer around the agent's loop, in LangChain's shape.
- *
- * `before*` hooks run first to last, `after*` last to first; `wrap*` nest, the first outermost.
- */
-export interface Middleware {
-  /** Unique in a stack. */
-  readonly name: string;
-  /** LangGraph state schema, zod object or annotation with the channels it adds. */
-  readonly stateSchema?: unknown;
-  readonly tools?: readonly AgentTool[];
-  /** `undefined`: the call may run unasked, as far as this layer is concerned. */
-  readonly gate?: ToolGate;
-  readonly beforeAgent?: Hook;
-  readonly beforeModel?: Hook;
-  readonly afterModel?: Hook;
-  readonly afterAgent?: Hook;
-  wrapModelCall?(request: ModelRequest, next: ModelHandler): Promise<AIMessage>;
-  /** The last change of a request, when all wrappers of the stack have had it; applied first to last. */
-  readonly finishRequest?: (request: ModelRequest) => ModelRequest;
-  wrapToolCall?(request: ToolCallRequest, next: ToolHandler): Promise<ToolMessage | Command>;
-}
-
-export type HookName = "beforeAgent" | "beforeModel" | "afterModel" | "afterAgent";
-
-/**
- * Made with LangChain's `createMiddleware`, which checks what its hooks take. They are no functions here, so
- * that those of a literal are typed by our form.
- */
-export interface LangChainMiddleware extends Partial<
-  Record<HookName | "wrapModelCall" | "wrapToolCall", object>
-> {
-  readonly name: string;
-  readonly stateSchema?: unknown;
-  readonly contextSchema?: unknown;
-  readonly tools?: readonly object[] | undefined;
-}
-
-/** What callers may pass: ours, or anything made with LangChain's `createMiddleware`. */
-export type AgentMiddleware = Middleware | LangChainMiddleware;
+/** Nests the layers of an agent, and names the layer that failed. */
+import { SystemMessage } from "@langchain/core/messages";
+import { isGraphBubbleUp } from "@langchain/langgraph";
+import { DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import type {
+  AgentRuntime,
+  Middleware,
+  ModelHandler,
+  ModelRequest,
+  StateUpdate,
+  ToolHandler,
+} from "../contracts.ts";
+import { textOf } from "../conversation/messages.ts";
+import { type Carried, SPENT, addSpent } from "../engine/meter.ts";
 
 /** Nests the `wrapModelCall` of a stack around `call`. */
 export function composeModelCall(stack: readonly Middleware[], call: ModelHandler): ModelHandler {
@@ -194,5 +91,69 @@ export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
     ...(spent.length > 1 ? { [SPENT]: addSpent({}, spent) } : {}),
     ...(messages.length > 0 ? { messages } : {}),
     ...(Object.keys(files ?? {}).length > 0 ? { files } : {}),
+  };
+}
+
+/** The code under which middleware that throws or answers in a wrong form is logged and told. */
+const MIDDLEWARE_ERROR = "middleware_error";
+
+/** Where middleware is at work. */
+export interface MiddlewareCall {
+  middleware: string;
+  hook: string;
+  runtime: AgentRuntime;
+  log: Logger;
+}
+
+/**
+ * Runs a hook. What it throws itself becomes a failure of the middleware, and the log has cause and stack. Pauses,
+ * aborts, expected errors and those in `passed` (failures from further in) are thrown on unchanged.
+ */
+export async function hooked<Result>(
+  { middleware, hook, runtime, log }: MiddlewareCall,
+  run: () => Result | Promise<Result>,
+  passed: ReadonlySet<unknown> = new Set(),
+): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    if (passed.has(error) || isGraphBubbleUp(error) || runtime.signal?.aborted === true) throw error;
+    throw failureOf(error, { middleware, hook, log });
+  }
+}
+
+/** Makes a failure of the middleware of what a hook threw, and logs it. Expected errors are given back unchanged. */
+export function failureOf(
+  error: unknown,
+  { middleware, hook, log }: Pick<MiddlewareCall, "middleware" | "hook" | "log">,
+): unknown {
+  if (error instanceof DeepAgentError && !(error instanceof MiddlewareFailure)) return error;
+  log.error(MIDDLEWARE_ERROR, { middleware, hook, error });
+  if (error instanceof MiddlewareFailure) return error;
+  return new MiddlewareFailure(errorMessage(error), { cause: error });
+}
+
+/** Middleware threw, in its own words, or answered in a wrong form. */
+export class MiddlewareFailure extends RunFailure {
+  constructor(message: string, options?: { cause: unknown }) {
+    super(MIDDLEWARE_ERROR, message, options);
+  }
+}
+
+/** `next`, and a set of what it threw. */
+export function noting<Request, Result>(
+  next: (request: Request) => Promise<Result>,
+): { next: (request: Request) => Promise<Result>; thrown: Set<unknown> } {
+  const thrown = new Set<unknown>();
+  return {
+    thrown,
+    next: async (request) => {
+      try {
+        return await next(request);
+      } catch (error) {
+        thrown.add(error);
+        throw error;
+      }
+    },
   };
 }

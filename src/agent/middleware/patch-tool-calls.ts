@@ -1,8 +1,9 @@
-import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
-import { isReply, isResult } from "../message-kind.ts";
-import { isOpenAi, openAiHistory } from "../models/openai-history.ts";
-import { sendable } from "../sendable.ts";
-import type { Middleware } from "./middleware.ts";
+/** Repairs the history that a model sees, so that every provider takes it. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { wellFormed } from "../../core/text.ts";
+import type { Middleware } from "../contracts.ts";
+import { copyMessage, isReply, isResult } from "../conversation/messages.ts";
 
 const UNFINISHED = "Tool call was cancelled or did not complete.";
 
@@ -61,7 +62,7 @@ export function patchToolCallsMiddleware(): Middleware {
   return {
     name: "PatchToolCallsMiddleware",
     wrapModelCall: (request, next) => {
-      const messages = sendable(repairHistory(request.messages));
+      const messages = cleanMessages(repairHistory(request.messages));
       const { model } = request;
       return next({
         ...request,
@@ -86,4 +87,113 @@ function callsOf(message: BaseMessage): CallRef[] {
 
 function unfinished({ id, name }: CallRef): ToolMessage {
   return new ToolMessage({ content: UNFINISHED, name, tool_call_id: id, status: "error" });
+}
+
+type Content = BaseMessage["content"];
+
+/**
+ * Messages without what providers refuse: blank texts, replies that say nothing, half characters. A history
+ * that is fine is returned as the same object, and each message is looked at once.
+ */
+function cleanMessages(messages: BaseMessage[]): BaseMessage[] {
+  if (messages.every((message) => mendedOf(message) === message)) return messages;
+  return messages.flatMap((message) => mendedOf(message) ?? []);
+}
+
+const known = new WeakMap<BaseMessage, BaseMessage | null>();
+
+/** `null`: nothing of the message is left. */
+function mendedOf(message: BaseMessage): BaseMessage | null {
+  let mended = known.get(message);
+  if (mended === undefined) known.set(message, (mended = mend(message)));
+  return mended;
+}
+
+function mend(message: BaseMessage): BaseMessage | null {
+  const { content } = message;
+  const changed = typeof content === "string" ? mendText(content) : mendBlocks(content);
+  if (changed.length > 0) return changed === content ? message : copyMessage(message, { content: changed });
+  if (AIMessage.isInstance(message) && (message.tool_calls ?? []).length === 0) return null;
+  if (HumanMessage.isInstance(message)) return copyMessage(message, { content: "(no text)" });
+  return content === "" ? message : copyMessage(message, { content: "" });
+}
+
+const mendText = (text: string): string => (text.trim() === "" ? "" : wellFormed(text));
+
+function mendBlocks(blocks: Exclude<Content, string>): Exclude<Content, string> {
+  const mended = blocks.flatMap((block) => {
+    if (block.type !== "text" || typeof block["text"] !== "string") return [block];
+    const text = mendText(block["text"]);
+    if (text === "") return [];
+    return [text === block["text"] ? block : { ...block, text }];
+  });
+  const isSame = mended.length === blocks.length && mended.every((block, i) => block === blocks[i]);
+  return isSame ? blocks : mended;
+}
+
+type Blocks = Exclude<BaseMessage["content"], string>;
+type Block = Blocks[number];
+
+/** What Anthropic's replies hold besides text; OpenAI's package passes some of it on, which is refused. */
+const ANTHROPIC_ONLY: ReadonlySet<string> = new Set([
+  "thinking",
+  "redacted_thinking",
+  "tool_use",
+  "server_tool_use",
+  "input_json_delta",
+]);
+
+export const isOpenAi = (model: BaseChatModel): boolean => model._llmType().includes("openai");
+
+/**
+ * Messages as OpenAI takes them, whoever made them: replies without another provider's blocks, and tool
+ * results as text, each group of them followed by the media that were in it. A message that needs no change
+ * stays the same object.
+ */
+function openAiHistory(messages: BaseMessage[]): BaseMessage[] {
+  const history: BaseMessage[] = [];
+  let media: Blocks = [];
+  for (const message of messages) {
+    if (!ToolMessage.isInstance(message) && media.length > 0) {
+      history.push(mediaMessage(media));
+      media = [];
+    }
+    const { content } = message;
+    if (typeof content === "string") history.push(message);
+    else if (ToolMessage.isInstance(message)) {
+      history.push(withoutMedia(message, content));
+      media.push(...content.filter(isMedia).map(toOpenAi));
+    } else history.push(AIMessage.isInstance(message) ? withoutForeign(message, content) : message);
+  }
+  if (media.length > 0) history.push(mediaMessage(media));
+  return history;
+}
+
+const isMedia = ({ type }: Block): boolean => type !== "text";
+
+const mediaMessage = (media: Blocks): HumanMessage =>
+  new HumanMessage({ content: [{ type: "text", text: "[Media of the results above]" }, ...media] });
+
+function withoutMedia(message: ToolMessage, content: Blocks): BaseMessage {
+  if (!content.some(isMedia)) return message;
+  return copyMessage(message, { content: message.text === "" ? "[See the media below.]" : message.text });
+}
+
+function withoutForeign(message: AIMessage, content: Blocks): BaseMessage {
+  const own = content.filter(({ type }) => !ANTHROPIC_ONLY.has(type));
+  return own.length === content.length
+    ? message
+    : copyMessage(message, { content: own.length > 0 ? own : "" });
+}
+
+/** A block of ours in the form that OpenAI's package turns into the provider's, for both of its APIs. */
+function toOpenAi(block: Block): Block {
+  const { type, mimeType, data, metadata } = block as Record<string, unknown>; // of whichever tool
+  if (typeof mimeType !== "string" || typeof data !== "string") return block;
+  if (/^image\/(png|jpeg|gif|webp)$/.test(mimeType))
+    return { type: "image_url", image_url: { url: `data:${mimeType};base64,${data}` } };
+  if (mimeType !== "application/pdf")
+    return { type: "text", text: `[${String(type)} of type ${mimeType}, which this model cannot take]` };
+  const named = { filename: "file.pdf", ...(metadata as object | undefined) };
+  return { type: "file", source_type: "base64", mime_type: mimeType, data, metadata: named };
 }

@@ -1,8 +1,7 @@
-import type { BaseMessage } from "@langchain/core/messages";
-import { SystemMessage } from "@langchain/core/messages";
-import { textOf } from "../message-text.ts";
+import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
+import type { Middleware, ModelRequest } from "../contracts.ts";
+import { textOf } from "../conversation/messages.ts";
 import { modelName } from "../models/reply.ts";
-import type { Middleware, ModelRequest } from "./middleware.ts";
 
 const CACHE = { type: "ephemeral" } as const;
 /** Anthropic takes no more in one request. */

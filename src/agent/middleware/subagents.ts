@@ -1,7 +1,8 @@
 import { taskTool } from "../../tools/task.ts";
-import { toAgentTool } from "../agent-tool.ts";
-import { SUBAGENT_PROMPT } from "../prompts.ts";
-import { appendSystemPrompt, type Middleware } from "./middleware.ts";
+import { toAgentTool } from "../calls/agent-tool.ts";
+import type { Middleware } from "../contracts.ts";
+import { SUBAGENT_PROMPT } from "../definition/prompts.ts";
+import { appendSystemPrompt } from "./middleware.ts";
 
 /** What the agent is told of delegating. */
 export interface DelegationOptions {

@@ -3,14 +3,19 @@ import type { AIMessage } from "@langchain/core/messages";
 import { StateSchema } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
-import { modelFailure } from "../models/failure.ts";
-import { fittingPart } from "../models/overflow.ts";
-import { latest } from "../state.ts";
-import { type CompactOptions, compact, requestTokens } from "../summarization/compact.ts";
-import { type ContextLimits, type ContextSize, defaultLimits, isOver } from "../summarization/plan.ts";
-import { ESTIMATE, TokenCounter } from "../summarization/tokens.ts";
-import { type Compaction, compactedView } from "../summarization/view.ts";
-import type { Middleware, ModelHandler, ModelRequest } from "./middleware.ts";
+import type { Middleware, ModelHandler, ModelRequest } from "../contracts.ts";
+import { type Compaction, compactedView } from "../conversation/compacted-view.ts";
+import {
+  type ContextLimits,
+  type ContextSize,
+  ESTIMATE,
+  TokenCounter,
+  defaultLimits,
+  isOver,
+} from "../conversation/compaction-plan.ts";
+import { type CompactOptions, compact, requestTokens } from "../conversation/compaction.ts";
+import { latest } from "../engine/state.ts";
+import { fittingPart, modelFailure } from "../models/failure.ts";
 
 export interface SummarizationOptions {
   /** Default: 85 % of the model's window, or 170,000 tokens when that is unknown. */

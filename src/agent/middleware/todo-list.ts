@@ -1,10 +1,10 @@
 import { AIMessage } from "@langchain/core/messages";
 import { toolError } from "../../tools/tool.ts";
 import { writeTodosTool } from "../../tools/write-todos.ts";
-import { toAgentTool, toolOutcome } from "../agent-tool.ts";
-import { TODO_PROMPT } from "../prompts.ts";
-import type { AgentState } from "../state.ts";
-import { appendSystemPrompt, type Middleware } from "./middleware.ts";
+import { toAgentTool, toolOutcome } from "../calls/agent-tool.ts";
+import type { AgentState, Middleware } from "../contracts.ts";
+import { TODO_PROMPT } from "../definition/prompts.ts";
+import { appendSystemPrompt } from "./middleware.ts";
 
 const PARALLEL = "The write_todos tool must be called at most once per reply; the list was not changed.";
 

@@ -1,9 +1,7 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Embedder, EmbeddingFailure } from "../../storage/embedder.ts";
-import { modelChoice, takesNoKey } from "./choose.ts";
-import { modelFailure } from "./failure.ts";
-import { failureFacts } from "./failure-facts.ts";
-import { endpointOf, type Environment, PROVIDERS, variable } from "./providers.ts";
+import { type Environment, PROVIDERS, endpointOf, modelChoice, takesNoKey, variable } from "./choose.ts";
+import { failureFacts, modelFailure } from "./failure.ts";
 
 /** How long a request may take: somebody waits for the vector of a query. In milliseconds. */
 const TIMEOUT_MS = { documents: 60_000, query: 8_000 };

@@ -1,6 +1,10 @@
+/**
+ * Reads what a failed model call is about from the shape of its error, and says it to a person. No provider's package
+ * is loaded for that.
+ */
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
-import { beginningOf, oneLine } from "../../core/text.ts";
-import { type FailureFacts, failureFacts } from "./failure-facts.ts";
+import { beginningOf, headOf, oneLine } from "../../core/text.ts";
+import type { ModelFailureReason } from "../contracts.ts";
 
 /** Longest part of a provider's own words in a message. */
 const QUOTE_LIMIT = 300;
@@ -110,3 +114,275 @@ export function withoutSecrets(text: string): string {
     )
     .replace(/(https?:\/\/)[^\s/@]+@/gi, "$1");
 }
+
+export interface FailureFacts {
+  reason: ModelFailureReason;
+  /** HTTP status, when the provider answered with one. */
+  status?: number;
+  /** Whether the same request may succeed a little later. */
+  retryable: boolean;
+  /** Pause the provider asks for. */
+  retryAfterMs?: number;
+  /** The account's quota or credit is used up: waiting does not help. */
+  quota: boolean;
+  /** System error such as `ECONNREFUSED`, when the connection failed. */
+  network?: string;
+  timedOut: boolean;
+  /** The provider has too much to do. */
+  overloaded: boolean;
+  /** The provider reported a fault of its own, before an answer or inside one. */
+  reported: boolean;
+  /** The answer began, and then nothing came for this long. */
+  silentMs?: number;
+  /** Code of the failure, when no secure connection could be made. */
+  tls?: string;
+  /** What came is no answer of a model: the other end is probably something else. */
+  foreign: boolean;
+  /** The provider's own words; may hold anything. */
+  text: string;
+}
+
+export function failureFacts(error: unknown): FailureFacts {
+  const chain = causes(error);
+  const text = providerText(error, chain);
+  const status = firstNumber(chain, "status") ?? firstNumber(chain, "statusCode");
+  const kind = errorKind(chain);
+  const network = firstString(chain, "code", NETWORK_CODE);
+  const tls = firstString(chain, "code", TLS_CODE);
+  const timedOut = chain.some(isTimeout);
+  const facts: Omit<FailureFacts, "reason" | "retryable"> = {
+    ...(status === undefined ? {} : { status }),
+    ...(network === undefined ? {} : { network }),
+    ...retryAfter(chain),
+    quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
+    timedOut,
+    overloaded: status === 529 || OVERLOADED_KIND.test(kind),
+    reported: status !== undefined || UNAVAILABLE_KIND.test(kind),
+    ...silence(chain),
+    ...(tls === undefined ? {} : { tls }),
+    foreign: chain.some((link) => nameOf(link) === NO_ANSWER),
+    text,
+  };
+  const reason = reasonOf({ ...facts, kind, chain });
+  const transient =
+    (reason === "model_rate_limited" && !facts.quota) ||
+    (reason === "model_unavailable" && tls === undefined && !facts.foreign) ||
+    reason === "model_stream_broken" ||
+    status === 409;
+  const refused = chain.some(isAbort) || headerOf(chain, "x-should-retry") === "false";
+  return { ...facts, reason, retryable: transient && !refused };
+}
+
+type Evidence = Omit<FailureFacts, "reason" | "retryable"> & { kind: string; chain: readonly object[] };
+
+function reasonOf(evidence: Evidence): ModelFailureReason {
+  const { status, network, timedOut, tls, foreign, quota, kind, text, chain } = evidence;
+  if (tls !== undefined || foreign) return "model_unavailable";
+  if (status === 413 || OVERFLOW_KIND.test(kind) || OVERFLOW_TEXT.test(text)) return "context_overflow";
+  if (status === 401 || status === 403 || AUTH_KIND.test(kind)) return "model_auth";
+  if (status === 404 || NOT_FOUND_KIND.test(kind)) return "model_not_found";
+  if (status === 429 || quota || RATE_KIND.test(kind)) return "model_rate_limited";
+  if (chain.some(isBroken)) return "model_stream_broken";
+  if (status === 408 || (status !== undefined && status >= 500) || UNAVAILABLE_KIND.test(kind)) {
+    return "model_unavailable";
+  }
+  if (status !== undefined) return "model_error";
+  if (network !== undefined || timedOut || CONNECTION_TEXT.test(text)) return "model_unavailable";
+  return "model_error";
+}
+
+/** Name of the error for an answer that no model gave, such as a page of a proxy. */
+export const NO_ANSWER = "NoModelAnswerError";
+/** Name of the error that a stream which ended before its end is turned into. */
+export const STREAM_BROKEN = "ModelStreamBrokenError";
+
+const OVERFLOW_KIND = /context_length_exceeded|context_overflow|ContextOverflowError|request_too_large/i;
+const OVERFLOW_TEXT =
+  /prompt is too long|maximum (?:context|prompt) length|token count.{0,20} exceeds|exceeds? the context window|input is too long|input length and `?max_tokens`? exceed|context window (?:is )?exceeded|too many (?:input )?tokens in (?:the )?(?:prompt|request)/i;
+const AUTH_KIND = /authentication_error|permission_error|invalid_api_key|model_authentication/i;
+const NOT_FOUND_KIND = /not_found_error|model_not_found|^not_found$/i;
+const RATE_KIND = /rate_limit/i;
+const QUOTA_KIND = /insufficient_quota|billing/i;
+const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current quota|out of credits/i;
+const OVERLOADED_KIND = /overloaded/i;
+const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
+/** How Node words a connection that was lost while the body of an answer was read. */
+const BROKEN_TEXT = /^terminated$|premature close|unexpected end of (?:json|stream)/i;
+const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
+const NETWORK_CODE =
+  /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_)/;
+/** The other end spoke no TLS, or its certificate is not trusted. */
+const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_|EPROTO)/;
+/** Longer words are no codes. */
+const LONGEST_KIND = 200;
+
+/** The error and what it says caused it, outermost first. */
+function causes(error: unknown): object[] {
+  const chain: object[] = [];
+  let current = error;
+  while (typeof current === "object" && current !== null && !chain.includes(current) && chain.length < 8) {
+    chain.push(current);
+    current = "cause" in current ? current.cause : undefined;
+  }
+  return chain;
+}
+
+/** Every code and type the error carries, joined: providers spread them over several fields. */
+function errorKind(chain: readonly object[]): string {
+  const words: string[] = [];
+  const visit = (value: unknown, depth: number): void => {
+    if (typeof value !== "object" || value === null || depth > 2) return;
+    for (const field of ["code", "type", "lc_error_code", "name"]) {
+      const word: unknown = Reflect.get(value, field);
+      if (typeof word === "string") words.push(headOf(word, LONGEST_KIND));
+    }
+    visit(Reflect.get(value, "error"), depth + 1);
+  };
+  for (const link of chain) visit(link, 0);
+  return words.join(" ");
+}
+
+/** The message of the provider's answer when there is one, else of the innermost error that says anything. */
+function providerText(error: unknown, chain: readonly object[]): string {
+  for (const link of chain) {
+    const answer: unknown = Reflect.get(link, "error");
+    for (const body of [nested(answer, "error"), answer]) {
+      const message = nested(body, "message");
+      if (typeof message === "string" && message !== "") return beginningOf(message);
+    }
+  }
+  const said = chain.flatMap((link) => {
+    const message = nested(link, "message");
+    return typeof message === "string" && message !== "" ? [message] : [];
+  });
+  const text = said.at(-1) ?? (typeof error === "string" ? error : "");
+  // LangChain's own addition, at the end.
+  return beginningOf(text).split("Troubleshooting URL: ", 1).join().trimEnd();
+}
+
+function nested(value: unknown, field: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, field) : undefined;
+}
+
+function nameOf(link: object): string {
+  const name = nested(link, "name");
+  return typeof name === "string" ? name : "";
+}
+
+/** The SDKs' classes are told apart by their names: their errors are all named `Error`. */
+function className(link: object): string {
+  const made: unknown = Reflect.get(link, "constructor");
+  return typeof made === "function" ? made.name : "";
+}
+
+function isAbort(link: object): boolean {
+  const message = nested(link, "message");
+  return (
+    /^(?:Model)?AbortError$/.test(nameOf(link)) ||
+    className(link) === "APIUserAbortError" ||
+    message === "Request was aborted." ||
+    message === "AbortError"
+  );
+}
+
+function isBroken(link: object): boolean {
+  // Events are the only JSON that clients of providers read without looking at how it came.
+  return (
+    nameOf(link) === STREAM_BROKEN ||
+    nameOf(link) === "SyntaxError" ||
+    BROKEN_TEXT.test(String(nested(link, "message")))
+  );
+}
+
+function isTimeout(link: object): boolean {
+  return (
+    /timeout/i.test(nameOf(link)) ||
+    /timeout/i.test(className(link)) ||
+    /timed out/i.test(String(nested(link, "message")))
+  );
+}
+
+function firstNumber(chain: readonly object[], field: string): number | undefined {
+  for (const link of chain) {
+    const value = nested(link, field);
+    if (typeof value === "number") return value;
+  }
+  return undefined;
+}
+
+function firstString(chain: readonly object[], field: string, pattern: RegExp): string | undefined {
+  for (const link of chain) {
+    const value = nested(link, field);
+    if (typeof value === "string" && pattern.test(value)) return value;
+  }
+  return undefined;
+}
+
+function silence(chain: readonly object[]): { silentMs?: number } {
+  const silentMs = firstNumber(chain, "silentMs");
+  return silentMs === undefined ? {} : { silentMs };
+}
+
+function headerOf(chain: readonly object[], name: string): string | undefined {
+  for (const link of chain) {
+    const headers = nested(link, "headers");
+    const value: unknown = headers instanceof Headers ? headers.get(name) : nested(headers, name);
+    if (typeof value === "string") return value;
+  }
+  return undefined;
+}
+
+/** The pause that the answer asks for: milliseconds, seconds, or a date by the clock of whoever answered. */
+function retryAfter(chain: readonly object[]): { retryAfterMs?: number } {
+  const milliseconds = Number(headerOf(chain, "retry-after-ms") ?? NaN);
+  if (Number.isFinite(milliseconds)) return { retryAfterMs: Math.max(milliseconds, 0) };
+  const value = headerOf(chain, "retry-after");
+  if (value === undefined) return {};
+  const seconds = Number(value);
+  if (Number.isFinite(seconds)) return { retryAfterMs: Math.max(seconds, 0) * 1000 };
+  const date = Date.parse(value);
+  const now = Date.parse(headerOf(chain, "date") ?? "");
+  if (!Number.isFinite(date)) return {};
+  return { retryAfterMs: Math.max(date - (Number.isFinite(now) ? now : Date.now()), 0) };
+}
+
+/**
+ * How providers tell the tokens of a request and of their window, and of the answer where it counts too; patterns
+ * of one list follow each other in the text.
+ */
+const TOLD: readonly (readonly RegExp[])[] = [
+  [/(?<![\d,])(?<request>[\d,]+) \+ (?<answer>[\d,]+) > (?<window>[\d,]+)/],
+  [/(?<![\d,])(?<request>[\d,]+) tokens? > (?<window>[\d,]+)/i],
+  [
+    /maximum (?:context|prompt) length is (?<window>[\d,]+)/i,
+    /(?:resulted in|requested|contains) (?<request>[\d,]+)/i,
+  ],
+  [/token count(?: of)? \(?(?<request>[\d,]+)\)? exceeds /i, /(?<window>[\d,]+)/],
+];
+
+/** Part of a refused request that would have fitted, as far as the provider's words tell; else undefined. */
+export function fittingPart(error: unknown): number | undefined {
+  const { text } = failureFacts(error);
+  for (const patterns of TOLD) {
+    const { request, window, answer = "0" } = inTurn(patterns, text);
+    if (request === undefined || window === undefined) continue;
+    const part = (tokens(window) - tokens(answer)) / tokens(request);
+    if (part > 0 && part < 1) return part;
+  }
+  return undefined;
+}
+
+/** The named parts of patterns that follow each other, each looked for behind the one before. */
+function inTurn(patterns: readonly RegExp[], text: string): Record<string, string | undefined> {
+  let rest = text;
+  let named: Record<string, string | undefined> = {};
+  for (const pattern of patterns) {
+    const found = pattern.exec(rest);
+    if (found === null) return {};
+    named = { ...named, ...found.groups };
+    rest = rest.slice(found.index + found[0].length);
+  }
+  return named;
+}
+
+const tokens = (digits: string): number => Number(digits.replaceAll(",", ""));

@@ -3,11 +3,11 @@ import type { AIMessage } from "@langchain/core/messages";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { LazyModel, type ModelSource } from "../lazy-model.ts";
-import type { Middleware, ModelHandler, ModelRequest } from "../middleware/middleware.ts";
-import { agentPath, emit, meterOf } from "../step.ts";
-import { failureFacts } from "./failure-facts.ts";
+import type { Middleware, ModelHandler, ModelRequest } from "../contracts.ts";
+import { agentPath, emit, meterOf } from "../engine/task-context.ts";
+import { failureFacts } from "./failure.ts";
 import { modelName } from "./reply.ts";
+import { LazyModel, type ModelSource } from "./resolve.ts";
 
 export interface FallbackOptions {
   /** Tried in this order after the agent's model. */

@@ -1,9 +1,20 @@
+/** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
+import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import type { AIMessage } from "@langchain/core/messages";
-import { oneLine } from "../../core/text.ts";
-import { textOf } from "../message-text.ts";
-import { type AgentLimits, costOf, reportedModel } from "../limits/limits.ts";
-import { type Scope, agentPath, emit } from "../step.ts";
+import {
+  AIMessage,
+  AIMessageChunk,
+  type AIMessageChunkFields,
+  type BaseMessage,
+  type MessageContent,
+  ToolMessage,
+} from "@langchain/core/messages";
+import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/messages/tool";
+import { bytesShapeProblem, shapeProblem } from "../../core/json-shape.ts";
+import { headOf, oneLine, wellFormed } from "../../core/text.ts";
+import { isReply, textOf } from "../conversation/messages.ts";
+import { type AgentLimits, costOf, reportedModel } from "../engine/limits.ts";
+import { type Scope, agentPath, emit } from "../engine/task-context.ts";
 
 /** What OpenAI's responses API repeats of the request in every answer. */
 const REPEATED = ["instructions", "tools", "input"];
@@ -78,3 +89,275 @@ export function emitModelCalled(
     ...(purpose === undefined ? {} : { purpose }),
   });
 }
+
+/**
+ * Most bytes of a reply in UTF-8, its text and the JSON of its calls' arguments together. No model writes that many.
+ * A longer reply is cut there, as if the model had reached its limit of output tokens.
+ */
+export const LONGEST_REPLY = 768 * 1024;
+/** Most values of a call's arguments, and how deep they may be: each is visited whenever the thread is loaded. */
+const ARGUMENTS_SHAPE = { values: 5000, depth: 200 };
+/** Longest name or id that is kept; providers take 64 characters. */
+const LONGEST_NAME = 128;
+
+/** `error` of a call whose arguments have too many values. */
+const TOO_MANY_VALUES = "too many values";
+
+/** How many bytes a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
+export function sizeOfPiece({
+  content,
+  tool_call_chunks: chunks,
+  tool_calls: calls,
+  additional_kwargs: others,
+}: AIMessageChunk): number {
+  return Math.max(...[content, chunks?.length ? chunks : calls, others].map(bytesIn));
+}
+
+/** Bytes of all strings in `value`, but for those that say what kind of block they are in. */
+function bytesIn(value: unknown): number {
+  let bytes = 0;
+  for (const open = [value]; open.length > 0;) {
+    const next = open.pop();
+    if (typeof next === "string") bytes += Buffer.byteLength(next);
+    if (typeof next !== "object" || next === null) continue;
+    for (const [name, inside] of Object.entries(next)) if (name !== "type") open.push(inside);
+  }
+  return bytes;
+}
+
+/** Cuts a piece to `room` characters: it keeps the beginning of its text, and its calls without arguments. */
+export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
+  const { content, tool_call_chunks: chunks = [], response_metadata, usage_metadata, id } = piece;
+  return new AIMessageChunk({
+    content:
+      typeof content === "string"
+        ? headOf(content, room)
+        : content.flatMap((block) =>
+            block.type === "text" ? [{ ...block, text: headOf(String(block.text), room) }] : [],
+          ),
+    tool_call_chunks: room === 0 ? [] : chunks.map((chunk) => ({ ...chunk, args: "" })),
+    response_metadata,
+    ...(usage_metadata ? { usage_metadata } : {}),
+    ...(id === undefined ? {} : { id }),
+  });
+}
+
+/**
+ * Makes the message of a reply's joined pieces. A call whose arguments are no JSON, or have too many values, becomes an
+ * invalid call that keeps their beginning; LangChain would read them character by character, to make JSON of them.
+ */
+export function replyOf(
+  {
+    content = "",
+    tool_call_chunks: chunks = [],
+    response_metadata = {},
+    id,
+    ...fields
+  }: AIMessageChunkFields,
+  isCut: boolean,
+): AIMessageChunk {
+  const valid: ToolCallChunk[] = [];
+  const invalid: InvalidToolCall[] = [];
+  for (const chunk of chunks) {
+    const named = { ...short("id", chunk.id), ...short("name", chunk.name) };
+    const error = problemOf(chunk);
+    const args = headOf(chunk.args ?? "", LONGEST_NAME);
+    if (error === undefined) valid.push({ ...chunk, ...named });
+    else invalid.push({ type: "invalid_tool_call", ...named, args, error });
+  }
+  const message = new AIMessageChunk({
+    ...fields,
+    content: sendable(content),
+    ...short("id", id),
+    response_metadata: isCut ? asCut(response_metadata) : response_metadata,
+    tool_call_chunks: valid,
+  });
+  message.invalid_tool_calls = [...(message.invalid_tool_calls ?? []), ...invalid];
+  return message;
+}
+
+/** Text without halves of surrogate pairs: no provider takes them, and to write them as JSON takes long. */
+const sendable = (content: MessageContent): MessageContent =>
+  typeof content === "string"
+    ? wellFormed(content)
+    : content.map((block) =>
+        block.type === "text" ? { ...block, text: wellFormed(String(block["text"])) } : block,
+      );
+
+const short = (key: "id" | "name", word: string | undefined): Record<string, string> =>
+  word === undefined ? {} : { [key]: headOf(word, LONGEST_NAME) };
+
+/** Says that the model reached its limit; OpenAI's package would send the copy in `output` in place of the message. */
+function asCut({ output: _output, ...metadata }: Record<string, unknown>): Record<string, unknown> {
+  return { ...metadata, stop_reason: "max_output_tokens" };
+}
+
+function problemOf({ args = "", index }: ToolCallChunk): string | undefined {
+  if (args.trim() === "") return undefined;
+  if (bytesShapeProblem(Buffer.from(args), ARGUMENTS_SHAPE) !== undefined) return TOO_MANY_VALUES;
+  // Without an index, these may be a part of the arguments.
+  return index === undefined || isJson(args) ? undefined : "Malformed args.";
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A reply that the history can hold, whatever comes next and whichever provider reads it. */
+export interface SafeReply {
+  reply: AIMessage;
+  /** Results of calls that cannot run, because nobody can tell with which arguments. */
+  refused: ToolMessage[];
+}
+
+/** What every provider takes as the id and the name of a call. */
+const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+const CALL_BLOCKS: ReadonlySet<string> = new Set([
+  "tool_use",
+  "tool_call",
+  "tool_call_chunk",
+  "invalid_tool_call",
+  "function_call",
+  "input_json_delta",
+]);
+
+/**
+ * Mends what a model gets wrong about its calls: ids that are missing, used before or of a form that other
+ * providers refuse, names that can be none, and arguments that cannot be read. The latter are answered at
+ * once. Ids that are fine stay: some providers refer to them later.
+ */
+export function safeReply(given: AIMessage, thread: readonly BaseMessage[]): SafeReply {
+  const isShort = isCut(given);
+  const incomplete = isShort ? CUT_CALL : INCOMPLETE;
+  const broken = brokenCalls(given, isShort);
+  const { tool_calls: calls = [], invalid_tool_calls: invalid = [] } = given;
+  const read = [
+    ...calls.map((call) => ({ call, why: broken.has(call) ? incomplete : refusalOf(call.args) })),
+    ...invalid.map(({ id, name = "", error }) => ({
+      call: { name, args: {}, type: "tool_call" as const, ...(id ? { id } : {}) },
+      why: error === TOO_MANY_VALUES ? TOO_MANY : incomplete,
+    })),
+  ];
+  const callIds = read.length > 0 ? callIdsOf(thread) : new Set<string | undefined>();
+  const mended = read.map(({ call, why }) =>
+    mendCall(why === undefined ? call : { ...call, args: {} }, callIds),
+  );
+  const isChanged = mended.some((call, index) => call !== calls[index]);
+  const reply = mended.length > 0 ? withCalls(given, mended, isChanged) : given;
+  // An id that is only assigned is not stored with the message.
+  const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
+  reply._updateId(isNew ? reply.id : randomUUID());
+  const refused = mended.flatMap((call, index) => {
+    const why = read[index]?.why;
+    return why === undefined ? [] : [refusal(call, why)];
+  });
+  return { reply, refused };
+}
+
+/** Why a call with these arguments cannot run, if it cannot. */
+function refusalOf(args: unknown): string | undefined {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) return INCOMPLETE;
+  return shapeProblem(args, ARGUMENTS_SHAPE) === undefined ? undefined : TOO_MANY;
+}
+
+function callIdsOf(thread: readonly BaseMessage[]): Set<string | undefined> {
+  const ids = new Set<string | undefined>();
+  for (const message of thread) {
+    if (isReply(message)) for (const { id } of message.tool_calls ?? []) ids.add(id);
+  }
+  return ids;
+}
+
+/**
+ * Calls whose arguments LangChain completed: when an answer is cut at the limit of output tokens, it closes
+ * the JSON where it ended, and half a file would be written. Of a cut answer that was not streamed nobody can
+ * tell whether its last call is whole.
+ */
+function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> {
+  if (!AIMessageChunk.isInstance(reply)) return new Set(isShort ? reply.tool_calls?.slice(-1) : []);
+  const groups: Array<{ id: string | undefined; index: number | undefined; json: string }> = [];
+  for (const { id, index, args = "" } of reply.tool_call_chunks ?? []) {
+    const group = groups.find(
+      (known) =>
+        (index !== undefined && known.index === index && (!id || id === known.id)) ||
+        (index === undefined && id === known.id),
+    );
+    if (group) group.json += args;
+    else groups.push({ id, index, json: args });
+  }
+  const broken = new Set<ToolCall>();
+  for (const call of reply.tool_calls ?? []) {
+    const at = groups.findIndex(({ id }) => id === call.id);
+    const [group] = at < 0 ? [] : groups.splice(at, 1);
+    // Most calls without arguments have no JSON; a cut one may have been about to have some.
+    const isWhole = group?.json.trim() === "" ? !isShort : isJson(group?.json ?? "{}");
+    if (!isWhole) broken.add(call);
+  }
+  return broken;
+}
+
+function mendCall(call: ToolCall, used: Set<string | undefined>): ToolCall {
+  const id =
+    call.id && CALL_ID.test(call.id) && !used.has(call.id)
+      ? call.id
+      : `call_${randomUUID().replaceAll("-", "")}`;
+  used.add(id);
+  const called: unknown = call.name; // whatever the provider's package made of what came
+  const name = nameOf(typeof called === "string" ? called : "");
+  const args = wellFormedArgs(call.args);
+  return id === call.id && name === call.name && args === call.args ? call : { ...call, id, name, args };
+}
+
+const nameOf = (given: string): string =>
+  NAME.test(given) ? given : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
+
+/** Half of a surrogate pair is no text that could be sent. */
+function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {
+  const json = JSON.stringify(args);
+  if (!/\\ud[89a-f]/i.test(json)) return args;
+  return JSON.parse(json, (_key, value: unknown) =>
+    typeof value === "string" ? wellFormed(value) : value,
+  ) as Record<string, unknown>; // it was one before
+}
+
+/**
+ * The reply with these calls, and without the copies of them that packages keep: long arguments would be stored and
+ * loaded three times. What OpenAI's package sends in place of the message stays, unless the calls have changed.
+ */
+function withCalls(reply: AIMessage, calls: ToolCall[], isChanged: boolean): AIMessage {
+  const { content, additional_kwargs, response_metadata, usage_metadata, id, name } = reply;
+  const { tool_calls: _calls, ...kwargs } = additional_kwargs;
+  const metadata = { ...response_metadata };
+  if (isChanged) {
+    delete kwargs["__openai_function_call_ids__"];
+    delete metadata["output"];
+  }
+  return new AIMessage({
+    content: typeof content === "string" ? content : content.filter(({ type }) => !CALL_BLOCKS.has(type)),
+    tool_calls: calls,
+    additional_kwargs: kwargs,
+    response_metadata: metadata,
+    ...(usage_metadata ? { usage_metadata } : {}),
+    ...(id ? { id } : {}),
+    ...(name ? { name } : {}),
+  });
+}
+
+const CUT_CALL =
+  "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls.";
+const INCOMPLETE = "its arguments are not a complete JSON object. Call it again with all of them.";
+const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;
+
+const refusal = ({ id = "", name }: ToolCall, why: string): ToolMessage =>
+  new ToolMessage({
+    content: `Error: ${name} was not run: ${why}`,
+    name,
+    tool_call_id: id,
+    status: "error",
+  });

@@ -1,10 +1,23 @@
+/** Makes the chat model of a configuration when it is first needed. */
+import { BaseCallbackHandler } from "@langchain/core/callbacks/base";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage } from "@langchain/core/messages";
+import type { LLMResult } from "@langchain/core/outputs";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
-import { silentLogger, type Logger } from "../../core/logger.ts";
-import { type ModelChoice, type ModelOptions, OFFLINE, modelChoice, takesNoKey } from "./choose.ts";
+import { type Logger, silentLogger } from "../../core/logger.ts";
+import {
+  DEFAULT_MODELS,
+  type ModelChoice,
+  type ModelOptions,
+  OFFLINE,
+  PROVIDERS,
+  type Provider,
+  endpointOf,
+  modelChoice,
+  takesNoKey,
+  variable,
+} from "./choose.ts";
 import { withoutSecrets } from "./failure.ts";
-import { PROVIDERS, type Provider, endpointOf, variable } from "./providers.ts";
-import { streamAnswers } from "./stream-answers.ts";
 import { guardedFetch } from "./stream-guard.ts";
 
 /** How long a call may take to begin an answer. */
@@ -46,7 +59,7 @@ export async function resolveModel(options: ResolveOptions): Promise<ResolvedMod
 }
 
 async function offlineModel(): Promise<BaseChatModel> {
-  const { OfflineModel } = await import("./offline.ts");
+  const { OfflineModel } = await import("./offline/offline-model.ts");
   return new OfflineModel();
 }
 
@@ -121,3 +134,68 @@ function loadingFailure(error: unknown, spec: string, facts: Provider): Configur
     { cause: error },
   );
 }
+
+/** `provider:model`, an instance, or how to get one. */
+export type ModelSource = string | BaseChatModel | (() => Promise<BaseChatModel>);
+
+/** A model that is resolved on its first use: construction loads no provider. */
+export class LazyModel {
+  readonly #given: ModelSource | undefined;
+  #resolving: Promise<BaseChatModel> | undefined;
+  #resolved: BaseChatModel | undefined;
+
+  /** Default: the first of `DEFAULT_MODELS`. */
+  constructor(given: ModelSource | undefined) {
+    this.#given = given;
+    if (typeof given === "object") this.#resolved = given;
+  }
+
+  async get(): Promise<BaseChatModel> {
+    if (this.#resolved) return this.#resolved;
+    this.#resolving ??= this.#resolve()
+      .then((model) => (this.#resolved = model))
+      .finally(() => (this.#resolving = undefined));
+    return this.#resolving;
+  }
+
+  /** Whether the model can be given media of this type; what its profile does not say is taken as yes. */
+  acceptsMedia(mimeType: string): boolean {
+    const profile = this.#resolved?.profile;
+    if (mimeType.startsWith("image/")) return profile?.imageInputs ?? true;
+    if (mimeType.startsWith("audio/")) return profile?.audioInputs ?? true;
+    if (mimeType.startsWith("video/")) return profile?.videoInputs ?? true;
+    return mimeType !== "application/pdf" || (profile?.pdfInputs ?? true);
+  }
+
+  async #resolve(): Promise<BaseChatModel> {
+    if (typeof this.#given === "function") return this.#given();
+    const [preferred] = DEFAULT_MODELS;
+    const spec = typeof this.#given === "string" ? this.#given : `${preferred?.provider}:${preferred?.model}`;
+    return (await resolveModel({ model: spec, env: process.env })).model;
+  }
+}
+
+/**
+ * Makes a chat model stream every answer, also one that is asked for in one piece: the limits on waiting
+ * then apply to the start of an answer and to silence in it, not to its length.
+ *
+ * The providers' own `streaming` option is not used: with it, OpenAI's package counts tokens with a
+ * vocabulary that it downloads from a third party in the middle of the call.
+ */
+class StreamAnswers extends BaseCallbackHandler {
+  override readonly name: string = "deepagent_stream_answers";
+  readonly lc_prefer_streaming: boolean = true;
+  override awaitHandlers = true;
+
+  /** Keeps why the answer ended: of an answer put together from its pieces, LangChain drops it. */
+  override handleLLMEnd({ generations }: LLMResult): void {
+    for (const { generationInfo, ...generation } of generations.flat()) {
+      const reason: unknown = generationInfo?.["finish_reason"];
+      if (reason === undefined || !("message" in generation)) continue;
+      if (AIMessage.isInstance(generation.message))
+        generation.message.response_metadata["finish_reason"] ??= reason;
+    }
+  }
+}
+
+export const streamAnswers: BaseCallbackHandler = new StreamAnswers();

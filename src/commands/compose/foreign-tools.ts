@@ -1,11 +1,11 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import type { DeepAgentParams, InterruptOn, SubAgent } from "../../agent/agent-core.ts";
-import type { AgentTool } from "../../agent/agent-tool.ts";
-import { LazyModel } from "../../agent/lazy-model.ts";
-import type { McpTools, McpToolSet } from "../../agent/mcp-tools/open-mcp-tools.ts";
+import type { DeepAgentParams, InterruptOn, SubAgent } from "../../agent/agent.ts";
+import type { AgentTool } from "../../agent/contracts.ts";
+import { type ToolOffer, type ToolWishes, chooseTools } from "../../agent/definition/agent-files.ts";
+import type { McpToolSet, McpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../../agent/mcp-tools/report-missing.ts";
+import { LazyModel } from "../../agent/models/resolve.ts";
 import type { Logger } from "../../core/logger.ts";
-import { chooseTools, type ToolOffer, type ToolWishes } from "../../agent/subagent-tools.ts";
 
 /** A subagent, with the tools it may use by name. */
 type SubagentConfig = Omit<SubAgent, "tools"> & ToolWishes;

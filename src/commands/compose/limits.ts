@@ -1,4 +1,4 @@
-import type { AgentLimits, ModelPrice } from "../../agent/limits/limits.ts";
+import type { AgentLimits, ModelPrice } from "../../agent/engine/limits.ts";
 import type { Config } from "../../config/schema.ts";
 
 /** What a run may use, as configured. */

@@ -1,8 +1,8 @@
+import type { Environment } from "../../agent/models/choose.ts";
 import { createEmbedder } from "../../agent/models/embeddings.ts";
-import type { Environment } from "../../agent/models/providers.ts";
 import type { Config } from "../../config/schema.ts";
-import type { Logger } from "../../core/logger.ts";
 import { systemClock } from "../../core/clock.ts";
+import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { MemorySearch } from "../../runs/service.ts";
 import type { Database } from "../../storage/database.ts";

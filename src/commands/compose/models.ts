@@ -1,8 +1,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import type { ModelLender } from "../../agent/agent-core.ts";
-import type { ModelSource } from "../../agent/lazy-model.ts";
-import { CLIENT, modelChoice } from "../../agent/models/choose.ts";
-import type { Environment } from "../../agent/models/providers.ts";
+import type { ModelLender } from "../../agent/agent.ts";
+import { CLIENT, type Environment, modelChoice } from "../../agent/models/choose.ts";
+import type { ModelSource } from "../../agent/models/resolve.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Logger } from "../../core/logger.ts";
 
@@ -37,7 +36,7 @@ export class Models {
     const known = this.#resolved.get(spec);
     if (known) return known;
     const options = { model: spec, env: this.#env, log: this.#log, idleMs: this.#idleMs };
-    const resolving = import("../../agent/agent-core.ts")
+    const resolving = import("../../agent/agent.ts")
       .then(({ buildLlm }) => buildLlm(options))
       .catch((error: unknown) => {
         this.#resolved.delete(spec);

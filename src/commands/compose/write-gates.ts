@@ -1,4 +1,4 @@
-import type { InterruptOn } from "../../agent/agent-core.ts";
+import type { InterruptOn } from "../../agent/agent.ts";
 import { isAtOrBelow, validatePath, withoutSlash } from "../../backends/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { WORKSPACE_MOUNT } from "./mounts.ts";

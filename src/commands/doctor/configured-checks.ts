@@ -1,13 +1,18 @@
-import { AGENT_FOLDERS, loadAgentFiles } from "../../agent/agent-files.ts";
+import {
+  AGENT_FOLDERS,
+  type ToolOffer,
+  type ToolWishes,
+  chooseTools,
+  loadAgentFiles,
+} from "../../agent/definition/agent-files.ts";
 import { type McpToolSet, openMcpTools } from "../../agent/mcp-tools/open-mcp-tools.ts";
-import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { modelChoice } from "../../agent/models/choose.ts";
+import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { FilesystemBackend } from "../../backends/filesystem/filesystem.ts";
 import { packageVersion } from "../../config/package-info.ts";
 import { folderProblem } from "../../config/paths.ts";
 import type { Config } from "../../config/schema.ts";
 import { type LogFields, silentLogger } from "../../core/logger.ts";
-import { chooseTools, type ToolOffer, type ToolWishes } from "../../agent/subagent-tools.ts";
 import type { Check } from "./checks.ts";
 
 /** The models besides the main one; looks at names and variables only. */

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
-import { PROVIDERS } from "../../agent/models/providers.ts";
-import { defaultWorkspace, type HostFacts } from "../../config/paths.ts";
+import { PROVIDERS } from "../../agent/models/choose.ts";
+import { type HostFacts, defaultWorkspace } from "../../config/paths.ts";
 
 /** The person's wishes, from the command line or from answers at the terminal. */
 export interface Wishes {

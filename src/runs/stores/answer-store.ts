@@ -1,5 +1,5 @@
 import type { Statement } from "better-sqlite3";
-import type { Decision, SamplingReply } from "../../agent/agent-core.ts";
+import type { Decision, SamplingReply } from "../../agent/agent.ts";
 import { decidedEntry } from "../journal.ts";
 import { type Approval, DEADLINE, type PersonDecision, type Run, isFinal, sameAs } from "../run.ts";
 import type { RunStore } from "./run-store.ts";

@@ -1,9 +1,9 @@
 import type { Statement } from "better-sqlite3";
+import type { Decision, HitlResponse } from "../../agent/agent.ts";
 import type { Database } from "../../storage/database.ts";
-import type { Decision, HitlResponse } from "../../agent/agent-core.ts";
-import { type ApprovalRow, toApproval } from "./rows.ts";
-import { toJson } from "./json.ts";
 import { type Approval, decidedStatus } from "../run.ts";
+import { toJson } from "./json.ts";
+import { type ApprovalRow, toApproval } from "./rows.ts";
 
 /** Answers of one interrupt after another, ready to resume with. */
 export type Answers = Record<string, HitlResponse>;

@@ -1,4 +1,4 @@
-import type { AgentPath, PendingInterrupt } from "../../agent/agent-core.ts";
+import type { AgentPath, PendingInterrupt } from "../../agent/agent.ts";
 import { approvalId, approvalsOf, decidedEntry, requestedEntry } from "../journal.ts";
 import { isWithin, sameAs } from "../run.ts";
 import type { ApprovalStore } from "./approval-store.ts";

@@ -1,5 +1,5 @@
 import type { Statement } from "better-sqlite3";
-import type { Inbox, InboxMessage } from "../../agent/agent-core.ts";
+import type { Inbox, InboxMessage } from "../../agent/agent.ts";
 import type { Database } from "../../storage/database.ts";
 import type { Principal } from "../run.ts";
 

@@ -1,8 +1,8 @@
 import type { Statement } from "better-sqlite3";
-import type { SamplingReply, SamplingRequest } from "../../agent/agent-core.ts";
+import type { SamplingReply, SamplingRequest } from "../../agent/agent.ts";
 import type { Database } from "../../storage/database.ts";
-import { type Json, fromJson, toJson } from "./json.ts";
 import type { ModelCall, OpenModelCall } from "../run.ts";
+import { type Json, fromJson, toJson } from "./json.ts";
 
 interface AskedRow {
   run_id: string;

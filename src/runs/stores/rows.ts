@@ -1,16 +1,16 @@
-import type { AgentPath, Decision, DecisionType, SameCalls } from "../../agent/agent-core.ts";
-import { type Json, fromJson } from "./json.ts";
+import type { AgentPath, Decision, DecisionType, SameCalls } from "../../agent/agent.ts";
 import type { CallPreview, Todo } from "../../tools/tool.ts";
 import type {
   Approval,
   ApprovalStatus,
   FailureReason,
-  RunHead,
   Run,
   RunEvent,
   RunEventKind,
+  RunHead,
   RunStatus,
 } from "../run.ts";
+import { type Json, fromJson } from "./json.ts";
 
 /** A row of `runs`. Columns with a fixed vocabulary are written by this folder alone. */
 export interface RunRow {

@@ -1,11 +1,6 @@
 import type { Statement } from "better-sqlite3";
-import type { EarlierEnd } from "../../agent/agent-core.ts";
+import type { EarlierEnd } from "../../agent/agent.ts";
 import type { Database } from "../../storage/database.ts";
-import type { ApprovalStore } from "./approval-store.ts";
-import type { GrantStore } from "./grant-store.ts";
-import type { ModelRequestStore } from "./model-request-store.ts";
-import type { RunRow } from "./rows.ts";
-import { toJson } from "./json.ts";
 import {
   type FailureDetails,
   type OpenStatus,
@@ -14,6 +9,11 @@ import {
   isFinal,
   settle,
 } from "../run.ts";
+import type { ApprovalStore } from "./approval-store.ts";
+import type { GrantStore } from "./grant-store.ts";
+import { toJson } from "./json.ts";
+import type { ModelRequestStore } from "./model-request-store.ts";
+import type { RunRow } from "./rows.ts";
 
 /** What is kept of a run's end. */
 export interface Ending {

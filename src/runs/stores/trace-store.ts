@@ -1,5 +1,5 @@
+import type { TracePlace } from "../../agent/agent.ts";
 import type { Database } from "../../storage/database.ts";
-import type { TracePlace } from "../../agent/agent-core.ts";
 
 /** Keeps a run's spans in one trace, whichever process works on it. */
 export function tracePlace(database: Database, runId: string): TracePlace {

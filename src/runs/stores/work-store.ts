@@ -5,21 +5,21 @@ import type {
   AgentPath,
   EffectLog,
   HitlRequest,
-  TracePlace,
   PendingInterrupt,
-} from "../../agent/agent-core.ts";
+  TracePlace,
+} from "../../agent/agent.ts";
 import type { Clock } from "../../core/clock.ts";
 import { durably } from "../../storage/durability.ts";
 import { whenUnlocked } from "../../storage/lock-wait.ts";
+import type { Todo } from "../../tools/tool.ts";
 import { effectLog } from "../effects.ts";
 import { type JournalEntry, answerExcerpt } from "../journal.ts";
+import { type FailureDetails, breakOff } from "../run.ts";
 import { addApprovals, isRepeated, withdrawOf } from "./asked-approvals.ts";
+import { type Json, toJson } from "./json.ts";
 import { type Claim, type ClaimRequest, type Lease, type OpenRunRow, crashFailure } from "./lease-store.ts";
 import { RunInbox } from "./message-store.ts";
-import { type FailureDetails, breakOff } from "../run.ts";
-import { type Json, toJson } from "./json.ts";
 import type { RunStore } from "./run-store.ts";
-import type { Todo } from "../../tools/tool.ts";
 import { tracePlace } from "./trace-store.ts";
 import { inQuickTransaction, inTransaction } from "./transaction.ts";
 

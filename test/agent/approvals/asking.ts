@@ -10,7 +10,7 @@ import {
   type DeepAgentParams,
   type PendingInterrupt,
   resumeAgentInput,
-} from "../../../src/agent/agent-core.ts";
+} from "../../../src/agent/agent.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
 

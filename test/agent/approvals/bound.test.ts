@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import type { Agent, PendingInterrupt } from "../../../src/agent/agent-core.ts";
+import type { Agent, PendingInterrupt } from "../../../src/agent/agent.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";

@@ -4,7 +4,7 @@ import { Command, interrupt, MemorySaver } from "@langchain/langgraph";
 import type { InterruptOnConfig as LangChainGate } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createDeepAgent } from "../../../src/agent/create-deep-agent.ts";
+import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
 import type { InterruptOn, InterruptOnConfig } from "../../../src/agent/middleware/human-in-the-loop.ts";
 import { type Logger, silentLogger } from "../../../src/core/logger.ts";
 import { paused } from "../../support/run-agent.ts";

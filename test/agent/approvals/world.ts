@@ -5,10 +5,10 @@ import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langcha
 import { tool } from "@langchain/core/tools";
 import type { PendingWrite } from "@langchain/langgraph-checkpoint";
 import { z } from "zod";
-import { type Agent, buildAgent, type EffectLog, type StoredOutcome } from "../../../src/agent/agent-core.ts";
-import { createDeepAgent } from "../../../src/agent/create-deep-agent.ts";
-import type { Middleware } from "../../../src/agent/middleware/middleware.ts";
-import type { SubagentRunnable } from "../../../src/agent/agent-parts.ts";
+import { type Agent, buildAgent, type EffectLog, type StoredOutcome } from "../../../src/agent/agent.ts";
+import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
+import type { Middleware } from "../../../src/agent/contracts.ts";
+import type { SubagentRunnable } from "../../../src/agent/definition/agent-definition.ts";
 import type { MortalProcess } from "../../support/mortal-process.ts";
 import { scriptedModel, type ScriptedModel } from "../../support/scripted-model.ts";
 import { type Call, DEPTH, toolCallsOf } from "./batch.ts";

@@ -1,8 +1,8 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent-core.ts";
-import type { AgentLimits } from "../../../src/agent/limits/limits.ts";
+import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
+import type { AgentLimits } from "../../../src/agent/engine/limits.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { collect } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";

@@ -1,7 +1,7 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent-core.ts";
+import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedRequest } from "../../support/scripted-model.ts";
 import { PROVIDERS, wireThread } from "../../support/wire-thread.ts";

@@ -9,9 +9,9 @@ import {
   type DeepAgentParams,
   resumeAgentInput,
   type StreamOptions,
-} from "../../../src/agent/agent-core.ts";
-import { createDeepAgent } from "../../../src/agent/create-deep-agent.ts";
-import type { SubagentRunnable } from "../../../src/agent/agent-parts.ts";
+} from "../../../src/agent/agent.ts";
+import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
+import type { SubagentRunnable } from "../../../src/agent/definition/agent-definition.ts";
 import { collect, paused } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
 

@@ -1,7 +1,7 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import type { AgentLimits } from "../../../src/agent/limits/limits.ts";
-import { addSpent, Meter } from "../../../src/agent/limits/meter.ts";
+import type { AgentLimits } from "../../../src/agent/engine/limits.ts";
+import { addSpent, Meter } from "../../../src/agent/engine/meter.ts";
 import { agentWith, approveAll, ask, go, ran, results, task, type Turn, turns } from "./planned.ts";
 
 const asking = (count: number): Turn[] =>

@@ -5,7 +5,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
 import { expect, it, onTestFinished } from "vitest";
-import { buildAgent } from "../../../src/agent/agent-core.ts";
+import { buildAgent } from "../../../src/agent/agent.ts";
 import { type McpTools, openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";

@@ -1,6 +1,6 @@
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { buildAgent } from "../../../src/agent/agent-core.ts";
+import { buildAgent } from "../../../src/agent/agent.ts";
 import { type McpTools, openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../../src/core/logger.ts";

@@ -6,7 +6,7 @@ import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
-import { buildAgent, resumeAgentInput } from "../../../src/agent/agent-core.ts";
+import { buildAgent, resumeAgentInput } from "../../../src/agent/agent.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";

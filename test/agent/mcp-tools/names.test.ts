@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { offeredName } from "../../../src/agent/mcp-tools/names.ts";
+import { offeredName } from "../../../src/agent/mcp-tools/server-config.ts";
 
 const server = fc
   .stringMatching(/^[A-Za-z0-9](?:(?:_?[A-Za-z0-9-]){0,12})$/)

@@ -1,8 +1,8 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import { afterEach, describe, expect, test } from "vitest";
-import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent-core.ts";
-import { offlineReply } from "../../../src/agent/models/offline.ts";
+import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
+import { offlineReply } from "../../../src/agent/models/offline/offline-model.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";

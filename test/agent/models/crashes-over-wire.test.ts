@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { getAgentState, resumeAgentInput } from "../../../src/agent/agent-core.ts";
+import { getAgentState, resumeAgentInput } from "../../../src/agent/agent.ts";
 import { type End, MortalProcess } from "../../support/mortal-process.ts";
 import { paused } from "../../support/run-agent.ts";
 import type { WireReply, WireRequest } from "../../support/wire-server.ts";

@@ -1,7 +1,7 @@
 import { type BaseMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent-core.ts";
+import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { modelFallbackMiddleware } from "../../../src/agent/models/fallback.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { RunFailure } from "../../../src/core/errors.ts";

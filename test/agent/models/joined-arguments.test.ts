@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ToolBinder } from "../../../src/agent/bind-tools.ts";
-import { JoinedArguments } from "../../../src/agent/models/joined-arguments.ts";
+import { ToolBinder } from "../../../src/agent/models/reply-cache.ts";
+import { JoinedArguments } from "../../../src/agent/models/stream-guard.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { startWireServer } from "../../support/wire-server.ts";
 import { PROVIDERS } from "../../support/wire-thread.ts";

@@ -2,12 +2,10 @@ import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, type AIMessageChunkFields } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { describe, expect, test } from "vitest";
-import { ToolBinder } from "../../../src/agent/bind-tools.ts";
-import { joinStream } from "../../../src/agent/models/joined-stream.ts";
-import { isCut } from "../../../src/agent/models/reply.ts";
-import { LONGEST_REPLY } from "../../../src/agent/models/reply-bounds.ts";
-import { safeReply } from "../../../src/agent/models/safe-reply.ts";
-import { streamAnswers } from "../../../src/agent/models/stream-answers.ts";
+import { ToolBinder } from "../../../src/agent/models/reply-cache.ts";
+import { joinStream } from "../../../src/agent/models/call-model.ts";
+import { isCut, LONGEST_REPLY, safeReply } from "../../../src/agent/models/reply.ts";
+import { streamAnswers } from "../../../src/agent/models/resolve.ts";
 
 /** A model that streams these pieces, as the providers' packages do. */
 class Streaming extends BaseChatModel {

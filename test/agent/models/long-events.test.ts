@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { inGroups } from "../../../src/agent/models/long-events.ts";
+import { inGroups } from "../../../src/agent/models/stream-guard.ts";
 
 const LONG = 'a "quoted" line\n\ud83d\ude00'.repeat(20_000);
 const event = (data: object, end = "\n"): string => `event: x${end}data: ${JSON.stringify(data)}${end}${end}`;

@@ -1,12 +1,7 @@
 import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import { beforeEach, describe, expect, test } from "vitest";
-import {
-  type Agent,
-  type AgentEvent,
-  buildAgent,
-  type DeepAgentParams,
-} from "../../../src/agent/agent-core.ts";
-import { OfflineModel } from "../../../src/agent/models/offline.ts";
+import { type Agent, type AgentEvent, buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
+import { OfflineModel } from "../../../src/agent/models/offline/offline-model.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";

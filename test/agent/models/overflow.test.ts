@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { failureFacts } from "../../../src/agent/models/failure-facts.ts";
-import { fittingPart } from "../../../src/agent/models/overflow.ts";
+import { failureFacts, fittingPart } from "../../../src/agent/models/failure.ts";
 
 describe("a request that is too long", () => {
   it.each<[string, number | undefined]>([

@@ -4,7 +4,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { BaseCache, InMemoryCache } from "@langchain/langgraph-checkpoint";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { buildAgent, type DeepAgentParams, resumeAgentInput } from "../../../src/agent/agent-core.ts";
+import { buildAgent, type DeepAgentParams, resumeAgentInput } from "../../../src/agent/agent.ts";
 import { collect, paused } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 

@@ -1,7 +1,7 @@
 import { ChatAnthropic } from "@langchain/anthropic";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../../src/agent/agent-core.ts";
+import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { collect, skippingPauses } from "../../support/run-agent.ts";

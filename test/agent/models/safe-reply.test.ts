@@ -1,6 +1,6 @@
 import { AIMessage, AIMessageChunk } from "@langchain/core/messages";
 import { expect, it } from "vitest";
-import { safeReply } from "../../../src/agent/models/safe-reply.ts";
+import { safeReply } from "../../../src/agent/models/reply.ts";
 
 it.each([
   ["none", undefined, "unknown"],

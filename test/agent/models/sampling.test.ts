@@ -13,7 +13,7 @@ import {
   answeredMessage,
   samplingRequest,
   type SamplingMessage,
-} from "../../../src/agent/models/sampling.ts";
+} from "../../../src/agent/models/client-model.ts";
 
 const text = fc.constantFrom("", " ", "hello", "two\nlines");
 const turn = fc.oneof(

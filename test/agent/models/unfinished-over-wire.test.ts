@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { getAgentState } from "../../../src/agent/agent-core.ts";
-import type { DeepAgentParams } from "../../../src/agent/params.ts";
+import { getAgentState } from "../../../src/agent/agent.ts";
+import type { DeepAgentParams } from "../../../src/agent/definition/params.ts";
 import { PROVIDERS, type Step, wireThread } from "../../support/wire-thread.ts";
 import type { WireReply, WireRequest } from "../../support/wire-server.ts";
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { RE2JS } from "re2js";
 import { expect, test } from "vitest";
-import { parseSkill } from "../../../src/agent/skills/parse-skill.ts";
+import { parseSkill } from "../../../src/agent/middleware/skills.ts";
 
 const ROOT = join(import.meta.dirname, "../../../skills");
 const names = readdirSync(ROOT);

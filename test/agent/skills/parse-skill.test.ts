@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { loadSkills } from "../../../src/agent/skills/load-skills.ts";
-import { parseSkill } from "../../../src/agent/skills/parse-skill.ts";
+import { loadSkills, parseSkill } from "../../../src/agent/middleware/skills.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { InMemoryStore } from "@langchain/langgraph";

@@ -1,10 +1,14 @@
 import { type AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { offlineReply } from "../../../../src/agent/models/offline.ts";
-import { readAssignment, writeAssignment } from "../../../../src/agent/models/offline/assignment.ts";
-import { searchWords } from "../../../../src/agent/models/offline/search-words.ts";
-import { parseListing, parseMatches, parsePaths } from "../../../../src/agent/models/offline/tool-output.ts";
+import { offlineReply } from "../../../../src/agent/models/offline/offline-model.ts";
+import { readAssignment, writeAssignment } from "../../../../src/agent/models/offline/survey.ts";
+import {
+  searchWords,
+  parseListing,
+  parseMatches,
+  parsePaths,
+} from "../../../../src/agent/models/offline/conversation.ts";
 import { attempts } from "../../../support/effort.ts";
 
 const task = "How is the tide predicted, and where is `predictTide` defined?";

@@ -1,0 +1,352 @@
+/** Checks a call, asks a person about it when a gate says so, and holds it to what was approved. */
+import { createHash } from "node:crypto";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
+import { canonicalJson } from "../../core/canonical-json.ts";
+import { cutMiddle, displayName, oneLine } from "../../core/text.ts";
+import { invalidArguments } from "../../tools/call.ts";
+import { argumentsPreview } from "../../tools/diff-preview.ts";
+import { type BoundPreview, type CallPreview, type ToolResult, toolError } from "../../tools/tool.ts";
+import type {
+  AgentTool,
+  CallScope,
+  Decision,
+  Gate,
+  HitlRequest,
+  HitlResponse,
+  SameCalls,
+  ToolCallRequest,
+  ToolGate,
+  ValidatedArgs,
+} from "../contracts.ts";
+import type { AgentDefinition, EditRules } from "../definition/agent-definition.ts";
+import { isRequest, questionId, refuseBroadcastAnswer } from "../engine/open-interrupts.ts";
+import { agentPath, emit, lastQuestion } from "../engine/task-context.ts";
+import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "../middleware/human-in-the-loop.ts";
+import { toAgentTool } from "./agent-tool.ts";
+
+/** A call that may run, exactly as it stands here, or the answer in its place. */
+export type Verdict = Go | { run: false; result: ToolResult };
+
+export interface Go {
+  run: true;
+  toolCall: ToolCall;
+  edited: boolean;
+  /** Version of the file that a person was shown the change of. */
+  expectedVersion?: string | undefined;
+}
+
+/** What asking needs to know of the agent. */
+type Parts = EditRules & Pick<AgentDefinition, "log">;
+
+/** Asks people about one call: as the model made it and, when middleware changes it, once more. */
+export class Approval {
+  readonly #gates: readonly ToolGate[];
+  readonly #parts: Parts;
+  readonly #scope: CallScope;
+  /** Digests of the calls asked about so far. */
+  readonly #shown: string[] = [];
+  /** The same of what was asked before the process ended or the run paused. */
+  #before: Promise<readonly string[]> | undefined;
+  #hasBegun = false;
+  /** The newest answer, and what it was given for. */
+  #answered: Answered | undefined;
+
+  constructor(gates: readonly ToolGate[], parts: Parts, scope: CallScope) {
+    this.#gates = gates;
+    this.#parts = parts;
+    this.#scope = scope;
+  }
+
+  /** The call runs now: from here on nobody can be asked, because its task would start over and run it again. */
+  begin(): void {
+    this.#hasBegun = true;
+  }
+
+  /**
+   * Asks when a gate demands it, and waits for whoever was asked before, though no gate may demand it any more.
+   * About a call that was `begun` nobody is asked: it is not made again.
+   *
+   * The task stops here until there is an answer and starts again from its top then, so nothing with an
+   * effect may come before. An answer that does not fit leaves the request open under the same id. An answer counts
+   * for what was shown: when the call would do something else by now, it is asked again under a new id.
+   */
+  async of(request: ToolCallRequest, begun = false): Promise<Verdict> {
+    const { toolCall } = request;
+    const gate = (await firstGate(this.#gates, request)) ?? NO_GATE;
+    const known = (await (this.#before ??= questionsBefore(this.#scope.config)))[this.#shown.length];
+    const isFree = gate.isWaived || begun;
+    if (isFree && known === undefined) return { run: true, toolCall, edited: false };
+    const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
+    if (isFree && !isKnown) return { run: true, toolCall, edited: false };
+    if (this.#hasBegun) return { run: false, result: toolError(changedTooLate(toolCall)) };
+    // The answer that is there, or comes, is for another call.
+    if (known !== undefined && !isKnown) return { run: false, result: toolError(changedAgain(toolCall)) };
+    return this.#review({ toolCall, gate, begun });
+  }
+
+  /** Judges an approved call again that did nothing because its file had just changed. Asks as `of` does. */
+  async again(): Promise<Verdict> {
+    if (!this.#answered) throw new Error("nobody was asked about this call");
+    return this.#review(this.#answered.question, this.#answered);
+  }
+
+  async #review(question: Question, answered?: Answered): Promise<Verdict> {
+    const { toolCall, begun } = question;
+    for (let last = answered; ;) {
+      const preview = await previewOf(toolCall, this.#parts, this.#scope);
+      const now = sealOf(toolCall, preview);
+      const known = (await this.#before)?.[this.#shown.length];
+      const isAskedAgain = known !== undefined && callOf(known) === callOf(now);
+      // A call that was begun may have made the change itself: nobody is asked about that.
+      if (last && !isAskedAgain && (begun || isSame(last.shown, now))) {
+        this.#answered = last;
+        return { ...last.go, expectedVersion: last.go.edited ? undefined : preview?.version };
+      }
+      // Asked before: the person may be looking at that one, and not at what would be shown now.
+      const shown = isAskedAgain ? known : now;
+      this.#shown.push(shown);
+      const verdict = await this.#ask(question, preview, last !== undefined);
+      if (!verdict.run) return verdict;
+      last = { question, shown, go: verdict };
+    }
+  }
+
+  async #ask(
+    { toolCall, gate }: Question,
+    preview: BoundPreview | undefined,
+    again: boolean,
+  ): Promise<Verdict> {
+    const number = this.#shown.length > 1 ? { question: this.#shown.length } : {};
+    const review = reviewRequest(toolCall, gate, this.#parts, { scope: this.#scope, preview, again });
+    const question = { ...review, ...number, shown: [...this.#shown] };
+    for (;;) {
+      await refuseBroadcastAnswer(this.#scope.config);
+      const answer: unknown = ask(question, this.#scope.config);
+      if (responseProblem(question, answer)) continue;
+      const [decision] = (answer as HitlResponse).decisions; // checked by responseProblem
+      const verdict = decision && apply(decision, toolCall, this.#parts);
+      if (verdict) return verdict;
+    }
+  }
+}
+
+/** Of a call that nobody need be asked about. */
+const NO_GATE: Gate = { allowedDecisions: [...ALL_DECISIONS], isWaived: true };
+
+interface Question {
+  toolCall: ToolCall;
+  gate: Gate;
+  /** The call was at work before the process ended. */
+  begun: boolean;
+}
+
+interface Answered {
+  question: Question;
+  /** Seal of what was shown. */
+  shown: string;
+  go: Go;
+}
+
+/** Binds an approval to the call and, where its tool tells, to the effect of the call. */
+function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string {
+  const call = digest([name, args]);
+  return preview?.effect === undefined
+    ? call
+    : `${call}.${digest([preview.summary, preview.place, preview.effect])}`;
+}
+
+const digest = (facts: unknown): string =>
+  createHash("sha256").update(canonicalJson(facts)).digest("base64url").slice(0, 22);
+
+const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
+
+/** Questions of earlier versions are sealed without the effect. */
+const isSame = (shown: string, now: string): boolean => shown === now || shown === callOf(now);
+
+/** What the running task has asked about, as its newest question says; a subagent's questions are its own. */
+async function questionsBefore(config: RunnableConfig): Promise<readonly string[]> {
+  const asked = await lastQuestion(config);
+  const isOwn = isRequest(asked) && asked.agent?.length === agentPath(config).length;
+  return isOwn ? (asked.shown ?? []) : [];
+}
+
+const changedTooLate = ({ name }: ToolCall): string =>
+  `${name} was changed when it had run already, and needs approval as it is now. The changed call was not run.`;
+
+const changedAgain = ({ name }: ToolCall): string =>
+  `${name} is not the call any more that a person was asked about, and was not run. What changes calls has to change them in the same way each time.`;
+
+/** The first gate that asks, else the first that would. */
+async function firstGate(gates: readonly ToolGate[], request: ToolCallRequest): Promise<Gate | undefined> {
+  let waived: Gate | undefined;
+  for (const gate of gates) {
+    const asked = await gate(request);
+    if (asked && !asked.isWaived) return asked;
+    waived ??= asked;
+  }
+  return waived;
+}
+
+interface Showing {
+  scope: CallScope;
+  preview: BoundPreview | undefined;
+  /** The person has approved something else before. */
+  again: boolean;
+}
+
+function reviewRequest(
+  toolCall: ToolCall,
+  gate: Gate,
+  parts: Parts,
+  { scope, preview: bound, again }: Showing,
+): HitlRequest {
+  const { id = "", name, args } = toolCall;
+  const tool = parts.tools.get(name);
+  const same = tool && bound ? { same: sameCalls(tool, args, bound) } : {};
+  const preview = bound && shownOf(bound, again);
+  const shown = preview?.detail ?? argumentsPreview(name, args).detail;
+  const description =
+    gate.description ??
+    cutMiddle(`Tool execution requires approval\n\nTool: ${name}\n\n${shown}`, MAX_DESCRIPTION);
+  const argsSchema = gate.argsSchema ? { argsSchema: gate.argsSchema } : {};
+  return {
+    actionRequests: [{ name, args, description, toolCallId: id, ...(preview ? { preview } : {}), ...same }],
+    reviewConfigs: [{ actionName: name, allowedDecisions: gate.allowedDecisions, ...argsSchema }],
+    agent: agentPath(scope.config),
+  };
+}
+
+const shownOf = ({ kind, summary, detail }: BoundPreview, again: boolean): CallPreview => ({
+  kind,
+  summary: again ? `${summary}. Asked again: it would not do what you were shown before` : summary,
+  detail,
+});
+
+/** A preview that fails is left out: the person has the arguments. */
+async function previewOf(
+  { name, args }: ToolCall,
+  { tools, log }: Parts,
+  { context }: CallScope,
+): Promise<BoundPreview | undefined> {
+  try {
+    return await tools.get(name)?.preview(args, context);
+  } catch (error) {
+    if (context.signal.aborted) throw error;
+    log.warn("preview_failed", { tool: name, error });
+    return undefined;
+  }
+}
+
+/** LangGraph's `interrupt`, telling watchers about a question that is new. */
+function ask(request: HitlRequest, config: RunnableConfig): unknown {
+  try {
+    return interrupt(request);
+  } catch (error) {
+    if (isGraphInterrupt(error)) {
+      const id = error.interrupts[0]?.id;
+      if (id) {
+        const interruptId = questionId(id, request);
+        emit(config, { kind: "approval_requested", agent: agentPath(config), interruptId, request });
+      }
+    }
+    throw error;
+  }
+}
+
+/** `undefined`: the call it was edited to cannot run, and the question stays. */
+function apply(decision: Decision, toolCall: ToolCall, parts: Parts): Verdict | undefined {
+  if (decision.type === "approve") return { run: true, toolCall, edited: false };
+  if (decision.type === "reject") {
+    const { message = "" } = decision;
+    const text =
+      message.trim() === ""
+        ? `User rejected the tool call for ${toolCall.name} with id ${toolCall.id}`
+        : message;
+    return { run: false, result: { content: text, status: "error" } };
+  }
+  const { name, args } = decision.editedAction;
+  const checked = checkEdit(parts, name, args);
+  return checked.ok
+    ? { run: true, toolCall: { ...toolCall, name, args: checked.args }, edited: true }
+    : undefined;
+}
+
+/**
+ * Which later calls count as the same as this one, when a person approves "the same" for the run: changes of
+ * the same file by the same tool, and otherwise only a call with the same arguments that would have the same
+ * effect, which for a command includes whether a sandbox confines it.
+ */
+export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {
+  const name = oneLine(displayName(tool.name), 64);
+  const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
+  if (path !== undefined) {
+    // Where links lead somewhere else, the path alone may come to mean another file.
+    return {
+      key: keyOf([tool.name, "path", path, ...(preview.place === path ? [] : [preview.place])]),
+      text: `${name} of ${oneLine(displayName(path), 500)}, whatever it changes there`,
+    };
+  }
+  const subject = tool.kind === "execute" && preview.kind === "command" ? "command" : "arguments";
+  return {
+    key: keyOf([tool.name, "arguments", args, preview.summary]),
+    text: `${name} with exactly the ${subject} shown here`,
+  };
+}
+
+const keyOf = (facts: unknown): string =>
+  createHash("sha256").update(canonicalJson(facts)).digest("base64url");
+
+/** Without `tool`: the agent has none of this name, but a wrapper may bring it. */
+export type CheckedCall = { toolCall: ToolCall; tool?: AgentTool } | { invalid: ToolResult };
+
+/**
+ * The call with its arguments as the tool takes them, so that gates and people see what will run; `given`:
+ * the tool to run instead of the agent's own. What has `begun` in an earlier process was checked there: a tool
+ * that takes or allows it no more does not undo it.
+ */
+export function checkCall(
+  parts: AgentDefinition,
+  toolCall: ToolCall,
+  { given, begun = false }: { given?: AgentTool | undefined; begun?: boolean } = {},
+): CheckedCall {
+  const own = parts.tools.get(toolCall.name);
+  const tool = given ?? own;
+  if (!tool) return { toolCall };
+  const checked = tool.validate(toolCall.args);
+  if (!checked.ok) return begun ? { toolCall, tool } : { invalid: toolError(checked.message) };
+  const denial = own && !begun ? parts.permissions?.denial(own, checked.args) : undefined;
+  if (denial !== undefined) return { invalid: toolError(denial) };
+  return { toolCall: { ...toolCall, args: checked.args }, tool };
+}
+
+export function unknownTool({ tools }: AgentDefinition, { name }: ToolCall): ToolResult {
+  return toolError(`${name} is not a valid tool, try one of [${[...tools.keys()].join(", ")}].`);
+}
+
+/** The tool that a wrapper put in the place of the agent's own, or brought for a call that it offered itself. */
+export function broughtTool({ tool }: ToolCallRequest, { tools }: AgentDefinition): AgentTool | undefined {
+  if (!tool || tools.get(tool.name)?.offered === tool) return undefined;
+  return toAgentTool(tool);
+}
+
+/**
+ * What a person made of a call: its arguments, if the agent has the tool, it takes them, they are of the form
+ * that edits of it have, and no rule forbids it.
+ */
+export function checkEdit(
+  { tools, permissions, editForms }: EditRules,
+  name: string,
+  args: unknown,
+): ValidatedArgs {
+  const tool = tools.get(name);
+  if (!tool) return { ok: false, message: `${name} is not a tool of this agent` };
+  const checked = tool.validate(args);
+  if (!checked.ok) return checked;
+  // As they will run: what is stored of an edit is checked once more before it does.
+  const issues = editForms.get(name)?.(checked.args) ?? [];
+  if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
+  const denial = permissions?.denial(tool, checked.args);
+  return denial === undefined ? checked : { ok: false, message: denial };
+}

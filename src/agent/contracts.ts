@@ -1,0 +1,409 @@
+/**
+ * The types that the rooms of the agent share: its events, its state, tools, middleware, and the log of effects.
+ * This file imports no implementation.
+ */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { AIMessage, BaseMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import type { StructuredToolInterface } from "@langchain/core/tools";
+import type { BaseStore, Command } from "@langchain/langgraph";
+import type { z } from "zod";
+import type { FileData, MaybePromise } from "../backends/backend.ts";
+import type { BoundPreview, CallPreview, Todo, ToolContext, ToolKind, ToolSpec } from "../tools/tool.ts";
+
+/** What hooks and wrappers may know of the run they are part of. */
+export interface AgentRuntime {
+  readonly context: unknown;
+  readonly store?: BaseStore;
+  readonly signal?: AbortSignal;
+  readonly threadId?: string;
+  /** Of a run that the server keeps; a graph invoked by itself has none. */
+  readonly runId?: string;
+  readonly writer?: (chunk: unknown) => void;
+  readonly configurable: Readonly<Record<string, unknown>>;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** One model call on its way through the stack; wrappers pass on changed copies. */
+export interface ModelRequest {
+  model: BaseChatModel;
+  messages: BaseMessage[];
+  systemPrompt: string;
+  systemMessage: SystemMessage;
+  /**
+   * Ends the system prompt, after all that is the same over threads and runs: what comes before keeps its
+   * bytes, and its place in the provider's cache, when this changes.
+   */
+  closingPrompt?: string;
+  tools: StructuredToolInterface[];
+  toolChoice?: unknown;
+  modelSettings?: Record<string, unknown>;
+  readonly state: AgentState;
+  readonly runtime: AgentRuntime;
+  /**
+   * Told what the model threw, or `undefined` when it answered, each time it is asked: a layer further in may
+   * make an answer of a failure.
+   */
+  readonly attempted?: (failure: unknown) => void;
+  /** Another model takes over when this one fails: the call is given up sooner. */
+  readonly hasSpare?: true;
+  /** Changes the thread's state together with the reply. */
+  updateState(update: StateUpdate): void;
+}
+
+export type ModelHandler = (request: ModelRequest) => Promise<AIMessage>;
+
+export interface ToolCallRequest {
+  toolCall: ToolCall;
+  tool: StructuredToolInterface | undefined;
+  readonly state: AgentState;
+  readonly runtime: AgentRuntime;
+}
+
+export type ToolHandler = (request: ToolCallRequest) => Promise<ToolMessage | Command>;
+
+export type StateUpdate = Partial<AgentState> & { jumpTo?: JumpTarget };
+
+export type Hook = (state: AgentState, runtime: AgentRuntime) => MaybePromise<StateUpdate | undefined | void>;
+
+/** How a person is asked about one call. */
+export interface Gate {
+  allowedDecisions: DecisionType[];
+  description?: string;
+  argsSchema?: Record<string, unknown>;
+  /** Nobody is to be asked this time; only who was asked already is waited for. */
+  isWaived?: true;
+}
+
+/** Whether a call needs a person's approval; asked in the call's own graph task, before anything else. */
+export type ToolGate = (request: ToolCallRequest) => Promise<Gate | undefined>;
+
+/**
+ * One layer around the agent's loop, in LangChain's shape.
+ *
+ * `before*` hooks run first to last, `after*` last to first; `wrap*` nest, the first outermost.
+ */
+export interface Middleware {
+  /** Unique in a stack. */
+  readonly name: string;
+  /** LangGraph state schema, zod object or annotation with the channels it adds. */
+  readonly stateSchema?: unknown;
+  readonly tools?: readonly AgentTool[];
+  /** `undefined`: the call may run unasked, as far as this layer is concerned. */
+  readonly gate?: ToolGate;
+  readonly beforeAgent?: Hook;
+  readonly beforeModel?: Hook;
+  readonly afterModel?: Hook;
+  readonly afterAgent?: Hook;
+  wrapModelCall?(request: ModelRequest, next: ModelHandler): Promise<AIMessage>;
+  /** The last change of a request, when all wrappers of the stack have had it; applied first to last. */
+  readonly finishRequest?: (request: ModelRequest) => ModelRequest;
+  wrapToolCall?(request: ToolCallRequest, next: ToolHandler): Promise<ToolMessage | Command>;
+}
+
+export type HookName = "beforeAgent" | "beforeModel" | "afterModel" | "afterAgent";
+
+/**
+ * Made with LangChain's `createMiddleware`, which checks what its hooks take. They are no functions here, so
+ * that those of a literal are typed by our form.
+ */
+export interface LangChainMiddleware extends Partial<
+  Record<HookName | "wrapModelCall" | "wrapToolCall", object>
+> {
+  readonly name: string;
+  readonly stateSchema?: unknown;
+  readonly contextSchema?: unknown;
+  readonly tools?: readonly object[] | undefined;
+}
+
+/** What callers may pass: ours, or anything made with LangChain's `createMiddleware`. */
+export type AgentMiddleware = Middleware | LangChainMiddleware;
+
+/** A plain function with the facts a model needs to call it. */
+export interface ToolFunction {
+  name: string;
+  description: string;
+  schema: z.ZodObject;
+  /** Default `execute`: unknown effects. */
+  kind?: ToolKind;
+  invoke(args: Record<string, unknown>, config: RunnableConfig): unknown;
+}
+
+/** What `tools` parameters accept. */
+export type ToolInput = StructuredToolInterface | ToolSpec | ToolFunction | AgentTool;
+
+export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
+
+/** Everything one call may use: the tool layer's context and the graph's configuration. */
+export interface CallScope {
+  readonly context: ToolContext;
+  readonly config: RunnableConfig;
+  /** The state the call's step began with. */
+  readonly state: AgentState;
+}
+
+/** A tool as the graph runs it, whatever it was made from. */
+export interface AgentTool {
+  readonly name: string;
+  readonly kind: ToolKind;
+  /** What the model is offered and LangChain middleware sees. */
+  readonly offered: StructuredToolInterface;
+  validate(args: unknown): ValidatedArgs;
+  /** Runs the call with the given arguments; throws only for bugs of the tool. */
+  run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
+  preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
+  pathOf(args: Record<string, unknown>): string | undefined;
+  /** What a call that succeeded changed, as a diff; `undefined` when its arguments and answer do not tell. */
+  changeOf?(args: Record<string, unknown>, artifact: unknown): string | undefined;
+}
+
+/**
+ * Files of a thread by absolute virtual path. A subagent's state holds only what it changed, deletions
+ * (`null`) included, over the files of the agent that delegated to it.
+ */
+export type FilesState = Readonly<Record<string, FileData | null>>;
+
+/** Where a hook may send the agent instead of the usual next step. */
+export type JumpTarget = "model" | "tools" | "end";
+
+/** The state of an agent thread; middleware adds channels of its own. */
+export interface AgentState {
+  messages: BaseMessage[];
+  files: FilesState;
+  todos: Todo[];
+  structuredResponse?: unknown;
+  [channel: string]: unknown;
+}
+
+/** One tool call of a run, told by what its checkpoint holds: the same after a crash, never used twice. */
+export interface CallIdentity {
+  agent: AgentPath;
+  /** Id of the assistant message that made the call. */
+  messageId: string;
+  callId: string;
+}
+
+/** How a call ended, in the encoding of checkpoints. */
+export interface StoredOutcome {
+  type: string;
+  data: Uint8Array;
+}
+
+/**
+ * Remembers calls with outside effects beyond the end of the process, so that none is made twice. When
+ * a method has returned, what it tells is stored.
+ */
+export interface EffectLog {
+  /** What is known of a call; `undefined`: it was never begun. Without `outcome`, how it ended is unknown. */
+  find(call: CallIdentity): MaybePromise<{ outcome?: StoredOutcome } | undefined>;
+  /** The call is about to run. @throws when it must not, because it could not be stored or the work is lost. */
+  begin(call: CallIdentity, tool: string): MaybePromise<void>;
+  finish(call: CallIdentity, outcome: StoredOutcome): MaybePromise<void>;
+  /** The call stopped to ask a person, without an effect, and will start over. */
+  withdraw(call: CallIdentity): MaybePromise<void>;
+}
+
+/** Why a run ended early, with what it had. The last one: its answer is as long as the model may answer. */
+export type StopReason =
+  | "max_iterations"
+  | "max_tool_calls"
+  | "max_tokens"
+  | "max_cost"
+  | "max_wall_time"
+  | "max_steps"
+  | "max_output_tokens";
+
+/** Limits of a run. */
+export type LimitReason = Exclude<StopReason, "max_output_tokens">;
+
+/** A stable reason of a failed run, as far as models cause it. */
+export type ModelFailureReason =
+  | "model_auth"
+  | "model_not_found"
+  | "model_rate_limited"
+  | "model_unavailable"
+  | "model_stream_broken"
+  | "model_error"
+  | "context_overflow";
+
+/** One subagent on the way from the main agent: the `task` call that started it, and its type. */
+export interface AgentPathSegment {
+  /** Tool call id of the `task` call. */
+  callId: string;
+  /** Subagent type, such as `general-purpose`. */
+  name: string;
+  /** Its task in a few words: the first sentence, at most 60 characters. */
+  task?: string;
+}
+
+/** Where in the tree of agents something happened; `[]` is the main agent. */
+export type AgentPath = readonly AgentPathSegment[];
+
+export type DecisionType = "approve" | "edit" | "reject";
+
+/** Later calls that a person can approve together with one. */
+export interface SameCalls {
+  /** Equal for all of them, and for no others. */
+  key: string;
+  /** Which they are, in words for a person: `edit_file of /a.md, …`. */
+  text: string;
+}
+
+/** One gated call that waits for a person. */
+export interface ActionRequest {
+  name: string;
+  args: Record<string, unknown>;
+  description: string;
+  toolCallId: string;
+  preview?: CallPreview;
+  /** Absent: no other call counts as the same. */
+  same?: SameCalls;
+}
+
+export interface ReviewConfig {
+  actionName: string;
+  allowedDecisions: DecisionType[];
+  argsSchema?: Record<string, unknown>;
+}
+
+/** Payload of an interrupt. Ours carry one action request; stock middleware may carry several. */
+export interface HitlRequest {
+  actionRequests: ActionRequest[];
+  reviewConfigs: ReviewConfig[];
+  /** Where the call was made. */
+  agent?: AgentPath;
+  /** From the second question about a call on, its number. */
+  question?: number;
+  /** Digest of the call as each question about it showed it, this one last. */
+  shown?: string[];
+}
+
+export type Decision =
+  | { type: "approve" }
+  | { type: "edit"; editedAction: { name: string; args: Record<string, unknown> } }
+  | {
+      type: "reject";
+      message?: string;
+      /** Nobody decided in time, or not what can be done. Denies the call even where a person may not reject it. */
+      expired?: true;
+    };
+
+export interface HitlResponse {
+  decisions: Decision[];
+}
+
+/** Tokens of one or more model calls. */
+export interface TokenUsage {
+  inputTokens: number;
+  outputTokens: number;
+  /** Part of `inputTokens` that came from the provider's prompt cache. */
+  cachedInputTokens: number;
+}
+
+export interface PendingInterrupt {
+  /** Of this very question: when a call is changed after its approval, it is asked about under another id. */
+  id: string;
+  request: HitlRequest;
+}
+
+/**
+ * What an agent tells while it works, in order. Everything but `paused` and `finished`, one of which
+ * comes last, may be repeated when a run is resumed: consumers drop repeats by agent path and call id.
+ */
+export type AgentEvent =
+  | { kind: "todos"; agent: AgentPath; todos: Todo[] }
+  | { kind: "subagent_started"; agent: AgentPath; callId: string; name: string; description: string }
+  | {
+      kind: "subagent_finished";
+      agent: AgentPath;
+      callId: string;
+      name: string;
+      status: "success" | "error";
+      report: string;
+    }
+  | {
+      kind: "tool_started";
+      agent: AgentPath;
+      callId: string;
+      tool: string;
+      summary: string;
+      /** It was begun before a crash and is not run again: what is told now is how that went. */
+      recalled?: true;
+    }
+  | {
+      kind: "tool_finished";
+      agent: AgentPath;
+      callId: string;
+      tool: string;
+      status: "success" | "error";
+      summary: string;
+    }
+  | {
+      kind: "model_called";
+      agent: AgentPath;
+      model: string;
+      usage: TokenUsage;
+      text: string;
+      /** US dollars; absent when tokens or price are not known. */
+      costUsd?: number;
+      /** The call was no turn of the agent: it shortened the conversation. */
+      purpose?: "summary";
+    }
+  | {
+      kind: "file_changed";
+      agent: AgentPath;
+      callId: string;
+      path: string;
+      /** For people; without line numbers for an edit, which knows only what it replaced. */
+      diff?: string;
+    }
+  | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
+  | {
+      kind: "compacted";
+      agent: AgentPath;
+      /** Long texts and arguments were shortened, or all before the newest part became a summary. */
+      how: "shortened" | "summarized";
+      /** Messages that the model does not see in full any more; the thread keeps them. */
+      messages: number;
+      /** Names what the model sees from here on: equal when the same is told again. */
+      to: string;
+      /** File with the whole text of what was summarized. */
+      path?: string;
+    }
+  | {
+      /** A model call failed in a way that may pass; nothing of a broken answer was used. */
+      kind: "model_retry";
+      agent: AgentPath;
+      model: string;
+      reason: ModelFailureReason;
+      /** Such as `model overloaded, trying again in 20 s (3rd time)`. */
+      message: string;
+      /** Failures of this call in a row, from 1. */
+      attempt: number;
+      /** Until the next try. */
+      pauseMs: number;
+    }
+  | { kind: "warning"; agent: AgentPath; message: string }
+  | {
+      kind: "paused";
+      interrupts: PendingInterrupt[];
+      /** A model call waits for a client that lends its model. */
+      modelAwaited: boolean;
+    }
+  | {
+      kind: "finished";
+      answer: string;
+      structured?: unknown;
+      /** Why it ended early, with what it had. */
+      stopReason?: StopReason;
+    };
+
+/** What an agent thread holds, as far as runs and clients care. */
+export interface AgentSnapshot {
+  todos: Todo[];
+  /** Files of the thread state by path. */
+  files: Record<string, FileData>;
+  /** Text of the last assistant message without tool calls; empty when there is none. */
+  answer: string;
+}

@@ -1,0 +1,311 @@
+/** The conversation as the model sees it after compaction, and the files that keep what it does not see. */
+import { createHash } from "node:crypto";
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import type { BackendSource } from "../../backends/backend.ts";
+import { sanitizeToolCallId } from "../../backends/paths.ts";
+import { resolveBackend } from "../../backends/resolve.ts";
+import type { Logger } from "../../core/logger.ts";
+import { headOf } from "../../core/text.ts";
+import type { ModelRequest } from "../contracts.ts";
+import { agentPath, backendRuntime, threadFiles } from "../engine/task-context.ts";
+import { type TokenCounter, isMedia, largestTexts, mediaName } from "./compaction-plan.ts";
+import { copyMessage, textOf } from "./messages.ts";
+import {
+  HISTORY_FOLDER,
+  type KeepingPlace,
+  type MarkedPart,
+  RESULTS_FOLDER,
+  appendParts,
+  keepText,
+  messagePreview,
+  resultPreview,
+  withText,
+} from "./offloaded-texts.ts";
+
+/** What was compacted in a thread; the messages themselves stay in its state. */
+export interface Compaction {
+  /** Id of the first message that the model still sees as it is. */
+  keptFrom?: string;
+  /** What stands for everything before it. */
+  summary?: string;
+  /** Id of the first message whose long arguments are shown in full. */
+  fullFrom?: string;
+  /** Files with the texts of single messages that alone were too long, by `keyOf` the message. */
+  moved?: Readonly<Record<string, string>>;
+  /** Messages whose images and documents are not shown, by `keyOf` the message. */
+  withoutMedia?: readonly string[];
+  /** Id of the first message that the history file does not have. */
+  savedUpTo?: string;
+  /** Tokens from which on it is tried again, after an attempt that did not help enough. */
+  waitUntil?: number;
+}
+
+const LONG_ARGUMENT = 2000;
+const SHORTENED = ["content", "old_string", "new_string"] as const;
+/** Longest line of what is left of a moved text: there is hardly any room then. */
+const MOVED_LINE_CHARS = 200;
+
+/** The messages as the model sees them after what was compacted so far. */
+export function compactedView(messages: BaseMessage[], compaction: Compaction): BaseMessage[] {
+  const kept = sinceId(messages, compaction.keptFrom);
+  const full = kept.findIndex(({ id }) => id !== undefined && id === compaction.fullFrom);
+  const shortened =
+    full <= 0 ? kept : kept.map((message, i) => (i < full ? shortenArguments(message) : message));
+  const { moved, withoutMedia } = compaction;
+  const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
+  const bare = new Set(withoutMedia);
+  const shown = withoutMedia
+    ? texts.map((message) => (bare.has(keyOf(message) ?? "") ? mediaLeftOut(message) : message))
+    : texts;
+  if (compaction.summary === undefined || kept === messages) return shown;
+  return [summaryMessage(compaction.summary), ...shown];
+}
+
+/** `messages` from the one with this id on; all of them when it is not there. */
+export function sinceId(messages: BaseMessage[], id: string | undefined): BaseMessage[] {
+  const index = id === undefined ? -1 : messages.findIndex((message) => message.id === id);
+  return index <= 0 ? messages : messages.slice(index);
+}
+
+/** What a message whose text can be moved is known by: results have no id of their own. */
+export function keyOf(message: BaseMessage): string | undefined {
+  if (ToolMessage.isInstance(message)) return message.tool_call_id;
+  return HumanMessage.isInstance(message) ? message.id : undefined;
+}
+
+/** A message as it is shown when its text is in a file. */
+function movedText(message: BaseMessage, path: string): string {
+  const text = textOf(message);
+  return ToolMessage.isInstance(message)
+    ? resultPreview(message.name ?? "tool", text, path, MOVED_LINE_CHARS)
+    : messagePreview(text, path, MOVED_LINE_CHARS);
+}
+
+const movedOf = new WeakMap<BaseMessage, { path: string; short: BaseMessage }>();
+
+function withMovedText(message: BaseMessage, moved: Readonly<Record<string, string>>): BaseMessage {
+  const key = keyOf(message);
+  const path = key === undefined || !Object.hasOwn(moved, key) ? undefined : moved[key];
+  if (path === undefined) return message;
+  const known = movedOf.get(message);
+  if (known?.path === path) return known.short;
+  const short = copyMessage(message, { content: withText(message.content, movedText(message, path)) });
+  movedOf.set(message, { path, short });
+  return short;
+}
+
+const bareOf = new WeakMap<BaseMessage, BaseMessage>();
+
+function mediaLeftOut(message: BaseMessage): BaseMessage {
+  let bare = bareOf.get(message);
+  if (!bare) bareOf.set(message, (bare = copyMessage(message, { content: bareContent(message.content) })));
+  return bare;
+}
+
+function bareContent(content: BaseMessage["content"]): BaseMessage["content"] {
+  if (typeof content === "string") return content;
+  return content.map((block) =>
+    isMedia(block)
+      ? { type: "text", text: `[${mediaName(block)} left out: with it the conversation is too long to read]` }
+      : block,
+  );
+}
+
+const shortenedOf = new WeakMap<BaseMessage, BaseMessage>();
+
+/** A reply whose long file contents in tool arguments are cut; ids and everything else stay. */
+function shortenArguments(message: BaseMessage): BaseMessage {
+  if (!AIMessage.isInstance(message)) return message;
+  const known = shortenedOf.get(message);
+  if (known) return known;
+  const calls = message.tool_calls ?? [];
+  const shorter = calls.map((call) => ({ ...call, args: shortArgs(call.args) }));
+  const changed = shorter.some((call, i) => call.args !== calls[i]?.args);
+  const result = changed ? replaceCalls(message, shorter) : message;
+  shortenedOf.set(message, result);
+  return result;
+}
+
+function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
+  const long = SHORTENED.filter((key) => {
+    const value = args[key];
+    return typeof value === "string" && value.length > LONG_ARGUMENT;
+  });
+  if (long.length === 0) return args;
+  const cut = long.map((key) => {
+    const value = String(args[key]);
+    return [key, `${headOf(value, 200)}\n[… shortened here; ${value.length} characters were passed]`];
+  });
+  return { ...args, ...Object.fromEntries(cut) };
+}
+
+/** Providers may repeat a call as a content block: the block is cut the same way. */
+function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_calls"]>): BaseMessage {
+  const argsById = new Map(calls.map(({ id, args }) => [id, args]));
+  const content =
+    typeof message.content === "string"
+      ? message.content
+      : message.content.map((block) =>
+          block.type === "tool_use" && typeof block["id"] === "string" && argsById.has(block["id"])
+            ? { ...block, input: argsById.get(block["id"]) }
+            : block,
+        );
+  return copyMessage(message, { content, tool_calls: calls });
+}
+
+function summaryMessage(summary: string): HumanMessage {
+  return new HumanMessage({ content: summary, additional_kwargs: { lc_source: "summarization" } });
+}
+
+/** Where and how what leaves the conversation is kept. */
+export interface KeepOptions {
+  backend: BackendSource;
+  counter: TokenCounter;
+  log: Logger;
+  historyPathPrefix?: string;
+  truncateArgs?: boolean;
+}
+
+/** Moves as many of the largest texts into files as it takes, and shortens all arguments but the newest. */
+export async function moveTexts(
+  request: ModelRequest,
+  known: Compaction,
+  excess: number,
+  options: KeepOptions,
+): Promise<Compaction> {
+  const messages = sinceId(request.messages, known.keptFrom);
+  const newest = messages.findLast((message) => AIMessage.isInstance(message))?.id;
+  const short: Compaction =
+    newest === undefined || options.truncateArgs === false ? known : { ...known, fullFrom: newest };
+  const shown = (compaction: Compaction) =>
+    options.counter.ofAll(compactedView(request.messages, compaction));
+  const left = excess - (shown(known) - shown(short));
+  const isMoved = (message: BaseMessage) => Object.hasOwn(known.moved ?? {}, keyOf(message) ?? "");
+  // The preview names the file; any path is as good for measuring it.
+  const leaves = (message: BaseMessage) =>
+    keyOf(message) === undefined || isMoved(message)
+      ? 0
+      : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
+  const place = await placeOf(request, options);
+  const moved = new Map(Object.entries(known.moved ?? {}));
+  for (const message of largestTexts(messages, { excess: left, leaves })) {
+    const kept = await keepText(pathFor(message, options), textOf(message), place);
+    if (!kept) continue;
+    request.updateState({ files: kept.update });
+    moved.set(keyOf(message) ?? "", kept.path);
+  }
+  return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
+}
+
+/** Nobody can tell how many tokens a document or an image is: the thread has them, the model goes on without. */
+export function leaveOutMedia(request: ModelRequest, known: Compaction): Compaction {
+  const keys = sinceId(request.messages, known.keptFrom)
+    .filter(({ content }) => typeof content !== "string" && content.some(isMedia))
+    .flatMap((message) => keyOf(message) ?? []);
+  return keys.length === 0 ? known : { ...known, withoutMedia: keys };
+}
+
+function pathFor(message: BaseMessage, options: KeepOptions): string {
+  const name = sanitizeToolCallId(keyOf(message) ?? "");
+  return ToolMessage.isInstance(message)
+    ? `${RESULTS_FOLDER}/${name}`
+    : `${folderOf(options)}/message-${name}.md`;
+}
+
+const folderOf = ({ historyPathPrefix = HISTORY_FOLDER }: KeepOptions): string => historyPathPrefix;
+
+async function placeOf(
+  { runtime, state }: ModelRequest,
+  { backend, log }: KeepOptions,
+): Promise<KeepingPlace> {
+  const files = threadFiles(runtime);
+  return { backend: await resolveBackend(backend, backendRuntime(runtime, files, state, log)), files };
+}
+
+/** Where what leaves an agent's conversation is kept, subagents each in a file of their own. */
+export function historyPath({ runtime }: ModelRequest, options: KeepOptions): string {
+  const owner = [runtime.threadId ?? "thread", ...agentPath(runtime).map(({ callId }) => callId)].join("-");
+  return `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
+}
+
+/**
+ * Adds what is not there yet to the thread's history file; gives its path, or `undefined` when it could not be
+ * written.
+ */
+export async function saveHistory(
+  request: ModelRequest,
+  messages: readonly BaseMessage[],
+  options: KeepOptions,
+): Promise<string | undefined> {
+  const path = historyPath(request, options);
+  const parts = markedTranscript(request.messages, messages);
+  const kept = await appendParts(path, parts, await placeOf(request, options));
+  if (!kept) {
+    options.log.warn("history_not_saved", { path });
+    return undefined;
+  }
+  request.updateState({ files: kept.update });
+  return path;
+}
+
+/** Messages as Markdown, in full: what is kept in a file when they leave the conversation. */
+export function transcript(messages: readonly BaseMessage[]): string {
+  return messages.map((message) => `## ${titleOf(message)}\n\n${bodyOf(message)}\n`).join("\n");
+}
+
+/**
+ * Messages of a thread as they are kept in a file: each with a mark that is its own, and the same whenever it is
+ * kept again.
+ *
+ * @param thread all messages: results have no id of their own, but come after the reply that made their call
+ */
+function markedTranscript(thread: readonly BaseMessage[], messages: readonly BaseMessage[]): MarkedPart[] {
+  const wanted = new Set(messages);
+  const parts: MarkedPart[] = [];
+  let reply = "";
+  for (const message of thread) {
+    if (AIMessage.isInstance(message)) reply = message.id ?? "";
+    if (!wanted.has(message)) continue;
+    const id = ToolMessage.isInstance(message) ? [reply, message.tool_call_id] : [message.id];
+    const text = transcript([message]);
+    const digest = createHash("sha256")
+      .update(JSON.stringify([...id, text]))
+      .digest("hex");
+    parts.push({ text, mark: `<!-- ${digest.slice(0, 16)} -->` });
+  }
+  return parts;
+}
+
+/** A transcript in pieces of at most `size` characters, cut between messages or lines where that is possible. */
+export function piecesOf(text: string, size: number): string[] {
+  const pieces: string[] = [];
+  let rest = text;
+  while (rest.length > size) {
+    const head = headOf(rest, size);
+    const end = [head.lastIndexOf("\n## "), head.lastIndexOf("\n")].find((at) => at > size / 2);
+    const piece = end === undefined ? head : head.slice(0, end + 1);
+    pieces.push(piece);
+    rest = rest.slice(piece.length);
+  }
+  return [...pieces, rest];
+}
+
+function titleOf(message: BaseMessage): string {
+  if (HumanMessage.isInstance(message)) return "Person";
+  if (AIMessage.isInstance(message)) return "Agent";
+  if (ToolMessage.isInstance(message))
+    return `Result of ${message.name ?? "a tool"} (${message.tool_call_id})`;
+  return message.getType();
+}
+
+function bodyOf(message: BaseMessage): string {
+  const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
+  const lines = calls.map(({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`);
+  return [message.text, ...mediaOf(message), ...lines].filter((part) => part !== "").join("\n\n");
+}
+
+/** What cannot be written here is named: the thread's own messages still have it. */
+function mediaOf({ content }: BaseMessage): string[] {
+  if (typeof content === "string") return [];
+  return content.filter(isMedia).map((block) => `[${mediaName(block)}]`);
+}

@@ -1,0 +1,267 @@
+/** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { type AIMessage, type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
+import { errorMessage } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { ModelRequest } from "../contracts.ts";
+import { SUMMARY_PROMPT } from "../definition/prompts.ts";
+import { currentRun, spentBy } from "../engine/limits.ts";
+import { SPENT } from "../engine/meter.ts";
+import { agentPath, emit, meterOf } from "../engine/task-context.ts";
+import { callModel } from "../models/call-model.ts";
+import { ModelAwaited } from "../models/client-model.ts";
+import { modelFailure } from "../models/failure.ts";
+import { answeredBy, emitModelCalled } from "../models/reply.ts";
+import {
+  type Compaction,
+  type KeepOptions,
+  compactedView,
+  historyPath,
+  keyOf,
+  leaveOutMedia,
+  moveTexts,
+  piecesOf,
+  saveHistory,
+  sinceId,
+  transcript,
+} from "./compacted-view.ts";
+import { type ContextLimits, type TokenCounter, cutIndex, isOver, triggerTokens } from "./compaction-plan.ts";
+
+export interface CompactOptions extends Summarizer, KeepOptions {
+  limits: ContextLimits;
+  /** The provider found the request too long, whatever the limits say. */
+  refused?: {
+    /** What it was estimated at. */
+    tokens: number;
+    /** The part of it that would have fitted, where the provider told. */
+    fitting: number | undefined;
+  };
+}
+
+/** How much a conversation must grow before an attempt that did not help is made again. */
+const GROWTH = 1.1;
+/** Part of a refused request that the next one may have: there is no third one. */
+const AFTER_REFUSAL = 1 / 2;
+/** What is left free of a window whose size is told: the estimate is not the same for all texts. */
+const MARGIN = 0.8;
+
+/** Tokens of a request that shows these messages. */
+export const requestTokens = (
+  { systemPrompt, closingPrompt = "", tools }: ModelRequest,
+  messages: readonly BaseMessage[],
+  counter: TokenCounter,
+): number =>
+  counter.ofPrompt(systemPrompt + closingPrompt) + counter.ofTools(tools) + counter.ofAll(messages);
+
+/**
+ * Makes what the model sees shorter, by as little as is enough: old arguments, then a summary, then the
+ * largest texts of what is left, then images and documents if the provider refused it. The state takes it
+ * with the reply.
+ *
+ * @returns `before` itself when nothing could be done.
+ */
+export async function compact(
+  request: ModelRequest,
+  before: Compaction,
+  options: CompactOptions,
+): Promise<Compaction> {
+  const { limits, counter, refused } = options;
+  const target = Math.min(triggerTokens(limits), roomAfter(refused));
+  const sizeOf = (compaction: Compaction): { tokens: number; messages: number } => {
+    const view = compactedView(request.messages, compaction);
+    return { tokens: requestTokens(request, view, counter), messages: view.length };
+  };
+  const isEnough = (compaction: Compaction): boolean => {
+    const { tokens, messages } = sizeOf(compaction);
+    return refused === undefined ? !isOver(limits, tokens, messages) : tokens <= target;
+  };
+  const { waitUntil: _over, ...known } = before;
+  const cut = cutOf(request, known, options);
+  let after: Compaction = known;
+  if (refused === undefined && cut && options.truncateArgs !== false) after = { ...known, fullFrom: cut.id };
+  if (refused !== undefined || !isEnough(after)) after = await withSummary(request, known, cut, options);
+  const { tokens } = sizeOf(after);
+  if (tokens > target) after = await moveTexts(request, after, tokens - target, options);
+  if (refused && !isEnough(after)) after = leaveOutMedia(request, after);
+  if (refused === undefined && !isEnough(after)) {
+    after = { ...after, waitUntil: Math.ceil(sizeOf(after).tokens * GROWTH) };
+  }
+  if (JSON.stringify(after) === JSON.stringify(before)) return before;
+  request.updateState({ _summarization: after });
+  tellCompacted(request, before, after, options);
+  return after;
+}
+
+/** What the model does not see in full any more. */
+function tellCompacted(
+  request: ModelRequest,
+  before: Compaction,
+  after: Compaction,
+  options: CompactOptions,
+): void {
+  const { messages, runtime } = request;
+  const { keptFrom, fullFrom, moved = {}, withoutMedia = [] } = after;
+  const to = JSON.stringify([keptFrom, fullFrom, Object.keys(moved).length + withoutMedia.length]);
+  const told = { kind: "compacted", agent: agentPath(runtime), to } as const;
+  if (keptFrom !== before.keptFrom) {
+    const summarized = sinceId(messages, before.keptFrom).length - sinceId(messages, keptFrom).length;
+    const path = historyPath(request, options);
+    return emit(runtime, { ...told, how: "summarized", messages: summarized, path });
+  }
+  const size = (message: BaseMessage | undefined) => (message ? options.counter.ofAll([message]) : 0);
+  const shown = compactedView(messages, before);
+  const shorter = compactedView(messages, after).filter((message, at) => size(message) < size(shown[at]));
+  if (shorter.length > 0) emit(runtime, { ...told, how: "shortened", messages: shorter.length });
+}
+
+function roomAfter(refused: CompactOptions["refused"]): number {
+  return refused ? refused.tokens * Math.min(AFTER_REFUSAL, (refused.fitting ?? 1) * MARGIN) : Infinity;
+}
+
+interface Cut {
+  /** Id of the first message that stays. */
+  id: string;
+  /** What is cut off. */
+  messages: readonly BaseMessage[];
+}
+
+function cutOf(request: ModelRequest, known: Compaction, options: CompactOptions): Cut | undefined {
+  const { limits, counter, refused } = options;
+  const kept = sinceId(request.messages, known.keptFrom);
+  let index = cutIndex(kept, limits, counter, roomAfter(refused) / 2);
+  while (index > 0 && !kept[index]?.id) index -= 1; // the cut is stored as a message id
+  const id = kept[index]?.id;
+  return index === 0 || id === undefined ? undefined : { id, messages: kept.slice(0, index) };
+}
+
+/** Saves what is cut off, and has it summarized; nothing is cut when either fails. */
+async function withSummary(
+  request: ModelRequest,
+  known: Compaction,
+  cut: Cut | undefined,
+  options: CompactOptions,
+): Promise<Compaction> {
+  if (!cut) return known;
+  const saved = cut.messages.findIndex(({ id }) => id !== undefined && id === known.savedUpTo);
+  const path = await saveHistory(request, cut.messages.slice(Math.max(saved, 0)), options);
+  if (path === undefined) return notSummarized(request, known);
+  const summary = await summarize(transcript(cut.messages), known.summary, request, options);
+  if (summary === undefined) return notSummarized(request, { ...known, savedUpTo: cut.id });
+  const { fullFrom: _earlier, moved, ...rest } = known;
+  return {
+    ...rest,
+    ...(moved ? { moved: stillShown(moved, sinceId(request.messages, cut.id)) } : {}),
+    keptFrom: cut.id,
+    savedUpTo: cut.id,
+    summary: summaryText(summary, path, request),
+  };
+}
+
+function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction {
+  emit(runtime, { kind: "warning", agent: agentPath(runtime), message: NOT_SUMMARIZED });
+  return known;
+}
+
+const NOT_SUMMARIZED =
+  "The conversation is long, and a summary of its beginning could not be made: it stays. The server's log tells why.";
+
+function stillShown(
+  moved: NonNullable<Compaction["moved"]>,
+  messages: readonly BaseMessage[],
+): NonNullable<Compaction["moved"]> {
+  const keys = new Set(messages.map(keyOf));
+  return Object.fromEntries(Object.entries(moved).filter(([key]) => keys.has(key)));
+}
+
+function summaryText(summary: string, path: string, { state }: ModelRequest): string {
+  const todos = state.todos.map(({ content, status }) => `- [${status}] ${content}`);
+  const list = todos.length > 0 ? `\n\nTodo list at this point:\n${todos.join("\n")}` : "";
+  return `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}${list}`;
+}
+
+export interface Summarizer {
+  /** Default: the model of the request. */
+  model?: BaseChatModel;
+  prompt?: string;
+  log: Logger;
+}
+
+/** How often a model that gives an empty summary is asked. */
+const ATTEMPTS = 2;
+const CHARS_PER_TOKEN = 4;
+/** Part of the window that one piece may fill: characters are no exact measure of tokens. */
+const PIECE_PART = 0.5;
+/** A piece where the window is not known, in tokens. */
+const PIECE_TOKENS = 80_000;
+/** A piece that is too long for the model even at this many characters is not cut further. */
+const SMALLEST_PIECE = 4000;
+
+/**
+ * A summary of a transcript and of what was summarized before. What does not fit into one request is
+ * summarized piece by piece, each with the summary so far.
+ *
+ * @returns `undefined` when the model gave none.
+ */
+async function summarize(
+  text: string,
+  earlier: string | undefined,
+  request: ModelRequest,
+  { model = request.model, prompt = SUMMARY_PROMPT, log }: Summarizer,
+): Promise<string | undefined> {
+  const window = model.profile.maxInputTokens;
+  const size = (window === undefined ? PIECE_TOKENS : window * PIECE_PART) * CHARS_PER_TOKEN;
+  const pieces = piecesOf(text, Math.max(Math.floor(size), SMALLEST_PIECE));
+  let summary = earlier;
+  for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
+    const before = summary ? `Summary of what came before:\n\n${summary}\n\n` : "";
+    const answer = await ask([new SystemMessage(prompt), new HumanMessage(before + piece)], request, {
+      model,
+      log,
+    });
+    if (answer === "too long" && piece.length > SMALLEST_PIECE) {
+      pieces.unshift(...piecesOf(piece, Math.ceil(piece.length / 2)));
+      continue;
+    }
+    if (typeof answer === "string") return undefined;
+    summary = answer.text;
+  }
+  return summary;
+}
+
+type Answer = { text: string } | "none" | "too long";
+
+async function ask(
+  messages: [SystemMessage, HumanMessage],
+  request: ModelRequest,
+  { model, log }: { model: BaseChatModel; log: Logger },
+): Promise<Answer> {
+  const { signal } = request.runtime;
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    try {
+      const reply = await callModel(
+        { ...request, model },
+        (oneTry) => model.invoke(messages, { ...oneTry, ...(signal ? { signal } : {}) }),
+        { scope: request.runtime, log },
+      );
+      count(reply, request, model);
+      if (reply.text.trim() !== "") return { text: reply.text.trim() };
+    } catch (error) {
+      if (signal?.aborted || error instanceof ModelAwaited) throw error;
+      if (modelFailure(error).code === "context_overflow") return "too long";
+      log.warn("summary_failed", { problem: errorMessage(error) });
+      return "none";
+    }
+  }
+  return "none";
+}
+
+/** What the summary cost belongs to the agent: it counts towards its limits, also after a restart. */
+function count(reply: AIMessage, request: ModelRequest, model: BaseChatModel): void {
+  const { runtime, messages } = request;
+  const meter = meterOf(runtime, {});
+  const told = answeredBy(reply, model);
+  emitModelCalled(told, runtime, { prices: meter.limits.prices, purpose: "summary" });
+  const spent = spentBy(told, meter.limits);
+  meter.add(spent);
+  request.updateState({ [SPENT]: { run: currentRun(messages).id, ...spent } });
+}

@@ -1,0 +1,65 @@
+/** Messages that a person sends to an agent while it works. */
+import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { Command } from "@langchain/langgraph";
+import type { MaybePromise } from "../../backends/backend.ts";
+import type { AgentState } from "../contracts.ts";
+import { agentPath } from "../engine/task-context.ts";
+import { type InboxMessage, foldMessages, inboxMessage } from "./messages.ts";
+
+/** Where an agent finds what it was told since it began. */
+export interface Inbox {
+  /** All messages so far, oldest first, those it has included. */
+  messages(): MaybePromise<readonly InboxMessage[]>;
+}
+
+/** Our key in `configurable`; two underscores keep it out of checkpoint metadata. */
+const INBOX_KEY = "__deepagent_inbox";
+
+export const withInbox = (inbox: Inbox | undefined): Record<string, unknown> =>
+  inbox === undefined ? {} : { [INBOX_KEY]: inbox };
+
+/** Of the main agent alone: its subagents have a task of their own. */
+function inboxOf(config: RunnableConfig): Inbox | undefined {
+  if (agentPath(config).length > 0) return undefined;
+  return config.configurable?.[INBOX_KEY] as Inbox | undefined; // set by `withInbox` only
+}
+
+/** Ids of messages that were found in the thread of an inbox, where they stay: it is not looked through again. */
+const received = new WeakMap<Inbox, Set<string>>();
+
+/** The messages that are not yet part of `thread`. */
+export async function newMessages(
+  inbox: Inbox | undefined,
+  thread: readonly BaseMessage[],
+): Promise<HumanMessage[]> {
+  if (inbox === undefined) return [];
+  const known = received.get(inbox) ?? new Set();
+  received.set(inbox, known);
+  const looked = (await inbox.messages()).filter(({ id }) => !known.has(id));
+  const missing = unread(looked, thread);
+  for (const { id } of looked) if (missing.every((message) => message.id !== id)) known.add(id);
+  return missing;
+}
+
+/** What of `told` is not yet part of `thread`. */
+export function unread(told: readonly InboxMessage[], thread: readonly BaseMessage[]): HumanMessage[] {
+  if (told.length === 0) return [];
+  const known = new Set(thread.map(({ id }) => id));
+  return told.filter(({ id }) => !known.has(id)).map(inboxMessage);
+}
+
+type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
+
+/** `node` with a thread that ends in what the agent was told meanwhile, if it was. */
+export function readingInbox(node: Node): Node {
+  const withTold: Node = async (state, config) => {
+    const told = await newMessages(inboxOf(config), state.messages);
+    if (told.length === 0) return node(state, config);
+    const { update, goto } = await node({ ...state, messages: foldMessages(state.messages, [told]) }, config);
+    // Nodes of this graph answer with a record of their channels.
+    const { messages = [], ...rest } = (update ?? {}) as Partial<AgentState>;
+    return new Command({ update: { ...rest, messages: [...told, ...messages] }, ...(goto ? { goto } : {}) });
+  };
+  return (state, config) => (inboxOf(config) ? withTold : node)(state, config);
+}

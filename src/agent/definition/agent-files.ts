@@ -1,0 +1,313 @@
+/** Reads subagents from Markdown files, in Claude Code's format, and finds the tools that they name. */
+import { parse } from "yaml";
+import { z } from "zod";
+import type { Backend } from "../../backends/backend.ts";
+import { readText } from "../../backends/file-data.ts";
+import { closestNames } from "../../core/closest-names.ts";
+import type { Logger } from "../../core/logger.ts";
+import { headOf } from "../../core/text.ts";
+import { FILE_TOOL_NAMES } from "../../tools/index.ts";
+import type { FileToolName } from "../../tools/options.ts";
+import type { AgentTool } from "../contracts.ts";
+import { offeredName } from "../mcp-tools/server-config.ts";
+import { GENERAL_PURPOSE } from "./prompts.ts";
+
+/** A Markdown file that begins with YAML between `---` lines. */
+export interface FrontMatter {
+  /** What the YAML says; `undefined` when it is none. */
+  fields: unknown;
+  /** Why there are none: what the front matter is or is not, with the line in the file. */
+  problem?: string;
+  /** The text after it. */
+  body: string;
+}
+
+/** Longest front matter, in characters: YAML of 6000 can take the parser 50 ms, and twice as much three times that. */
+const MAX_LENGTH = 6000;
+
+const OPENING = /^\uFEFF?---[^\S\n]{0,100}\n/;
+const CLOSING = /^---[^\S\n]{0,100}$/m;
+
+/** `undefined` when the text does not begin with front matter. */
+export function frontMatterOf(text: string): FrontMatter | undefined {
+  const start = OPENING.exec(headOf(text, 200))?.[0].length;
+  if (start === undefined) return undefined;
+  const beginning = text.slice(start, start + MAX_LENGTH);
+  const closing = CLOSING.exec(beginning);
+  if (!closing) {
+    const problem = `is longer than ${MAX_LENGTH} characters`;
+    return text.length > start + MAX_LENGTH ? { fields: undefined, problem, body: "" } : undefined;
+  }
+  const body = text.slice(start + closing.index + closing[0].length).replace(/^\n/, "");
+  return { ...parseYaml(beginning.slice(0, closing.index)), body };
+}
+
+function parseYaml(block: string): { fields: unknown; problem?: string } {
+  try {
+    return { fields: parse(block, { maxAliasCount: 0, logLevel: "error" }) };
+  } catch (error) {
+    return { fields: undefined, problem: `is not YAML: ${yamlProblem(error)}` };
+  }
+}
+
+/** The parser counts lines of the block, which begins in the second line of the file. */
+function yamlProblem(error: unknown): string {
+  if (!(error instanceof Error)) return "it is not YAML";
+  const [said = ""] = error.message.split("\n");
+  const where = / at line (\d+), column \d+:?$/.exec(said);
+  const what = said.slice(0, where?.index).replace(/[.:]$/, "");
+  const line = where ? ` in line ${Number(where[1]) + 1}` : "";
+  return `${what}${line}; put quotes around a text with ': ' or '#' in it`;
+}
+
+/** A subagent that a Markdown file describes. */
+export interface AgentFile {
+  name: string;
+  description: string;
+  systemPrompt: string;
+  /** `provider:model`. */
+  model?: string;
+  /** The only tools it is to have, by whatever names the file gives. Absent: all. */
+  tools?: string[];
+  /** Tools it is not to have. */
+  disallowedTools?: string[];
+}
+
+export type ParsedAgentFile = { ok: true; agent: AgentFile } | { ok: false; problem: string };
+
+const MAX_BYTES = 100 * 1024;
+
+/** Files come with a workspace that others may have written, so they only add subagents. */
+const REPLACES_BUILT_IN = `name: '${GENERAL_PURPOSE}' is the built-in subagent, which a file does not replace; give the file another name, or put the subagent under "subagents" in the configuration`;
+
+/** Folders of a workspace whose files describe subagents, lowest priority first. */
+export const AGENT_FOLDERS: readonly string[] = ["/.claude/agents", "/.deepagent/agents"];
+
+const Fields = z.looseObject({
+  name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" }),
+  description: z.string().trim().min(1).max(1024),
+  model: z.string().optional(),
+  tools: toolList("tools"),
+  disallowedTools: toolList("disallowedTools"),
+});
+
+/** `Read, Bash(git log:*)` or a list; nothing at all and `*` stand for all. */
+function toolList(field: string) {
+  const error = `${field}: use names, separated by commas or as a list`;
+  return z
+    .union([z.string(), z.array(z.string()), z.null()], { error })
+    .optional()
+    .transform((given) => {
+      const names = [given ?? "*"].flat().flatMap((text) => text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []);
+      const clean = names.map((name) => name.trim()).filter((name) => name !== "");
+      return clean.includes("*") ? undefined : clean;
+    });
+}
+
+/**
+ * Reads a subagent: name, description, model and tools from the front matter, the text below as its prompt.
+ * Names of models without a provider belong to other programs and are left out; which tools there are is
+ * not known here.
+ */
+export function parseAgentFile(path: string, text: string): ParsedAgentFile {
+  const found = frontMatterOf(text);
+  if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
+  if (found.problem !== undefined) {
+    return { ok: false, problem: `${path}: the front matter ${found.problem}` };
+  }
+  const parsed = Fields.safeParse(found.fields);
+  if (!parsed.success) {
+    const fields = parsed.error.issues.map(
+      ({ path: at, message }) => `${at.join(".") || "front matter"}: ${message}`,
+    );
+    return { ok: false, problem: `${path}: ${fields.join("; ")}` };
+  }
+  const { name, description, model, tools, disallowedTools } = parsed.data;
+  if (name === GENERAL_PURPOSE) return { ok: false, problem: `${path}: ${REPLACES_BUILT_IN}` };
+  const systemPrompt = found.body.replaceAll("\r\n", "\n").trim();
+  if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
+  return {
+    ok: true,
+    agent: {
+      name,
+      description,
+      systemPrompt,
+      ...(model?.includes(":") ? { model } : {}),
+      ...(tools ? { tools } : {}),
+      ...(disallowedTools ? { disallowedTools } : {}),
+    },
+  };
+}
+
+/**
+ * The subagents described in the Markdown files of `folders`; of two with one name the later folder's
+ * counts. What cannot be read is left out with a warning.
+ */
+export async function loadAgentFiles(
+  backend: Backend,
+  folders: readonly string[],
+  log: Logger,
+): Promise<AgentFile[]> {
+  const agents = new Map<string, AgentFile>();
+  for (const folder of folders) {
+    const { files = [], error, code } = await backend.ls(folder);
+    if (error !== undefined && code !== "not_found") log.warn("agent_folder_not_read", { folder, error });
+    const paths = files.filter(({ path, is_dir }) => !is_dir && path.endsWith(".md")).map(({ path }) => path);
+    for (const path of paths.sort()) {
+      const agent = await readAgentFile(backend, path, log);
+      if (agent) agents.set(agent.name, agent);
+    }
+  }
+  return [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+async function readAgentFile(backend: Backend, path: string, log: Logger): Promise<AgentFile | undefined> {
+  const file = await readText(backend, path, MAX_BYTES);
+  if (file.text === undefined) {
+    log.warn("agent_file_skipped", { path, problem: file.error });
+    return undefined;
+  }
+  const parsed = parseAgentFile(path, file.text);
+  if (parsed.ok) return parsed.agent;
+  log.warn("agent_file_skipped", { path, problem: parsed.problem });
+  return undefined;
+}
+
+/** Which tools a subagent is to have, as its description says. */
+export interface ToolWishes {
+  name: string;
+  /** MCP servers, tools of theirs as `server__tool`, built-in tools. Absent: all. */
+  tools?: readonly string[] | undefined;
+  disallowedTools?: readonly string[] | undefined;
+  /** It is described by a Markdown file, whose list leaves out every tool that is not on it. */
+  isFile?: boolean;
+}
+
+/** What there is to choose from. */
+export interface ToolOffer {
+  /** All but the built-in ones: of other MCP servers, or the caller's. */
+  tools: readonly AgentTool[];
+  /** Names of the configured MCP servers. */
+  servers: readonly string[];
+  /** Those of them whose tools are not known, because they are not available. */
+  missing: readonly string[];
+}
+
+/** Something about a choice that its author should know. */
+export interface ToolNote {
+  text: string;
+  /** The author is to correct it; else it was meant for another program. */
+  isMistake: boolean;
+}
+
+export interface ChosenTools {
+  /** Of those offered. Absent: all. */
+  tools?: AgentTool[];
+  /** Absent: all. */
+  fileTools?: FileToolName[];
+  notes: ToolNote[];
+}
+
+/** Names of Claude Code's tools, as agent files use them, and ours for the same. */
+const SAME: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    Read: ["read_file", "ls"],
+    NotebookRead: ["read_file"],
+    LS: ["ls"],
+    Glob: ["glob"],
+    Grep: ["grep"],
+    Write: ["write_file"],
+    Edit: ["edit_file"],
+    MultiEdit: ["edit_file"],
+    NotebookEdit: ["edit_file"],
+    Bash: ["execute", "job"],
+    BashOutput: ["job"],
+    KillBash: ["job"],
+    KillShell: ["job"],
+    TodoRead: ["write_todos"],
+    TodoWrite: ["write_todos"],
+    Task: ["task"],
+    Agent: ["task"],
+  }),
+);
+/** Others of Claude Code. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  "WebFetch",
+  "WebSearch",
+  "Skill",
+  "SlashCommand",
+  "AskUserQuestion",
+  "ExitPlanMode",
+  "ListMcpResourcesTool",
+  "ReadMcpResourceTool",
+]);
+const BUILT_IN: readonly string[] = [...FILE_TOOL_NAMES, "write_todos", "task"];
+/** Large results are read from files: no subagent does without. */
+const ALWAYS = ["read_file", "ls"];
+
+/** The tools a subagent gets, and what is wrong with the names in its description. */
+export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
+  const notes: ToolNote[] = [];
+  const meant = (names: readonly string[] = []): Meant[] =>
+    names.map((name) => {
+      const found = meaningOf(name, offer);
+      notes.push(...notesOn(name, found, wishes, offer));
+      return found;
+    });
+  const [wanted, unwanted] = [meant(wishes.tools), meant(wishes.disallowedTools)];
+  const own = wanted.flatMap(({ builtIn }) => builtIn);
+  const denied = new Set(unwanted.flatMap(({ builtIn }) => builtIn));
+  const isNarrowed = wishes.tools !== undefined && (wishes.isFile === true || own.length > 0);
+  const kept = isNarrowed ? FILE_TOOL_NAMES.filter((name) => [...ALWAYS, ...own].includes(name)) : undefined;
+  const fileTools = denied.size > 0 ? (kept ?? FILE_TOOL_NAMES).filter((name) => !denied.has(name)) : kept;
+  const chosen = wishes.tools && wanted.flatMap(({ foreign }) => foreign);
+  const left = new Set(unwanted.flatMap(({ foreign }) => foreign));
+  const tools = left.size > 0 || chosen ? offer.tools.filter((tool) => !left.has(tool)) : undefined;
+  return {
+    ...(tools ? { tools: tools.filter((tool) => chosen?.includes(tool) ?? true) } : {}),
+    ...(fileTools ? { fileTools: fileTools as FileToolName[] } : {}), // of the list of their names
+    notes,
+  };
+}
+
+interface Meant {
+  /** The name without the condition in parentheses that some have. */
+  plain: string;
+  builtIn: readonly string[];
+  foreign: AgentTool[];
+  isKnown: boolean;
+}
+
+function meaningOf(name: string, { tools, servers, missing }: ToolOffer): Meant {
+  const plain = (name.endsWith(")") ? name.split("(", 1).join() : name).trim();
+  const builtIn = SAME.get(plain) ?? BUILT_IN.filter((own) => own === plain);
+  const meant = plain.replace(/^mcp__/, "").replace(/__\*$/, "");
+  const [server = "", ...rest] = meant.split("__");
+  const offered = rest.length > 0 ? offeredName(server, rest.join("__")) : meant;
+  const foreign = tools.filter((tool) => tool.name === offered || tool.name.startsWith(`${meant}__`));
+  const isKnown =
+    builtIn.length > 0 || foreign.length > 0 || servers.includes(meant) || missing.includes(server);
+  return { plain, builtIn, foreign, isKnown };
+}
+
+function notesOn(
+  name: string,
+  { plain, isKnown }: Meant,
+  { name: subagent }: ToolWishes,
+  { tools, servers }: ToolOffer,
+): ToolNote[] {
+  const named = `Subagent '${subagent}' names the tool '${name}'`;
+  if (!isKnown && ELSEWHERE.has(plain)) {
+    const text = `${named}, which belongs to Claude Code and has no counterpart here; it works without. A server in mcpServers may offer one.`;
+    return [{ text, isMistake: false }];
+  }
+  if (!isKnown) {
+    const known = [...BUILT_IN, ...servers, ...tools.map((tool) => tool.name), ...SAME.keys()];
+    const nearest = closestNames(plain.replace(/^mcp__/, ""), known);
+    const hint = nearest.length > 0 ? ` Did you mean ${nearest.join(" or ")}?` : "";
+    return [{ text: `${named}, which does not exist here; it works without.${hint}`, isMistake: true }];
+  }
+  if (plain === name) return [];
+  const text = `${named}: what stands in parentheses is not applied here; approvals are as configured.`;
+  return [{ text, isMistake: false }];
+}

@@ -1,0 +1,343 @@
+/** Builds agents: parameters become tools, layers, channels, subagents and a graph. */
+import { SystemMessage } from "@langchain/core/messages";
+import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
+import type { z } from "zod";
+import { StateBackend } from "../../backends/stores/state.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import { silentLogger } from "../../core/logger.ts";
+import { toAgentTool } from "../calls/agent-tool.ts";
+import { Permissions } from "../calls/permissions.ts";
+import type { AgentMiddleware, AgentTool, Middleware } from "../contracts.ts";
+import { RESULTS_FOLDER } from "../conversation/offloaded-texts.ts";
+import { type ResponseFormat, StructuredResponse } from "../conversation/structured-answer.ts";
+import { DeepAgentGraph } from "../engine/deep-agent-graph.ts";
+import { buildGraph } from "../engine/graph.ts";
+import { builtInChannels, channelsOf, foldingChannels } from "../engine/state.ts";
+import { AGENT_NAME, AGENT_TYPE } from "../engine/task-context.ts";
+import { editForms } from "../middleware/human-in-the-loop.ts";
+import { joinSystem } from "../middleware/middleware.ts";
+import { ReplyCache } from "../models/reply-cache.ts";
+import { LazyModel } from "../models/resolve.ts";
+import { type BuiltSubagent, SubagentRunner } from "../subagents/subagent-runner.ts";
+import type { AgentDefinition } from "./agent-definition.ts";
+import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack } from "./middleware-order.ts";
+import type {
+  CompiledSubAgent,
+  DeepAgentParams,
+  SubAgent,
+  SystemPrompt,
+  SystemPromptParts,
+  TypedDeepAgent,
+} from "./params.ts";
+import {
+  BASE_PROMPT,
+  GENERAL_PURPOSE,
+  GENERAL_PURPOSE_DESCRIPTION,
+  GENERAL_PURPOSE_PROMPT,
+  SHARED_RULES,
+} from "./prompts.ts";
+import {
+  checkAnswerTools,
+  checkFileTools,
+  checkLimits,
+  readParams,
+  warnOfGates,
+  warnOfMemorySaver,
+} from "./read-params.ts";
+
+const DEFAULT_RECURSION_LIMIT = 1000;
+const DEFAULT_PARALLEL = 8;
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** A deep agent: its graph, and the tools it was built with. */
+export interface DeepAgent {
+  readonly graph: DeepAgentGraph;
+  readonly tools: ReadonlyMap<string, AgentTool>;
+}
+
+/**
+ * Builds a deep agent and returns its compiled LangGraph graph.
+ *
+ * Construction makes no network call, loads no provider and touches no file.
+ *
+ * @throws ConfigurationError for parameters that contradict each other.
+ */
+export function createDeepAgent<
+  Format extends ResponseFormat | undefined = undefined,
+  Schema = unknown,
+  Context extends z.ZodObject = z.ZodObject,
+  const Name extends string = never,
+  Layers extends readonly AgentMiddleware[] = readonly AgentMiddleware[],
+>(
+  params: DeepAgentParams<Format, Schema, Context, Name, Layers> = {},
+): TypedDeepAgent<Format, Schema, Context, Name, Layers> {
+  // The same graph: its channels are made of these parameters at run time, which its own type cannot state.
+  return assembleDeepAgent(params).graph as unknown as TypedDeepAgent<Format, Schema, Context, Name, Layers>;
+}
+
+/** `createDeepAgent`, keeping hold of the tools. */
+export function assembleDeepAgent(given: DeepAgentParams): DeepAgent {
+  const params = readParams(given);
+  const runner = subagentRunner(subagentSpecs(params), params, params.limits?.subagentDepth ?? 1);
+  const model = new LazyModel(params.model);
+  const permissions = Permissions.of([params.permissions]);
+  const own = withPermissions(params, permissions);
+  const stack = mainStack(withMedia(own, model), runner?.subagents ?? []);
+  const agent = assemble(own, stack, runner, {
+    nested: false,
+    model,
+    prompt: systemMessage(params.systemPrompt, BASE_PROMPT),
+    permissions,
+  });
+  warnOfGates(params, agent.tools.keys(), (name) => runner?.graphOf(name)?.traits.tools.keys() ?? []);
+  return agent;
+}
+
+/** Subagents that may delegate `depth - 1` levels further; those of one level are built once. */
+function subagentRunner(
+  specs: ReadonlyArray<SubAgent | CompiledSubAgent>,
+  params: DeepAgentParams,
+  depth: number,
+): SubagentRunner | undefined {
+  if (specs.length === 0 || depth < 1) return undefined;
+  const below = subagentRunner(specs, params, depth - 1);
+  const built = specs.map((spec) => buildSubagent(spec, params, below, specs));
+  return new SubagentRunner(built, params.limits?.parallelSubagents ?? DEFAULT_PARALLEL);
+}
+
+interface AgentRole {
+  nested: boolean;
+  model: LazyModel;
+  prompt: SystemMessage;
+  permissions: Permissions | undefined;
+}
+
+/** With rules for paths, the file tools work on what may be seen. */
+function withPermissions(params: DeepAgentParams, permissions: Permissions | undefined): DeepAgentParams {
+  return permissions ? { ...params, backend: permissions.over(params.backend ?? StateBackend) } : params;
+}
+
+function assemble(
+  params: DeepAgentParams,
+  middleware: readonly Middleware[],
+  subagents: SubagentRunner | undefined,
+  role: AgentRole,
+): DeepAgent {
+  checkFileTools(params.filesystem);
+  checkLimits(params.limits);
+  const tools = collectTools(middleware, params);
+  const channels = collectChannels(params, middleware, role.nested);
+  const parts: AgentDefinition = {
+    name: params.name ?? "deepagent",
+    model: () => role.model.get(),
+    systemMessage: role.prompt,
+    tools,
+    middleware,
+    backend: params.backend ?? StateBackend,
+    keptFolders: [RESULTS_FOLDER, historyFolder(params)],
+    subagents,
+    structured: params.responseFormat && new StructuredResponse(params.responseFormat),
+    cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
+    permissions: role.permissions,
+    editForms: editForms(params.interruptOn ?? {}),
+    limits: params.limits ?? {},
+    log: params.log ?? silentLogger,
+    channels: Object.keys(channels),
+    folding: foldingChannels(channels),
+  };
+  const checkpointer = role.nested ? undefined : checkpointerFor(params);
+  const graph = buildGraph(parts, {
+    channels,
+    // Subagents are read here, where what is private counts too.
+    ...(role.nested ? {} : { output: parts.channels.filter((name) => !name.startsWith("_")) }),
+    ...(checkpointer === undefined ? {} : { checkpointer }),
+    ...(params.store ? { store: params.store } : {}),
+    ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
+  });
+  const configured = graph.withConfig({
+    ...(params.name !== undefined && !role.nested ? { metadata: { [AGENT_NAME]: params.name } } : {}),
+    ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
+    recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+    // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
+    maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
+  });
+  return {
+    graph: DeepAgentGraph.from(configured, {
+      tools,
+      permissions: role.permissions,
+      editForms: parts.editForms,
+      subagents,
+      limits: parts.limits,
+      isGated: isGated(params),
+    }),
+    tools,
+  };
+}
+
+/** The file tools know from the model's profile which media it takes. */
+function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
+  const acceptsMedia = (mimeType: string): boolean => model.acceptsMedia(mimeType);
+  return { ...params, filesystem: { acceptsMedia, ...params.filesystem } };
+}
+
+function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean | undefined {
+  const { checkpointer } = params;
+  if (!isGated(params)) return checkpointer;
+  if (checkpointer === false) {
+    throw new ConfigurationError(
+      "CHECKPOINTER_REQUIRED",
+      "interruptOn needs a checkpointer to wait for answers; pass one or leave `checkpointer` out.",
+    );
+  }
+  if (checkpointer !== undefined) return checkpointer;
+  warnOfMemorySaver(params.log);
+  return new MemorySaver();
+}
+
+const isGated = (params: DeepAgentParams): boolean =>
+  gatesAnything(params.interruptOn) || asksForPaths(params);
+
+const asksForPaths = ({ permissions, subagents }: DeepAgentParams): boolean =>
+  [
+    permissions,
+    ...(subagents ?? []).map((spec) => ("permissions" in spec ? spec.permissions : undefined)),
+  ].some((list) => list?.some(({ mode }) => mode === "interrupt"));
+
+function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {
+  const tools = new Map<string, AgentTool>();
+  const given = (params.tools ?? []).map((tool) => toAgentTool(tool));
+  for (const tool of [...middleware.flatMap((layer) => layer.tools ?? []), ...given]) {
+    if (tools.has(tool.name)) {
+      throw new ConfigurationError(
+        "TOOL_NAME_COLLISION",
+        `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out${tool.name === "write_todos" ? " with `todos: false`" : ""}.`,
+      );
+    }
+    if (!TOOL_NAME.test(tool.name)) {
+      throw new ConfigurationError(
+        "INVALID_TOOL_NAME",
+        `'${tool.name}' cannot be the name of a tool: providers take up to 64 letters, digits, '_' and '-'.`,
+      );
+    }
+    tools.set(tool.name, tool);
+  }
+  checkAnswerTools(params.responseFormat, tools);
+  return tools;
+}
+
+function collectChannels(
+  params: DeepAgentParams,
+  middleware: readonly Middleware[],
+  nested: boolean,
+): Record<string, BaseChannel> {
+  const added = middleware.flatMap(({ name, stateSchema }) =>
+    stateSchema ? [channelsOf(stateSchema, name)] : [],
+  );
+  const own = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
+  return Object.assign({}, ...added, ...own, builtInChannels(nested)) as Record<string, BaseChannel>;
+}
+
+function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {
+  const specs = [...(params.subagents ?? [])];
+  const names = specs.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) {
+    throw new ConfigurationError(
+      "SUBAGENT_NAME_COLLISION",
+      `Two subagents are named '${twice}'; names must differ.`,
+    );
+  }
+  const { generalPurpose = true } = params;
+  if (generalPurpose === false || names.includes(GENERAL_PURPOSE)) return specs;
+  const own = generalPurpose === true ? {} : generalPurpose;
+  return [
+    {
+      name: GENERAL_PURPOSE,
+      description: own.description ?? GENERAL_PURPOSE_DESCRIPTION,
+      systemPrompt: own.systemPrompt ?? GENERAL_PURPOSE_PROMPT,
+    },
+    ...specs,
+  ];
+}
+
+function buildSubagent(
+  spec: SubAgent | CompiledSubAgent,
+  params: DeepAgentParams,
+  below: SubagentRunner | undefined,
+  siblings: ReadonlyArray<{ name: string; description: string }>,
+): BuiltSubagent {
+  const { name, description } = spec;
+  const isFork = spec.mode === "fork";
+  if ("runnable" in spec) {
+    const { runnable, isRepeatable = false } = spec;
+    const keepsPlace = runnable instanceof DeepAgentGraph && runnable.checkpointer !== false;
+    return { name, description, runnable, isFork, accountsForCalls: keepsPlace || isRepeatable };
+  }
+  const own = inheritedParams(spec, params);
+  const model = new LazyModel(own.model);
+  const permissions = Permissions.of([params.permissions, spec.permissions]);
+  const visible = withMedia(withPermissions(own, permissions), model);
+  const stack = isFork
+    ? forkStack(spec, visible, siblings)
+    : subagentStack(spec, visible, below?.subagents ?? []);
+  const prompt = isFork
+    ? joinSystem(systemMessage(params.systemPrompt, BASE_PROMPT), spec.systemPrompt ?? "")
+    : systemMessage(spec.systemPrompt, SHARED_RULES);
+  // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
+  const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
+  const { graph } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
+  return { name, description, runnable: graph, graph, isFork, accountsForCalls: true };
+}
+
+const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";
+
+/** What a subagent's description leaves out comes from the agent. */
+function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentParams {
+  const interruptOn = spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn);
+  const { responseFormat: _ofTheMain, ...inherited } = params;
+  return {
+    ...inherited,
+    ...(spec.responseFormat ? { responseFormat: spec.responseFormat } : {}),
+    name: spec.name,
+    model: spec.model ?? params.model,
+    tools: spec.tools ?? params.tools,
+    interruptOn,
+    ...(spec.limits ? { limits: { ...params.limits, ...spec.limits } } : {}),
+    ...(spec.filesystem ? { filesystem: { ...params.filesystem, ...spec.filesystem } } : {}),
+    ...(spec.recursionLimit === undefined ? {} : { recursionLimit: spec.recursionLimit }),
+  };
+}
+
+/**
+ * The system prompt of an agent without what its layers add: the caller's, and `builtIn` behind it.
+ *
+ * @throws ConfigurationError `INVALID_SYSTEM_PROMPT`.
+ */
+function systemMessage(prompt: SystemPrompt | undefined, builtIn: string): SystemMessage {
+  const { prefix, base = builtIn, suffix } = partsOf(prompt ?? "");
+  return [base, suffix].reduce<SystemMessage>(
+    (message, part) => (isEmpty(part) ? message : joinSystem(message, messageOf(part))),
+    messageOf(prefix ?? ""),
+  );
+}
+
+const isEmpty = (part: unknown): part is null | undefined | "" => (part ?? "") === "";
+
+function partsOf(prompt: SystemPrompt): SystemPromptParts {
+  if (typeof prompt !== "object" || SystemMessage.isInstance(prompt)) return { prefix: prompt };
+  const unknown = Object.keys(prompt).find((name) => !PARTS.includes(name));
+  if (unknown === undefined) return prompt;
+  throw new ConfigurationError(
+    "INVALID_SYSTEM_PROMPT",
+    `\`systemPrompt\` has no part '${unknown}'; its parts are ${PARTS.join(", ")}.`,
+  );
+}
+
+const PARTS: readonly string[] = ["prefix", "base", "suffix"];
+
+/** `prompt` may be anything that callers without types pass. */
+function messageOf(prompt: unknown): SystemMessage {
+  if (typeof prompt === "string") return new SystemMessage(prompt);
+  if (SystemMessage.isInstance(prompt)) return prompt;
+  throw new ConfigurationError("INVALID_SYSTEM_PROMPT", "`systemPrompt` is a text or a SystemMessage.");
+}

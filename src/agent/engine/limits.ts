@@ -1,0 +1,190 @@
+/** What one run may use, and how it ends when a limit is reached. */
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { GraphRecursionError } from "@langchain/langgraph";
+import { RunFailure } from "../../core/errors.ts";
+import type { LimitReason, StopReason } from "../contracts.ts";
+import { isReply, isTask } from "../conversation/messages.ts";
+
+/** US dollars per million tokens. */
+export interface ModelPrice {
+  input: number;
+  output: number;
+  /** Input that came from the provider's prompt cache. Default: like other input. */
+  cachedInput?: number;
+}
+
+/**
+ * What one run may use, and each subagent's part of it. Reaching a limit ends the run in order, with what
+ * it has and a stable reason; a subagent's limit ends that subagent.
+ */
+export interface AgentLimits {
+  /** Model calls of one agent; default none. */
+  maxIterations?: number;
+  /** Tool calls of one agent; default none. Calls beyond it are answered and do not run. */
+  toolCalls?: number;
+  /** Tokens in and out, subagents included; default none. */
+  tokens?: number;
+  /** Money in US dollars, subagents included; default none. Needs `prices`. */
+  costUsd?: number;
+  /** Prices by model name; a name that others begin with stands for them too. */
+  prices?: Readonly<Record<string, ModelPrice>>;
+  /** Time at work, without the time spent waiting for a person; default none. */
+  wallTimeMs?: number;
+  /** Time for one tool call, delegation aside; default none. */
+  toolTimeoutMs?: number;
+  /**
+   * How long a model call that failed in a way that may pass is tried again, with growing pauses. Default: a
+   * minute; 0: it is not.
+   */
+  modelPatienceMs?: number;
+  /** Tool calls of one reply that work at a time. Default 8. */
+  parallelTools?: number;
+  /** Subagents of one agent that work at a time. Default 8. */
+  parallelSubagents?: number;
+  /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
+  subagentDepth?: number;
+}
+
+const STOP_REASONS: Readonly<Record<StopReason, true>> = {
+  max_iterations: true,
+  max_tool_calls: true,
+  max_tokens: true,
+  max_cost: true,
+  max_wall_time: true,
+  max_steps: true,
+  max_output_tokens: true,
+};
+
+const isStopReason = (value: unknown): value is StopReason =>
+  typeof value === "string" && Object.hasOwn(STOP_REASONS, value);
+
+/** A limit that is reached. */
+export interface Reached {
+  reason: LimitReason;
+  /** Those it is one of. */
+  limits: AgentLimits;
+  /** Who may not go on: everybody who works on the run, or a subagent and those it started. */
+  whose: "run" | "subagent";
+}
+
+/** What was used so far. */
+export interface Spent {
+  tokens: number;
+  costUsd: number;
+}
+
+/** The part of a thread that belongs to the current run: what follows its task. */
+export function currentRun(messages: readonly BaseMessage[]): { id: string; messages: BaseMessage[] } {
+  const at = messages.findLastIndex(isTask);
+  return { id: messages[at]?.id ?? "", messages: messages.slice(at + 1) };
+}
+
+/** Tokens and money of one reply. */
+export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
+  if (!AIMessage.isInstance(reply) || !reply.usage_metadata) return { tokens: 0, costUsd: 0 };
+  const { input_tokens: input, output_tokens: output } = reply.usage_metadata;
+  const costUsd = costOf(reply, limits.prices);
+  if (costUsd === undefined && limits.costUsd !== undefined) {
+    throw new RunFailure(
+      "configuration",
+      `limits.costUsd is set, and limits.prices has no price for the model '${reportedModel(reply)}'. Add it, or leave costUsd out.`,
+    );
+  }
+  return { tokens: input + output, costUsd: costUsd ?? 0 };
+}
+
+/** US dollars for one reply; `undefined` when its tokens or the price of its model are not known. */
+export function costOf(reply: AIMessage, prices: AgentLimits["prices"] = {}): number | undefined {
+  const name = reportedModel(reply);
+  const [closest] = Object.keys(prices)
+    .filter((key) => name.startsWith(key))
+    .sort((a, b) => b.length - a.length);
+  const price = closest === undefined ? undefined : prices[closest];
+  if (price === undefined || !reply.usage_metadata) return undefined;
+  const { input_tokens: input, output_tokens: output, input_token_details: details } = reply.usage_metadata;
+  const cached = details?.cache_read ?? 0;
+  const cost =
+    (input - cached) * price.input + cached * (price.cachedInput ?? price.input) + output * price.output;
+  return cost / 1_000_000;
+}
+
+/** The name of the model that gave a reply; empty when nothing tells it. */
+export function reportedModel({ response_metadata: told }: AIMessage): string {
+  const name: unknown = told["model_name"] ?? told["model"];
+  return typeof name === "string" ? name : "";
+}
+
+/** Whether a call is one too many; calls count in the order they were made in. */
+export function isBeyondLimit(
+  messages: readonly BaseMessage[],
+  callId: string,
+  { toolCalls }: AgentLimits,
+): boolean {
+  if (toolCalls === undefined) return false;
+  const made = currentRun(messages).messages.flatMap((message) =>
+    isReply(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
+  );
+  return made.lastIndexOf(callId) >= toolCalls;
+}
+
+/** Instruction to report, for an agent that may not go on. */
+export const reportRequest = (reached: Reached): string =>
+  `You must stop: ${describeLimit(reached)} is reached, and no tool can be called any more. Report now what is done and where the results are, what is not done, and what should come next.`;
+
+interface LastWords {
+  id: string;
+  /** Nobody can write to an agent below another one. */
+  isNested: boolean;
+  /** The reply to `reportRequest`, if there was one. */
+  report: AIMessage | undefined;
+  /** Said before; stands in for a report. */
+  said: string;
+}
+
+/** The last message of an agent that a limit ended. It carries what its report has used. */
+export function stopMessage(reached: Reached, { id, isNested, report, said }: LastWords): AIMessage {
+  const advice = isNested ? "" : " Send a follow-up message to go on.";
+  const reported = report?.text.trim() ?? "";
+  const words = reported === "" ? said && `What it said before:\n${said}` : `Report:\n${reported}`;
+  return new AIMessage({
+    id,
+    content: `Stopped: ${describeLimit(reached)} is reached.${advice}${words && `\n\n${words}`}`,
+    ...(report?.usage_metadata ? { usage_metadata: report.usage_metadata } : {}),
+    response_metadata: {
+      ...(report ? { model_name: reportedModel(report) } : {}),
+      stop_reason: reached.reason,
+    },
+  });
+}
+
+/** `the limit of 40 tokens for one run`. */
+export function describeLimit({ reason, limits, whose }: Reached): string {
+  const amounts: Readonly<Record<Exclude<LimitReason, "max_steps">, string>> = {
+    max_iterations: `${limits.maxIterations} model calls`,
+    max_tool_calls: `${limits.toolCalls} tool calls`,
+    max_tokens: `${limits.tokens} tokens`,
+    max_cost: `${limits.costUsd} US dollars`,
+    max_wall_time: `${limits.wallTimeMs} ms at work`,
+  };
+  return reason === "max_steps"
+    ? "the limit of graph steps (recursionLimit)"
+    : `the limit of ${amounts[reason]} for one ${whose}`;
+}
+
+/** Why the run that ended with this message ended early, if it did; its own text tells the same. */
+export function stopReasonOf(message: BaseMessage | undefined): StopReason | undefined {
+  const stated: unknown = AIMessage.isInstance(message)
+    ? message.response_metadata["stop_reason"]
+    : undefined;
+  return isStopReason(stated) ? stated : undefined;
+}
+
+/** Errors of the graph engine that mean something to a person; everything else is passed on as it is. */
+export function graphFailure(error: unknown): unknown {
+  if (!(error instanceof GraphRecursionError)) return error;
+  return new RunFailure(
+    "recursion_limit",
+    "The run took more steps than its limit allows. Send a follow-up message to go on, or raise the limit.",
+    { cause: error },
+  );
+}

@@ -1,0 +1,305 @@
+/** Counts what a run uses, and ends work when its time is over. */
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
+import type { AgentState, LimitReason } from "../contracts.ts";
+import { isReply } from "../conversation/messages.ts";
+import { type AgentLimits, type Reached, type Spent, currentRun, describeLimit, spentBy } from "./limits.ts";
+
+/** What earlier parts of a run used besides its own replies, as the state keeps it. */
+export interface Carried extends Spent {
+  /** Message that began the run. */
+  run: string;
+  /** Time at work until now. */
+  workedMs: number;
+  /** The same of those who delegated, the nearest first. */
+  aboveMs: readonly number[];
+}
+
+/** How many calls of the model a reply took, where it was more than one: a number in `response_metadata`. */
+const MODEL_CALLS = "model_calls";
+
+/** Says of a reply that it took this many calls. */
+export function countCalls(reply: AIMessage, calls: number): void {
+  reply.response_metadata[MODEL_CALLS] = calls;
+}
+
+/** Calls of the model in a part of a thread. */
+function modelCalls(messages: readonly BaseMessage[]): number {
+  const replies = messages.filter(isReply);
+  return replies.reduce((sum, { response_metadata: { [MODEL_CALLS]: calls = 1 } }) => {
+    return sum + (typeof calls === "number" ? calls : 1);
+  }, 0);
+}
+
+/** Channel with what subagents used, and the time at work. */
+export const SPENT = "_spent";
+
+/** Adds what came later, or begins anew with another run. The time at work is the longest known. */
+export function addSpent(
+  before: Partial<Carried>,
+  writes: ReadonlyArray<Partial<Carried>>,
+): Partial<Carried> {
+  let sum = before;
+  for (const write of writes) {
+    const known = sum.run === write.run ? sum : {};
+    sum = {
+      run: write.run ?? "",
+      tokens: (known.tokens ?? 0) + (write.tokens ?? 0),
+      costUsd: (known.costUsd ?? 0) + (write.costUsd ?? 0),
+      workedMs: Math.max(known.workedMs ?? 0, write.workedMs ?? 0),
+      aboveMs: write.aboveMs ?? known.aboveMs ?? [],
+    };
+  }
+  return sum;
+}
+
+/**
+ * Counts what one agent and its subagents use while a process works on them. What ended with an earlier
+ * process is taken from the state, once.
+ */
+export class Meter {
+  readonly limits: AgentLimits;
+  readonly #parent: Meter | undefined;
+  readonly #startedAt: number;
+  readonly #clock: Clock;
+  #spent: Spent = { tokens: 0, costUsd: 0 };
+  #workedBefore = 0;
+  #isLoaded = false;
+  #firstStep: number | undefined;
+  #stop: Reached | undefined;
+
+  constructor(limits: AgentLimits, parent?: Meter, clock: Clock = monotonicClock) {
+    this.limits = limits;
+    this.#parent = parent;
+    this.#clock = clock;
+    this.#startedAt = clock();
+  }
+
+  get isLoaded(): boolean {
+    return this.#isLoaded;
+  }
+
+  /**
+   * Takes over what `state` knows of the current run, and what finished calls of its last step wrote that the
+   * state does not have yet; only the first call does.
+   */
+  load(
+    state: Pick<AgentState, "messages"> & { readonly [SPENT]?: unknown },
+    unsaved: ReadonlyArray<Partial<Carried>> = [],
+  ): void {
+    if (this.#isLoaded) return;
+    this.#isLoaded = true;
+    const run = currentRun(state.messages);
+    const carried = addSpent((state[SPENT] as Partial<Carried> | undefined) ?? {}, unsaved); // our channel
+    if (carried.run === run.id) {
+      this.add({ tokens: carried.tokens ?? 0, costUsd: carried.costUsd ?? 0 });
+      this.#hasWorked(carried.workedMs ?? 0);
+      this.#above.forEach((meter, index) => meter.#hasWorked(carried.aboveMs?.[index] ?? 0));
+    }
+    for (const message of run.messages) this.count(message);
+  }
+
+  /** Those who delegated, the nearest first. */
+  get #above(): Meter[] {
+    return this.#parent ? [this.#parent, ...this.#parent.#above] : [];
+  }
+
+  /** It is known to have been at work for so long. */
+  #hasWorked(ms: number): void {
+    this.#workedBefore += Math.max(0, ms - this.workedMs);
+  }
+
+  /** Counts a reply, here and for those who delegated. */
+  count(reply: BaseMessage): void {
+    if (AIMessage.isInstance(reply)) this.add(spentBy(reply, this.limits));
+  }
+
+  /** Counts what was used, here and for those who delegated. */
+  add(spent: Spent): void {
+    this.#spent = {
+      tokens: this.#spent.tokens + spent.tokens,
+      costUsd: this.#spent.costUsd + spent.costUsd,
+    };
+    this.#parent?.add(spent);
+  }
+
+  /** Counts one subagent, here too. */
+  account(): Meter {
+    return new Meter(this.limits.prices ? { prices: this.limits.prices } : {}, this, this.#clock);
+  }
+
+  /** Whether a limit asks what subagents use. */
+  get countsSubagents(): boolean {
+    const { tokens, costUsd } = this.limits;
+    return tokens !== undefined || costUsd !== undefined;
+  }
+
+  /** Whether a limit includes subagents, and so may be reached while calls wait for a person. */
+  get hasTotals(): boolean {
+    return this.countsSubagents || this.limits.wallTimeMs !== undefined;
+  }
+
+  get spent(): Spent {
+    return this.#spent;
+  }
+
+  get workedMs(): number {
+    return this.#workedBefore + this.#clock() - this.#startedAt;
+  }
+
+  /** Calls of the model that this agent may make yet. */
+  callsLeft(messages: readonly BaseMessage[]): number {
+    const { maxIterations } = this.limits;
+    return maxIterations === undefined ? Infinity : maxIterations - modelCalls(currentRun(messages).messages);
+  }
+
+  /** Whether it knows the graph step with which the run began. */
+  get hasBegun(): boolean {
+    return this.#firstStep !== undefined;
+  }
+
+  begin(firstStep: number): void {
+    this.#firstStep ??= firstStep;
+  }
+
+  /** Graph steps of the run before this one. */
+  stepsBefore(step: number): number {
+    return step - (this.#firstStep ?? step);
+  }
+
+  /** The first limit that is reached, of this agent or of those who delegated to it; who asks may not go on. */
+  reached(messages: readonly BaseMessage[]): Reached | undefined {
+    const { toolCalls } = this.limits;
+    if (this.callsLeft(messages) <= 0) return this.#reached("max_iterations");
+    if (toolCalls !== undefined && toolCallsOf(messages) > toolCalls) return this.#reached("max_tool_calls");
+    return this.#reachedTotals();
+  }
+
+  /** Whether no tokens, no money or no time are left for one more call of the model. */
+  get isUsedUp(): boolean {
+    return this.#reachedTotals() !== undefined;
+  }
+
+  /** The first limit that is reached of those that include subagents, the run's before all others. */
+  #reachedTotals(): Reached | undefined {
+    const { tokens = Infinity, costUsd = Infinity } = this.limits;
+    const above = this.#parent && this.#parent.#reachedTotals();
+    if (above) return above;
+    if (this.#spent.tokens >= tokens) return (this.#stop = this.#reached("max_tokens"));
+    if (this.#spent.costUsd >= costUsd) return (this.#stop = this.#reached("max_cost"));
+    return this.#ownMs <= 0 ? this.#timeOver() : undefined;
+  }
+
+  /** Whether a limit is reached with a reply that is not counted yet, and took so many calls of the model. */
+  wouldReach(messages: readonly BaseMessage[], reply: BaseMessage, calls: number): boolean {
+    return this.callsLeft(messages) <= calls || this.#wouldReach(spentBy(reply, this.limits));
+  }
+
+  #wouldReach(more: Spent): boolean {
+    const { tokens = Infinity, costUsd = Infinity } = this.limits;
+    if (this.#spent.tokens + more.tokens >= tokens || this.#spent.costUsd + more.costUsd >= costUsd)
+      return true;
+    return this.#ownMs <= 0 || (this.#parent ? this.#parent.#wouldReach(more) : false);
+  }
+
+  /** Says that the time is over, of whoever has the least left: of this agent or of one that delegated. */
+  timeOver(): Reached {
+    const least = this.#above.reduce<Meter>(
+      (found, meter) => (meter.#ownMs <= found.#ownMs ? meter : found),
+      this,
+    );
+    return least.#timeOver();
+  }
+
+  outOfSteps(): Reached {
+    return this.#reached("max_steps");
+  }
+
+  #timeOver(): Reached {
+    return (this.#stop = this.#reached("max_wall_time"));
+  }
+
+  #reached(reason: LimitReason): Reached {
+    return { reason, limits: this.limits, whose: this.#parent ? "subagent" : "run" };
+  }
+
+  /** The limit of this agent that has kept it, or one it started, from going on; not one of who delegated. */
+  get stop(): Reached | undefined {
+    return this.#stop ?? (this.#ownMs <= 0 ? this.#timeOver() : undefined);
+  }
+
+  /** Time left by its own limit. */
+  get #ownMs(): number {
+    const { wallTimeMs } = this.limits;
+    return wallTimeMs === undefined ? Infinity : wallTimeMs - this.workedMs;
+  }
+
+  /** Time left for this agent and those who delegated to it; none when nothing limits it. */
+  get remainingMs(): number | undefined {
+    const least = Math.min(...[this, ...this.#above].map((meter) => meter.#ownMs));
+    return least === Infinity ? undefined : Math.max(0, least);
+  }
+
+  /** What the state is to keep after a reply, where a limit needs it. */
+  carried(messages: readonly BaseMessage[]): Partial<Carried> | undefined {
+    if (this.remainingMs === undefined) return undefined;
+    const aboveMs = this.#above.map(({ workedMs }) => workedMs);
+    return {
+      run: currentRun(messages).id,
+      workedMs: this.workedMs,
+      ...(aboveMs.length > 0 ? { aboveMs } : {}),
+    };
+  }
+}
+
+function toolCallsOf(messages: readonly BaseMessage[]): number {
+  const replies = currentRun(messages).messages.filter(isReply);
+  return replies.reduce((sum, reply) => sum + (reply.tool_calls ?? []).length, 0);
+}
+
+/** A signal that also ends with the time. */
+export interface Deadline {
+  readonly signal: AbortSignal | undefined;
+  isOver(): boolean;
+  /** Waits for work that may not listen to the signal, and not longer than the time. */
+  race<T>(work: Promise<T>): Promise<T>;
+}
+
+/**
+ * `signal`, ended by the time that is left; `isOver` tells the end of the time from other aborts. No timer waits for
+ * weeks: longer times are no deadline.
+ */
+export function withDeadline(signal: AbortSignal | undefined, ms: number | undefined): Deadline {
+  if (ms === undefined || ms > LONGEST_TIMER_MS) return { signal, isOver: () => false, race: (work) => work };
+  const deadline = AbortSignal.timeout(Math.max(1, Math.ceil(ms)));
+  const over = new Promise<never>((_resolve, reject) => {
+    deadline.addEventListener("abort", () => reject(deadline.reason as Error), { once: true }); // a DOMException
+  });
+  over.catch(() => undefined); // nobody waits any more when the work was faster
+  return {
+    signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+    isOver: () => deadline.aborted && signal?.aborted !== true,
+    race: (work) => Promise.race([work, over]),
+  };
+}
+
+/** The time of one call, with what to say of a call that was not done by its end. */
+export interface CallTime extends Deadline {
+  why(): string;
+}
+
+/** `meter`: what the run's time is kept by; none for a call that watches it itself. */
+export function callTime(
+  signal: AbortSignal | undefined,
+  meter: Meter | undefined,
+  { toolTimeoutMs = Infinity }: AgentLimits,
+): CallTime {
+  if (!meter) return { ...withDeadline(signal, undefined), why: () => "" };
+  const { remainingMs = Infinity } = meter;
+  const least = Math.min(toolTimeoutMs, remainingMs);
+  const why = (): string =>
+    toolTimeoutMs <= remainingMs
+      ? "did not finish in the time for one call and was stopped"
+      : `was stopped: ${describeLimit(meter.timeOver())} is reached`;
+  return { ...withDeadline(signal, least === Infinity ? undefined : least), why };
+}

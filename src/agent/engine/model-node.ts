@@ -1,0 +1,276 @@
+/** The node that calls the model: one turn of the agent, within the limits on its graph steps. */
+import { randomUUID } from "node:crypto";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { Command, Send, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { DeepAgentError, errorMessage } from "../../core/errors.ts";
+import { ownTurn } from "../../core/turns.ts";
+import type { AgentState, JumpTarget, ModelRequest, StateUpdate } from "../contracts.ts";
+import { isEmpty, noAnswer } from "../conversation/answers.ts";
+import { foldMessages, isReply, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
+import { type Strategy, missingAnswer } from "../conversation/structured-answer.ts";
+import type { AgentDefinition } from "../definition/agent-definition.ts";
+import { composeModelCall, finishRequest, mergeUpdates } from "../middleware/middleware.ts";
+import { MODEL_AWAITED, ModelAwaited } from "../models/client-model.ts";
+import { modelFailure } from "../models/failure.ts";
+import { ToolBinder } from "../models/reply-cache.ts";
+import { emitModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
+import { askModel } from "./ask-model.ts";
+import { STEP_KEY } from "./langgraph-keys.ts";
+import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "./limits.ts";
+import { type Deadline, type Meter, SPENT, withDeadline } from "./meter.ts";
+import { annotatedReports } from "./state.ts";
+import { agentPath, agentRuntime, emit, isResuming, meterOf, readState } from "./task-context.ts";
+
+/** Nodes to go to after a reply: with tool calls one task each, without them the end. */
+export interface AfterReply {
+  /** A node that sees the reply first, when the stack has such hooks. */
+  hooks?: string;
+  tools: string;
+  end: string;
+  /** Where the next turn begins. */
+  again: string;
+  steps: TurnSteps;
+}
+
+/** Calls the model once and decides where to go. */
+export function createModelNode(
+  parts: AgentDefinition,
+  after: AfterReply,
+): (state: AgentState, config: RunnableConfig) => Promise<Command> {
+  const binder = new ToolBinder();
+  return async (before, config) => {
+    // A model that answers at once would otherwise never let the event loop turn.
+    await ownTurn();
+    const annotated = annotatedReports(before);
+    const messages = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
+    const state = { ...before, messages };
+    const meter = meterOf(config, parts.limits);
+    meter.load(state);
+    const turn: Turn = { parts, binder, state, meter, config };
+    const stopFor = (reached: Reached, { reply: report, updates = [] }: Partial<Answer> = {}): Command => {
+      const isNested = agentPath(config).length > 0;
+      const said = lastAnswer(currentRun(messages).messages.filter((message) => !stopReasonOf(message)));
+      const stop = stopMessage(reached, { id: randomUUID(), isNested, report, said });
+      const update = mergeUpdates([...updates, { messages: [stop] }]);
+      return showMessages(new Command({ update, goto: after.end }));
+    };
+    const reached =
+      meter.reached(messages) ?? (isOutOfSteps(config, after.steps) ? meter.outOfSteps() : undefined);
+    if (reached) return stopFor(reached, await lastReport(turn, reached));
+    const answer = await askAllLayers(turn);
+    if (answer === undefined) return stopFor(meter.timeOver());
+    const { updates, strategy } = answer;
+    const { reply, refused } = safeReply(answer.reply, state.messages);
+    const carried = meter.carried(messages);
+    if (carried) updates.push({ [SPENT]: carried });
+    updates.push({ messages: refused });
+    const settling = strategy && (await settled(parts, reply, strategy, { refused, before: messages }));
+    if (settling && settling !== "missing") updates.push(settling);
+    const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
+    const added = [reply, ...others];
+    const answerWith = (goto: Send[] | string): Command =>
+      showMessages(new Command({ update: { ...update, messages: [...annotated, ...added] }, goto }), reply);
+    const isMissing = strategy ? settling === "missing" : isEmpty(reply);
+    if (isMissing && !jumpTo) {
+      // Where a limit keeps the model from being asked again, it ends the run, with what was said.
+      if (meter.reached([...messages, reply])) return answerWith(after.again);
+      throw strategy ? missingAnswer(reply, strategy) : noAnswer(reply);
+    }
+    return answerWith(jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after)));
+  };
+}
+
+/** The input of one model call. */
+interface Turn {
+  parts: AgentDefinition;
+  binder: ToolBinder;
+  state: AgentState;
+  meter: Meter;
+  config: RunnableConfig;
+}
+
+interface Answer {
+  reply: AIMessage;
+  /** Changes of the thread that layers make together with it. */
+  updates: StateUpdate[];
+  /** How the structured answer was asked for. */
+  strategy: Strategy | undefined;
+}
+
+/** Calls the model through all layers and counts what it used; `undefined`: the time of the run is over. */
+async function askAllLayers(
+  { parts, binder, state, meter, config }: Turn,
+  report?: string,
+): Promise<Answer | undefined> {
+  const time = withDeadline(config.signal, meter.remainingMs);
+  const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
+  let strategy: Strategy | undefined;
+  const call = composeModelCall(parts.middleware, async (request) => {
+    strategy = report === undefined ? await parts.structured?.strategyFor(request.model) : undefined;
+    const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
+    const { cache, log } = parts;
+    return attempt(request, () =>
+      askModel(request, { strategy, binder, finish, cache, meter, report, config: timed, log }),
+    );
+  });
+  const updates: StateUpdate[] = [];
+  const reply = await answered(async () => {
+    const request = firstRequest(parts, await parts.model(), state, timed);
+    return call({ ...request, updateState: (update) => void updates.push(update) });
+  }, time);
+  if (reply === undefined) return undefined;
+  withoutRequest(reply);
+  emitModelCalled(reply, config, { prices: meter.limits.prices });
+  meter.count(reply);
+  return { reply, updates, strategy };
+}
+
+/**
+ * Asks once more at a limit, without tools, for what is done and what is not. `undefined` where no tokens, money
+ * or time are left for it, or the model does not answer.
+ */
+async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefined> {
+  if (turn.meter.isUsedUp) return undefined;
+  try {
+    return await askAllLayers(turn, reportRequest(reached));
+  } catch (error) {
+    if (isGraphBubbleUp(error) || turn.config.signal?.aborted) throw error;
+    const message = `The model did not report at the limit. ${errorMessage(error)}`;
+    emit(turn.config, { kind: "warning", agent: agentPath(turn.config), message });
+    return undefined;
+  }
+}
+
+async function attempt({ attempted }: ModelRequest, ask: () => Promise<AIMessage>): Promise<AIMessage> {
+  try {
+    const reply = await ask();
+    attempted?.(undefined);
+    return reply;
+  } catch (error) {
+    attempted?.(error);
+    throw error;
+  }
+}
+
+/** What the reply means for the structured answer; calls that were refused are none. */
+async function settled(
+  { structured }: AgentDefinition,
+  reply: AIMessage,
+  strategy: Strategy,
+  { refused, before }: { refused: readonly ToolMessage[]; before: readonly BaseMessage[] },
+): Promise<StateUpdate | "missing"> {
+  if (refused.length > 0 && reply.tool_calls?.length === refused.length) return {};
+  const update = (await structured?.settle(reply, strategy, before)) ?? { messages: [] };
+  if (update === "missing") return update;
+  const answered = new Set(refused.map(({ tool_call_id }) => tool_call_id));
+  const isNew = (message: BaseMessage) =>
+    !ToolMessage.isInstance(message) || !answered.has(message.tool_call_id);
+  return { ...update, messages: update.messages.filter(isNew) };
+}
+
+/**
+ * Turns what a provider throws into a failure of the run, after all wrappers had their chance at it. Only
+ * the signal tells a cancelled run: a provider's own timeout goes by the same name. `undefined`: the time
+ * of the run is over.
+ */
+async function answered(call: () => Promise<AIMessage>, time: Deadline): Promise<AIMessage | undefined> {
+  try {
+    return await call();
+  } catch (error) {
+    if (time.isOver()) return undefined;
+    // The task ends here; when the graph goes on, it starts again from its top and asks once more.
+    if (error instanceof ModelAwaited) return interrupt(MODEL_AWAITED);
+    if (isGraphBubbleUp(error) || time.signal?.aborted || error instanceof DeepAgentError) throw error;
+    throw modelFailure(error);
+  }
+}
+
+/**
+ * After the newest reply: one task for each of its calls that has no result yet; the next turn when all
+ * have one; the end when it made none.
+ */
+export function nextTasks(messages: readonly BaseMessage[], after: AfterReply): Send[] | string {
+  const at = messages.findLastIndex((message) => AIMessage.isInstance(message));
+  const reply = messages[at];
+  const calls = AIMessage.isInstance(reply) ? (reply.tool_calls ?? []) : [];
+  if (calls.length === 0) return after.end;
+  const done = new Set(
+    messages.slice(at).map((m) => (ToolMessage.isInstance(m) ? m.tool_call_id : undefined)),
+  );
+  const open = calls.filter(({ id }) => !done.has(id));
+  return open.length === 0 ? after.again : open.map(({ id }) => new Send(after.tools, { callId: id }));
+}
+
+/** Where a hook or wrapper sends the agent. */
+export function jumpFrom(
+  target: JumpTarget,
+  messages: readonly BaseMessage[],
+  after: AfterReply,
+): Send[] | string {
+  if (target === "model") return after.again;
+  return target === "tools" ? nextTasks(messages, after) : after.end;
+}
+
+function firstRequest(
+  parts: AgentDefinition,
+  model: BaseChatModel,
+  state: AgentState,
+  config: RunnableConfig,
+): Omit<ModelRequest, "updateState"> {
+  return {
+    model,
+    messages: state.messages,
+    systemMessage: parts.systemMessage,
+    systemPrompt: textOf(parts.systemMessage),
+    tools: [...parts.tools.values()].map(({ offered }) => offered),
+    state,
+    runtime: agentRuntime(config),
+  };
+}
+
+/** Graph steps of one turn, and of the end of a run. */
+export interface TurnSteps {
+  turn: number;
+  end: number;
+}
+
+/**
+ * Whether LangGraph would allow no whole turn of `turn` steps any more, and `end` steps to end in order.
+ * It throws where its limit is reached, and what the run has would come to nobody. The first turn is always
+ * tried.
+ */
+function isOutOfSteps(config: RunnableConfig, { turn, end }: TurnSteps): boolean {
+  const made = meterOf(config, {}).stepsBefore(stepOf(config));
+  const { recursionLimit = Infinity } = config;
+  // It counts its own first step too, and asks for one more after the last.
+  return made >= turn && made + turn + end + 2 > recursionLimit;
+}
+
+/**
+ * Takes notice of where the run began, once. LangGraph counts anew each time a run goes on; here what it did
+ * before counts, as far as its messages tell.
+ */
+export function noticeStep(config: RunnableConfig, steps: TurnSteps): void {
+  const meter = meterOf(config, {});
+  if (meter.hasBegun) return;
+  const before = isResuming(config) ? stepsOf(readState(config, ["messages"]).messages, steps) : 0;
+  meter.begin(stepOf(config) - before);
+}
+
+/** LangGraph's count over the whole thread. */
+function stepOf(config: RunnableConfig): number {
+  const step: unknown = config.metadata?.[STEP_KEY];
+  return typeof step === "number" ? step : 0;
+}
+
+/** Each reply took a turn, without the step of its calls where it made none, or none has finished. */
+function stepsOf(thread: readonly BaseMessage[], { turn }: TurnSteps): number {
+  const { messages } = currentRun(thread);
+  return messages.reduce((steps, message, index) => {
+    if (isReply(message)) return steps + turn - 1;
+    const isFirstResult = ToolMessage.isInstance(message) && !ToolMessage.isInstance(messages[index - 1]);
+    return isFirstResult ? steps + 1 : steps;
+  }, 0);
+}

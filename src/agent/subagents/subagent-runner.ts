@@ -1,0 +1,304 @@
+/** Starts subagents and brings back their reports, files and state. */
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { type BaseCheckpointSaver, isGraphBubbleUp } from "@langchain/langgraph";
+import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
+import { errorMessage } from "../../core/errors.ts";
+import { Semaphore } from "../../core/semaphore.ts";
+import { firstSentence, oneLine } from "../../core/text.ts";
+import { type ToolResult, toolError } from "../../tools/tool.ts";
+import type { AgentPathSegment, AgentState, FilesState } from "../contracts.ts";
+import { directAnswer } from "../conversation/answers.ts";
+import { lastAnswer } from "../conversation/messages.ts";
+import { NoStructuredResponse } from "../conversation/structured-answer.ts";
+import type { AgentGraph, SpawnScope, SubagentRunnable, Subagents } from "../definition/agent-definition.ts";
+import { CHECKPOINTER_KEY } from "../engine/langgraph-keys.ts";
+import { currentRun, graphFailure, stopReasonOf } from "../engine/limits.ts";
+import { type Meter, SPENT } from "../engine/meter.ts";
+import {
+  FILE_NOTES,
+  LEFT_OFF,
+  type TextsByName,
+  changedState,
+  contextState,
+  sharedState,
+} from "../engine/state.ts";
+import { agentPath, emit, meterOf, subagentConfig } from "../engine/task-context.ts";
+import { failureFacts } from "../models/failure.ts";
+import { FILES_NOT_KNOWN, configFor, foreignState, stateReached, statefulRunnable } from "./foreign-graph.ts";
+import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
+
+/** A subagent ready to be started. */
+export interface BuiltSubagent {
+  readonly name: string;
+  readonly description: string;
+  readonly runnable: SubagentRunnable;
+  /** Its runnable, when it was built here: its state holds only the files it changed. A foreign one gets and returns all. */
+  readonly graph?: AgentGraph;
+  /** Goes on from the conversation of the agent that delegates. */
+  readonly isFork: boolean;
+  /**
+   * After a crash it goes on from its own checkpoint, and its calls are looked at one by one. What another one
+   * does nobody knows: its whole task is one call.
+   */
+  readonly accountsForCalls: boolean;
+}
+
+/** Last line of the report of a subagent that lost its model. */
+const GOES_ON = "Start it again with the same description, and it goes on from where it was.";
+
+/** Starts subagents, each on its own copy of the state, and brings back one report each. */
+export class SubagentRunner implements Subagents {
+  readonly subagents: readonly BuiltSubagent[];
+  readonly #subagents: ReadonlyMap<string, BuiltSubagent>;
+  readonly #slots: Semaphore;
+  readonly #refusal: string | undefined;
+
+  /** `refusal`: what every call is answered with instead, where delegation ends. */
+  constructor(subagents: readonly BuiltSubagent[], parallel: number, refusal?: string) {
+    this.#refusal = refusal;
+    this.subagents = subagents;
+    this.#subagents = new Map(subagents.map((subagent) => [subagent.name, subagent]));
+    this.#slots = new Semaphore(parallel);
+  }
+
+  graphOf(name: string): AgentGraph | undefined {
+    return this.#subagents.get(name)?.graph;
+  }
+
+  accountsForCalls(name: string): boolean {
+    return this.#subagents.get(name)?.accountsForCalls ?? true;
+  }
+
+  runnableOf(name: string): SubagentRunnable | undefined {
+    return this.#subagents.get(name)?.runnable;
+  }
+
+  async spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult> {
+    if (this.#refusal !== undefined) return toolError(this.#refusal);
+    const subagent = this.#subagents.get(task.subagentType);
+    if (!subagent) {
+      const names = [...this.#subagents.keys()].map((name) => `\`${name}\``).join(", ");
+      return toolError(`invoked agent of type ${task.subagentType}, the only allowed types are ${names}`);
+    }
+    return this.#slots.run(() => this.#work(subagent, task.description, scope), scope.config.signal);
+  }
+
+  async #work(subagent: BuiltSubagent, description: string, scope: SpawnScope): Promise<ToolResult> {
+    const { callId, config } = scope;
+    const { name } = subagent;
+    const segment = agentSegment(callId, name, description);
+    const agent = [...agentPath(config), segment];
+    emit(config, { kind: "subagent_started", agent, callId, name, description: oneLine(description, 300) });
+    const started = scope.files.atStart();
+    const nested = subagentConfig(config, segment, started);
+    const result = await this.#invoke(subagent, description, scope, started, nested);
+    const text = typeof result.content === "string" ? result.content : "";
+    tellReport(segment, { text, status: result.status }, config);
+    return result;
+  }
+
+  async #invoke(
+    subagent: BuiltSubagent,
+    description: string,
+    scope: SpawnScope,
+    started: ThreadFiles,
+    config: RunnableConfig,
+  ): Promise<ToolResult> {
+    const state = scope.readState();
+    const task = JSON.stringify([subagent.name, description]);
+    const left = await stateLeft(subagent, task, scope);
+    const input = {
+      ...sharedState(state),
+      ...(subagent.isFork ? contextState(state) : {}),
+      ...(left && { ...contextState(left), todos: left.todos }),
+      messages: [
+        ...(left?.messages ?? (subagent.isFork ? conversationBefore(scope.callId, state.messages) : [])),
+        new HumanMessage(description),
+      ],
+      ...(subagent.graph ? {} : { files: Object.fromEntries(started.entries()) }),
+    };
+    const account = { task, started, account: meterOf(config, {}) };
+    let reached: unknown = {};
+    try {
+      if (subagent.graph) await subagent.graph.workInside(config, input, (state) => (reached = state));
+      else for await (const state of statesOf(subagent.runnable, input, config)) reached = state;
+      return report(reached, subagent, scope, account);
+    } catch (error) {
+      if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
+      const failure = graphFailure(error);
+      const said = failure instanceof NoStructuredResponse ? failure.said : "";
+      const place = failureFacts(error).retryable ? placeOf(subagent, scope) : undefined;
+      return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said, place });
+    }
+  }
+}
+
+/** The place of a subagent below the agent that calls it. */
+export const agentSegment = (callId: string, name: string, description: string): AgentPathSegment => ({
+  callId,
+  name,
+  task: firstSentence(description, 60).replace(/\.$/, ""),
+});
+
+/** Tells that a subagent has ended, also in an earlier process. */
+export function tellReport(
+  segment: AgentPathSegment,
+  { text, status = "success" }: { text: string; status?: "success" | "error" | undefined },
+  config: RunnableConfig,
+): void {
+  const agent = [...agentPath(config), segment];
+  const { callId, name } = segment;
+  emit(config, { kind: "subagent_finished", agent, callId, name, status, report: oneLine(text, 300) });
+}
+
+/** The states of a foreign subagent's work as far as it tells them, the last one last. */
+async function* statesOf(
+  runnable: SubagentRunnable,
+  input: Record<string, unknown>,
+  config: RunnableConfig,
+): AsyncGenerator {
+  const stateful = statefulRunnable(runnable);
+  const own = configFor(runnable, config);
+  if (!stateful) return yield await runnable.invoke(input, own);
+  yield* await stateful.stream(input, { ...own, streamMode: "values" } as RunnableConfig); // LangGraph's option
+}
+
+/** Where the checkpoints of a subagent are that is started by this call; nowhere, if nothing keeps them. */
+function placeOf({ graph }: BuiltSubagent, { config: { configurable } }: SpawnScope): string | undefined {
+  const place: unknown = configurable?.["checkpoint_ns"];
+  const isKept = graph && configurable?.[CHECKPOINTER_KEY] !== undefined;
+  return isKept && typeof place === "string" ? place : undefined;
+}
+
+/** The state a subagent had reached when it lost its model in the same task; absent where it did not. */
+async function stateLeft(
+  { graph }: BuiltSubagent,
+  task: string,
+  scope: SpawnScope,
+): Promise<Partial<AgentState> | undefined> {
+  const { configurable } = scope.config;
+  const checkpoint_ns = leftOffIn(scope.readState())[task];
+  if (!graph || !checkpoint_ns) return undefined;
+  const checkpointer = configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // where the place is known, it is
+  return stateReached(graph, checkpointer, { thread_id: configurable?.["thread_id"], checkpoint_ns });
+}
+
+const leftOffIn = (state: AgentState): TextsByName => (state[LEFT_OFF] as TextsByName | undefined) ?? {}; // our channel
+
+/** What an agent sees before the reply that made this call. */
+function conversationBefore(callId: string, messages: readonly BaseMessage[]): BaseMessage[] {
+  const reply = messages.findLastIndex(
+    (message) => AIMessage.isInstance(message) && message.tool_calls?.some(({ id }) => id === callId),
+  );
+  return messages.slice(0, reply);
+}
+
+interface Account {
+  /** Equal for the same task of the same subagent. */
+  task: string;
+  started: ThreadFiles;
+  account: Meter;
+  /** Why it ended without an answer; `output` is then the state it had reached. */
+  failure?: string;
+  /** What it said last, where the state does not have it. */
+  said?: string;
+  /** Where it can go on, when it failed because it lost its model. */
+  place?: string | undefined;
+}
+
+function report(
+  output: unknown,
+  subagent: BuiltSubagent,
+  scope: SpawnScope,
+  { task, started, account, failure, said, place = "" }: Account,
+): ToolResult {
+  const state = subagent.graph ? (output as Partial<AgentState>) : foreignState(output); // of ours it is that
+  const changed = changedFiles(state.files ?? {}, subagent, started);
+  const { update: files, conflicts } = mergeFiles(changed, started, scope.files, scope.callId);
+  scope.files.apply(files);
+  const notes = conflicts.map(describeConflict);
+  const fileNotes = fileNotesOf(conflicts);
+  const answer = answerOf(state) || (subagent.graph ? "Task completed" : "");
+  const failed = failureOf(state, failure ?? (answer === "" ? NO_ANSWER : undefined), said);
+  const text = failed === undefined ? answer : failedReport(subagent, failed, files);
+  if (place !== "") notes.push(GOES_ON);
+  const wasLeft = leftOffIn(scope.readState())[task] ?? "";
+  return {
+    content: [text, ...notes].join("\n\n"),
+    ...(failed === undefined ? {} : { status: "error" }),
+    update: {
+      ...spentUpdate(state, scope, account),
+      ...changedState(state, scope.readState(), scope.folding),
+      ...(Object.keys(files).length > 0 ? { files } : {}),
+      ...(Object.keys(fileNotes).length > 0 ? { [FILE_NOTES]: fileNotes } : {}),
+      ...(place === wasLeft ? {} : { [LEFT_OFF]: { [task]: place } }),
+    },
+  };
+}
+
+/** What the delegating agent's state keeps of the subagent's use, where a limit needs it. */
+function spentUpdate(
+  { messages = [], ...state }: Partial<AgentState>,
+  scope: SpawnScope,
+  account: Meter,
+): Record<string, unknown> {
+  if (!meterOf(scope.config, {}).countsSubagents) return {};
+  // A subagent that ended in an earlier process, or is not ours, was not counted while it worked.
+  if (account.spent.tokens === 0) account.load({ ...state, messages });
+  return { [SPENT]: { run: currentRun(scope.readState().messages).id, ...account.spent } };
+}
+
+interface Failed {
+  reason: string;
+  /** What it said before. */
+  soFar: string;
+}
+
+/** A subagent that threw or reached a limit failed; what it said so far comes along. */
+function failureOf(
+  { messages = [] }: Partial<AgentState>,
+  failure: string | undefined,
+  saidLast = "",
+): Failed | undefined {
+  if (failure !== undefined) {
+    return { reason: failure, soFar: saidLast || lastAnswer(currentRun(messages).messages) };
+  }
+  const stopReason = stopReasonOf(messages.at(-1));
+  // An answer that is cut says so, and is an answer.
+  if (stopReason === undefined || stopReason === "max_output_tokens") return undefined;
+  return { reason: lastAnswer(messages.slice(-1)), soFar: "" };
+}
+
+function failedReport(
+  { name, runnable }: BuiltSubagent,
+  { reason, soFar }: Failed,
+  files: FilesUpdate,
+): string {
+  return [
+    `Error: subagent '${name}' failed: ${reason}`,
+    ...(statefulRunnable(runnable) ? keptFiles(files) : [FILES_NOT_KNOWN]),
+    ...(soFar === "" ? [] : [`What it said before:\n${soFar}`]),
+  ].join("\n\n");
+}
+
+/** What became of the files of a subagent that did not end well; nothing when it changed none. */
+export function keptFiles(files: FilesUpdate): string[] {
+  const changed = Object.keys(files).sort();
+  return changed.length > 0 ? [`Files it had changed are kept: ${changed.join(", ")}`] : [];
+}
+
+const NO_ANSWER =
+  "it ended without an answer. A runnable gives back a text, a message, or a state with `messages`.";
+
+/** Structured answer as JSON, else the last text of the assistant, or of whoever else spoke last. */
+function answerOf(state: Partial<AgentState>): string {
+  if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
+  const { messages } = currentRun(state.messages ?? []);
+  return directAnswer(messages) || lastAnswer(messages) || (messages.at(-1)?.text ?? "");
+}
+
+function changedFiles(files: FilesState, subagent: BuiltSubagent, started: ThreadFiles): FilesState {
+  if (subagent.graph) return files;
+  return Object.fromEntries(Object.entries(files).filter(([path, data]) => started.get(path) !== data));
+}
