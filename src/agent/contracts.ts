@@ -176,6 +176,9 @@ export interface AgentState {
   [channel: string]: unknown;
 }
 
+/** How a tool call ends: a message for the model, or one together with a change of the state. */
+export type Outcome = ToolMessage | Command;
+
 /** One tool call of a run, told by what its checkpoint holds: the same after a crash, never used twice. */
 export interface CallIdentity {
   agent: AgentPath;

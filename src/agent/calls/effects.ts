@@ -5,11 +5,9 @@ import { Command, MemorySaver, Send, isCommand } from "@langchain/langgraph";
 import type { Backend, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { lifetimeAt } from "../../backends/capabilities.ts";
 import { toolError } from "../../tools/tool.ts";
-import type { AgentTool, CallIdentity, EffectLog, StoredOutcome } from "../contracts.ts";
+import type { AgentTool, CallIdentity, EffectLog, Outcome, StoredOutcome } from "../contracts.ts";
 import type { Subagents } from "../definition/agent-definition.ts";
 import { toolOutcome } from "./agent-tool.ts";
-
-type Outcome = ToolMessage | Command;
 
 /** LangGraph's encoding of checkpoints, which it gives out through its savers only. */
 const { serde } = new MemorySaver();

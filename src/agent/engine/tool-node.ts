@@ -1,5 +1,5 @@
 /** The node that runs one tool call: checks, approval, effects, and the call itself, in this order. */
-import { AIMessage, type BaseMessage, type ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
@@ -16,6 +16,7 @@ import type {
   AgentState,
   AgentTool,
   CallScope,
+  Outcome,
   ToolCallRequest,
   ToolGate,
   ToolHandler,
@@ -350,8 +351,6 @@ function withTime(outcome: Outcome, { channels, limits }: AgentDefinition, confi
 /** What a subagent used, as its report says. */
 const spentIn = (update: Record<string, unknown> | undefined): Partial<Carried> =>
   (update?.[SPENT] as Partial<Carried> | undefined) ?? {}; // our channel
-
-export type Outcome = ToolMessage | Command;
 
 /**
  * Keeps wrappers from taking a pause for an error, as those that retry do: once `handler` has stopped to

@@ -23,7 +23,7 @@ export type EarlierEnd = "cancelled" | "failed";
 type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 
 /**
- * Settles the calls of a step that nobody will finish, because the thread goes on with something new: each
+ * Closes the calls of a step that nobody will finish, because the thread goes on with something new: each
  * gets a result that says what became of it, and what a subagent had changed by then is merged and named.
  *
  * The results are stored as if the calls had ended so, each in one write: after a crash, those that are
