@@ -1,3 +1,4 @@
+import { type OptionTable, readOptions } from "../core/options.ts";
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import type SqliteDatabase from "better-sqlite3";
@@ -18,6 +19,8 @@ export interface DatabaseOptions {
    */
   synchronous?: "FULL" | "NORMAL";
 }
+
+const OPTIONS: OptionTable<DatabaseOptions> = { synchronous: "a text" };
 
 /**
  * How long a write waits for another connection's lock, in milliseconds: long enough for most commits.
@@ -45,7 +48,7 @@ const LOG_BYTES = 64_000_000;
  * existing file that is damaged, no database or another program's is never written to.
  */
 export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
-  return openWaiting(file, options, LONG_WAIT_MS);
+  return openWaiting(file, readOptions("openDatabase", options, OPTIONS), LONG_WAIT_MS);
 }
 
 /**

@@ -9,6 +9,7 @@ import type {
   SearchOperation,
 } from "@langchain/langgraph-checkpoint";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { type OptionTable, readOptions } from "../core/options.ts";
 import { ownTurn } from "../core/turns.ts";
 import type { Database } from "./database.ts";
 import { withoutWaiting } from "./durability.ts";
@@ -52,10 +53,17 @@ export interface Lifetime {
   refreshTtl?: boolean;
 }
 
+const OPTIONS: OptionTable<StoreOptions> = {
+  clock: "a function",
+  ttl: "a plain object",
+  index: "a plain object",
+};
+
 /** The store over `database`, which stays the caller's to close. Makes its tables when they are missing. */
 export function createStore(database: Database, options: StoreOptions = {}): SqliteStore {
+  const given = readOptions("createStore", options, OPTIONS);
   migrate(database, "store", STORE_MIGRATIONS);
-  return new SqliteStore(database, options);
+  return new SqliteStore(database, given);
 }
 
 /**

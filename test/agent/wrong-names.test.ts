@@ -4,13 +4,17 @@ import {
   CompositeBackend,
   createDeepAgent,
   createSandbox,
+  createStore,
   FilesystemBackend,
   loadSubagents,
   LocalShellBackend,
   openBubblewrap,
+  openDatabase,
   openDocker,
   OverlayBackend,
   PolicyBackend,
+  PostgresBackend,
+  S3Backend,
   StateBackend,
   StoreBackend,
 } from "../../src/index.ts";
@@ -87,6 +91,26 @@ describe("names of options that do not exist", () => {
       "of a tree",
       () => new CompositeBackend(StateBackend, {}, untyped({ shell: "/w/" })),
       "no option 'shell'",
+    ],
+    [
+      "of a folder in S3",
+      () => new S3Backend(untyped({ bucket_name: "b" })),
+      "S3Backend has no option 'bucket_name'",
+    ],
+    [
+      "of files in Postgres",
+      () => new PostgresBackend(untyped({ connection_string: "postgres://h" })),
+      "it is called 'connectionString' here",
+    ],
+    [
+      "of a database",
+      () => openDatabase(":memory:", untyped({ synchron: 1 })),
+      "its options are synchronous",
+    ],
+    [
+      "of a store",
+      () => createStore(openDatabase(":memory:"), untyped({ default_ttl: 1 })),
+      "createStore has no option",
     ],
   ])("are refused with the right name: %s", (_what, make, problem) => {
     expect(make).toThrow(expect.objectContaining({ code: "UNKNOWN_OPTION" }) as Error);

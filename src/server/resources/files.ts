@@ -16,7 +16,8 @@ export function registerFiles(mcp: McpServer, scope: ResourceScope): void {
     name: "files",
     uriTemplate: FILES_TEMPLATE,
     title: "Agent files",
-    description: "Files and folders the agent works with: /workspace/, /memories/ and /skills/.",
+    description:
+      "Files and folders the agent works with: /workspace/, /memories/, /skills/ and the mounts of the configuration.",
     list: async () => {
       const { files: mounts = [] } = await (await files()).ls("/");
       return mounts

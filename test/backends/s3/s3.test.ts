@@ -1,4 +1,6 @@
+import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { S3Files, S3Backend, type S3BackendOptions } from "../../../src/backends/stores/s3.ts";
@@ -143,5 +145,49 @@ describe("S3Backend on a server that keeps conditions", { tags: "moto" }, () => 
       await Promise.all([ours.close(), theirs.close()]);
       await stop();
     }
+  });
+});
+
+describe("a listing of several pages", () => {
+  const KEYS = Array.from({ length: 5 }, (_, index) => `d/${index}.txt`);
+  const asked: string[] = [];
+  let server: Server;
+
+  /** Answers listings only, two keys a page. */
+  const answer = (query: URLSearchParams): string => {
+    const token = query.get("continuation-token");
+    asked.push(token ?? "begin");
+    const from = Number(token ?? 0);
+    const contents = KEYS.slice(from, from + 2).map(
+      (key) =>
+        `<Contents><Key>${key}</Key><Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>`,
+    );
+    const isTruncated = from + 2 < KEYS.length;
+    const next = isTruncated ? `<NextContinuationToken>${from + 2}</NextContinuationToken>` : "";
+    return `<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>${isTruncated}</IsTruncated>${next}${contents.join("")}</ListBucketResult>`;
+  };
+
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      const url = new URL(request.url ?? "/", "http://localhost");
+      const isListing = request.method === "GET" && url.searchParams.has("list-type");
+      response.writeHead(isListing ? 200 : 404, { "content-type": "application/xml" });
+      response.end(isListing ? answer(url.searchParams) : "");
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  });
+  afterAll(() => void server.close());
+
+  it("is read to its end", async () => {
+    const { port } = server.address() as AddressInfo; // of a server that listens on a port
+    const backend = new S3Backend({
+      bucket: BUCKET,
+      endpoint: `http://127.0.0.1:${port}`,
+      credentials: { accessKeyId: "k", secretAccessKey: "s" },
+    });
+    const { files } = await backend.glob("**/*.txt");
+    expect(files?.map(({ path }) => path)).toEqual(KEYS.map((key) => `/${key}`));
+    expect(asked).toEqual(["begin", "2", "4"]);
+    await backend.close();
   });
 });
