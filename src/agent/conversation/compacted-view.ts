@@ -1,6 +1,7 @@
 /** The conversation as the model sees it after compaction, and the files that keep what it does not see. */
 import { createHash } from "node:crypto";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { byIdentity } from "../../core/by-identity.ts";
 import type { BackendSource } from "../../backends/backend.ts";
 import { sanitizeToolCallId } from "../../backends/paths.ts";
 import { resolveBackend } from "../../backends/resolve.ts";
@@ -94,13 +95,9 @@ function withMovedText(message: BaseMessage, moved: Readonly<Record<string, stri
   return short;
 }
 
-const bareOf = new WeakMap<BaseMessage, BaseMessage>();
-
-function mediaLeftOut(message: BaseMessage): BaseMessage {
-  let bare = bareOf.get(message);
-  if (!bare) bareOf.set(message, (bare = copyMessage(message, { content: bareContent(message.content) })));
-  return bare;
-}
+const mediaLeftOut = byIdentity((message: BaseMessage) =>
+  copyMessage(message, { content: bareContent(message.content) }),
+);
 
 function bareContent(content: BaseMessage["content"]): BaseMessage["content"] {
   if (typeof content === "string") return content;
@@ -111,20 +108,14 @@ function bareContent(content: BaseMessage["content"]): BaseMessage["content"] {
   );
 }
 
-const shortenedOf = new WeakMap<BaseMessage, BaseMessage>();
-
 /** A reply whose long file contents in tool arguments are cut; ids and everything else stay. */
-function shortenArguments(message: BaseMessage): BaseMessage {
+const shortenArguments = byIdentity((message: BaseMessage): BaseMessage => {
   if (!AIMessage.isInstance(message)) return message;
-  const known = shortenedOf.get(message);
-  if (known) return known;
   const calls = message.tool_calls ?? [];
   const shorter = calls.map((call) => ({ ...call, args: shortArgs(call.args) }));
   const changed = shorter.some((call, i) => call.args !== calls[i]?.args);
-  const result = changed ? replaceCalls(message, shorter) : message;
-  shortenedOf.set(message, result);
-  return result;
-}
+  return changed ? replaceCalls(message, shorter) : message;
+});
 
 function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
   const long = SHORTENED.filter((key) => {

@@ -3,6 +3,7 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isInteropZodSchema } from "@langchain/core/utils/types";
+import { byIdentity } from "../../core/by-identity.ts";
 
 /** A size of context: part of the model's window, tokens, or messages. */
 export type ContextSize = { fraction: number } | { tokens: number } | { messages: number };
@@ -119,16 +120,15 @@ const CALLS: ReadonlySet<string> = new Set(["tool_use", "tool_call", "function_c
 /** Counts each message, each tool and each system prompt once, however often it is sent. */
 export class TokenCounter {
   readonly #count: (text: string) => number;
-  readonly #known = new WeakMap<object, number>();
+  readonly of: (message: BaseMessage) => number;
+  readonly #ofTool: (tool: StructuredToolInterface) => number;
   #prompt = { text: "", tokens: 0 };
 
   /** Default: about four characters a token. */
   constructor(count: (text: string) => number = (text) => Math.ceil(text.length / CHARS_PER_TOKEN)) {
     this.#count = count;
-  }
-
-  of(message: BaseMessage): number {
-    return this.#once(message, () => this.#ofMessage(message));
+    this.of = byIdentity((message) => this.#ofMessage(message));
+    this.#ofTool = byIdentity((tool) => count(toolText(tool)));
   }
 
   ofAll(messages: readonly BaseMessage[]): number {
@@ -136,18 +136,12 @@ export class TokenCounter {
   }
 
   ofTools(tools: readonly StructuredToolInterface[]): number {
-    return tools.reduce((sum, tool) => sum + this.#once(tool, () => this.#count(toolText(tool))), 0);
+    return tools.reduce((sum, tool) => sum + this.#ofTool(tool), 0);
   }
 
   ofPrompt(text: string): number {
     if (this.#prompt.text !== text) this.#prompt = { text, tokens: this.#count(text) };
     return this.#prompt.tokens;
-  }
-
-  #once(item: object, count: () => number): number {
-    let tokens = this.#known.get(item);
-    if (tokens === undefined) this.#known.set(item, (tokens = count()));
-    return tokens;
   }
 
   #ofMessage(message: BaseMessage): number {

@@ -3,6 +3,7 @@ import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command } from "@langchain/langgraph";
 import type { MaybePromise } from "../../backends/backend.ts";
+import { byIdentity } from "../../core/by-identity.ts";
 import type { AgentState } from "../contracts.ts";
 import { agentPath } from "../engine/task-context.ts";
 import { type InboxMessage, foldMessages, inboxMessage } from "./messages.ts";
@@ -26,7 +27,7 @@ function inboxOf(config: RunnableConfig): Inbox | undefined {
 }
 
 /** Ids of messages that were found in the thread of an inbox, where they stay: it is not looked through again. */
-const received = new WeakMap<Inbox, Set<string>>();
+const receivedFrom = byIdentity((_inbox: Inbox) => new Set<string>());
 
 /** The messages that are not yet part of `thread`. */
 export async function newMessages(
@@ -34,8 +35,7 @@ export async function newMessages(
   thread: readonly BaseMessage[],
 ): Promise<HumanMessage[]> {
   if (inbox === undefined) return [];
-  const known = received.get(inbox) ?? new Set();
-  received.set(inbox, known);
+  const known = receivedFrom(inbox);
   const looked = (await inbox.messages()).filter(({ id }) => !known.has(id));
   const missing = unread(looked, thread);
   for (const { id } of looked) if (missing.every((message) => message.id !== id)) known.add(id);

@@ -5,6 +5,7 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { InteropZodObject } from "@langchain/core/utils/types";
 import type { ProviderStrategy, ToolStrategy, TypedToolStrategy } from "langchain";
 import { z } from "zod";
+import { byIdentity } from "../../core/by-identity.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { currentRun } from "../engine/limits.ts";
@@ -43,18 +44,11 @@ const MAX_MISFITS = 5;
 
 /** Asks for the final answer in a given form, and takes it out of the model's replies. */
 export class StructuredResponse {
-  readonly #format: ResponseFormat;
-  readonly #byModel = new WeakMap<BaseChatModel, Promise<Strategy>>();
+  /** A schema alone is asked for natively where the model's profile says that it can, else as a tool call. */
+  readonly strategyFor: (model: BaseChatModel) => Promise<Strategy>;
 
   constructor(format: ResponseFormat) {
-    this.#format = format;
-  }
-
-  /** A schema alone is asked for natively where the model's profile says that it can, else as a tool call. */
-  async strategyFor(model: BaseChatModel): Promise<Strategy> {
-    let strategy = this.#byModel.get(model);
-    if (!strategy) this.#byModel.set(model, (strategy = chooseStrategy(this.#format, model)));
-    return strategy;
+    this.strategyFor = byIdentity((model) => chooseStrategy(format, model));
   }
 
   /**

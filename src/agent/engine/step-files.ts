@@ -3,6 +3,7 @@
  */
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
+import { byIdentity } from "../../core/by-identity.ts";
 import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { isAtOrBelow } from "../../backends/paths.ts";
 import type { AgentTool, FilesState } from "../contracts.ts";
@@ -111,7 +112,7 @@ export function isOlder(data: FileData | null, known: FileData | null | undefine
 type End = "answered" | "open";
 
 /** Ends of the calls of a step, by the state value the step started from, which identifies it; see `StepFiles`. */
-const ends = new WeakMap<FilesState, Map<string, Promise<End>>>();
+const endsIn = byIdentity((_step: FilesState) => new Map<string, Promise<End>>());
 
 /**
  * Does the work of a call so that other calls of its step can wait for the end of it. `oneByOne`: begins when the
@@ -122,8 +123,7 @@ export async function asSibling<Result>(
   { callId, oneByOne }: { callId: string; oneByOne: boolean },
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const known = ends.get(step) ?? new Map<string, Promise<End>>();
-  ends.set(step, known);
+  const known = endsIn(step);
   const before = oneByOne ? [...known.values()].at(-1) : undefined;
   let tell: (end: End) => void = () => undefined;
   known.set(callId, new Promise((resolve) => (tell = resolve)));
@@ -158,7 +158,7 @@ export async function earlierWrites(
   const own = calls.findIndex(({ id }) => id === callId);
   const writes = calls.slice(0, own).filter((call) => touches(tools.get(call.name), call, path));
   const open: ToolCall[] = [];
-  for (const call of writes) if ((await ends.get(step)?.get(call.id ?? "")) === "open") open.push(call);
+  for (const call of writes) if ((await endsIn(step).get(call.id ?? "")) === "open") open.push(call);
   return open;
 }
 

@@ -1,6 +1,7 @@
 /** Repairs the history that a model sees, so that every provider takes it. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { byIdentity } from "../../core/by-identity.ts";
 import { wellFormed } from "../../core/text.ts";
 import type { Middleware } from "../contracts.ts";
 import { copyMessage, isReply, isResult } from "../conversation/messages.ts";
@@ -100,14 +101,8 @@ function cleanMessages(messages: BaseMessage[]): BaseMessage[] {
   return messages.flatMap((message) => mendedOf(message) ?? []);
 }
 
-const known = new WeakMap<BaseMessage, BaseMessage | null>();
-
 /** `null`: nothing of the message is left. */
-function mendedOf(message: BaseMessage): BaseMessage | null {
-  let mended = known.get(message);
-  if (mended === undefined) known.set(message, (mended = mend(message)));
-  return mended;
-}
+const mendedOf = byIdentity(mend);
 
 function mend(message: BaseMessage): BaseMessage | null {
   const { content } = message;

@@ -4,6 +4,7 @@ import { BaseChatModel, type BindToolsInput } from "@langchain/core/language_mod
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import type { BaseCache } from "@langchain/langgraph-checkpoint";
+import { byIdentity } from "../../core/by-identity.ts";
 import { canonicalJson } from "../../core/canonical-json.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -58,17 +59,10 @@ function keyOf({ model, tools, ...others }: CachedRequest, messages: readonly Ba
   return createHash("sha256").update(canonicalJson(facts)).digest("hex");
 }
 
-const texts = new WeakMap<object, string>();
-
-function textOfTool(tool: ToolBinding["tools"][number]): string {
-  let text = texts.get(tool);
-  if (text === undefined) {
-    // Providers' own tools are plain objects.
-    text = isStructuredTool(tool) ? toolText(tool) : JSON.stringify(tool);
-    texts.set(tool, text);
-  }
-  return text;
-}
+/** Providers' own tools are plain objects. */
+const textOfTool = byIdentity((tool: ToolBinding["tools"][number]) =>
+  isStructuredTool(tool) ? toolText(tool) : JSON.stringify(tool),
+);
 
 /** What a model is told by a message; ids of messages differ from thread to thread. */
 function factsOf(message: BaseMessage): unknown[] {
