@@ -167,4 +167,4 @@ const mounted = (inner: Subject): Subject => ({
 
 const PUBLISHED: readonly Subject[] = [filesystem, shell, store, state, composite];
 
-export const FOREIGN_SUBJECTS: readonly Subject[] = [...PUBLISHED, ...PUBLISHED.map(mounted)];
+export const FOREIGN_SUBJECTS: readonly Subject[] = [...PUBLISHED, mounted(filesystem)];

@@ -154,26 +154,14 @@ export const SUBJECTS: readonly Subject[] = [
   filesystem("virtual paths, without ripgrep", { virtualMode: true, ripgrep: false }),
   filesystem("virtual paths, without descriptor paths", { virtualMode: true, descriptorPaths: false }),
   overlay,
-  mounted(overlay, "/mnt/"),
   mountedState,
-  mounted(state, "/mnt/"),
+  mounted(overlay, "/deep/er/mnt"),
   mounted(store, "/mnt/"),
-  mounted(virtual, "/mnt/"),
-  mounted(virtual, "/deep/er/mnt"),
   mounted(mounted(virtual, "/inner/"), "/outer/"),
-  asDefault(state),
-  asDefault(store),
   asDefault(virtual),
   guarded(state),
-  guarded(store),
-  guarded(virtual),
   mounted(guarded(virtual), "/mnt/"),
 ];
 
 /** Backends over a server that is started for them. */
-export const SERVER_SUBJECTS: readonly Subject[] = [
-  postgres,
-  mounted(postgres, "/mnt/"),
-  s3LastWriterWins,
-  s3,
-];
+export const SERVER_SUBJECTS: readonly Subject[] = [postgres, s3LastWriterWins, s3];
