@@ -5,7 +5,7 @@ import { Person } from "./person.ts";
 import { linesProgram, serverProgram } from "./process.ts";
 
 /** How long servers are disturbed, in seconds: `DEEPAGENT_CRASH_SECONDS=3600 npx vitest run --mode long test/crash`. */
-const SECONDS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 10);
+const SECONDS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 5);
 const STORIES_AT_ONCE = 3;
 const SERVERS = 3;
 

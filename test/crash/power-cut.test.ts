@@ -13,7 +13,7 @@ import { afterPowerCut, readTrace, syncedUntil, traced, type TracedEvent } from 
 
 const DATABASES = ["deepagent.db", "deepagent.db-wal", "checkpoints.db", "checkpoints.db-wal"];
 /** Power cuts at random moments, and as many right after answers. */
-const CUTS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 10);
+const CUTS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 5);
 /** Of all of them, those after which a server is started and brings the runs to their end. */
 const RECOVERED = 8;
 

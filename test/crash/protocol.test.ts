@@ -15,7 +15,7 @@ import type { WireReply } from "../support/wire-server.ts";
 import { bare, nextReply } from "./script.ts";
 
 /** How long servers are killed, in seconds. */
-const SECONDS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 10);
+const SECONDS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 5);
 const SERVERS = 2;
 /** Longest life of a server, in milliseconds from when it listens. */
 const LIFETIME_MS = 6000;

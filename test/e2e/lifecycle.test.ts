@@ -32,7 +32,6 @@ async function startRun(home: Home, asked: Promise<void>): Promise<{ child: Chil
 const ENDINGS: Record<string, (child: Child) => void> = {
   "end of input": ({ process }) => void process.stdin.end(),
   SIGINT: ({ process }) => void process.kill("SIGINT"),
-  SIGTERM: ({ process }) => void process.kill("SIGTERM"),
   "end of input and SIGTERM": ({ process }) => {
     process.stdin.end();
     process.kill("SIGTERM");

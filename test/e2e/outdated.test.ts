@@ -5,11 +5,13 @@ import { play } from "../support/harness-brain.ts";
 import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
 import { openConnection } from "../../src/storage/sqlite.ts";
 
-test.each([
+const COMPONENTS = [
   ["deepagent.db", "runs"],
   ["deepagent.db", "store"],
   ["checkpoints.db", "checkpoints"],
-])("a server begins nothing in %s once a newer version has changed its %s", async (file, component) => {
+] as const;
+
+test("a server begins nothing in a database once a newer version has changed a component of it", async () => {
   const home = await openHome({
     think: play({
       "Write one file": [{ toolCalls: [writeFile("/workspace/one.md", "1\n")] }, { text: "written" }],
@@ -19,22 +21,25 @@ test.each([
   const client = await connect(await openStdio(home), "v1");
   const waiting = runIdOf(await client.call("run_deep_agent", { task: "Write one file" }));
   await untilStatus(client, waiting, "input_required");
-  const database = openConnection(join(home.dataDir, file));
-  onTestFinished(() => void database.close());
-  const change = database.prepare("UPDATE schema_versions SET version = version + ? WHERE component = ?");
-  change.run(1, component);
-
   const { answer } = person({ "one.md": APPROVE });
-  const refused = await client.call("run_deep_agent", { task: "Say something" });
-  expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("Restart the server") });
-  const deciding = await connect(await openStdio({ ...home, env: home.env }), "v1", answer);
-  const newer = await deciding.call("check_deep_agent", { run_id: waiting });
-  expect(newer).toMatchObject({ isError: true, text: expect.stringContaining("newer version") });
-  // What was stored can still be looked at.
-  const { structured } = await client.call("check_deep_agent", { run_id: waiting, wait_seconds: 0 });
-  expect(structured).toMatchObject({ status: "input_required" });
 
-  change.run(-1, component);
+  for (const [file, component] of COMPONENTS) {
+    const database = openConnection(join(home.dataDir, file));
+    onTestFinished(() => void database.close());
+    const change = database.prepare("UPDATE schema_versions SET version = version + ? WHERE component = ?");
+    change.run(1, component);
+    const refused = await client.call("run_deep_agent", { task: "Say something" });
+    expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("Restart the server") });
+    const deciding = await connect(await openStdio(home), "v1", answer);
+    const newer = await deciding.call("check_deep_agent", { run_id: waiting });
+    expect(newer).toMatchObject({ isError: true, text: expect.stringContaining("newer version") });
+    // What was stored can still be looked at.
+    const { structured } = await client.call("check_deep_agent", { run_id: waiting, wait_seconds: 0 });
+    expect(structured).toMatchObject({ status: "input_required" });
+    await deciding.close();
+    change.run(-1, component);
+  }
+
   const again = await connect(await openStdio(home), "v1", answer);
   expect(await untilStatus(again, waiting, "completed")).toMatchObject({ answer: "written" });
   expect(inWorkspace(home, "one.md")).toBe("1\n");

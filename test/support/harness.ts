@@ -63,10 +63,9 @@ export async function openHome({ think, files = {}, env = {} }: HomeOptions): Pr
   return { workspace, dataDir, brain, env: settings };
 }
 
-/** The product over both transports, with clients of both eras; test/e2e/matrix has every kind of client. */
+/** The product over both transports, with clients of both eras; test/e2e/matrix has every kind on both. */
 export const MATRIX = [
   ...CLIENT_KINDS.map((kind) => ({ transport: "http", kind }) as const),
-  { transport: "stdio", kind: "v1" },
   { transport: "stdio", kind: "v2-modern" },
 ] as const;
 

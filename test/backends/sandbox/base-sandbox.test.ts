@@ -77,7 +77,7 @@ const subject = (name: string, options: { busybox?: string; readChunk?: number }
 
 runContract(subject("a local shell", { readChunk: 500_000 }));
 
-describe("over BusyBox", { tags: "busybox" }, () => {
+describe("over BusyBox", { tags: ["busybox", "long"] }, () => {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-busybox-"));
   beforeAll(() => {
     const busybox = programPath("busybox") ?? "";
