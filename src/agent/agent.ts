@@ -13,37 +13,27 @@ import type {
   EffectLog,
   HitlRequest,
   HitlResponse,
+  Inbox,
+  InboxMessage,
   PendingInterrupt,
   ValidatedArgs,
 } from "./contracts.ts";
 import { directAnswer } from "./conversation/answers.ts";
-import { type Inbox, newMessages, unread, withInbox } from "./conversation/inbox.ts";
-import type { InboxMessage } from "./conversation/messages.ts";
+import { newMessages, unread } from "./conversation/inbox.ts";
 import { isEvicted } from "./conversation/offloaded-texts.ts";
 import { type DeepAgent, assembleDeepAgent } from "./definition/create-deep-agent.ts";
 import type { DeepAgentParams } from "./definition/params.ts";
 import { INTERRUPT } from "./engine/langgraph-keys.ts";
 import { graphFailure, stopReasonOf } from "./engine/limits.ts";
 import { type OpenInterrupt, openInterrupts } from "./engine/open-interrupts.ts";
-import {
-  type TracePlace,
-  eventOf,
-  withAnswers,
-  withEffectLog,
-  withRunId,
-  withTracePlace,
-} from "./engine/task-context.ts";
+import { type TracePlace, eventOf, withContext } from "./engine/task-context.ts";
 import { MODEL_AWAITED } from "./models/client-model.ts";
 import { type ResolveOptions, resolveModel } from "./models/resolve.ts";
 import { type EarlierEnd, closeAbandonedCalls } from "./subagents/close-open-calls.ts";
 
 export type { EarlierEnd } from "./subagents/close-open-calls.ts";
-export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts.ts";
-export type { Inbox } from "./conversation/inbox.ts";
 export type { TracePlace } from "./engine/task-context.ts";
-export type { InboxMessage } from "./conversation/messages.ts";
-export type { ModelLender } from "./models/client-model.ts";
-export type { SamplingReply, SamplingRequest } from "./models/client-model.ts";
+export type { ModelLender, SamplingReply, SamplingRequest } from "./models/client-model.ts";
 export type { InterruptOn } from "./middleware/human-in-the-loop.ts";
 export type { DeepAgentParams, SubAgent } from "./definition/params.ts";
 export type {
@@ -51,12 +41,17 @@ export type {
   AgentEvent,
   AgentPath,
   AgentSnapshot,
+  CallIdentity,
   Decision,
   DecisionType,
+  EffectLog,
   HitlRequest,
   HitlResponse,
+  Inbox,
+  InboxMessage,
   PendingInterrupt,
   SameCalls,
+  StoredOutcome,
   TokenUsage,
 } from "./contracts.ts";
 
@@ -163,14 +158,10 @@ async function* streamGraph(
   try {
     // Events of subagents come in the same way. That their steps are not streamed saves much of their time.
     const stream = await agent.graph.stream(input, {
-      configurable: {
-        thread_id: threadId,
-        ...withRunId(runId),
-        ...withEffectLog(effects),
-        ...withInbox(inbox),
-        ...withAnswers(hasAnswers),
-        ...withTracePlace(trace),
-      },
+      configurable: withContext(
+        { thread_id: threadId },
+        { run: runId, effects, inbox, hasAnswers, tracePlace: trace },
+      ),
       // What traces are found by; checkpoints keep it too, so it is short.
       tags: ["deepagent-mcp"],
       metadata: { run: runId },

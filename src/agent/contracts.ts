@@ -176,6 +176,19 @@ export interface AgentState {
   [channel: string]: unknown;
 }
 
+/** What a person tells an agent that is at work. */
+export interface InboxMessage {
+  /** Becomes the id of the message in the thread, by which the agent knows that it has it. */
+  id: string;
+  text: string;
+}
+
+/** Where an agent finds what it was told since it began. */
+export interface Inbox {
+  /** All messages so far, oldest first, those it has included. */
+  messages(): MaybePromise<readonly InboxMessage[]>;
+}
+
 /** How a tool call ends: a message for the model, or one together with a change of the state. */
 export type Outcome = ToolMessage | Command;
 

@@ -2,28 +2,15 @@
 import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command } from "@langchain/langgraph";
-import type { MaybePromise } from "../../backends/backend.ts";
 import { byIdentity } from "../../core/by-identity.ts";
-import type { AgentState } from "../contracts.ts";
-import { agentPath } from "../engine/task-context.ts";
-import { type InboxMessage, foldMessages, inboxMessage } from "./messages.ts";
-
-/** Where an agent finds what it was told since it began. */
-export interface Inbox {
-  /** All messages so far, oldest first, those it has included. */
-  messages(): MaybePromise<readonly InboxMessage[]>;
-}
-
-/** Our key in `configurable`; two underscores keep it out of checkpoint metadata. */
-const INBOX_KEY = "__deepagent_inbox";
-
-export const withInbox = (inbox: Inbox | undefined): Record<string, unknown> =>
-  inbox === undefined ? {} : { [INBOX_KEY]: inbox };
+import type { AgentState, Inbox, InboxMessage } from "../contracts.ts";
+import { agentPath, contextOf } from "../engine/task-context.ts";
+import { foldMessages, inboxMessage } from "./messages.ts";
 
 /** Of the main agent alone: its subagents have a task of their own. */
 function inboxOf(config: RunnableConfig): Inbox | undefined {
   if (agentPath(config).length > 0) return undefined;
-  return config.configurable?.[INBOX_KEY] as Inbox | undefined; // set by `withInbox` only
+  return contextOf(config).inbox;
 }
 
 /** Ids of messages that were found in the thread of an inbox, where they stay: it is not looked through again. */

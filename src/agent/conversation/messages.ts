@@ -10,6 +10,7 @@ import {
   coerceMessageLikeToMessage,
 } from "@langchain/core/messages";
 import { type Command, isCommand, messagesDeltaReducer } from "@langchain/langgraph";
+import type { InboxMessage } from "../contracts.ts";
 
 // Whole threads are looked through at every step: LangChain's own `isInstance`, for values of any kind, takes
 // ten times as long as the one property that tells messages apart.
@@ -138,14 +139,7 @@ export function showMessages(answer: Command, streamed?: BaseMessage): Command {
   return shown.length === 0 ? answer : Object.assign(answer, { messages: shown });
 }
 
-/** What a person tells an agent that is at work. */
-export interface InboxMessage {
-  /** Becomes the id of the message in the thread, by which the agent knows that it has it. */
-  id: string;
-  text: string;
-}
-
-/** The mark of such a message in a thread, as LangChain's own middleware marks what it adds. */
+/** The mark of a message from the inbox in a thread, as LangChain's own middleware marks what it adds. */
 const SOURCE = "inbox";
 
 export const inboxMessage = ({ id, text }: InboxMessage): HumanMessage =>

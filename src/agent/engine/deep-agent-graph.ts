@@ -26,16 +26,7 @@ import {
   withoutOuterCheckpoint,
 } from "./open-interrupts.ts";
 import { TOOLS } from "./state.ts";
-import {
-  agentRuntime,
-  hasAnswers,
-  meterOf,
-  traceOf,
-  tracePlaceOf,
-  withMeter,
-  withOwnSignal,
-  withTrace,
-} from "./task-context.ts";
+import { agentRuntime, contextOf, meterOf, withContext, withOwnSignal } from "./task-context.ts";
 import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
@@ -138,22 +129,27 @@ export class DeepAgentGraph
         : await this.#withFinishedCalls(withMessageIds(input), options);
     yield* this.#traced(checked, {
       ...options,
-      configurable: withMeter(options?.configurable, this.traits.limits),
+      configurable: this.#withMeter(options?.configurable),
+    });
+  }
+
+  /** What this graph uses is counted by its own limits, and by those of the graphs above it. */
+  #withMeter(configurable: Record<string, unknown> = {}): Record<string, unknown> {
+    return withContext(configurable, {
+      meter: new Meter(this.traits.limits, contextOf({ configurable }).meter),
     });
   }
 
   /** Told to the process's tracer, as far as there is one; a graph below another one is part of its trace. */
   async *#traced(input: Parameters<Base["_streamIterator"]>[0], options: NonNullable<Options>): Chunks {
     const configurable = { ...this.config?.configurable, ...options.configurable };
-    if (traceOf({ configurable })) return yield* this.#endingAtLimits(input, options);
+    const { trace: above, tracePlace: place } = contextOf({ configurable });
+    if (above) return yield* this.#endingAtLimits(input, options);
     const { threadId, runId } = agentRuntime({ configurable });
-    const place = tracePlaceOf({ configurable });
     const begunIn = isTracing() ? place?.before : undefined;
     const { trace, traceparent } = await startTrace({ agent: this.getName(), threadId, runId, begunIn });
     if (traceparent !== undefined && begunIn === undefined) place?.began(traceparent);
-    const own = trace
-      ? { ...options, configurable: { ...options.configurable, ...withTrace(trace) } }
-      : options;
+    const own = trace ? { ...options, configurable: withContext(options.configurable, { trace }) } : options;
     const { signal } = options;
     // Nobody asks a stream that was aborted for more: what follows would not be reached.
     const stop = (): void => trace?.end(signal?.reason, signal);
@@ -195,7 +191,7 @@ export class DeepAgentGraph
       if (!isGraphInterrupt(error)) throw error;
       pause = error; // of a graph inside another one
     }
-    const limit = hasAnswers({ configurable }) ? undefined : meter.stop;
+    const limit = contextOf({ configurable }).hasAnswers?.() ? undefined : meter.stop;
     if (limit && (await closeCallsAtLimit(this, { ...this.config?.configurable, ...configurable }, limit))) {
       const resuming = {
         ...configurable,

@@ -15,6 +15,7 @@ import type {
   AgentState,
   EffectLog,
   FilesState,
+  Inbox,
 } from "../contracts.ts";
 import {
   CHECKPOINTER_KEY,
@@ -29,15 +30,30 @@ import type { AgentLimits } from "./limits.ts";
 import { type Carried, Meter, SPENT } from "./meter.ts";
 import { StepFiles } from "./step-files.ts";
 
-/** Our keys in `configurable`; two underscores keep them out of checkpoint metadata. */
-const PATH_KEY = "__deepagent_path";
-const FILES_KEY = "__deepagent_files";
-const EFFECTS_KEY = "__deepagent_effects";
-const RUN_KEY = "__deepagent_run";
-const METER_KEY = "__deepagent_meter";
-const TRACE_KEY = "__deepagent_trace";
-const TRACE_PLACE_KEY = "__deepagent_trace_place";
-const ANSWERS_KEY = "__deepagent_answers";
+/** Our key in `configurable`; two underscores keep it out of checkpoint metadata. */
+const CONTEXT_KEY = "__deepagent";
+
+/** What a graph of ours, and those below it, are told of the run that they work for. */
+export interface TaskContext {
+  /** The id of the run. */
+  run?: string | undefined;
+  /** Makes calls with outside effects known beyond the end of the process. */
+  effects?: EffectLog | undefined;
+  /** Messages to the main agent. */
+  inbox?: Inbox | undefined;
+  /** Whether people have answered what the graph cannot know before it is resumed. */
+  hasAnswers?: (() => boolean) | undefined;
+  tracePlace?: TracePlace | undefined;
+  trace?: RunTrace | undefined;
+  /** Counts what the agent of this graph uses. */
+  meter?: Meter;
+  /** Where in the tree of agents the graph works. */
+  path?: AgentPath;
+  /** Files of the agent that delegated. */
+  files?: ThreadFiles;
+  /** Told of each task of the graph that begins. */
+  progress?: { notice(task: RunnableConfig): void };
+}
 
 /** Key of metadata by which traces tell agents apart. */
 export const AGENT_NAME = "lc_agent_name";
@@ -49,31 +65,21 @@ type Config = LangGraphRunnableConfig;
 export type Scope = RunnableConfig | AgentRuntime;
 type ReadChannels = (channels: string[]) => AgentState;
 
+/** The context of the task of `config`; empty outside of graphs that were given one. */
+export const contextOf = ({ configurable }: Pick<Scope, "configurable">): TaskContext =>
+  (configurable?.[CONTEXT_KEY] as TaskContext | undefined) ?? {}; // set by `withContext` only
+
+/** `configurable` with changes of the context that its graph, and those below it, have. */
+export const withContext = (
+  configurable: Readonly<Record<string, unknown>> | undefined,
+  changes: TaskContext,
+): Record<string, unknown> => ({
+  ...configurable,
+  [CONTEXT_KEY]: { ...contextOf({ configurable: { ...configurable } }), ...changes },
+});
+
 /** Where in the tree of agents the task of `config` runs. */
-export function agentPath(config: Scope): AgentPath {
-  return (config.configurable?.[PATH_KEY] as AgentPath | undefined) ?? []; // set by `subagentConfig` only
-}
-
-/** What makes calls with outside effects known beyond the end of the process; subagents inherit it. */
-export const withEffectLog = (log: EffectLog | undefined): Record<string, unknown> =>
-  log === undefined ? {} : { [EFFECTS_KEY]: log };
-
-/** The id of the run that a graph works for; subagents inherit it. */
-export const withRunId = (runId: string): Record<string, unknown> => ({ [RUN_KEY]: runId });
-
-/** What goes into `configurable` for calls to be given up only when no answer has come for any of them. */
-export const withAnswers = (areThere: (() => boolean) | undefined): Record<string, unknown> =>
-  areThere === undefined ? {} : { [ANSWERS_KEY]: areThere };
-
-/** Whether people have answered what the graph cannot know before it is resumed. */
-export function hasAnswers(config: Pick<RunnableConfig, "configurable">): boolean {
-  const areThere = config.configurable?.[ANSWERS_KEY] as (() => boolean) | undefined; // set by `withAnswers` only
-  return areThere?.() ?? false;
-}
-
-export function effectLog(config: Scope): EffectLog | undefined {
-  return config.configurable?.[EFFECTS_KEY] as EffectLog | undefined; // set by `withEffectLog` only
-}
+export const agentPath = (config: Scope): AgentPath => contextOf(config).path ?? [];
 
 /** Whether a graph inside the task of `config` is part of what somebody streams. */
 export const isStreamed = (config: Scope): boolean => config.configurable?.[STREAM_KEY] !== undefined;
@@ -88,12 +94,8 @@ export function readState(config: Scope, channels: string[]): AgentState {
 /** The files as the running task sees them; `callId`: the call that changes them. */
 export function threadFiles(config: Scope, callId?: string): StepFiles {
   const base: FilesState = readState(config, ["files"]).files ?? {};
-  return StepFiles.of(base, filesAbove(config), callId);
+  return StepFiles.of(base, contextOf(config).files, callId);
 }
-
-/** Files of the agent that delegated to this one. */
-export const filesAbove = ({ configurable }: Pick<RunnableConfig, "configurable">): ThreadFiles | undefined =>
-  configurable?.[FILES_KEY] as ThreadFiles | undefined; // set by `subagentConfig` only
 
 /**
  * Makes known what finished calls of this step changed before the process ended or the run paused: the
@@ -178,13 +180,10 @@ export function subagentConfig(
   return {
     ...config,
     metadata: { ...config.metadata, [AGENT_NAME]: segment.name },
-    configurable: {
-      ...configurable,
-      [AGENT_TYPE]: "subagent",
-      [PATH_KEY]: [...agentPath(config), segment],
-      [FILES_KEY]: files,
-      [METER_KEY]: meterOf(config, {}).account(),
-    },
+    configurable: withContext(
+      { ...configurable, [AGENT_TYPE]: "subagent" },
+      { path: [...agentPath(config), segment], files, meter: meterOf(config, {}).account() },
+    ),
   };
 }
 
@@ -214,17 +213,8 @@ export async function withOwnSignal(
 }
 
 /** Counts what the agent of this task uses; of a graph run by itself, for this task only. */
-export function meterOf(config: Scope, limits: AgentLimits): Meter {
-  return (config.configurable?.[METER_KEY] as Meter | undefined) ?? new Meter(limits); // set by `withMeter`
-}
-
-/** What goes into `configurable` for an agent's graph to count by its own limits. */
-export function withMeter(
-  configurable: Readonly<Record<string, unknown>> | undefined,
-  limits: AgentLimits,
-): Record<string, unknown> {
-  return { ...configurable, [METER_KEY]: new Meter(limits, configurable?.[METER_KEY] as Meter | undefined) };
-}
+export const meterOf = (config: Scope, limits: AgentLimits): Meter =>
+  contextOf(config).meter ?? new Meter(limits);
 
 /** Every call and nested graph listens on its signal while it works: many listeners are fan-out, not a leak. */
 export function expectFanOut(signal: AbortSignal): void {
@@ -251,24 +241,9 @@ export interface TracePlace {
   began(traceparent: string): void;
 }
 
-export const withTracePlace = (place: TracePlace | undefined): Record<string, unknown> =>
-  place === undefined ? {} : { [TRACE_PLACE_KEY]: place };
-
-export function tracePlaceOf(config: Pick<RunnableConfig, "configurable">): TracePlace | undefined {
-  return config.configurable?.[TRACE_PLACE_KEY] as TracePlace | undefined; // set by `withTracePlace` only
-}
-
-/** What goes into `configurable` for `trace` to be told of this graph and those below it. */
-export const withTrace = (trace: RunTrace | undefined): Record<string, unknown> =>
-  trace === undefined ? {} : { [TRACE_KEY]: trace };
-
-export function traceOf(config: Scope): RunTrace | undefined {
-  return config.configurable?.[TRACE_KEY] as RunTrace | undefined; // set by `withTrace` only
-}
-
 /** Tells an event to whoever traces the run, or streams the graph in mode `custom`. */
 export function emit(config: Scope, event: AgentEvent): void {
-  traceOf(config)?.tell(event);
+  contextOf(config).trace?.tell(event);
   (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
 }
 
@@ -281,6 +256,7 @@ export function eventOf(chunk: unknown): AgentEvent | undefined {
 /** What hooks and wrappers are told about the run. */
 export function agentRuntime(config: Scope): AgentRuntime {
   const { context, store, signal, writer, configurable = {}, metadata = {} } = config as Config;
+  const { run: runId } = contextOf(config);
   return {
     context,
     configurable,
@@ -289,7 +265,7 @@ export function agentRuntime(config: Scope): AgentRuntime {
     ...(signal ? { signal } : {}),
     ...(writer ? { writer } : {}),
     ...(typeof configurable["thread_id"] === "string" ? { threadId: configurable["thread_id"] } : {}),
-    ...(typeof configurable[RUN_KEY] === "string" ? { runId: configurable[RUN_KEY] } : {}),
+    ...(runId === undefined ? {} : { runId }),
   };
 }
 

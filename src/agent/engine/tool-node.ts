@@ -33,7 +33,7 @@ import {
   agentPath,
   agentRuntime,
   backendRuntime,
-  effectLog,
+  contextOf,
   emit,
   isResuming,
   loadedMeter,
@@ -67,7 +67,7 @@ export function createToolNode(
     const state = readState(config, parts.channels);
     const meter = await loadedMeter(config, state, parts.limits);
     const { made, messageId, calls } = findCall(state.messages, callId);
-    const effects = new EffectGuard(effectLog(config), { agent: agentPath(config), messageId, callId });
+    const effects = effectGuard(config, { messageId, callId });
     const begun = await effects.wasBegun();
     const checked = checkCall(parts, made, { begun });
     if ("invalid" in checked) return finish(parts, made, toolOutcome(made, checked.invalid), config);
@@ -116,6 +116,12 @@ export function createToolNode(
   };
   return ({ callId }, config) =>
     asSibling(readState(config, ["files"]).files, { callId, oneByOne }, () => answer(callId, config));
+}
+
+/** Keeps the call from taking effect twice; without a log of effects in the context it does nothing. */
+function effectGuard(config: RunnableConfig, call: { messageId: string; callId: string }): EffectGuard {
+  const { effects, path: agent = [] } = contextOf(config);
+  return new EffectGuard(effects, { agent, ...call });
 }
 
 /** Rules for paths may ask a person. */

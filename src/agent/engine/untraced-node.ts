@@ -5,7 +5,7 @@ import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { Command, END, Send, isCommand } from "@langchain/langgraph";
 import type { AgentState } from "../contracts.ts";
 import { CONFIG_KEY, SEND_KEY, STEP_KEY, TASKS_CHANNEL, VARIABLES_KEY, branchTo } from "./langgraph-keys.ts";
-import { expectFanOut, isResuming, isStreamed, readState } from "./task-context.ts";
+import { contextOf, expectFanOut, isResuming, isStreamed, readState, withContext } from "./task-context.ts";
 
 /** What a node of our graphs does; it answers with a command that changes and routes. */
 export type NodeFunction = (input: never, config: RunnableConfig) => unknown;
@@ -126,9 +126,6 @@ function writesOf({ update, goto }: Command, { name, edge, channels }: Routes): 
   ];
 }
 
-/** Our key in `configurable`; two underscores keep it out of checkpoint metadata. */
-const PROGRESS_KEY = "__deepagent_progress";
-
 /** How far a graph has come, asked of LangGraph when somebody wants to know instead of told at every step. */
 class Progress {
   #first: { task: RunnableConfig; step: unknown } | undefined;
@@ -166,7 +163,7 @@ export async function runWithoutStream(
   reached: (state: unknown) => void,
 ): Promise<void> {
   const progress = new Progress();
-  const configurable = { ...options.configurable, [PROGRESS_KEY]: progress };
+  const configurable = withContext(options.configurable, { progress });
   try {
     for await (const _ of start({ ...options, configurable, streamMode: [], outputKeys: [] }));
     reached(progress.state(channels));
@@ -177,9 +174,7 @@ export async function runWithoutStream(
 }
 
 /** To be called by each task of a graph of ours when it begins. */
-export function noticeTask(config: RunnableConfig): void {
-  (config.configurable?.[PROGRESS_KEY] as Progress | undefined)?.notice(config); // set by `workUnwatched` only
-}
+export const noticeTask = (config: RunnableConfig): void => contextOf(config).progress?.notice(config);
 
 /** Whether others see the states of a graph; where it goes on, what it had reached is known from them only. */
 export const isWatched = (config: RunnableConfig): boolean =>

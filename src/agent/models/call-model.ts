@@ -16,7 +16,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { ordinal } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts.ts";
-import { type Scope, agentPath, emit, meterOf, traceOf } from "../engine/task-context.ts";
+import { type Scope, agentPath, contextOf, emit, meterOf } from "../engine/task-context.ts";
 import { type FailureFacts, failureFacts, problemOf } from "./failure.ts";
 import { LONGEST_REPLY, cutPiece, modelName, replyOf, sizeOfPiece } from "./reply.ts";
 
@@ -90,7 +90,7 @@ async function callOnce(
   ask: (options: OneTry) => Promise<unknown>,
 ): Promise<AIMessage> {
   joinStream(model);
-  const trace = traceOf(scope)?.modelCall(agentPath(scope), model);
+  const trace = contextOf(scope).trace?.modelCall(agentPath(scope), model);
   try {
     const reply = await ask({ maxRetries: 0 });
     if (!AIMessage.isInstance(reply)) {

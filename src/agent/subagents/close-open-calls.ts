@@ -12,7 +12,7 @@ import { type Reached, describeLimit } from "../engine/limits.ts";
 import { finishedTasks, isRequest, openInterrupts } from "../engine/open-interrupts.ts";
 import { FILE_NOTES, TOOLS, filesReducer } from "../engine/state.ts";
 import { StepFiles } from "../engine/step-files.ts";
-import { callOf, filesAbove } from "../engine/task-context.ts";
+import { callOf, contextOf } from "../engine/task-context.ts";
 import { FILES_NOT_KNOWN, stateReached, statefulRunnable } from "./foreign-graph.ts";
 import { type MergedFiles, describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 import { keptFiles } from "./subagent-runner.ts";
@@ -57,7 +57,7 @@ export async function closeCallsAtLimit(
   if ((await openInterrupts(checkpointer, configurable)).length === 0) return false;
   const { thread_id, checkpoint_ns = "" } = configurable;
   const address = { thread_id, checkpoint_ns: checkpoint_ns as string }; // LangGraph's
-  const parent = filesAbove({ configurable });
+  const parent = contextOf({ configurable }).files;
   const ending = { why: `${describeLimit(limit)} was reached`, next: graph.loopStart };
   await closeCalls(graph, { checkpointer, address, ...(parent ? { parent } : {}) }, ending);
   return true;
