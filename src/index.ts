@@ -181,20 +181,20 @@ export { StoreBackend, type StoreBackendOptions } from "./backends/stores/langgr
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";
 export { createLogger, type LogFields, type Logger, type LogLevel } from "./core/logger.ts";
-export type { NearPassage } from "./storage/embedding-index.ts";
-export type { TextHit, VersionedItem } from "./storage/store-reads.ts";
-export type { Embed, VectorIndexConfig } from "./storage/store-vectors.ts";
-export type { FencingToken } from "./storage/thread-fences.ts";
-export type { ThreadStep } from "./storage/thread-steps.ts";
-export { createCheckpointer, type SqliteCheckpointer } from "./storage/checkpointer.ts";
-export { type Database, type DatabaseOptions, openDatabase } from "./storage/database.ts";
+export type { NearPassage } from "./storage/sqlite/memories/embedding-index.ts";
+export type { TextHit, VersionedItem } from "./storage/sqlite/memories/reads.ts";
+export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
+export type { FencingToken } from "./storage/sqlite/checkpoints/thread-fences.ts";
+export type { ThreadStep } from "./storage/sqlite/checkpoints/thread-history.ts";
+export { createCheckpointer, type SqliteCheckpointer } from "./storage/sqlite/checkpoints/checkpointer.ts";
+export { type Database, type DatabaseOptions, openDatabase } from "./storage/sqlite/database.ts";
 export {
   createStore,
   type Lifetime,
   type SqliteStore,
   type StoreOptions,
   type TtlConfig,
-} from "./storage/store.ts";
+} from "./storage/sqlite/memories/store.ts";
 export type { FileToolName, FileToolOptions } from "./tools/options.ts";
 export {
   type BoundPreview,

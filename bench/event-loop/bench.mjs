@@ -17,17 +17,17 @@ const scaled = (count) => Math.round(count * part);
 
 const { createDeepAgent, prune, readStatistics, RunStore, RUN_MIGRATIONS, ...storage } = await loadSources(`
   export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
-  export { prune } from "./src/runs/prune.ts";
-  export { readStatistics } from "./src/runs/statistics.ts";
-  export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
-  export { RunStore } from "./src/runs/stores/run-store.ts";
-  export { CHECKPOINT_MIGRATIONS } from "./src/storage/checkpoint-sql.ts";
-  export { createCheckpointer } from "./src/storage/checkpointer.ts";
-  export { openDatabase } from "./src/storage/database.ts";
-  export { writeLogInThread } from "./src/storage/log-writer.ts";
-  export { migrate, migrateInTurns } from "./src/storage/migrations.ts";
-  export { createStore } from "./src/storage/store.ts";
-  export { STORE_MIGRATIONS } from "./src/storage/store-schema.ts";
+  export { prune } from "./src/storage/sqlite/runs/prune.ts";
+  export { readStatistics } from "./src/storage/sqlite/runs/maintenance.ts";
+  export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
+  export { RunStore } from "./src/storage/sqlite/runs/run-store.ts";
+  export { CHECKPOINT_MIGRATIONS } from "./src/storage/sqlite/checkpoints/schema.ts";
+  export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
+  export { openDatabase } from "./src/storage/sqlite/database.ts";
+  export { writeLogInThread } from "./src/storage/sqlite/commit.ts";
+  export { migrate, migrateInTurns } from "./src/storage/sqlite/migrations.ts";
+  export { createStore } from "./src/storage/sqlite/memories/store.ts";
+  export { STORE_MIGRATIONS } from "./src/storage/sqlite/memories/schema.ts";
 `);
 const { CHECKPOINT_MIGRATIONS, STORE_MIGRATIONS, createCheckpointer, createStore } = storage;
 const { migrate, migrateInTurns, openDatabase, writeLogInThread } = storage;

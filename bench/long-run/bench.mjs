@@ -42,11 +42,11 @@ const sources = await loadSources(`
   export { StateBackend } from "./src/backends/stores/state.ts";
   export { snapshotFiles } from "./src/backends/runtime.ts";
   export { silentLogger } from "./src/core/logger.ts";
-  export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
+  export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";
-  export { createCheckpointer } from "./src/storage/checkpointer.ts";
-  export { openDatabase } from "./src/storage/database.ts";
-  export { migrate } from "./src/storage/migrations.ts";
+  export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
+  export { openDatabase } from "./src/storage/sqlite/database.ts";
+  export { migrate } from "./src/storage/sqlite/migrations.ts";
   export { runResult } from "./src/server/results.ts";
   export { runDocument } from "./src/server/resources/run-document.ts";
   export { transcriptOf } from "./src/server/resources/transcript.ts";

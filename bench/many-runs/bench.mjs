@@ -47,11 +47,11 @@ const sources = await loadSources(`
   export { StateBackend } from "./src/backends/stores/state.ts";
   export { snapshotFiles } from "./src/backends/runtime.ts";
   export { silentLogger } from "./src/core/logger.ts";
-  export { RUN_MIGRATIONS } from "./src/runs/stores/schema.ts";
+  export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";
-  export { createCheckpointer } from "./src/storage/checkpointer.ts";
-  export { openDatabase } from "./src/storage/database.ts";
-  export { migrate } from "./src/storage/migrations.ts";
+  export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
+  export { openDatabase } from "./src/storage/sqlite/database.ts";
+  export { migrate } from "./src/storage/sqlite/migrations.ts";
 `);
 const folder = mkdtempSync(join(tmpdir(), "deepagent-many-runs-"));
 

@@ -17,11 +17,11 @@ const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 const root = mkdtempSync(join(tmpdir(), "deepagent-embeddings-"));
 process.on("exit", () => rmSync(root, { recursive: true, force: true }));
 const { createStore, openDatabase, EmbeddingIndex, EmbeddingWorker, HybridSearch } = await loadSources(`
-  export { openDatabase } from "./src/storage/database.ts";
-  export { EmbeddingIndex } from "./src/storage/embedding-index.ts";
-  export { EmbeddingWorker } from "./src/storage/embedding-worker.ts";
-  export { HybridSearch } from "./src/storage/hybrid-search.ts";
-  export { createStore } from "./src/storage/store.ts";
+  export { openDatabase } from "./src/storage/sqlite/database.ts";
+  export { EmbeddingIndex } from "./src/storage/sqlite/memories/embedding-index.ts";
+  export { EmbeddingWorker } from "./src/storage/sqlite/memories/embedding-worker.ts";
+  export { HybridSearch } from "./src/storage/sqlite/memories/hybrid-search.ts";
+  export { createStore } from "./src/storage/sqlite/memories/store.ts";
 `);
 const database = openDatabase(join(root, "store.db"));
 const store = createStore(database);

@@ -1,15 +1,14 @@
-import type { Config } from "../config/schema.ts";
 import { PROGRAM } from "../config/program.ts";
+import type { Config } from "../config/schema.ts";
 import { monotonicClock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
+import { keptAtLeastMs } from "../runs/ports.ts";
 import type { Run } from "../runs/run.ts";
-import { keptAtLeastMs } from "../runs/retention.ts";
 import { principalOf } from "../server/auth/auth.ts";
+import { type ServerDeps, lazyRuns } from "../server/deps.ts";
 import { createPageLinks } from "../server/page/page-links.ts";
-import { lazyRuns } from "../server/deps.ts";
-import type { ServerDeps } from "../server/deps.ts";
-import { retentionOf } from "./compose/retention.ts";
 import { createResourceChanges } from "../server/resources/bus.ts";
+import { retentionOf } from "./compose/retention.ts";
 
 export interface ServerSettings {
   config: Config;

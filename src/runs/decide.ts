@@ -2,7 +2,8 @@ import type { Agent, Decision } from "../agent/agent.ts";
 import { canonicalJson } from "../core/canonical-json.ts";
 import type { Clock } from "../core/clock.ts";
 import { shownName } from "../core/text.ts";
-import { durably } from "../storage/durability.ts";
+import { durably } from "../storage/sqlite/commit.ts";
+import type { DecidedCall, RunStore } from "../storage/sqlite/runs/run-store.ts";
 import {
   type Approval,
   DEADLINE,
@@ -13,8 +14,6 @@ import {
   offeredDecisions,
 } from "./run.ts";
 import type { CarriedAnswer, DecideOutcome, UsedAnswer } from "./service.ts";
-import type { DecidedCall } from "./stores/answer-store.ts";
-import type { RunStore } from "./stores/run-store.ts";
 
 export interface DecideRequest {
   principal: Principal;

@@ -6,14 +6,14 @@ import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
 import { ownTurn } from "../core/turns.ts";
 import { StorageError, mayPass } from "../storage/errors.ts";
-import { FencedOffError } from "../storage/thread-fences.ts";
-import { entryOf } from "./journal.ts";
-import type { WorkerOfRun } from "./lending.ts";
+import { FencedOffError } from "../storage/sqlite/checkpoints/thread-fences.ts";
+import { type Lease, LeaseLostError } from "../storage/sqlite/runs/leases.ts";
+import type { RunInbox } from "../storage/sqlite/runs/requests.ts";
+import type { WorkStore } from "../storage/sqlite/runs/work-store.ts";
+import type { WorkerOfRun } from "./client-model.ts";
+import { entryOf } from "./events.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
-import type { RunServiceOptions } from "./service-options.ts";
-import { type Lease, LeaseLostError } from "./stores/lease-store.ts";
-import type { RunInbox } from "./stores/message-store.ts";
-import type { WorkStore } from "./stores/work-store.ts";
+import type { RunServiceOptions } from "./service.ts";
 
 export interface ExecutionContext {
   work: WorkStore;

@@ -297,3 +297,9 @@ export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): stri
 export function isFailureReason(code: string): code is FailureReason {
   return FAILURE_REASONS.some((reason) => reason === code);
 }
+
+/** The thread and the number a point's name is made of; `undefined` for the name of a thread. */
+export function parsePoint(name: string): { threadId: string; number: number } | undefined {
+  const [, threadId, number] = /^(.+)@(\d{1,9})$/s.exec(name) ?? [];
+  return threadId === undefined ? undefined : { threadId, number: Number(number) };
+}

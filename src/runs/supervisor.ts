@@ -1,41 +1,115 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
 import { type Clock, machineClock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/ids.ts";
+import type { Logger } from "../core/logger.ts";
 import { patientClock } from "../core/patient-clock.ts";
-import { durably } from "../storage/durability.ts";
-import { ApprovalViews } from "./approval-views.ts";
-import { ChangeFeed } from "./change-feed.ts";
-import { enforceDeadlines } from "./deadlines.ts";
+import { durably, inTransaction } from "../storage/sqlite/commit.ts";
+import type { ApprovalStore } from "../storage/sqlite/runs/approvals.ts";
+import { toApproval } from "../storage/sqlite/runs/events.ts";
+import { assertWritable, readStatistics } from "../storage/sqlite/runs/maintenance.ts";
+import { planPrune, prune } from "../storage/sqlite/runs/prune.ts";
+import { RunStore } from "../storage/sqlite/runs/run-store.ts";
+import { WorkStore } from "../storage/sqlite/runs/work-store.ts";
+import { settledTime } from "../storage/sqlite/settled-time.ts";
+import { type LendingContext, NO_LENDER, lenderFor, replyToModel } from "./client-model.ts";
 import { type DecideContext, decide, useAnswer } from "./decide.ts";
-import { follow, followStarts } from "./follow.ts";
-import { pointsOfThread } from "./fork.ts";
-import { keepHouse } from "./housekeeping.ts";
-import { type LendingContext, NO_LENDER, lenderFor, replyToModel } from "./lending.ts";
-import { type Orphans, type PrunePlan, type PruneReport, planPrune, prune } from "./prune.ts";
-import { Pulse } from "./pulse.ts";
-import { assertWritable } from "./readiness.ts";
-import type { Retention } from "./retention.ts";
-import { RunFolds, placeText } from "./run-view.ts";
-import type { ModelCall, Principal, Run, RunHead, RunView } from "./run.ts";
-import type { RunServiceOptions } from "./service-options.ts";
+import { ChangeFeed, Pulse, SharedTails, follow, followStarts } from "./follow.ts";
+import { pointsOfThread } from "./points.ts";
+import type { Orphans, PrunePlan, PruneReport, Retention, RunStatistics } from "./ports.ts";
+import type { Approval, ModelCall, Principal, Run, RunHead, RunView } from "./run.ts";
 import type {
   CancelOutcome,
   MemorySearch,
   RunPoint,
   RunService,
+  RunServiceOptions,
   StartOutcome,
   StartRequest,
   TellOutcome,
   TellRequest,
 } from "./service.ts";
-import { SharedTails } from "./shared-tail.ts";
-import { SHUTTING_DOWN, start } from "./start.ts";
-import { type RunStatistics, readStatistics } from "./statistics.ts";
-import { RunStore } from "./stores/run-store.ts";
-import { WorkStore } from "./stores/work-store.ts";
-import { tell } from "./tell.ts";
+import { SHUTTING_DOWN, start, tell } from "./start.ts";
+import { RunFolds, placeText } from "./view.ts";
 import { Worker } from "./worker.ts";
+
+interface Settled {
+  /** Number of the newest row that is in `approvals`; none before it is pending. */
+  upTo: number;
+  approvals: Approval[];
+}
+
+/**
+ * The approvals of runs as views show them. A decision is never taken back, so that each is read once: a look
+ * at a run costs the same after a thousand. Not for use within a transaction, which may be.
+ */
+export class ApprovalViews {
+  readonly #store: ApprovalStore;
+  readonly #capacity: number;
+  readonly #settled = new Map<string, Settled>();
+
+  constructor(store: ApprovalStore, capacity = 256) {
+    this.#store = store;
+    this.#capacity = capacity;
+  }
+
+  /** Oldest first. */
+  of(runId: string): Approval[] {
+    const settled = this.#settled.get(runId) ?? { upTo: 0, approvals: [] };
+    this.#settled.delete(runId);
+    this.#settled.set(runId, settled);
+    const oldest = this.#settled.keys().next();
+    if (this.#settled.size > this.#capacity && oldest.done !== true) this.#settled.delete(oldest.value);
+    const rows = this.#store.after(runId, settled.upTo);
+    const firstPending = rows.findIndex(({ status }) => status === "pending");
+    const decided = firstPending === -1 ? rows : rows.slice(0, firstPending);
+    settled.approvals.push(...decided.map(toApproval));
+    settled.upTo = decided.at(-1)?.number ?? settled.upTo;
+    return [...settled.approvals, ...rows.slice(decided.length).map(toApproval)];
+  }
+}
+
+/**
+ * Denies what nobody decided in time, in all runs. What was asked for by a clock that was set back since gets its
+ * whole time from now on.
+ */
+export async function enforceDeadlines(store: RunStore, now: number, log: Logger): Promise<void> {
+  const { approvals, database } = store;
+  if (approvals.anyOfFuture(now)) {
+    const bringBack = (): string[] => inTransaction(database, () => approvals.bringBack(now));
+    for (const runId of new Set(await durably(database, bringBack))) store.changed(runId);
+  }
+  if (approvals.expired(now).length === 0) return;
+  for (const { runId, id } of await durably(database, () => store.answers.expire(now))) {
+    log.info("approval.deadline_passed", { runId, approvalId: id });
+  }
+}
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Prunes, by the time that is given to `prune`, now and every hour until `signal` aborts. Resolves when nothing of
+ * it is under way any more. Keeps no process alive.
+ */
+export async function keepHouse(
+  prune: (now: number) => Promise<PruneReport>,
+  { database, clock = systemClock, log }: Pick<RunServiceOptions, "database" | "clock" | "log">,
+  signal: AbortSignal,
+): Promise<void> {
+  const work = async (): Promise<void> => {
+    const now = clock();
+    const settled = await settledTime(database, now);
+    if (settled < now) {
+      log.warn("clock.doubted", { aheadMs: now - settled, effect: "nothing is deleted by it for a day" });
+    }
+    log.info("runs.pruned", { ...(await prune(settled)) });
+  };
+  while (!signal.aborted) {
+    await work().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
+    await delay(HOUR_MS, undefined, { signal, ref: false }).catch(() => undefined);
+  }
+}
 
 /** Opens the service and takes up what an earlier process left unfinished. */
 export function createRunService(options: RunServiceOptions): RunService {

@@ -1,9 +1,9 @@
 import type { ProgressToken, ServerContext } from "@modelcontextprotocol/server";
-import { durationText, type Clock } from "../core/clock.ts";
+import { type Clock, durationText } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine, stripControl } from "../core/text.ts";
-import { activityOf } from "../runs/run-view.ts";
 import type { RunEvent, RunView } from "../runs/run.ts";
+import { activityOf } from "../runs/view.ts";
 import { createPace } from "./pace.ts";
 
 const MAX_CHARACTERS = 200;

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { cutMiddle, displayText, firstSentence, oneLine, stripControl } from "../core/text.ts";
-import { dollars, totalCost } from "../runs/model-usage.ts";
-import { DEADLINE, isFinal, type Approval, type Run, type RunView, type SubagentView } from "../runs/run.ts";
 import { isoTime } from "../core/clock.ts";
+import { cutMiddle, displayText, firstSentence, oneLine, stripControl } from "../core/text.ts";
+import { type Approval, DEADLINE, type Run, type RunView, type SubagentView, isFinal } from "../runs/run.ts";
+import { dollars, totalCost } from "../runs/view.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
 import { runUri } from "./resources/uris.ts";
 

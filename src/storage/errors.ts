@@ -1,5 +1,5 @@
 import { DeepAgentError, errorMessage } from "../core/errors.ts";
-import { isSqliteError, missingModule, REPAIR } from "./sqlite.ts";
+import { REPAIR, isSqliteError, missingModule } from "./sqlite/driver.ts";
 
 /** Stable reasons why the database cannot be used. */
 export type StorageErrorCode =

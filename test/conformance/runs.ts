@@ -9,12 +9,12 @@ import { StateBackend } from "../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { Run } from "../../src/runs/run.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { migrate } from "../../src/storage/migrations.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { scriptedModel, type ScriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
 import { Job } from "./fixtures/tasks.ts";
 

@@ -15,7 +15,7 @@ import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { openBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
-import type { SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
+import type { SqliteCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { nextReply } from "./script.ts";
 

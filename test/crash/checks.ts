@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { Decision } from "../../src/agent/agent.ts";
 import type { Approval, RunEvent, RunStatus } from "../../src/runs/run.ts";
-import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
+import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { bare, changed, ELSEWHERE } from "./script.ts";
 
 /** What servers have acknowledged, and must keep. */

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
+import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { runIdOf, untilStatus, writeFile } from "../e2e/support.ts";
 import type { TestClient } from "../support/clients.ts";
 import { connect, openHome, openStdio, type Home, type HomeOptions } from "../support/harness.ts";

@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
 import { isTemporaryName } from "../../src/backends/filesystem/file-writer.ts";
-import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
+import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { taskClient } from "../e2e/matrix/clients.ts";
 import { rpcTo } from "../server/tasks/raw.ts";
 import type { ClientKind, Form, FormAnswer } from "../support/clients.ts";

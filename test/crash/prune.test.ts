@@ -1,8 +1,8 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { cleanUpWith, ME, note, noteTool, openServer, reach, startRun } from "../runs/support.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { mountDisk } from "./small-disk.ts";

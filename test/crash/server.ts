@@ -5,13 +5,13 @@ import type { Agent } from "../../src/agent/agent.ts";
 import { openMcpTools } from "../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../src/core/logger.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import type { PersonDecision, RunEvent } from "../../src/runs/run.ts";
 import type { RunService, StartRequest } from "../../src/runs/service.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { migrate } from "../../src/storage/migrations.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { openAgent, openFiles } from "./agent.ts";
 
 export interface Opening {

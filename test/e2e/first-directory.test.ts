@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { connect, openHome, openStdio, type Home } from "../support/harness.ts";
 import { type Line, play } from "../support/harness-brain.ts";
 import { APPROVE, inWorkspace, person, repeat, untilStatus } from "./support.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 
 /** In the data directory: what the first version with effects wrote, killed while an approval waited. */
 const NOTED = "run_wNuYj7aJf8gqLewQYlqr9TYW";

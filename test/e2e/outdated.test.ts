@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { connect, openHome, openStdio } from "../support/harness.ts";
 import { play } from "../support/harness-brain.ts";
 import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 
 const COMPONENTS = [
   ["deepagent.db", "runs"],

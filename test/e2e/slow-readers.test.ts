@@ -12,7 +12,7 @@ import {
   type SlowClient,
 } from "../support/slow-clients.ts";
 import { runIdOf, untilStatus } from "./support.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 
 const [STEPS, CALLS] = [5, 20];
 /** Of each kind. */

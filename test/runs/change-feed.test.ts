@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ChangeFeed } from "../../src/runs/change-feed.ts";
+import { ChangeFeed } from "../../src/runs/follow.ts";
 
 const never = new AbortController().signal;
 

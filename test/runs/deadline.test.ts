@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { RunServiceOptions } from "../../src/runs/service-options.ts";
+import type { RunServiceOptions } from "../../src/runs/service.ts";
 import {
   APPROVE,
   approve,

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import type { Database } from "../../src/storage/database.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { withoutWaiting } from "../../src/storage/durability.ts";
-import { migrate } from "../../src/storage/migrations.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { type Database, openDatabase } from "../../src/storage/sqlite/database.ts";
+import { withoutWaiting } from "../../src/storage/sqlite/commit.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import {
   approve,
   calling,

@@ -1,7 +1,7 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
 import {

@@ -1,13 +1,13 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { expect, onTestFinished, test } from "vitest";
-import { entryOf } from "../../src/runs/journal.ts";
-import { RunStore } from "../../src/runs/stores/run-store.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
-import { WorkStore } from "../../src/runs/stores/work-store.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { migrate } from "../../src/storage/migrations.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { entryOf } from "../../src/runs/events.ts";
+import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 
 /**
  * A database, and how many statements it ran since it was last asked. That none of them reads more rows as

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createLogger } from "../../src/core/logger.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { createStore } from "../../src/storage/store.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import {
   ME,
@@ -21,7 +21,7 @@ import {
   reach,
   startRun,
 } from "./support.ts";
-import { driverFile } from "../../src/storage/sqlite.ts";
+import { driverFile } from "../../src/storage/sqlite/driver.ts";
 
 /** Holds the lock of the file from one word until the next. */
 const HOLDER = `

@@ -1,8 +1,8 @@
 import { ToolMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
-import { createStore } from "../../src/storage/store.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { calls, isSummarizer, long } from "../support/long-results.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { ModelLender } from "../../src/agent/agent.ts";
 import { ClientModel } from "../../src/agent/models/client-model.ts";
-import { ChangeFeed } from "../../src/runs/change-feed.ts";
-import { lenderFor, replyToModel } from "../../src/runs/lending.ts";
-import { LeaseLostError } from "../../src/runs/stores/lease-store.ts";
-import { RunStore } from "../../src/runs/stores/run-store.ts";
-import { WorkStore } from "../../src/runs/stores/work-store.ts";
+import { ChangeFeed } from "../../src/runs/follow.ts";
+import { lenderFor, replyToModel } from "../../src/runs/client-model.ts";
+import { LeaseLostError } from "../../src/storage/sqlite/runs/leases.ts";
+import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import {
   connect,

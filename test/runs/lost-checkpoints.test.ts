@@ -1,8 +1,8 @@
 import { renameSync, rmSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import {
   approve,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/runs/run.ts";
-import { activityOf } from "../../src/runs/run-view.ts";
+import { activityOf } from "../../src/runs/view.ts";
 import { scriptedModel, type ScriptedRequest } from "../support/scripted-model.ts";
 import { databaseFile, follow, kinds, ME, openServer, reach, startRun } from "./support.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { totalCost } from "../../src/runs/model-usage.ts";
+import { totalCost } from "../../src/runs/view.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { databaseFile, openServer, reach, startRun } from "./support.ts";
 

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { expect, it } from "vitest";
-import { isGone, processMark } from "../../src/runs/process-mark.ts";
+import { isGone, processMark } from "../../src/runs/worker.ts";
 
 const supported = existsSync("/proc/self/ns/pid");
 

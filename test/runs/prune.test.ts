@@ -4,9 +4,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { Run, RunEvent } from "../../src/runs/run.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { createStore } from "../../src/storage/store.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { type Database, integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
   calling,

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
-import { Pulse } from "../../src/runs/pulse.ts";
+import { Pulse } from "../../src/runs/follow.ts";
 import { connect, databaseFile } from "./support.ts";
 
 test("closing waits for the beat under way", async () => {

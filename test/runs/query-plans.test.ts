@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { RunStore } from "../../src/runs/stores/run-store.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
-import { WorkStore } from "../../src/runs/stores/work-store.ts";
-import { openDatabase, type Database } from "../../src/storage/database.ts";
-import { migrate } from "../../src/storage/migrations.ts";
+import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
+import { openDatabase, type Database } from "../../src/storage/sqlite/database.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
 
 /** Every statement the stores prepare, with the way SQLite finds its rows. */
 function plans(): Map<string, string[]> {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { assertWritable } from "../../src/runs/readiness.ts";
+import { assertWritable } from "../../src/storage/sqlite/runs/maintenance.ts";
 import { cleanUpWith, connect, databaseFile } from "./support.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 
 const plenty = async (): Promise<number> => 1e12;
 

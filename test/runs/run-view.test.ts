@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AgentPath, RunEvent, RunEventKind } from "../../src/runs/run.ts";
-import { RunFold, RunFolds } from "../../src/runs/run-view.ts";
+import { RunFold, RunFolds } from "../../src/runs/view.ts";
 
 const SUB: AgentPath = [{ callId: "c1", name: "helper" }];
 

@@ -1,13 +1,11 @@
 import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import { ChangeFeed } from "../../src/runs/change-feed.ts";
-import { follow } from "../../src/runs/follow.ts";
+import { ChangeFeed, follow, PAGE, SharedTails } from "../../src/runs/follow.ts";
 import type { RunEvent } from "../../src/runs/run.ts";
-import { PAGE, SharedTails } from "../../src/runs/shared-tail.ts";
-import { RunStore } from "../../src/runs/stores/run-store.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
-import { migrate } from "../../src/storage/migrations.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 import { attempts } from "../support/effort.ts";
 
 const RUN = "run_1";

@@ -2,8 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { closeSync, openSync, statSync, writeSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createLogger } from "../../src/core/logger.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { integrityProblems, openDatabase, type Database } from "../../src/storage/database.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { integrityProblems, openDatabase, type Database } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import {
   APPROVE,

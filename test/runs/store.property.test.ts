@@ -1,16 +1,16 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent.ts";
-import { ApprovalViews } from "../../src/runs/approval-views.ts";
-import { entryOf } from "../../src/runs/journal.ts";
-import { type Lease, LeaseLostError } from "../../src/runs/stores/lease-store.ts";
-import type { RunRow } from "../../src/runs/stores/rows.ts";
+import { ApprovalViews } from "../../src/runs/supervisor.ts";
+import { entryOf } from "../../src/runs/events.ts";
+import { type Lease, LeaseLostError } from "../../src/storage/sqlite/runs/leases.ts";
+import type { RunRow } from "../../src/storage/sqlite/runs/events.ts";
 import { DEADLINE, TRANSITIONS, type Approval, type RunEvent, isFinal } from "../../src/runs/run.ts";
-import { RunStore } from "../../src/runs/stores/run-store.ts";
-import { WorkStore } from "../../src/runs/stores/work-store.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { migrate } from "../../src/storage/migrations.ts";
+import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { attempts } from "../support/effort.ts";
 
 const ME = "local";

@@ -12,13 +12,12 @@ import { StateBackend } from "../../src/backends/stores/state.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
 import type { Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
-import type { RunService } from "../../src/runs/service.ts";
-import type { RunServiceOptions } from "../../src/runs/service-options.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import type { RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
-import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase, type Database } from "../../src/storage/database.ts";
-import { migrate } from "../../src/storage/migrations.ts";
+import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase, type Database } from "../../src/storage/sqlite/database.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import {
   scriptedModel,
   type ScriptedModel,

@@ -1,7 +1,7 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { emptyCheckpoint, uuid6, type SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { opened } from "./support.ts";
 

@@ -14,7 +14,7 @@ import {
 import { type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph-checkpoint";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { opened, temporaryFolder } from "./support.ts";
 
 describe("a graph with delta channels", () => {

@@ -1,8 +1,10 @@
 import * as vitest from "vitest";
 import type { CheckpointSaverTestInitializer } from "@langchain/langgraph-checkpoint-validation";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import type { SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import {
+  createCheckpointer,
+  type SqliteCheckpointer,
+} from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
 
 /**
  * The conformance suite of LangGraph. It calls `describe`, `it` and `expect` as globals and knows the

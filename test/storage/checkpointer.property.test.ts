@@ -10,9 +10,12 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
-import { PackedCheckpoints } from "../../src/storage/packed-checkpoints.ts";
-import type { Database } from "../../src/storage/database.ts";
+import {
+  createCheckpointer,
+  type SqliteCheckpointer,
+} from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { PackedCheckpoints } from "../../src/storage/sqlite/checkpoints/packed-checkpoints.ts";
+import type { Database } from "../../src/storage/sqlite/database.ts";
 import { opened } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 

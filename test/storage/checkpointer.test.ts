@@ -11,9 +11,12 @@ import {
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
+import {
+  createCheckpointer,
+  type SqliteCheckpointer,
+} from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { opened, temporaryFolder } from "./support.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 import { attempts } from "../support/effort.ts";
 
 const METADATA = { source: "loop" as const, step: 0, parents: {} };

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { expect, it } from "vitest";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { migrateInTurns } from "../../src/storage/migrations.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
-import { createStore } from "../../src/storage/store.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { migrateInTurns } from "../../src/storage/sqlite/migrations.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { opened, temporaryFolder, thrownBy } from "./support.ts";
 
 /** Where the pages of the file are in order, and a text in them is not. */

@@ -14,10 +14,10 @@ import { join } from "node:path";
 import { buildSync } from "esbuild";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DeepAgentError } from "../../src/core/errors.ts";
-import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
+import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { StorageError, storageError } from "../../src/storage/errors.ts";
 import { opened, temporaryFolder, thrownBy } from "./support.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 
 const modeOf = (path: string) => statSync(path).mode & 0o777;
 const NOBODY = 65_534;
@@ -282,7 +282,7 @@ describe("a connection throws", () => {
 
 describe("the modules of the connection", () => {
   it("load no package before a database is opened: whoever reads runs does not pay for the agent", () => {
-    const source = join(import.meta.dirname, "../../src/storage/migrations.ts");
+    const source = join(import.meta.dirname, "../../src/storage/sqlite/migrations.ts");
     const { metafile } = buildSync({
       entryPoints: [source],
       bundle: true,

@@ -3,14 +3,13 @@ import { HumanMessage } from "@langchain/core/messages";
 import { DeltaSnapshot, emptyCheckpoint, MemorySaver, uuid6 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { describe, expect, it } from "vitest";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import type { Database } from "../../src/storage/database.ts";
-import type { Migration } from "../../src/storage/migration.ts";
-import { migrate, migrateInTurns } from "../../src/storage/migrations.ts";
-import { createStore } from "../../src/storage/store.ts";
-import { encodeNamespace } from "../../src/storage/store-match.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import type { Database } from "../../src/storage/sqlite/database.ts";
+import { type Migration, migrate, migrateInTurns } from "../../src/storage/sqlite/migrations.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
+import { encodeNamespace } from "../../src/storage/sqlite/memories/namespaces.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 import { opened, temporaryFolder } from "./support.ts";
 
 const bring = (database: Database, component: string, steps: readonly Migration[]): Promise<void> =>

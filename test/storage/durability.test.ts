@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { durably, flushLog, withoutWaiting } from "../../src/storage/durability.ts";
+import { durably, flushLog, withoutWaiting } from "../../src/storage/sqlite/commit.ts";
 import { StorageError } from "../../src/storage/errors.ts";
 import { watchFlushes } from "../support/disk.ts";
 import { opened, temporaryFolder } from "./support.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Database } from "../../src/storage/database.ts";
-import { EmbeddingIndex, forgetUnusedModels } from "../../src/storage/embedding-index.ts";
-import { createStore } from "../../src/storage/store.ts";
+import type { Database } from "../../src/storage/sqlite/database.ts";
+import { EmbeddingIndex, forgetUnusedModels } from "../../src/storage/sqlite/memories/embedding-index.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { DOWN, embedAll, REFUSED, startWorker, TestEmbedder, untilEmbedded } from "./embeddings.ts";
 import { opened, temporaryFolder } from "./support.ts";
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { GroupCommit } from "../../src/storage/group-commit.ts";
+import { GroupCommit } from "../../src/storage/sqlite/commit.ts";
 import { opened } from "./support.ts";
 
 const small = { bytes: 1, source: "agent" };

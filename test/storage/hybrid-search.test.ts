@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { EmbeddingFailure } from "../../src/storage/embedder.ts";
-import { EmbeddingIndex } from "../../src/storage/embedding-index.ts";
-import { HybridSearch } from "../../src/storage/hybrid-search.ts";
-import { createStore } from "../../src/storage/store.ts";
+import { EmbeddingIndex } from "../../src/storage/sqlite/memories/embedding-index.ts";
+import { HybridSearch } from "../../src/storage/sqlite/memories/hybrid-search.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { DOWN, embedAll, TestEmbedder } from "./embeddings.ts";
 import { opened } from "./support.ts";
 

@@ -5,10 +5,10 @@ import { DeltaSnapshot, emptyCheckpoint, MemorySaver, uuid6 } from "@langchain/l
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import type { Database } from "../../src/storage/database.ts";
-import { migrate } from "../../src/storage/migrations.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import type { Database } from "../../src/storage/sqlite/database.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { opened, thrownBy } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 

@@ -2,9 +2,8 @@ import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import type { Database } from "../../src/storage/database.ts";
-import { whenUnlocked } from "../../src/storage/lock-wait.ts";
-import { writeLogInThread } from "../../src/storage/log-writer.ts";
+import { type Database, whenUnlocked } from "../../src/storage/sqlite/database.ts";
+import { writeLogInThread } from "../../src/storage/sqlite/commit.ts";
 import { opened, temporaryFolder } from "./support.ts";
 
 const stateOf = (database: Database): unknown => database.pragma("wal_checkpoint(NOOP)");

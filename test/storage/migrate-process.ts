@@ -1,10 +1,9 @@
-import { type Migration, NODE } from "../../src/storage/migration.ts";
+import { type Migration, NODE, migrateInTurns } from "../../src/storage/sqlite/migrations.ts";
 import { once } from "node:events";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
-import { type Database, openDatabase } from "../../src/storage/database.ts";
-import { migrateInTurns } from "../../src/storage/migrations.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
+import { type Database, openDatabase } from "../../src/storage/sqlite/database.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 
 /**
  * Opens the database named by the first argument and migrates it, on a word from the parent: run several

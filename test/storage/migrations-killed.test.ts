@@ -1,13 +1,12 @@
-import type { Migration } from "../../src/storage/migration.ts";
+import { type Migration, migrate, schemaVersion } from "../../src/storage/sqlite/migrations.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
-import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { migrate, schemaVersion } from "../../src/storage/migrations.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
+import { type Database, integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 import { bundleProcess, finish, startProcess } from "./migrate-child.ts";
 import { opened, temporaryFolder } from "./support.ts";
 

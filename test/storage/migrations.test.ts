@@ -1,10 +1,14 @@
-import type { Migration } from "../../src/storage/migration.ts";
+import {
+  type Migration,
+  migrate,
+  migrateInTurns,
+  schemaVersion,
+} from "../../src/storage/sqlite/migrations.ts";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { type Database, integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { migrate, migrateInTurns, schemaVersion } from "../../src/storage/migrations.ts";
+import { type Database, integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { bundleProcess, finish, startProcess } from "./migrate-child.ts";
 import { opened, temporaryFolder } from "./support.ts";
 

@@ -2,9 +2,9 @@ import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { openDatabase, openDatabaseInTurns } from "../../src/storage/database.ts";
+import { openDatabase, openDatabaseInTurns } from "../../src/storage/sqlite/database.ts";
 import { opened, temporaryFolder } from "./support.ts";
-import { openConnection } from "../../src/storage/sqlite.ts";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
 
 describe("openDatabaseInTurns", () => {
   it("waits for a lock of another process, and others have their turns meanwhile", async () => {

@@ -10,7 +10,10 @@ import {
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
-import { createCheckpointer, type SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
+import {
+  createCheckpointer,
+  type SqliteCheckpointer,
+} from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { opened, temporaryFolder } from "./support.ts";
 import { attempts } from "../support/effort.ts";

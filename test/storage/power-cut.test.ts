@@ -2,9 +2,9 @@ import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createCheckpointer } from "../../src/storage/checkpointer.ts";
-import { integrityProblems, openDatabase } from "../../src/storage/database.ts";
-import { withoutWaiting } from "../../src/storage/durability.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
+import { withoutWaiting } from "../../src/storage/sqlite/commit.ts";
 import { opened, temporaryFolder } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 

@@ -1,11 +1,10 @@
-import type { Migration } from "../../src/storage/migration.ts";
+import { type Migration, migrate } from "../../src/storage/sqlite/migrations.ts";
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { RUN_MIGRATIONS } from "../../src/runs/stores/schema.ts";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/checkpoint-sql.ts";
-import { openDatabase } from "../../src/storage/database.ts";
-import { migrate } from "../../src/storage/migrations.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 
 /** A digest of the tables, indexes, views and triggers that each version of a component has. */
 function versionsOf(component: string, migrations: readonly Migration[]): string[] {

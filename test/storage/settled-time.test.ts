@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { type KnownTime, settle, settledTime } from "../../src/storage/settled-time.ts";
+import { type KnownTime, settle, settledTime } from "../../src/storage/sqlite/settled-time.ts";
 import { opened } from "./support.ts";
 
 const DAY = 86_400_000;

@@ -2,8 +2,8 @@ import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import type { Database } from "../../src/storage/database.ts";
-import { createStore, type SqliteStore } from "../../src/storage/store.ts";
+import type { Database } from "../../src/storage/sqlite/database.ts";
+import { createStore, type SqliteStore } from "../../src/storage/sqlite/memories/store.ts";
 import { opened, temporaryFolder } from "./support.ts";
 
 const KEYS = Array.from({ length: 30 }, (_, index) => `key ${index}`);

@@ -1,6 +1,6 @@
 import { type BaseStore, InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { beforeEach, describe, expect, it } from "vitest";
-import { createStore } from "../../src/storage/store.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { opened } from "./support.ts";
 
 /** What LangGraph expects of a store: one body of tests over its own store in memory and ours. */

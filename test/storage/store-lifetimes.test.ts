@@ -1,6 +1,6 @@
 import type { PutOperation } from "@langchain/langgraph-checkpoint";
 import { describe, expect, it } from "vitest";
-import { createStore, type Lifetime, type TtlConfig } from "../../src/storage/store.ts";
+import { createStore, type Lifetime, type TtlConfig } from "../../src/storage/sqlite/memories/store.ts";
 import { opened } from "./support.ts";
 
 const MINUTE = 60_000;

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createStore, type SqliteStore } from "../../src/storage/store.ts";
-import { LONG } from "../../src/storage/store-parts.ts";
-import type { VectorIndexConfig } from "../../src/storage/store-vectors.ts";
+import { createStore, type SqliteStore } from "../../src/storage/sqlite/memories/store.ts";
+import { LONG } from "../../src/storage/sqlite/memories/parts.ts";
+import type { VectorIndexConfig } from "../../src/storage/sqlite/memories/vectors.ts";
 import { opened } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { migrate } from "../../src/storage/migrations.ts";
-import { createStore } from "../../src/storage/store.ts";
-import { LONG } from "../../src/storage/store-parts.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
+import { LONG } from "../../src/storage/sqlite/memories/parts.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 import { opened, temporaryFolder } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 

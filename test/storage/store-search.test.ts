@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { migrate } from "../../src/storage/migrations.ts";
-import { createStore, type SqliteStore } from "../../src/storage/store.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/store-schema.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import { createStore, type SqliteStore } from "../../src/storage/sqlite/memories/store.ts";
+import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 import { opened } from "./support.ts";
 
 const file = (content: string) => ({ content, mimeType: "text/plain", created_at: "", modified_at: "" });

@@ -2,7 +2,7 @@ import { InMemoryStore, type IndexConfig, type SearchItem } from "@langchain/lan
 import { Embeddings } from "@langchain/core/embeddings";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createStore } from "../../src/storage/store.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { opened } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type Database, type DatabaseOptions, openDatabase } from "../../src/storage/database.ts";
+import { type Database, type DatabaseOptions, openDatabase } from "../../src/storage/sqlite/database.ts";
 
 /** A new folder that the test's end removes. */
 export function temporaryFolder(): string {

@@ -1,6 +1,6 @@
 import type { Statement } from "better-sqlite3";
-import type { Database } from "../../src/storage/database.ts";
-import { sqliteError } from "../../src/storage/sqlite.ts";
+import type { Database } from "../../src/storage/sqlite/database.ts";
+import { sqliteError } from "../../src/storage/sqlite/driver.ts";
 
 /** How a connection breaks: its process is killed, or one statement fails and the process goes on. */
 export type Breaking = "killed" | "failing";

@@ -1,7 +1,7 @@
 import type { Checkpoint, CheckpointMetadata, PendingWrite } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/checkpointer.ts";
-import { openDatabase } from "../../src/storage/database.ts";
+import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { openDatabase } from "../../src/storage/sqlite/database.ts";
 
 /** When a process ends: after so many steps, killed at once or told to stop by its signal. */
 export interface End {

@@ -1,5 +1,5 @@
 import type { Config } from "../../config/schema.ts";
-import type { Retention } from "../../runs/retention.ts";
+import type { Retention } from "../../runs/ports.ts";
 
 /** What the configuration says about runs that are over, as the run service takes it. */
 export function retentionOf({ retention: { days, megabytes } }: Pick<Config, "retention">): Retention {

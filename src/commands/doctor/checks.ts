@@ -58,14 +58,14 @@ export async function checkModel({ model }: Config, env: NodeJS.ProcessEnv): Pro
 /** Whether the native module fits this Node. */
 export async function checkStorage(): Promise<Check> {
   const name = "Storage";
-  const { CAN_ABORT, repairAnywhere } = await import("../../storage/sqlite.ts");
+  const { CAN_ABORT, repairAnywhere } = await import("../../storage/sqlite/driver.ts");
   const repair = (problem: string): Check => ({
     name,
     ok: false,
     text: `${problem}\nIn any folder: ${repairAnywhere()}`,
   });
   try {
-    const { openDatabase } = await import("../../storage/database.ts");
+    const { openDatabase } = await import("../../storage/sqlite/database.ts");
     const database = openDatabase(":memory:");
     const version: unknown = database.prepare("SELECT sqlite_version()").pluck().get();
     database.close();

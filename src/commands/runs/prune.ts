@@ -1,10 +1,9 @@
 import type { FlagValues } from "../../config/load.ts";
-import type { PrunePlan } from "../../runs/prune.ts";
-import type { Retention } from "../../runs/retention.ts";
+import type { PrunePlan, Retention } from "../../runs/ports.ts";
 import { counted } from "../../tools/format.ts";
 import type { ExitCode } from "../command.ts";
 import { retentionOf } from "../compose/retention.ts";
-import { complain, type LocalRuns } from "../terminal/local-runs.ts";
+import { type LocalRuns, complain } from "../terminal/local-runs.ts";
 
 /** Forgets runs that are over, as the configuration says; a server does the same every hour. */
 export async function pruneRuns({ runs: service, config }: LocalRuns, flags: FlagValues): Promise<ExitCode> {

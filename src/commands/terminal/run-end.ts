@@ -1,6 +1,6 @@
 import { stripControl } from "../../core/text.ts";
-import { costText } from "../../runs/model-usage.ts";
 import type { RunView } from "../../runs/run.ts";
+import { costText } from "../../runs/view.ts";
 import { runDocument } from "../../server/resources/run-document.ts";
 import type { Colors } from "../colors.ts";
 import { RunPicture } from "./picture.ts";

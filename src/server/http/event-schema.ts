@@ -1,4 +1,4 @@
-import type { Migration } from "../../storage/migration.ts";
+import type { Migration } from "../../storage/sqlite/migrations.ts";
 
 /** Set `streams` of the file of what sessions sent. */
 export const STREAM_MIGRATIONS: readonly Migration[] = [

@@ -1,13 +1,12 @@
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
-import { type EventStore, isJSONRPCResponse, type JSONRPCMessage } from "@modelcontextprotocol/server";
+import { type EventStore, type JSONRPCMessage, isJSONRPCResponse } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { ownTurn } from "../../core/turns.ts";
-import { openDatabaseInTurns, type Database } from "../../storage/database.ts";
-import { whenUnlocked } from "../../storage/lock-wait.ts";
-import { migrateInTurns, type MigrationNotice } from "../../storage/migrations.ts";
-import { readInThread } from "../../storage/sql-thread.ts";
-import { settledTime } from "../../storage/settled-time.ts";
+import { type Database, openDatabaseInTurns, whenUnlocked } from "../../storage/sqlite/database.ts";
+import { type MigrationNotice, migrateInTurns } from "../../storage/sqlite/migrations.ts";
+import { settledTime } from "../../storage/sqlite/settled-time.ts";
+import { readInThread } from "../../storage/sqlite/worker-thread.ts";
 import { STREAM_MIGRATIONS } from "./event-schema.ts";
 
 export interface EventStoreOptions {

@@ -3,7 +3,7 @@ import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { monotonicClock, systemClock, type Clock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { RunStatistics } from "../../runs/statistics.ts";
+import type { RunStatistics } from "../../runs/ports.ts";
 import type { Authenticator } from "../auth/auth.ts";
 import { clientAddress } from "./client-address.ts";
 import { createRequestGuard, inUrl, isLoopback, requireLoopback, unbracket } from "./host-guard.ts";

@@ -1,4 +1,4 @@
-import type { RunStatistics } from "../../runs/statistics.ts";
+import type { RunStatistics } from "../../runs/ports.ts";
 
 /** One metric in Prometheus' text format: name, meaning, and a value for each set of labels. */
 export interface Metric {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { RunStatistics } from "../../runs/statistics.ts";
+import type { RunStatistics } from "../../runs/ports.ts";
 import { allows } from "../auth/scopes.ts";
 import { sendError } from "./body.ts";
 import { gauge, METRICS_TYPE, metricsText, processMetrics, runMetrics, type Counter } from "./metrics.ts";

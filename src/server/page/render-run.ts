@@ -1,11 +1,10 @@
 import { isoTime } from "../../core/clock.ts";
 import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
-import { activityOf } from "../../runs/run-view.ts";
-import { costText } from "../../runs/model-usage.ts";
 import type { ModelUsage, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
+import { activityOf, costText } from "../../runs/view.ts";
 import { agentLabel } from "../approval-form.ts";
-import { html, type Html } from "./html.ts";
-import { changesPath, type Viewer } from "./page-sessions.ts";
+import { type Html, html } from "./html.ts";
+import { type Viewer, changesPath } from "./page-sessions.ts";
 import { clockTime, renderTime } from "./render-time.ts";
 
 const MAX = { answer: 100_000, line: 300, tip: 1000, agents: 300, files: 500, todos: 200 };

@@ -1,7 +1,7 @@
 import { isoTime } from "../../core/clock.ts";
-import { totalCost } from "../../runs/model-usage.ts";
 import type { Approval, ModelUsage, RunEvent, RunView, SubagentView } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
+import { totalCost } from "../../runs/view.ts";
 import { agentLabel, agentTypes } from "../approval-form.ts";
 
 /**

@@ -12,8 +12,8 @@ import { describe, expect, it } from "vitest";
 import { changedSinceRead, storeMissing } from "../../../src/backends/errors.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
-import { openDatabase } from "../../../src/storage/database.ts";
-import { createStore, type SqliteStore } from "../../../src/storage/store.ts";
+import { openDatabase } from "../../../src/storage/sqlite/database.ts";
+import { createStore, type SqliteStore } from "../../../src/storage/sqlite/memories/store.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { attempts } from "../../support/effort.ts";
 

@@ -6,7 +6,7 @@ import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { openDatabase } from "../../../src/storage/database.ts";
+import { openDatabase } from "../../../src/storage/sqlite/database.ts";
 import { SessionEvents, type EventStoreOptions } from "../../../src/server/http/event-store.ts";
 
 const message = (n: number): JSONRPCMessage => ({ jsonrpc: "2.0", method: "note", params: { n } });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { runUri } from "../../../src/server/resources/uris.ts";
-import { createCheckpointer } from "../../../src/storage/checkpointer.ts";
+import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { cleanUpWith, connect, databaseFile, openServer } from "../../runs/support.ts";
 import { CLIENT_KINDS, connectClient } from "../../support/clients.ts";
 import { memoryConnector } from "../../support/harness-memory.ts";

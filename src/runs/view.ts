@@ -1,0 +1,288 @@
+import { z } from "zod";
+import type { AgentPath } from "../agent/agent.ts";
+import { oneLine } from "../core/text.ts";
+import type { Place } from "./queue.ts";
+import {
+  DEADLINE,
+  type ModelUsage,
+  type RunEvent,
+  type SubagentView,
+  agentName,
+  isWithin,
+  sameAs,
+} from "./run.ts";
+
+const Called = z.object({
+  model: z.string(),
+  usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedInputTokens: z.number() }),
+  costUsd: z.number().optional(),
+  purpose: z.literal("summary").optional(),
+});
+
+/** Adds up what each model was used for, one event of the journal at a time. */
+export class UsageFold {
+  readonly #models = new Map<string, ModelUsage>();
+
+  add(event: RunEvent): void {
+    const { data } = Called.safeParse(event.data);
+    if (data === undefined) return;
+    const role = data.purpose ?? (event.agent.length === 0 ? "main" : "subagents");
+    const key = JSON.stringify([data.model, role]);
+    const { model, usage } = data;
+    const none: ModelUsage = {
+      model,
+      role,
+      calls: 0,
+      inputTokens: 0,
+      outputTokens: 0,
+      cachedInputTokens: 0,
+      costUsd: 0,
+    };
+    const { costUsd: before, ...sum } = this.#models.get(key) ?? none;
+    // One call whose price is not known makes the sum unknown.
+    const costUsd = before === undefined || data.costUsd === undefined ? undefined : before + data.costUsd;
+    this.#models.set(key, {
+      ...sum,
+      calls: sum.calls + 1,
+      inputTokens: sum.inputTokens + usage.inputTokens,
+      outputTokens: sum.outputTokens + usage.outputTokens,
+      cachedInputTokens: sum.cachedInputTokens + usage.cachedInputTokens,
+      ...(costUsd === undefined ? {} : { costUsd }),
+    });
+  }
+
+  /** In the order in which they were first called. */
+  all(): ModelUsage[] {
+    return [...this.#models.values()];
+  }
+}
+
+/** US dollars for all of it; `undefined` as soon as a part is not known. */
+export function totalCost(models: readonly ModelUsage[]): number | undefined {
+  let sum = 0;
+  for (const { costUsd } of models) {
+    if (costUsd === undefined) return undefined;
+    sum += costUsd;
+  }
+  return sum;
+}
+
+/** The same for people, such as `$0.0123`, or `at least $0.0123`; `undefined` when no price is known or nothing was paid. */
+export function costText(models: readonly ModelUsage[]): string | undefined {
+  const known = models.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
+  if (known === 0) return undefined;
+  return `${totalCost(models) === undefined ? "at least " : ""}${dollars(known)}`;
+}
+
+/** An amount above zero, never shown as zero. */
+export const dollars = (amount: number): string =>
+  amount < 0.0001 ? "less than $0.0001" : `$${amount.toFixed(4)}`;
+
+const LINE = 200;
+
+/**
+ * The parts of a RunView that follow from the journal, folded one event at a time: the cost of an event
+ * does not depend on how many came before.
+ */
+export class RunFold {
+  /** Sequence number of the newest event folded in. */
+  lastSeq = 0;
+  activity = "";
+  readonly #subagents = new Map<string, SubagentView>();
+  readonly #files = new Set<string>();
+  readonly #usage = new UsageFold();
+
+  add(event: RunEvent): void {
+    this.lastSeq = event.seq;
+    if (event.kind === "file_changed") this.#files.add(text(event.data["path"]));
+    if (event.kind === "model_called") this.#usage.add(event);
+    if (event.kind === "subagent_started") this.#startSubagent(event);
+    else if (event.kind === "subagent_finished") this.#finishSubagent(event);
+    else if (ENDS.has(event.kind)) this.#breakOff([]);
+    else this.#step(event);
+    this.activity = activityOf(event) ?? this.activity;
+  }
+
+  /** In the order in which they were started. */
+  subagents(): SubagentView[] {
+    return [...this.#subagents.values()].map((view) => ({ ...view }));
+  }
+
+  models(): ModelUsage[] {
+    return this.#usage.all();
+  }
+
+  /** Sorted by code unit, so that the order is the same everywhere. */
+  filesChanged(): string[] {
+    return [...this.#files].sort();
+  }
+
+  #startSubagent(event: RunEvent): void {
+    this.#subagents.set(keyOf(event.agent), {
+      agent: event.agent,
+      name: text(event.data["name"]),
+      description: text(event.data["description"]),
+      status: "working",
+      step: "started",
+      toolCalls: 0,
+    });
+  }
+
+  #finishSubagent(event: RunEvent): void {
+    const view = this.#subagents.get(keyOf(event.agent));
+    if (view === undefined) return;
+    this.#breakOff(event.agent);
+    view.status = event.data["status"] === "success" ? "completed" : "failed";
+    view.step = oneLine(text(event.data["report"]), LINE);
+  }
+
+  /** Nobody works any more for an agent that has ended. */
+  #breakOff(agent: AgentPath): void {
+    for (const view of this.#subagents.values()) {
+      if (isWithin(agent, view.agent) && view.status === "working") view.status = "failed";
+    }
+  }
+
+  #step(event: RunEvent): void {
+    const view = this.#subagents.get(keyOf(event.agent));
+    if (view === undefined) return;
+    if (event.kind === "tool_started") view.toolCalls += 1;
+    view.step = stepOf(event) ?? view.step;
+  }
+}
+
+const ENDS: ReadonlySet<string> = new Set(["run_completed", "run_failed", "run_cancelled"]);
+
+const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));
+
+/** What an event says about the agent it happened in; `undefined`: nothing worth a line. */
+function stepOf(event: RunEvent): string | undefined {
+  const { data } = event;
+  switch (event.kind) {
+    case "tool_started":
+      return text(data["summary"]);
+    case "tool_finished":
+      return data["status"] === "error"
+        ? `${text(data["tool"])} failed: ${text(data["summary"])}`
+        : undefined;
+    case "model_called":
+      return oneLine(text(data["text"]), LINE) || undefined;
+    case "approval_requested":
+      return `waits for approval: ${text(data["summary"])}`;
+    case "approval_decided":
+      return `${decidedText(data)}: ${text(data["tool"])}`;
+    case "message_received":
+      return oneLine(`was told: ${text(data["text"])}`, LINE);
+    case "answer_refused":
+      return `an answer of the client was refused: ${text(data["reason"]).replaceAll("_", " ")}`;
+    case "model_awaited":
+      return "waits for a client that lends its model";
+    case "compacted":
+      return compactedText(data);
+    case "model_retry":
+    case "warning":
+      return text(data["message"]);
+    default:
+      return undefined;
+  }
+}
+
+/** What an event says about the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
+export function activityOf(event: RunEvent): string | undefined {
+  const { data } = event;
+  switch (event.kind) {
+    case "subagent_started":
+      return oneLine(`${text(data["name"])} started: ${text(data["description"])}`, LINE);
+    case "subagent_finished":
+      return data["status"] === "success"
+        ? `${nameIn(event)} finished`
+        : oneLine(`${nameIn(event)} failed: ${text(data["report"])}`, LINE);
+    case "run_started":
+    case "run_resumed":
+    case "run_parked":
+    case "run_completed":
+      return RUN_LINES[event.kind];
+    case "run_failed":
+      return oneLine(`failed: ${text(data["message"])}`, LINE);
+    case "run_cancelled":
+      return oneLine(`cancelled: ${text(data["reason"])}`, LINE);
+    default: {
+      const step = stepOf(event);
+      const name = nameIn(event);
+      return step === undefined ? undefined : oneLine(name === "" ? step : `${name}: ${step}`, LINE);
+    }
+  }
+}
+
+/** The subagent an event happened in; empty for the main agent. */
+function nameIn({ agent }: RunEvent): string {
+  const last = agent.at(-1);
+  return last === undefined ? "" : agentName(last);
+}
+
+/** What a run does that nobody works on, though it waits for no answer. */
+export const placeText = ({ number, waiting, atWork }: Place): string =>
+  atWork === 0
+    ? "waits for a server of its workspace"
+    : `waits for its turn: number ${number} of ${waiting} in line`;
+
+const RUN_LINES = {
+  run_started: "started",
+  run_resumed: "resumed",
+  run_parked: "parked",
+  run_completed: "completed",
+} as const;
+
+/** What became of the model's view of a long conversation. */
+export function compactedText({ how, messages, path }: RunEvent["data"]): string {
+  const count = `${Number(messages)} older messages`;
+  if (how !== "summarized") return `shortened the long texts of ${count}`;
+  return `summarized ${count}${path === undefined ? "" : `, which are kept in ${text(path)}`}`;
+}
+
+function decidedText({ decision, by }: RunEvent["data"]): string {
+  if (by === DEADLINE) return "denied, because nobody decided in time";
+  const decided = DECIDED[text(decision)] ?? "decided";
+  if (decision === "withdrawn") return decided;
+  return text(by).startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${text(by)})`;
+}
+
+const DECIDED: Readonly<Record<string, string>> = {
+  approve: "approved",
+  approve_same: "approved for the whole run",
+  edit: "approved with changes",
+  reject: "rejected",
+  withdrawn: "no longer needed",
+};
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** Keeps the folds of the runs that were looked at last, and brings them up to date from the journal. */
+export class RunFolds {
+  readonly #folds = new Map<string, RunFold>();
+  readonly #capacity: number;
+  readonly #pageAfter: (runId: string, seq: number, limit: number) => RunEvent[];
+
+  constructor(pageAfter: (runId: string, seq: number, limit: number) => RunEvent[], capacity = 256) {
+    this.#pageAfter = pageAfter;
+    this.#capacity = capacity;
+  }
+
+  /** Up to date with the journal; lets other work go on between two pages of a long one. */
+  async of(runId: string): Promise<RunFold> {
+    const fold = this.#folds.get(runId) ?? new RunFold();
+    this.#folds.delete(runId);
+    this.#folds.set(runId, fold);
+    const oldest = this.#folds.keys().next();
+    if (this.#folds.size > this.#capacity && oldest.done !== true) this.#folds.delete(oldest.value);
+    for (;;) {
+      // Read and folded in one go: a second caller meanwhile finds the fold consistent and goes on from it.
+      const page = this.#pageAfter(runId, fold.lastSeq, PAGE);
+      for (const event of page) fold.add(event);
+      if (page.length < PAGE) return fold;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+const PAGE = 500;

@@ -1,0 +1,337 @@
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  type Checkpoint,
+  type CheckpointMetadata,
+  type CheckpointTuple,
+  type DeltaChannelHistory,
+  type PendingWrite,
+  WRITES_IDX_MAP,
+  copyCheckpoint,
+} from "@langchain/langgraph-checkpoint";
+import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
+import { GroupCommit, flushLog, flushesItself } from "../commit.ts";
+import { type Database, usedBytes, whenUnlocked } from "../database.ts";
+import { deleteInPieces, returnSpace } from "../free-space.ts";
+import { migrate } from "../migrations.ts";
+import { addressOf, graphKey, keyOf, missing, threadOf } from "./address.ts";
+import { type BlobOwner, Blobs } from "./blobs.ts";
+import { CheckpointIds } from "./checkpoint-ids.ts";
+import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
+import {
+  type Encoded,
+  LargeValues,
+  type Result,
+  allOf,
+  bytesOfWrites,
+  encodeWrites,
+} from "./large-values.ts";
+import { PackedCheckpoints } from "./packed-checkpoints.ts";
+import {
+  CHECKPOINT_MIGRATIONS,
+  type CheckpointStatements,
+  type ReadCheckpoint,
+  prepareRead,
+  prepareStatements,
+} from "./schema.ts";
+import { FencedOffError, type FencingToken, ThreadFences } from "./thread-fences.ts";
+import { ThreadChain, ThreadCopy, type ThreadStep, ThreadSteps } from "./thread-history.ts";
+
+/**
+ * A promise that may be waited for late. What is chained to it counts as observed, so that a rejection in
+ * between does not end the process; whoever waits gets it all the same.
+ */
+export class ObservedPromise<T> extends Promise<T> {
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  /** The outcome of `promise`. */
+  static of<T>(promise: Promise<T>): ObservedPromise<T> {
+    const observed = new ObservedPromise<T>((resolve, reject) => void promise.then(resolve, reject));
+    observe(observed);
+    return observed;
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- a subclass of Promise is one
+  override then<Fulfilled = T, Rejected = never>(
+    onFulfilled?: ((value: T) => Fulfilled | PromiseLike<Fulfilled>) | null,
+    onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
+  ): Promise<Fulfilled | Rejected> {
+    const next = super.then(onFulfilled, onRejected);
+    observe(next);
+    return next;
+  }
+}
+
+/** Not by `catch`, which would observe what it makes, too. */
+const observe = (promise: Promise<unknown>): void =>
+  void Promise.prototype.then.call(promise, undefined, () => undefined);
+
+/** The checkpointer over `database`, which stays the caller's to close. Makes its tables when they are missing. */
+export function createCheckpointer(database: Database): SqliteCheckpointer {
+  migrate(database, "checkpoints", CHECKPOINT_MIGRATIONS);
+  return new SqliteCheckpointer(database);
+}
+
+/**
+ * LangGraph's `SqliteSaver` on the same tables, with every statement prepared once, binary values kept
+ * as they are, what comes in quick succession stored in one transaction, superseded checkpoints
+ * packed, and the history of delta channels read by one query instead of one per ancestor.
+ */
+export class SqliteCheckpointer extends SqliteSaver {
+  /** Results that are being stored or could not be, by checkpoint and task. */
+  private readonly underWay = new Map<string, Map<string, Result>>();
+  private readonly commits: GroupCommit;
+  /** How often something was stored, and how much of that outlives a power cut. */
+  private changes = 0;
+  private syncedChanges = 0;
+  private readonly sql: CheckpointStatements;
+  private readonly ids: CheckpointIds;
+  private readonly fences: ThreadFences;
+  private readonly threadSteps: ThreadSteps;
+  private readonly threadCopy: ThreadCopy;
+  private readonly packed: PackedCheckpoints;
+  private readonly history: DeltaHistory;
+  private readonly large: LargeValues;
+  private readonly readOne: ReadCheckpoint;
+
+  constructor(database: Database) {
+    super(database);
+    const sql = prepareStatements(database);
+    this.sql = sql;
+    this.ids = new CheckpointIds(database);
+    this.fences = new ThreadFences(database);
+    this.commits = new GroupCommit(database);
+    this.large = new LargeValues(new Blobs(database, this.commits), this.serde);
+    this.serde = this.large;
+    this.packed = new PackedCheckpoints(database);
+    const chain = new ThreadChain(database, this.packed);
+    this.threadSteps = new ThreadSteps(database, this.serde, chain);
+    this.threadCopy = new ThreadCopy(database, chain, this.packed);
+    this.history = new DeltaHistory(database, this.packed);
+    this.readOne = prepareRead(database, sql);
+    this.isSetup = true;
+  }
+
+  override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const { threadId, namespace, checkpointId } = this.ids.addressOf(config);
+    if (threadId === undefined) return undefined;
+    await this.flushed();
+    let found = this.readOne(threadId, namespace, checkpointId);
+    if (found === undefined && checkpointId !== undefined && (await this.packed.unpack(threadId))) {
+      found = this.readOne(threadId, namespace, checkpointId);
+    }
+    if (found === undefined) return undefined;
+    const { row, writes } = found;
+    const checkpoint: Checkpoint = await this.serde.loadsTyped(row.type ?? "json", row.checkpoint);
+    this.ids.remember(threadId, namespace, checkpoint.id, row.checkpoint_id);
+    if (checkpoint.v < 4 && row.parent_checkpoint_id !== null) {
+      await this.migratePendingSends(checkpoint, threadId, row.parent_checkpoint_id);
+    }
+    const metadata: CheckpointMetadata = await this.serde.loadsTyped(row.type ?? "json", row.metadata);
+    const at = (id: string): RunnableConfig => ({
+      configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: id },
+    });
+    return {
+      checkpoint,
+      config: checkpointId === undefined ? at(row.checkpoint_id) : config,
+      metadata,
+      pendingWrites: await revive(writes, this.serde),
+      ...(row.parent_checkpoint_id === null ? {} : { parentConfig: at(row.parent_checkpoint_id) }),
+    };
+  }
+
+  override put(...checkpoint: Parameters<SqliteSaver["put"]>): Promise<RunnableConfig> {
+    return ObservedPromise.of(this.putCheckpoint(...checkpoint));
+  }
+
+  private async putCheckpoint(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+  ): Promise<RunnableConfig> {
+    const { threadId, namespace, checkpointId: parent } = this.ids.addressOf(config);
+    if (threadId === undefined) throw missing("thread_id");
+    const id = this.ids.place(threadId, namespace, checkpoint.id);
+    const assertHeld = this.fences.guard(threadId);
+    const owner = { thread: threadId, namespace };
+    const encoded = allOf([
+      this.dumped(copyCheckpoint(checkpoint), owner),
+      this.dumped(metadata, owner),
+    ] as const);
+    const [[type, state], [factsType, facts]] = encoded instanceof Promise ? await encoded : encoded;
+    if (type !== factsType) throw new Error("A checkpoint and its metadata must have the same encoding.");
+    // LangGraph starts to store a checkpoint while results it was made from are still on their way.
+    const before = keyOf(threadId, namespace, parent);
+    const results = this.underWay.get(before);
+    const late = allOf([...(results?.values() ?? [])].map(({ encoded: rows }) => rows));
+    if (late instanceof Promise) await late;
+    await this.commits.run({ bytes: state.length, source: graphKey(threadId, namespace) }, () => {
+      assertHeld();
+      for (const { failure } of results?.values() ?? []) if (failure !== undefined) throw failure;
+      this.sql.putCheckpoint.run(threadId, namespace, id, parent ?? null, type, state, facts);
+    });
+    this.underWay.delete(before);
+    this.changes += 1;
+    if (namespace === "") this.packed.packSometimes(threadId);
+    return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: id } };
+  }
+
+  /** LangGraph waits for what it has stored at the end of a step only. */
+  override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+    return ObservedPromise.of(this.putResults(config, writes, taskId));
+  }
+
+  private async putResults(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
+    const { threadId, namespace, checkpointId: named } = addressOf(config);
+    if (threadId === undefined) throw missing("thread_id");
+    if (named === undefined) throw missing("checkpoint_id");
+    const checkpointId = this.ids.place(threadId, namespace, named);
+    const address = [threadId, namespace, checkpointId, taskId] as const;
+    const owner = { thread: threadId, namespace };
+    const result: Result = { encoded: encodeWrites((value) => this.dumped(value, owner), address, writes) };
+    const assertHeld = this.fences.guard(threadId);
+    const key = keyOf(threadId, namespace, checkpointId);
+    const tasks = this.underWay.get(key) ?? new Map<string, Result>();
+    this.underWay.set(key, tasks.set(taskId, result));
+    // A task's own results are written once; errors, interrupts and answers replace the earlier ones.
+    const replaces = writes.every(([channel]) => channel in WRITES_IDX_MAP);
+    const put = replaces ? this.sql.replaceWrite : this.sql.addWrite;
+    try {
+      const rows = result.encoded instanceof Promise ? await result.encoded : result.encoded;
+      await this.commits.run({ bytes: bytesOfWrites(rows), source: graphKey(threadId, namespace) }, () => {
+        assertHeld();
+        for (const row of rows) put.run(...row);
+      });
+    } catch (thrown) {
+      // It stays, until it is tried again: no checkpoint may follow that lacks it.
+      result.failure = thrown;
+      throw thrown;
+    }
+    this.changes += 1;
+    if (tasks.get(taskId) === result) tasks.delete(taskId);
+    if (tasks.size === 0) this.underWay.delete(key);
+  }
+
+  /** What was given to be stored is there to be read. */
+  private flushed(): Promise<void> {
+    return whenUnlocked(this.db, () => this.commits.flush());
+  }
+
+  /** Serialised, when the large parts of it are stored; a serialiser that took the place of ours has it whole. */
+  private dumped(value: unknown, owner: BlobOwner): Encoded | Promise<Encoded> {
+    return this.serde === this.large ? this.large.dumps(value, owner) : this.serde.dumpsTyped(value);
+  }
+
+  /**
+   * Makes what was stored outlive a power cut, if the connection does not see to it with every commit. To
+   * be waited for before anything is told that relies on it.
+   */
+  async sync(): Promise<void> {
+    await this.flushed();
+    const { changes } = this;
+    if (this.syncedChanges === changes || flushesItself(this.db)) return;
+    await flushLog(this.db);
+    this.syncedChanges = Math.max(this.syncedChanges, changes);
+  }
+
+  /**
+   * For whoever begins, or begins again, at what is stored. Forgets which results of the thread could not be
+   * stored, which otherwise no checkpoint may follow. Processes that were given the thread with an earlier
+   * token store nothing in it any more. Throws `FencedOffError` when there is a later one, and while another
+   * connection holds the lock.
+   */
+  startOver(threadId: string, token: FencingToken): void {
+    this.fences.take(threadId, token);
+    this.ids.forget(threadId);
+    for (const key of this.underWay.keys()) {
+      if (threadOf(key) === threadId) this.underWay.delete(key);
+    }
+  }
+
+  /**
+   * Makes a thread small whose graph has ended: deletes the checkpoints of graphs inside it, but for those
+   * of a step at work, and packs what is superseded. Leaves that to the next time once the thread was taken with
+   * a later token than `token`: what is about to be referred to looks like what is left behind.
+   */
+  async tidyThread(threadId: string, token?: FencingToken): Promise<void> {
+    await this.flushed();
+    const assertHeld = this.fences.guard(threadId, token);
+    this.fences.leave(threadId, token);
+    try {
+      await deleteInPieces(this.sql.deleteNested, threadId, assertHeld);
+    } catch (error) {
+      if (error instanceof FencedOffError) return;
+      throw error;
+    }
+    this.ids.forget(threadId);
+    await this.packed.packAll(threadId);
+  }
+
+  /** The steps that lead to the thread's newest checkpoint and are kept, oldest first. */
+  async steps(threadId: string): Promise<ThreadStep[]> {
+    await this.flushed();
+    return this.threadSteps.of(threadId);
+  }
+
+  /**
+   * Makes the new thread `target` of `source` as it was at `checkpointId` (default: its newest), without
+   * requests that wait for an answer. False when there is no such checkpoint. Repeated, it changes nothing.
+   */
+  async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
+    await this.flushed();
+    const isCopied = await this.threadCopy.make({ thread: source, target }, checkpointId);
+    this.changes += 1;
+    return isCopied;
+  }
+
+  /** Every thread that has a checkpoint. */
+  async threads(): Promise<string[]> {
+    await this.flushed();
+    return this.threadSteps.threads();
+  }
+
+  /** Bytes of the file that are in use. */
+  usedBytes(): number {
+    return usedBytes(this.db);
+  }
+
+  /** Gives free space of the file back; gives its bytes. */
+  readonly returnSpace = (signal: AbortSignal): Promise<number> => returnSpace(this.db, signal);
+
+  override async deleteThread(threadId: string): Promise<void> {
+    await this.flushed();
+    this.packed.forget(threadId);
+    this.ids.forget(threadId);
+    await deleteInPieces(this.sql.deleteThread, threadId);
+  }
+
+  override async getDeltaChannelHistory(options: {
+    config: RunnableConfig;
+    channels: string[];
+  }): Promise<Record<string, DeltaChannelHistory>> {
+    const channels = [...new Set(options.channels)];
+    if (channels.length === 0) return {};
+    // More channels than one query follows: the inherited walk, one checkpoint at a time.
+    if (channels.length > CHANNELS_PER_QUERY) return super.getDeltaChannelHistory(options);
+    const { threadId, namespace, checkpointId } = this.ids.addressOf(options.config);
+    const empty = (): Record<string, DeltaChannelHistory> =>
+      Object.fromEntries(channels.map((channel) => [channel, { writes: [] }]));
+    if (threadId === undefined) return empty();
+    await this.flushed();
+    const target = { thread: threadId, namespace, checkpoint: checkpointId ?? null };
+    const read = () => this.history.of(target, channels, this.serde);
+    return (await read()) ?? ((await this.packed.unpack(threadId)) ? await read() : undefined) ?? empty();
+  }
+
+  override async *list(...args: Parameters<SqliteSaver["list"]>): ReturnType<SqliteSaver["list"]> {
+    await this.flushed();
+    const { threadId } = addressOf(args[0]);
+    if (threadId === undefined) await this.packed.unpackAll();
+    else await this.packed.unpack(threadId);
+    yield* super.list(...args);
+  }
+
+  /** The tables are made by `createCheckpointer`. */
+  protected override setup(): void {}
+}

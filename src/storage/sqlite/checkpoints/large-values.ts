@@ -1,0 +1,323 @@
+import {
+  DeltaSnapshot,
+  type PendingWrite,
+  type SerializerProtocol,
+  WRITES_IDX_MAP,
+  isDeltaSnapshot,
+} from "@langchain/langgraph-checkpoint";
+import { ownTurn } from "../../../core/turns.ts";
+import { unreadable } from "../../errors.ts";
+import type { BlobOwner, Blobs } from "./blobs.ts";
+import type { WriteAddress, WriteFields } from "./schema.ts";
+
+/** A serialised value. */
+export type Encoded = [type: string, data: Uint8Array];
+
+/** Writes of one task on their way into the database. */
+export interface Result {
+  encoded: WriteFields[] | Promise<WriteFields[]>;
+  /** Why they could not be stored. */
+  failure?: unknown;
+}
+
+/** Place of the value in the fields of a write. */
+const VALUE = 7;
+
+/** The rows of what one task wrote. */
+export function encodeWrites(
+  dumped: (value: unknown) => Encoded | Promise<Encoded>,
+  address: WriteAddress,
+  writes: readonly PendingWrite[],
+): WriteFields[] | Promise<WriteFields[]> {
+  const rowsOf = (values: readonly Encoded[]): WriteFields[] =>
+    writes.map(([channel], index) => {
+      const [type, data] = values[index] ?? ["", new Uint8Array()];
+      return [...address, WRITES_IDX_MAP[channel] ?? index, channel, type, data];
+    });
+  const values = allOf(writes.map(([, value]) => dumped(value)));
+  return values instanceof Promise ? values.then(rowsOf) : rowsOf(values);
+}
+
+type Settled<Values extends readonly unknown[]> = { -readonly [Key in keyof Values]: Awaited<Values[Key]> };
+
+/** All of `values`; at once where none is waited for, as hardly any is: promises are much of what a step costs. */
+export function allOf<Values extends readonly unknown[]>(
+  values: Values,
+): Settled<Values> | Promise<Settled<Values>> {
+  // Without a promise among them they are settled.
+  return values.some((value) => value instanceof Promise)
+    ? Promise.all(values)
+    : (values as unknown as Settled<Values>);
+}
+
+export const bytesOfWrites = (rows: readonly WriteFields[]): number =>
+  rows.reduce((sum, row) => sum + row[VALUE].length, 0);
+
+/** Characters of a text, or bytes, from which on it is stored by itself. */
+const LARGE = 4096;
+/** Entries of a delta channel's snapshot that are stored together. */
+export const ENTRIES_PER_PIECE = 32;
+
+/** Every stored string that begins so is a reference: one that is none is stored by itself, whatever its size. */
+const PREFIX = "deepagent-blobs:";
+const REFERENCE = /^deepagent-blobs:(text|bytes|list|record):([\w-]{43}(?:\.[\w-]{43})*)$/;
+
+/** Whether a text is stored by itself. */
+export const isLargeText = (text: string): boolean => text.length >= LARGE || text.startsWith(PREFIX);
+
+/** What a reference stands for. */
+export type LargePart =
+  | { kind: "text"; value: string }
+  | { kind: "bytes"; value: Uint8Array }
+  | { kind: "list"; value: readonly unknown[] }
+  | { kind: "record"; value: object };
+
+/** Stands where a large part was; serialises as a reference to the blobs it was stored as. */
+export class Held {
+  readonly part: () => LargePart;
+  #names: readonly string[] = [];
+
+  constructor(part: LargePart) {
+    // A function is nothing to serialise: whoever walks the value does not look into the part.
+    this.part = () => part;
+  }
+
+  storedAs(names: readonly string[]): void {
+    this.#names = names;
+  }
+
+  toJSON(): string {
+    return `${PREFIX}${this.part().kind}:${this.#names.join(".")}`;
+  }
+}
+
+/** A copy of `value` in which `held` stands for every large part of it; `value` itself when there is none. */
+export function lighten(value: unknown, held: Held[], above = new Set<object>()): unknown {
+  const hold = (part: LargePart): Held => {
+    const one = new Held(part);
+    held.push(one);
+    return one;
+  };
+  if (typeof value === "string") return isLargeText(value) ? hold({ kind: "text", value }) : value;
+  if (value instanceof Uint8Array) return value.length >= LARGE ? hold({ kind: "bytes", value }) : value;
+  if (typeof value !== "object" || value === null || isOpaque(value) || above.has(value)) return value;
+  if (isDeltaSnapshot(value)) {
+    const part = piecesOf(value.value);
+    const inner = part === undefined ? lighten(value.value, held, above) : hold(part);
+    return inner === value.value ? value : new DeltaSnapshot(inner);
+  }
+  const shown = serialised(value);
+  if (typeof shown !== "object" || shown === null) return value;
+  above.add(value);
+  const before = held.length;
+  const items = (Array.isArray(shown) ? shown : Object.values(shown)).map((item: unknown) =>
+    lighten(item, held, above),
+  );
+  above.delete(value);
+  // Hardly ever is there anything large, and then there is nothing to copy.
+  if (held.length === before) return value;
+  return Array.isArray(shown)
+    ? items
+    : Object.fromEntries(Object.keys(shown).map((key, index) => [key, items[index]]));
+}
+
+/** A place in a value where a reference stands. */
+export interface Reference {
+  kind: LargePart["kind"];
+  names: readonly string[];
+  replaceWith(value: unknown): void;
+}
+
+/** Every reference in what `holder` holds, and in what that holds. */
+export function referencesIn(holder: object, seen = new Set<object>()): Reference[] {
+  if (seen.has(holder) || isOpaque(holder)) return [];
+  seen.add(holder);
+  return Object.entries(holder).flatMap(([key, item]: [string, unknown]): Reference[] => {
+    if (typeof item === "object" && item !== null) return referencesIn(item, seen);
+    const [, kind, names] = (typeof item === "string" && REFERENCE.exec(item)) || [];
+    if (kind === undefined || names === undefined) return [];
+    const replaceWith = (value: unknown): void => void Reflect.set(holder, key, value);
+    return [{ kind: kind as LargePart["kind"], names: names.split("."), replaceWith }]; // as the expression has it
+  });
+}
+
+/** Whether serialised data may have references. */
+export const mentionsReferences = (data: Uint8Array | string): boolean =>
+  typeof data === "string"
+    ? data.includes(PREFIX)
+    : Buffer.from(data.buffer, data.byteOffset, data.length).includes(PREFIX);
+
+/** Snapshots grow with their channel: what has many entries is stored some at a time. */
+function piecesOf(value: unknown): LargePart | undefined {
+  if (Array.isArray(value)) return value.length > ENTRIES_PER_PIECE ? { kind: "list", value } : undefined;
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+    return;
+  return Object.keys(value).length > ENTRIES_PER_PIECE ? { kind: "record", value } : undefined;
+}
+
+const serialised = (value: object): unknown =>
+  "toJSON" in value && typeof value.toJSON === "function" ? (value.toJSON() as unknown) : value;
+
+/**
+ * What the serialiser or a constructor looks into, so that nothing in it may be replaced. Messages only keep
+ * what they are given; the chunks of one parse it.
+ */
+function isOpaque(value: object): boolean {
+  if (value instanceof Map || value instanceof Set || value instanceof RegExp || value instanceof Error)
+    return true;
+  if (ArrayBuffer.isView(value)) return true;
+  if (!("lc_id" in value) || !Array.isArray(value.lc_id)) return false;
+  const [, module, name] = value.lc_id as unknown[]; // checked next
+  return module !== "messages" || typeof name !== "string" || name.endsWith("Chunk");
+}
+
+/**
+ * The JSON that LangGraph's serialiser makes of `value`, in one pass over it; `undefined` for what has large
+ * parts, and for what is rare in a thread and takes more of that serialiser: maps, errors, bytes, cycles.
+ */
+export function plainJson(value: unknown): string | undefined {
+  let isPlain = true;
+  const encoded = (_key: string, shown: unknown): unknown => {
+    if (!isPlain) return undefined;
+    if (shown === undefined) return { lc: 2, type: "undefined" };
+    if (typeof shown === "object" && shown !== null && isSend(shown)) {
+      return { node: shown.node, args: shown.args };
+    }
+    isPlain = typeof shown === "string" ? !isLargeText(shown) : isPlainPart(shown);
+    return isPlain ? shown : undefined;
+  };
+  try {
+    const json = JSON.stringify(value, encoded);
+    return isPlain ? json : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a task to be started shows itself as; its time, which hardly any has, is not seen to here. */
+const isSend = (shown: object): shown is { node: unknown; args: unknown } =>
+  "lg_name" in shown && shown.lg_name === "Send" && (shown as { timeout?: unknown }).timeout === undefined;
+
+/** Not of a class of its own, nor what something else shows itself as, marked. */
+function isPlainPart(shown: unknown): boolean {
+  if (typeof shown !== "object" || shown === null || Array.isArray(shown)) return true;
+  const prototype: unknown = Object.getPrototypeOf(shown);
+  if (prototype !== Object.prototype && prototype !== null) return false;
+  return !("lg_name" in shown) && (shown as { type?: unknown }).type !== "Buffer"; // what buffers show
+}
+
+/** Of one blob: what is serialised or parsed in one go holds up the event loop. */
+const CHARACTERS_PER_PIECE = 128 * 1024;
+/** The same of bytes, which are stored in base64: pieces of a multiple of three have no padding within. */
+const BYTES_PER_PIECE = 96 * 1024;
+/** What may wait for its commit. */
+const CHARACTERS_UNDER_WAY = 512 * 1024;
+
+/**
+ * Stores large parts of values apart from them, each once, and puts them back when the value is loaded. Texts
+ * are cut, and snapshots stored some entries at a time, so that no size of a value holds up the event loop.
+ *
+ * A blob is JSON: a part of a text, or a list of a snapshot's entries.
+ */
+export class LargeValues implements SerializerProtocol {
+  readonly #blobs: Blobs;
+  readonly #serde: SerializerProtocol;
+
+  constructor(blobs: Blobs, serde: SerializerProtocol) {
+    this.#blobs = blobs;
+    this.#serde = serde;
+  }
+
+  /** As it is, without storing anything. */
+  async dumpsTyped(value: unknown): Promise<Encoded> {
+    const json = plainJson(value);
+    return json === undefined ? this.#serde.dumpsTyped(value) : ["json", Buffer.from(json)];
+  }
+
+  async loadsTyped(type: string, data: Uint8Array | string): Promise<unknown> {
+    const value = await this.#loaded(type, data);
+    if (type !== "json" || !mentionsReferences(data)) return value;
+    const holder = { value };
+    for (const reference of referencesIn(holder)) reference.replaceWith(await this.#load(reference));
+    return holder.value;
+  }
+
+  async #loaded(type: string, data: Uint8Array | string): Promise<unknown> {
+    try {
+      return await this.#serde.loadsTyped(type, data);
+    } catch (thrown) {
+      throw unreadable(thrown, "the database of checkpoints");
+    }
+  }
+
+  /** Serialised, with its large parts stored by themselves; at once where it has none. */
+  dumps(value: unknown, owner: BlobOwner): Encoded | Promise<Encoded> {
+    const json = plainJson(value);
+    return json === undefined ? this.#dumpsInParts(value, owner) : ["json", Buffer.from(json)];
+  }
+
+  async #dumpsInParts(value: unknown, owner: BlobOwner): Promise<Encoded> {
+    const held: Held[] = [];
+    const light = lighten(value, held);
+    for (const one of held) await this.#store(one, owner);
+    return this.#serde.dumpsTyped(light);
+  }
+
+  async #store(held: Held, owner: BlobOwner): Promise<void> {
+    const names: string[] = [];
+    let underWay: Promise<void>[] = [];
+    let characters = 0;
+    for await (const text of this.#pieces(held.part(), owner)) {
+      const { name, stored } = this.#blobs.put(owner, text);
+      // Whoever waits for the value is told; this may fail before that.
+      stored.catch(() => undefined);
+      names.push(name);
+      underWay.push(stored);
+      characters += text.length;
+      if (characters < CHARACTERS_UNDER_WAY) continue;
+      await Promise.all(underWay);
+      [underWay, characters] = [[], 0];
+    }
+    await Promise.all(underWay);
+    held.storedAs(names);
+  }
+
+  async *#pieces({ kind, value }: LargePart, owner: BlobOwner): AsyncGenerator<string> {
+    if (kind === "text") {
+      for (let at = 0; at < value.length; at += CHARACTERS_PER_PIECE) {
+        if (at > 0) await ownTurn();
+        yield JSON.stringify(value.slice(at, at + CHARACTERS_PER_PIECE));
+      }
+    } else if (kind === "bytes") {
+      const bytes = Buffer.from(value.buffer, value.byteOffset, value.length);
+      for (let at = 0; at < bytes.length; at += BYTES_PER_PIECE) {
+        if (at > 0) await ownTurn();
+        yield JSON.stringify(bytes.toString("base64", at, at + BYTES_PER_PIECE));
+      }
+    } else {
+      const entries = kind === "list" ? value : Object.entries(value);
+      for (let at = 0; at < entries.length; at += ENTRIES_PER_PIECE) {
+        await ownTurn();
+        const [, data] = await this.dumps(entries.slice(at, at + ENTRIES_PER_PIECE), owner);
+        yield Buffer.from(data).toString();
+      }
+    }
+  }
+
+  async #load({ kind, names }: Reference): Promise<unknown> {
+    const pieces: unknown[] = [];
+    let text = "";
+    for (const name of names) {
+      await ownTurn();
+      const json = this.#blobs.get(name);
+      // Added one by one, the pieces of a text are not copied.
+      if (kind === "text") text += JSON.parse(json) as string;
+      else pieces.push(kind === "bytes" ? JSON.parse(json) : await this.loadsTyped("json", json));
+    }
+    // Each as stored above.
+    if (kind === "list") return pieces.flat();
+    if (kind === "record") return Object.fromEntries(pieces.flat() as [string, unknown][]);
+    if (kind === "text") return text;
+    return new Uint8Array(Buffer.concat(pieces.map((piece) => Buffer.from(piece as string, "base64"))));
+  }
+}

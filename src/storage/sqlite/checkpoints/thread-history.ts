@@ -1,0 +1,311 @@
+import { type SerializerProtocol, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import type { Statement, Transaction } from "better-sqlite3";
+import { ownTurn } from "../../../core/turns.ts";
+import { type Database, whenUnlocked } from "../database.ts";
+import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
+
+/** A checkpoint of a thread's own graph, and where it lies. */
+export interface Link {
+  id: string;
+  parent: string | null;
+  /** Its content, unless it has a row of its own. */
+  packed?: PackedCheckpoint;
+}
+
+/** Looked up between two turns of the event loop. */
+const LINKS_PER_TURN = 64;
+const LINK = `
+SELECT checkpoint_id AS id, parent_checkpoint_id AS parent FROM checkpoints
+WHERE thread_id = ? AND checkpoint_ns = ''`;
+
+/** The way from a checkpoint back to the beginning of its thread, through rows and packs. */
+export class ThreadChain {
+  readonly #newest: Statement<[string], Link>;
+  readonly #link: Statement<[string, string], Link>;
+  readonly #packed: PackedCheckpoints;
+
+  constructor(database: Database, packed: PackedCheckpoints) {
+    this.#newest = database.prepare(`${LINK} ORDER BY checkpoint_id DESC LIMIT 1`);
+    this.#link = database.prepare(`${LINK} AND checkpoint_id = ?`);
+    this.#packed = packed;
+  }
+
+  /** Newest first, from the one named, or the newest. None when that is not there. */
+  async to(thread: string, checkpoint: string | undefined): Promise<Link[]> {
+    const chain: Link[] = [];
+    let pack: ReadonlyMap<string, PackedCheckpoint> | undefined;
+    let link: Link | undefined;
+    for (let id = checkpoint ?? this.#newest.get(thread)?.id ?? null; id !== null; id = link.parent) {
+      if (chain.length % LINKS_PER_TURN === LINKS_PER_TURN - 1) await ownTurn();
+      const packed = pack?.get(id);
+      link = packed ? { id, parent: packed.parent, packed } : this.#link.get(thread, id);
+      if (link === undefined) {
+        pack = await this.#packed.around(thread, id);
+        link = linkOf(pack?.get(id)) ?? this.#link.get(thread, id);
+      }
+      if (link === undefined) break;
+      chain.push(link);
+    }
+    return chain;
+  }
+
+  /** Where a checkpoint lies now: it may have been packed, or unpacked, since. */
+  async find(thread: string, id: string): Promise<Link | undefined> {
+    return (
+      this.#link.get(thread, id) ??
+      linkOf((await this.#packed.around(thread, id))?.get(id)) ??
+      this.#link.get(thread, id)
+    );
+  }
+}
+
+const linkOf = (packed: PackedCheckpoint | undefined): Link | undefined =>
+  packed && { id: packed.id, parent: packed.parent, packed };
+
+/** A step on the way to the newest checkpoint of a thread. */
+export interface ThreadStep {
+  /** LangGraph's number of the step: grows along the thread. */
+  number: number;
+  checkpointId: string;
+  /** Milliseconds since the epoch. */
+  time: number;
+  /** What the step added to the channel `messages`, one value for each task. */
+  messages: unknown[];
+}
+
+interface StepFacts {
+  number: number;
+  source: string;
+  time: string;
+}
+interface MessageWrite {
+  type: string | null;
+  value: Uint8Array | string;
+}
+
+const FACTS = `
+SELECT CAST(metadata AS TEXT) ->> '$.step' AS number, CAST(metadata AS TEXT) ->> '$.source' AS source,
+  CAST(checkpoint AS TEXT) ->> '$.ts' AS time
+FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ?`;
+
+const MESSAGES = `
+SELECT type, value FROM writes
+WHERE thread_id = ? AND checkpoint_ns = '' AND checkpoint_id = ? AND channel = 'messages'
+ORDER BY task_id, idx`;
+
+const THREADS = `
+WITH RECURSIVE found (id) AS (
+  SELECT min(id) FROM (
+    SELECT min(thread_id) AS id FROM checkpoints WHERE thread_id > @after
+    UNION ALL SELECT min(thread_id) FROM packed_checkpoints WHERE thread_id > @after
+  )
+  UNION ALL
+  SELECT (SELECT min(id) FROM (
+    SELECT min(thread_id) AS id FROM checkpoints WHERE thread_id > found.id
+    UNION ALL SELECT min(thread_id) FROM packed_checkpoints WHERE thread_id > found.id
+  )) FROM found WHERE found.id IS NOT NULL
+)
+SELECT id FROM found WHERE id IS NOT NULL LIMIT @limit`;
+
+/** Threads looked up between two turns of the event loop. */
+const THREADS_PER_TURN = 500;
+/** Steps read between two turns of the event loop. */
+const STEPS_PER_TURN = 16;
+
+/** The history of threads: which steps are kept. */
+export class ThreadSteps {
+  readonly #serde: SerializerProtocol;
+  readonly #chain: ThreadChain;
+  readonly #facts: Statement<[string, string], StepFacts>;
+  readonly #messages: Statement<[string, string], MessageWrite>;
+  readonly #threads: Statement<[{ after: string; limit: number }], string>;
+
+  constructor(database: Database, serde: SerializerProtocol, chain: ThreadChain) {
+    this.#serde = serde;
+    this.#chain = chain;
+    this.#facts = database.prepare(FACTS);
+    this.#messages = database.prepare(MESSAGES);
+    this.#threads = database.prepare<[{ after: string; limit: number }], string>(THREADS).pluck();
+  }
+
+  /** Oldest first. */
+  async of(thread: string): Promise<ThreadStep[]> {
+    const steps: ThreadStep[] = [];
+    /** What was written at the checkpoint before makes the step. */
+    let messages: unknown[] = [];
+    const chain = (await this.#chain.to(thread, undefined)).reverse();
+    for (const [index, { id, parent }] of chain.entries()) {
+      if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) await ownTurn();
+      const link = chain[index]?.packed ? chain[index] : await this.#chain.find(thread, id);
+      if (link === undefined) continue; // deleted meanwhile
+      const { number, source, time } = this.#factsOf(thread, link);
+      // Of input alone there is nothing yet in the channels.
+      if (source !== "input") {
+        steps.push({
+          number,
+          checkpointId: id,
+          time: Date.parse(time),
+          messages: parent === null ? [] : messages,
+        });
+      }
+      messages = await this.#messagesAt(thread, link);
+    }
+    return steps;
+  }
+
+  #factsOf(thread: string, { id, packed }: Link): StepFacts {
+    if (packed === undefined) return this.#facts.get(thread, id) ?? { number: 0, source: "input", time: "" };
+    // As LangGraph wrote them; of rows SQL reads the same.
+    const { step, source } = JSON.parse(packed.metadata) as { step: number; source: string };
+    return { number: step, source, time: (JSON.parse(packed.checkpoint) as { ts: string }).ts };
+  }
+
+  #messagesAt(thread: string, { id, packed }: Link): Promise<unknown[]> {
+    const writes: MessageWrite[] =
+      packed?.writes
+        .filter(([, , channel]) => channel === "messages")
+        .map(([, , , type, value]) => ({ type, value: bytesOf(type, value) })) ??
+      this.#messages.all(thread, id);
+    return Promise.all(writes.map(({ type, value }) => this.#serde.loadsTyped(type ?? "json", value)));
+  }
+
+  /** One look-up per thread, however many checkpoints each has. */
+  async threads(): Promise<string[]> {
+    const threads: string[] = [];
+    for (;;) {
+      const some = this.#threads.all({ after: threads.at(-1) ?? "", limit: THREADS_PER_TURN });
+      // One by one: there may be more than a call takes arguments.
+      for (const id of some) threads.push(id);
+      if (some.length < THREADS_PER_TURN) return threads;
+      await ownTurn();
+    }
+  }
+}
+
+/** Checkpoints copied in one transaction. */
+const COPIED_PER_TURN = 16;
+/** Errors, requests and answers: a task with other writes has finished. */
+const UNFINISHED = Object.keys(WRITES_IDX_MAP);
+
+interface Place {
+  thread: string;
+  target: string;
+}
+
+/** Some of it may be used by later steps of the source only. */
+const COPY_BLOB_USES = `
+INSERT OR IGNORE INTO checkpoint_blob_uses (thread_id, checkpoint_ns, blob)
+SELECT @target, '', blob FROM checkpoint_blob_uses
+WHERE thread_id = @thread AND checkpoint_ns = '' AND blob > @after AND blob <= @last`;
+
+/** The last of the next few. */
+const LAST_BLOB_USE = `
+SELECT max(blob) FROM (SELECT blob FROM checkpoint_blob_uses
+  WHERE thread_id = ? AND checkpoint_ns = '' AND blob > ? ORDER BY blob LIMIT 200)`;
+
+const COPY_CHECKPOINT = `
+INSERT OR REPLACE INTO checkpoints
+  (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
+SELECT @target, '', checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints
+WHERE thread_id = @thread AND checkpoint_ns = '' AND checkpoint_id = @id`;
+
+const COPY_WRITES = `
+INSERT OR REPLACE INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
+SELECT @target, '', checkpoint_id, task_id, idx, channel, type, value FROM writes
+WHERE thread_id = @thread AND checkpoint_ns = '' AND checkpoint_id = @id
+  AND channel NOT IN (SELECT value FROM json_each(@without))`;
+
+const NEWEST = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ''";
+
+/** Copies of threads as they were at a checkpoint. */
+export class ThreadCopy {
+  readonly #database: Database;
+  readonly #chain: ThreadChain;
+  readonly #packed: PackedCheckpoints;
+  readonly #uses: Statement<[Place & { after: number; last: number }]>;
+  readonly #lastUse: Statement<[string, number], number | null>;
+  readonly #checkpoint: Statement<[Place & { id: string }]>;
+  readonly #writes: Statement<[Place & { id: string; without: string }]>;
+  readonly #newest: Statement<[string], string | null>;
+  readonly #some: Transaction<(place: Place, links: readonly Link[], ends: boolean) => Link[]>;
+
+  constructor(database: Database, chain: ThreadChain, packed: PackedCheckpoints) {
+    this.#database = database;
+    this.#chain = chain;
+    this.#packed = packed;
+    this.#uses = database.prepare(COPY_BLOB_USES);
+    this.#lastUse = database.prepare<[string, number], number | null>(LAST_BLOB_USE).pluck();
+    this.#checkpoint = database.prepare(COPY_CHECKPOINT);
+    this.#writes = database.prepare(COPY_WRITES);
+    this.#newest = database.prepare<[string], string | null>(NEWEST).pluck();
+    this.#some = database.transaction((place, links, ends) =>
+      links.filter((link, index) => !this.#copy(place, link, ends && index === links.length - 1)),
+    );
+  }
+
+  /**
+   * Makes `target` of the thread as it was at the checkpoint, default its newest: oldest first, a few in each
+   * turn of the event loop. False when there is no such checkpoint, or it is deleted meanwhile. Repeated, it
+   * changes nothing.
+   */
+  async make({ thread, target }: Place, checkpoint: string | undefined): Promise<boolean> {
+    const chain = (await this.#chain.to(thread, checkpoint)).reverse();
+    if (chain.length === 0) return false;
+    await this.#copyUses({ thread, target });
+    for (let at = 0; at < chain.length; at += COPIED_PER_TURN) {
+      await ownTurn();
+      const isCopied = await this.#copyAll(
+        { thread, target },
+        chain.slice(at, at + COPIED_PER_TURN),
+        at + COPIED_PER_TURN >= chain.length,
+      );
+      if (!isCopied) return false;
+    }
+    return true;
+  }
+
+  /** False when the thread was deleted since the way was looked up. */
+  async #copyUses(place: Place): Promise<void> {
+    for (let after = -1; ;) {
+      const last = this.#lastUse.get(place.thread, after) ?? null;
+      if (last === null) return;
+      const some = { ...place, after, last };
+      await whenUnlocked(this.#database, () => this.#uses.run(some));
+      after = last;
+      await ownTurn();
+    }
+  }
+
+  async #copyAll(place: Place, links: readonly Link[], ends: boolean): Promise<boolean> {
+    const left = await whenUnlocked(this.#database, () => this.#some.immediate(place, links, ends));
+    for (const { id } of left) {
+      // It was packed since the way was looked up.
+      const link = await this.#chain.find(place.thread, id);
+      const isLast = ends && id === links.at(-1)?.id;
+      const missed =
+        link && (await whenUnlocked(this.#database, () => this.#some.immediate(place, [link], isLast)));
+      if (missed?.length !== 0) return false;
+    }
+    return true;
+  }
+
+  /**
+   * False when the row is not there. What was written after an earlier checkpoint than the newest made the
+   * next one, and has no place behind a copy of it. Of the newest, results of calls that had ended go along,
+   * but not what waits for an answer.
+   */
+  #copy(place: Place, { id, packed }: Link, isLast: boolean): boolean {
+    const isNewest = isLast && this.#newest.get(place.thread) === id;
+    if (packed) {
+      this.#packed.putRows(place.target, isLast ? withoutWrites(packed) : packed);
+      return true;
+    }
+    if (this.#checkpoint.run({ ...place, id }).changes === 0) return false;
+    if (!isLast) this.#writes.run({ ...place, id, without: "[]" });
+    else if (isNewest) this.#writes.run({ ...place, id, without: JSON.stringify(UNFINISHED) });
+    return true;
+  }
+}
+
+/** What is packed has newer ones behind it. */
+const withoutWrites = (packed: PackedCheckpoint): PackedCheckpoint => ({ ...packed, writes: [] });

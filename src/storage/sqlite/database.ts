@@ -1,0 +1,375 @@
+import { type Stats, chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type SqliteDatabase from "better-sqlite3";
+import { type OptionTable, readOptions } from "../../core/options.ts";
+import {
+  StorageError,
+  damagedError,
+  directoryError,
+  foreignError,
+  isBusy,
+  isLocked,
+  storageError,
+} from "../errors.ts";
+import { openConnection } from "./driver.ts";
+import { openInThread, readInThread } from "./worker-thread.ts";
+
+/**
+ * What throws once the file that is at `path` now is not there any more. SQLite itself goes on writing to a file
+ * that was deleted or moved while it is open, and nobody would ever find what is stored there.
+ */
+export function assertInPlace(path: string, name: string): () => void {
+  const opened = statSync(path);
+  return () => {
+    if (isSame(opened, statSync(path, { throwIfNoEntry: false }))) return;
+    throw new StorageError(
+      "storage_directory",
+      `The database ${name} is no longer where it was opened: it was deleted, moved or replaced. ` +
+        `Put it back, or restart the server.`,
+    );
+  };
+}
+
+const isSame = (one: Stats, other: Stats | undefined): boolean =>
+  other !== undefined && one.ino === other.ino && one.dev === other.dev;
+
+/** How long a process that starts, or reads, waits for another connection in one go, in milliseconds. */
+export const LONG_WAIT_MS = 5000;
+/** How long work is tried again while another connection holds the lock, in milliseconds. */
+const PATIENCE_MS = 5000;
+/** Between two tries; each pause is twice the one before. */
+const FIRST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 100;
+
+/** The last of those that wait, by what they wait for. */
+const queues = new WeakMap<object, Promise<void>>();
+
+/**
+ * Does `work`, a transaction or a statement that writes, at once; when another connection holds the lock it
+ * is tried again later, and the event loop goes on meanwhile. Those with the same `queue`, most often the
+ * database, take turns in the order they came, and only the first of them tries: each try holds up the event
+ * loop for the connection's timeout. Throws what `work` throws, the lock's error when it is held for too long.
+ */
+export async function whenUnlocked<T>(queue: object, work: () => T): Promise<T> {
+  const before = queues.get(queue);
+  if (before === undefined) {
+    try {
+      return work();
+    } catch (thrown) {
+      if (!isLocked(thrown)) throw thrown;
+    }
+  }
+  const giveUpAt = performance.now() + PATIENCE_MS;
+  return inTurn(queue, () => untilUnlocked(work, giveUpAt));
+}
+
+/** Does `work` when it is its turn; who comes later to `queue`, by `whenUnlocked` or this, waits until it is done. */
+export async function inTurn<T>(queue: object, work: () => Promise<T>): Promise<T> {
+  const turn = Promise.resolve(queues.get(queue)).then(work);
+  const settled = turn.then(
+    () => undefined,
+    () => undefined,
+  );
+  queues.set(queue, settled);
+  try {
+    return await turn;
+  } finally {
+    if (queues.get(queue) === settled) queues.delete(queue);
+  }
+}
+
+/** Does `work` on a connection that waits for other connections' locks for long, and for nothing else meanwhile. */
+export function withLongWait<T>(database: Database, work: () => T): T {
+  const before = Number(database.pragma("busy_timeout", { simple: true }));
+  database.pragma(`busy_timeout = ${LONG_WAIT_MS}`);
+  try {
+    return work();
+  } finally {
+    database.pragma(`busy_timeout = ${before}`);
+  }
+}
+
+/** Tries `work` until no other connection's lock is in the way, or it is `giveUpAt` on `performance`'s clock. */
+export async function untilUnlocked<T>(work: () => T, giveUpAt: number): Promise<T> {
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    try {
+      return work();
+    } catch (thrown) {
+      if (!isLocked(thrown) || performance.now() >= giveUpAt) throw thrown;
+    }
+    await delay(pause);
+  }
+}
+
+/**
+ * Makes `database` throw `StorageError` for every known failure of its file, whichever way it is used:
+ * statements, transactions, pragmas, scripts. `name`: what messages call it. `assertInPlace` is called before
+ * anything is written by a statement or a transaction.
+ */
+export function throwKnownErrors(database: Database, name: string, assertInPlace: () => void): Database {
+  const known =
+    <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
+    (...args: Args): Result => {
+      try {
+        return method(...args);
+      } catch (thrown) {
+        throw storageError(thrown, name);
+      }
+    };
+  // Writers never keep readers waiting; who puts a file in order after a crash does, for a moment.
+  const patient = <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
+    known((...args: Args): Result => {
+      try {
+        return method(...args);
+      } catch (thrown) {
+        if (!isBusy(thrown)) throw thrown;
+        return withLongWait(database, () => method(...args));
+      }
+    });
+  const writing = <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
+    known((...args: Args): Result => {
+      if (!database.inTransaction) assertInPlace();
+      return method(...args);
+    });
+  const prepare = known(database.prepare.bind(database));
+  const transaction = database.transaction.bind(database);
+  return Object.assign(database, {
+    exec: known(database.exec.bind(database)),
+    pragma: known(database.pragma.bind(database)),
+    prepare: (source: string) => {
+      const statement = prepare(source);
+      const reading = statement.readonly ? patient : known;
+      return Object.assign(statement, {
+        run: (statement.readonly ? known : writing)(statement.run.bind(statement)),
+        get: reading(statement.get.bind(statement)),
+        all: reading(statement.all.bind(statement)),
+      });
+    },
+    transaction: (work: (...args: unknown[]) => unknown) => {
+      const made = transaction(work);
+      return Object.assign(known(made), {
+        deferred: known((...args) => made.deferred(...args)),
+        immediate: writing((...args) => made.immediate(...args)),
+        exclusive: writing((...args) => made.exclusive(...args)),
+        database,
+      });
+    },
+  });
+}
+
+/** A connection to the database. Who opened it closes it. */
+export type Database = SqliteDatabase.Database;
+
+export interface DatabaseOptions {
+  /**
+   * `FULL` (default): a commit is on the disk before it returns, so it outlives a power cut.
+   * `NORMAL`: it outlives the end of the process; a power cut may lose the newest commits, never the file.
+   */
+  synchronous?: "FULL" | "NORMAL";
+}
+
+const OPTIONS: OptionTable<DatabaseOptions> = { synchronous: "a text" };
+
+/**
+ * How long a write waits for another connection's lock, in milliseconds: long enough for most commits.
+ * Nothing else happens in this process meanwhile; who may wait longer does it by `whenUnlocked`.
+ */
+const SHORT_WAIT_MS = 5;
+const MEMORY = ":memory:";
+/** Between two tries at what is refused at once, in milliseconds. */
+const BUSY_PAUSE_MS = 20;
+/** How long opening waits for other processes while the event loop goes on, in milliseconds. */
+const OPENING_MS = 20_000;
+/** A log from which on reading all of it takes more than a moment. */
+const LONG_LOG_BYTES = 1_000_000;
+/**
+ * The write-ahead log gets no smaller than it once was, unless there is a limit. The commit that begins it anew cuts
+ * it, 2 ms for each megabyte: this is more than logs are while they are written into the file from time to time.
+ */
+const LOG_BYTES = 64_000_000;
+
+/**
+ * Opens (or creates) the database `file`; `:memory:` is a private one that ends with its connection.
+ *
+ * A new file gets mode 0600, missing directories 0700. The journal is a write-ahead log, so any number
+ * of processes may read while one writes. Throws `StorageError`, and so does the connection later: an
+ * existing file that is damaged, no database or another program's is never written to.
+ */
+export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
+  return openWaiting(file, readOptions("openDatabase", options, OPTIONS), LONG_WAIT_MS);
+}
+
+/**
+ * The same for a program that serves meanwhile: a lock of another process is waited for, and a long log that
+ * others left is put in order, while the event loop goes on.
+ */
+export async function openDatabaseInTurns(file: string, options: DatabaseOptions = {}): Promise<Database> {
+  const path = file === MEMORY ? MEMORY : resolve(file);
+  // The first connection after a crash reads all of the log; this one is not the first then.
+  const isLong = logBytes(path) > LONG_LOG_BYTES;
+  // What is wrong with the file is found again, and told, below.
+  const letGo = isLong ? await openInThread(path, OPENING_MS).catch(() => undefined) : undefined;
+  try {
+    const giveUpAt = performance.now() + OPENING_MS;
+    return await untilUnlocked(() => openWaiting(path, options, SHORT_WAIT_MS), giveUpAt);
+  } finally {
+    await letGo?.();
+  }
+}
+
+/** `waitMs`: how long each statement that opens it waits for another connection's lock. */
+function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Database {
+  // An absolute path also keeps SQLite from reading the name as a `file:` URI.
+  const path = file === MEMORY ? MEMORY : resolve(file);
+  const name = databaseName(path);
+  if (path !== MEMORY) prepareFile(path, name);
+  let database: Database | undefined;
+  try {
+    const hasLog = logBytes(path) > 0;
+    database = openConnection(path, { timeout: waitMs });
+    if (path !== MEMORY) assertOwnAndWhole(database, { path, name, hasLog });
+    configure(database, options.synchronous ?? "FULL", Math.ceil(waitMs / BUSY_PAUSE_MS));
+    database.pragma(`busy_timeout = ${SHORT_WAIT_MS}`);
+    return throwKnownErrors(database, name, path === MEMORY ? () => undefined : assertInPlace(path, name));
+  } catch (thrown) {
+    database?.close();
+    throw storageError(thrown, name);
+  }
+}
+
+/** What messages call the database at `path`: never its folder. */
+export function databaseName(path: string): string {
+  return path === MEMORY ? "(in memory)" : basename(path);
+}
+
+/** Problems SQLite finds in the file's structure; empty when it is sound. Reads the whole file. */
+export function integrityProblems(database: Database): string[] {
+  try {
+    return problemsIn(database.prepare<[], Check>(CHECK).all());
+  } catch (thrown) {
+    return [knownProblem(database, thrown)];
+  }
+}
+
+/** The same of a file, in a thread: the event loop goes on meanwhile. */
+export async function integrityProblemsInThread(database: Database): Promise<string[]> {
+  try {
+    return problemsIn((await readInThread(database.name, CHECK)) as Check[]); // what the pragma answers
+  } catch (thrown) {
+    return [knownProblem(database, thrown)];
+  }
+}
+
+const CHECK = "PRAGMA quick_check(20)";
+type Check = { quick_check: string };
+
+function problemsIn(checks: readonly Check[]): string[] {
+  const found = checks.map(({ quick_check: problem }) => problem);
+  return found.length === 1 && found[0] === "ok" ? [] : found;
+}
+
+function knownProblem(database: Database, thrown: unknown): string {
+  const known = storageError(thrown, databaseName(database.name));
+  if (known instanceof Error) return known.message;
+  throw thrown;
+}
+
+/** Pages in use: what is free in a file is used again. */
+export function usedBytes(database: Database): number {
+  const pages = pragmaNumber(database, "page_count") - pragmaNumber(database, "freelist_count");
+  return pages * pragmaNumber(database, "page_size");
+}
+
+/** What a pragma says, such as `page_count`. */
+export const pragmaNumber = (database: Database, pragma: string): number =>
+  Number(database.pragma(pragma, { simple: true }));
+
+const logBytes = (path: string): number => statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+
+function prepareFile(path: string, name: string): void {
+  try {
+    createDirectory(dirname(path));
+    createPrivate(path);
+  } catch (thrown) {
+    throw directoryError(name, thrown);
+  }
+}
+
+/** One directory after the other: `recursive` of Node 20 never returns where the system makes none (`/proc`). */
+function createDirectory(path: string): void {
+  if (existsSync(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) createDirectory(parent);
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (thrown) {
+    if (!hasCode(thrown, "EEXIST")) throw thrown;
+  }
+}
+
+/**
+ * Creates the file, or takes the rights of others away from an existing one.
+ *
+ * An existing file is never opened here: closing any descriptor of a database file drops the locks that
+ * other connections of this process hold on it.
+ */
+function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (thrown) {
+    if (!hasCode(thrown, "EEXIST")) throw thrown;
+    const found = statSync(path);
+    const isOwn = found.isFile() && found.uid === process.getuid?.();
+    if (isOwn && (found.mode & 0o077) !== 0) chmodSync(path, 0o600);
+  }
+}
+
+function hasCode(thrown: unknown, code: string): boolean {
+  return thrown instanceof Error && "code" in thrown && thrown.code === code;
+}
+
+/**
+ * SQLite takes any database for ours, and a page that is cut off for one with zeros at its end. While there is a
+ * log, a page may be missing in the file.
+ */
+function assertOwnAndWhole(
+  database: Database,
+  { path, name, hasLog }: { path: string; name: string; hasLog: boolean },
+): void {
+  if (pragmaNumber(database, "application_id") !== 0) throw foreignError(name);
+  if (!hasLog && statSync(path).size % pragmaNumber(database, "page_size") !== 0) throw damagedError(name);
+}
+
+/** Pages a connection keeps, which the system keeps too: with the default of 16 MB a server grew for ten minutes. */
+const CACHE_KIB = 4000;
+
+/** `tries`: at what may be refused without the busy timeout. */
+function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: number): void {
+  database.pragma("trusted_schema = OFF");
+  // Reading the schema finds a file that is no database before anything could be written to it.
+  database.prepare("SELECT count(*) FROM sqlite_schema").get();
+  // Only a new file can be made one that gives free space back; see `returnSpace`.
+  if (pragmaNumber(database, "page_count") === 0) {
+    retryWhileBusy(tries, () => database.pragma("auto_vacuum = INCREMENTAL"));
+  }
+  // Two processes that turn the log on at once can be refused at once, without the busy timeout.
+  retryWhileBusy(tries, () => database.pragma("journal_mode = WAL"));
+  database.pragma(`synchronous = ${synchronous}`);
+  database.pragma(`cache_size = -${CACHE_KIB}`);
+  database.pragma("foreign_keys = ON");
+  database.pragma(`journal_size_limit = ${LOG_BYTES}`);
+}
+
+function retryWhileBusy(tries: number, action: () => void): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      action();
+      return;
+    } catch (thrown) {
+      if (!isBusy(thrown) || attempt >= tries) throw thrown;
+      Atomics.wait(pause, 0, 0, BUSY_PAUSE_MS);
+    }
+  }
+}

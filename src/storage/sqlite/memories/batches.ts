@@ -1,0 +1,210 @@
+import type { Transaction } from "better-sqlite3";
+import { ownTurn } from "../../../core/turns.ts";
+import { mayPass } from "../../errors.ts";
+import { durably, withoutWaiting } from "../commit.ts";
+import { type Database, whenUnlocked } from "../database.ts";
+import type { ItemWriter, PreparedPut } from "./writes.ts";
+
+/**
+ * Batches that are too many writes for one turn of the event loop.
+ *
+ * - `store_batch_puts` are the writes, as JSON. Nobody sees them before their batch is whole; from then on all of
+ *   them happened, and whoever reads or writes puts what is left of them first.
+ * - `store_batches.whole_at` is when that was, in milliseconds since the epoch. There is one such batch at a time.
+ */
+export const BATCH_TABLES = `
+CREATE TABLE store_batches (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  begun_at INTEGER NOT NULL,
+  whole_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX store_batches_whole ON store_batches ((1)) WHERE whole_at IS NOT NULL;
+CREATE TABLE store_batch_puts (
+  batch INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  put TEXT NOT NULL,
+  parts INTEGER,
+  PRIMARY KEY (batch, number)
+) STRICT;
+CREATE INDEX store_batch_puts_parts ON store_batch_puts (parts) WHERE parts IS NOT NULL;`;
+
+/** Writes that happen in one transaction: each brings the full-text index up to date. */
+export const PUTS_PER_TURN = 4;
+/** Of the JSON of writes in one transaction, but for the last of them. */
+const CHARACTERS_PER_TURN = 64 * 1024;
+/** Nobody prepares one batch for so long, in milliseconds. */
+const PREPARING_MS = 3_600_000;
+
+interface BatchRow {
+  id: number;
+  whole_at: number;
+}
+interface PutRow {
+  number: number;
+  put: string;
+}
+
+function prepare(database: Database) {
+  return {
+    begin: database
+      .prepare<[number], number>("INSERT INTO store_batches (begun_at) VALUES (?) RETURNING id")
+      .pluck(),
+    add: database.prepare<[number, number, string, number | null]>(
+      "INSERT INTO store_batch_puts (batch, number, put, parts) VALUES (?, ?, ?, ?)",
+    ),
+    complete: database.prepare<[number, number]>("UPDATE store_batches SET whole_at = ? WHERE id = ?"),
+    whole: database.prepare<[], BatchRow>(
+      "SELECT id, whole_at FROM store_batches WHERE whole_at IS NOT NULL LIMIT 1",
+    ),
+    next: database.prepare<[number], PutRow>(
+      `SELECT number, put FROM store_batch_puts WHERE batch = ? ORDER BY number LIMIT ${PUTS_PER_TURN}`,
+    ),
+    drop: database.prepare<[number, number]>("DELETE FROM store_batch_puts WHERE batch = ? AND number <= ?"),
+    end: database.prepare<[number]>("DELETE FROM store_batches WHERE id = ?"),
+    abandoned: database
+      .prepare<[number], number>(
+        "SELECT id FROM store_batches WHERE whole_at IS NULL AND begun_at <= ? LIMIT 1",
+      )
+      .pluck(),
+  };
+}
+
+/** The writes of a store: all of one call, or none of them, however many there are. */
+export class Batches {
+  readonly #database: Database;
+  readonly #writer: ItemWriter;
+  readonly #sql: ReturnType<typeof prepare>;
+  readonly #alone: Transaction<(work: () => unknown) => { result: unknown } | undefined>;
+  #settling: Promise<void> | undefined;
+
+  constructor(database: Database, writer: ItemWriter) {
+    this.#database = database;
+    this.#writer = writer;
+    this.#sql = prepare(database);
+    this.#alone = database.transaction((work) =>
+      this.#sql.whole.get() === undefined ? { result: work() } : undefined,
+    );
+  }
+
+  /** What `read`, of one statement or more, gives when no batch is half there. */
+  async read<T>(read: () => T): Promise<T> {
+    return this.#whenSettled(async () => this.#alone.deferred(read)) as Promise<T>; // what `read` gave
+  }
+
+  /** The same of what writes, in one transaction that outlives a power cut. */
+  async write<T>(write: () => T): Promise<T> {
+    const attempt = () => durably(this.#database, () => this.#alone.immediate(write));
+    return this.#whenSettled(attempt) as Promise<T>; // what `write` gave
+  }
+
+  /**
+   * Writes all of them or none. `turn` is waited for when they are prepared, and `clock` then says when they were
+   * written.
+   */
+  async writeAll(
+    puts: readonly PreparedPut[],
+    { turn, clock }: { turn: Promise<unknown>; clock: () => number },
+  ): Promise<void> {
+    if (isShort(puts)) {
+      await turn;
+      return this.write(() => puts.forEach((put) => this.#writer.put(put, clock())));
+    }
+    const id = await this.#prepare(puts);
+    await turn;
+    await this.write(() => {
+      if (this.#sql.complete.run(clock(), id).changes === 0) throw new Error(TOO_SLOW);
+    });
+    // They are written, and seen by all: what cannot be put in its place now is by whoever comes next.
+    await this.settle().catch(throwUnlessPassing);
+  }
+
+  /** Puts what is left of a batch that is whole, some in each turn of the event loop. */
+  async settle(): Promise<void> {
+    if (this.#settling === undefined && this.#sql.whole.get() === undefined) return;
+    this.#settling ??= this.#inTurns(() => this.#putSome()).finally(() => (this.#settling = undefined));
+    await this.#settling;
+  }
+
+  /** Deletes what crashes left of batches that never were whole. */
+  async deleteAbandoned(now: number): Promise<void> {
+    for (;;) {
+      const id = this.#sql.abandoned.get(now - PREPARING_MS);
+      if (id === undefined) return;
+      await this.#inTurns(() => this.#dropSome(id));
+    }
+  }
+
+  async #whenSettled(attempt: () => Promise<{ result: unknown } | undefined>): Promise<unknown> {
+    for (;;) {
+      const done = await attempt();
+      if (done !== undefined) return done.result;
+      await this.settle();
+    }
+  }
+
+  async #prepare(puts: readonly PreparedPut[]): Promise<number> {
+    // What a power cut undoes of this was acknowledged to nobody; the log keeps the order.
+    const quickly = <T>(work: () => T): Promise<T> =>
+      whenUnlocked(this.#database, () => withoutWaiting(this.#database, work));
+    const id = await quickly(() => this.#sql.begin.get(Date.now()));
+    if (id === undefined) throw new Error("A batch got no id.");
+    for (const [number, put] of puts.entries()) {
+      if (number % PUTS_PER_TURN === 0) await ownTurn();
+      await quickly(() => this.#sql.add.run(id, number, encoded(put), put.parts));
+    }
+    return id;
+  }
+
+  async #inTurns(some: () => boolean): Promise<void> {
+    const transaction = this.#database.transaction(some);
+    const quickly = () => withoutWaiting(this.#database, () => transaction.immediate());
+    while (await whenUnlocked(this.#database, quickly)) await ownTurn();
+  }
+
+  /** False when there is nothing left. */
+  #putSome(): boolean {
+    const batch = this.#sql.whole.get();
+    if (batch === undefined) return false;
+    let [last, characters] = [-1, 0];
+    for (const { number, put } of this.#sql.next.all(batch.id)) {
+      if (characters >= CHARACTERS_PER_TURN) break;
+      this.#writer.put(decoded(put), batch.whole_at);
+      [last, characters] = [number, characters + put.length];
+    }
+    if (last < 0) this.#sql.end.run(batch.id);
+    else this.#sql.drop.run(batch.id, last);
+    return true;
+  }
+
+  #dropSome(id: number): boolean {
+    const last = this.#sql.next.all(id).at(-1);
+    if (last === undefined) this.#sql.end.run(id);
+    else this.#sql.drop.run(id, last.number);
+    return last !== undefined;
+  }
+}
+
+const TOO_SLOW = "Preparing a batch of memories took more than an hour, and was given up.";
+
+/** Whether all of them can be written in one turn of the event loop. */
+const isShort = (puts: readonly PreparedPut[]): boolean =>
+  puts.length === 1 ||
+  (puts.length <= PUTS_PER_TURN &&
+    puts.reduce((sum, { json, text }) => sum + (json?.length ?? 0) + (text?.length ?? 0), 0) <
+      CHARACTERS_PER_TURN);
+
+function encoded({ vectors, ...put }: PreparedPut): string {
+  const texts = vectors.map(({ field, vector }) => [field, Buffer.from(vector).toString("base64")]);
+  return JSON.stringify({ ...put, vectors: texts });
+}
+
+function decoded(text: string): PreparedPut {
+  // As encoded above.
+  const put = JSON.parse(text) as Omit<PreparedPut, "vectors"> & { vectors: [string, string][] };
+  const vectors = put.vectors.map(([field, vector]) => ({ field, vector: Buffer.from(vector, "base64") }));
+  return { ...put, vectors };
+}
+
+function throwUnlessPassing(thrown: unknown): void {
+  if (!mayPass(thrown)) throw thrown;
+}

@@ -1,0 +1,145 @@
+import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
+import { errorMessage } from "../../../core/errors.ts";
+import type { Logger } from "../../../core/logger.ts";
+import { EmbeddingFailure } from "../../embedder.ts";
+import { mayPass } from "../../errors.ts";
+import { type EmbeddedItem, type EmbeddingIndex, passagesOf } from "./embedding-index.ts";
+import type { UnembeddedRow } from "./embedding-tables.ts";
+
+/** Items embedded at a time, and passages in one request. */
+const ITEMS = 16;
+const PASSAGES = 64;
+/** How often the queue is looked at, in milliseconds: several changes of one item count once. */
+const LOOK_MS = 2000;
+/** After a failure, in milliseconds; each pause is twice the one before. */
+const FIRST_PAUSE_MS = 2000;
+const LONGEST_PAUSE_MS = 300_000;
+/** How often it is noted that the model is in use, in milliseconds. */
+const TOUCH_MS = 3_600_000;
+
+export interface EmbeddingWorkerOptions {
+  index: EmbeddingIndex;
+  log: Logger;
+  /** Milliseconds between two looks at the queue. Default 2000. */
+  lookMs?: number;
+}
+
+/**
+ * Embeds what a store holds and what is put into it, in the background. While the service fails, items stay in
+ * the queue, and it is asked again after ever longer pauses. Closing gives back what is under way.
+ */
+export class EmbeddingWorker {
+  readonly #index: EmbeddingIndex;
+  readonly #log: Logger;
+  readonly #lookMs: number;
+  readonly #closed = new AbortController();
+  readonly #ended: Promise<void>;
+  #failures = 0;
+  #told: string | undefined;
+
+  constructor({ index, log, lookMs = LOOK_MS }: EmbeddingWorkerOptions) {
+    this.#index = index;
+    this.#log = log;
+    this.#lookMs = lookMs;
+    this.#ended = this.#work();
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.#ended;
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#closed;
+    let touchAt = 0;
+    // Nothing is done before the first pause, which leaves the start to what is more urgent.
+    while (await paused(this.#pause(), signal)) {
+      try {
+        if (performance.now() >= touchAt) {
+          touchAt = performance.now() + TOUCH_MS;
+          await this.#index.touch();
+        }
+        while (!signal.aborted && (await this.#embedSome()));
+        this.#succeeded();
+      } catch (thrown) {
+        if (!signal.aborted) this.#failed(thrown);
+      }
+    }
+  }
+
+  #pause(): number {
+    if (this.#failures === 0) return this.#lookMs;
+    return Math.min(FIRST_PAUSE_MS * 2 ** (this.#failures - 1), LONGEST_PAUSE_MS);
+  }
+
+  /** Whether there was anything to embed. */
+  async #embedSome(): Promise<boolean> {
+    const items = await this.#index.claim(ITEMS);
+    if (items.length === 0) return false;
+    try {
+      await this.#embed(items);
+    } catch (thrown) {
+      await this.#index.release(items);
+      throw thrown;
+    }
+    // A service on this machine may answer without a turn of the event loop in between.
+    await nextTurn();
+    return true;
+  }
+
+  /** When one is refused, the others do not wait for it. */
+  async #embed(items: readonly UnembeddedRow[]): Promise<void> {
+    try {
+      await this.#index.store(await this.#embedded(items));
+    } catch (thrown) {
+      if (!(thrown instanceof EmbeddingFailure && thrown.refusesTexts)) throw thrown;
+      if (items.length > 1) for (const item of items) await this.#embed([item]);
+      else await this.#giveUp(items, thrown);
+    }
+  }
+
+  async #giveUp(items: readonly UnembeddedRow[], failure: EmbeddingFailure): Promise<void> {
+    // A service that refuses this too refuses everything, and nothing is given up for that.
+    await this.#index.embedder.embed(["memory"], "documents", this.#closed.signal);
+    await this.#index.giveUp(items);
+    this.#log.warn("memories.embedding_refused", { items: items.length, error: failure.message });
+  }
+
+  async #embedded(items: readonly UnembeddedRow[]): Promise<EmbeddedItem[]> {
+    const passages = items.map(({ key, text }) => passagesOf(key, text));
+    const all = passages.flat();
+    const vectors: number[][] = [];
+    for (let first = 0; first < all.length; first += PASSAGES) {
+      const texts = all.slice(first, first + PASSAGES);
+      vectors.push(...(await this.#index.embedder.embed(texts, "documents", this.#closed.signal)));
+    }
+    let taken = 0;
+    return items.map((item, index) => {
+      const own = vectors.slice(taken, taken + (passages[index]?.length ?? 0));
+      taken += own.length;
+      return { item, vectors: own };
+    });
+  }
+
+  #succeeded(): void {
+    if (this.#failures > 0) this.#log.info("memories.embedding_resumed", {});
+    this.#failures = 0;
+    this.#told = undefined;
+  }
+
+  #failed(thrown: unknown): void {
+    this.#failures += 1;
+    const text = errorMessage(thrown);
+    const pauseMs = this.#pause();
+    // The same failure is told once; what is a bug with its stack.
+    if (text === this.#told) return;
+    this.#told = text;
+    const isKnown = thrown instanceof EmbeddingFailure || mayPass(thrown);
+    this.#log.warn("memories.embedding_failed", { error: isKnown ? text : thrown, pauseMs });
+  }
+}
+
+/** False when `signal` aborted. A pause keeps no process alive. */
+async function paused(ms: number, signal: AbortSignal): Promise<boolean> {
+  return delay(ms, true, { signal, ref: false }).catch(() => false);
+}

@@ -1,0 +1,73 @@
+import { EmbeddingFailure } from "../../embedder.ts";
+import type { EmbeddingIndex, NearPassage } from "./embedding-index.ts";
+import type { TextHit } from "./reads.ts";
+import type { SqliteStore } from "./store.ts";
+
+export interface HybridHits {
+  hits: TextHit[];
+  /** What was not searched by its meaning, and why. */
+  note?: string;
+}
+
+/** Items that are near in meaning, of which the best are shown. */
+const NEAREST = 50;
+/** How long a service that failed is not asked again, in milliseconds: nobody waits for it twice. */
+const REST_MS = 15_000;
+
+/**
+ * Searches a store by words and, where there is an index of embeddings, by meaning. The words are found
+ * whatever becomes of the embedding service.
+ */
+export class HybridSearch {
+  readonly #store: SqliteStore;
+  readonly #index: EmbeddingIndex | undefined;
+  #failure: { message: string; at: number } | undefined;
+
+  constructor(store: SqliteStore, index: EmbeddingIndex | undefined) {
+    this.#store = store;
+    this.#index = index;
+  }
+
+  async search(
+    namespacePrefix: string[],
+    query: string,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<HybridHits> {
+    if (this.#index === undefined)
+      return { hits: await this.#store.searchText(namespacePrefix, query, limit) };
+    const near = await this.#nearest(this.#index, namespacePrefix, query, Math.max(limit, NEAREST), signal);
+    if (typeof near === "string") {
+      const hits = await this.#store.searchText(namespacePrefix, query, limit);
+      return { hits, note: `Searched by words only, not by meaning: ${near}` };
+    }
+    const hits = await this.#store.searchText(namespacePrefix, query, limit, near);
+    const waiting = await this.#index.waiting(COUNTED);
+    if (waiting === 0) return { hits };
+    const count = waiting === COUNTED ? `${COUNTED} or more` : `${waiting}`;
+    return { hits, note: `Memories not yet embedded, which are searched by words only: ${count}.` };
+  }
+
+  /** Why there is none, when the service cannot be asked. */
+  async #nearest(
+    index: EmbeddingIndex,
+    ...[prefix, query, limit, signal]: Parameters<EmbeddingIndex["nearest"]>
+  ): Promise<NearPassage[] | string> {
+    if (this.#failure !== undefined && performance.now() - this.#failure.at < REST_MS) {
+      return this.#failure.message;
+    }
+    try {
+      const near = await index.nearest(prefix, query, limit, signal);
+      this.#failure = undefined;
+      return near;
+    } catch (thrown) {
+      if (!(thrown instanceof EmbeddingFailure)) throw thrown;
+      // What is wrong with one query is not wrong with the next.
+      if (!thrown.refusesTexts) this.#failure = { message: thrown.message, at: performance.now() };
+      return thrown.message;
+    }
+  }
+}
+
+/** More are not counted. */
+const COUNTED = 1000;

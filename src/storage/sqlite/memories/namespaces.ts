@@ -1,0 +1,106 @@
+import { isDeepStrictEqual } from "node:util";
+import { InvalidNamespaceError, type MatchCondition } from "@langchain/langgraph-checkpoint";
+import type { NamespaceRange } from "./items.ts";
+
+/**
+ * A namespace as text: each part as a JSON string followed by a comma. No part can look like the end of
+ * another, whatever it contains, so a namespace lies below a prefix exactly when its text starts with it.
+ */
+export function encodeNamespace(namespace: readonly string[]): string {
+  return namespace.map((part) => `${JSON.stringify(part)},`).join("");
+}
+
+export function decodeNamespace(encoded: string): string[] {
+  // Written by `encodeNamespace` only.
+  return JSON.parse(`[${encoded.slice(0, -1)}]`) as string[];
+}
+
+/** The prefix itself and everything below it. */
+export function rangeBelow(prefix: readonly string[]): NamespaceRange {
+  const from = encodeNamespace(prefix);
+  // "#" follows the quotation mark that every part starts with, "-" the comma that every part ends with.
+  return { from, to: from === "" ? "#" : `${from.slice(0, -1)}-` };
+}
+
+/** Throws where only LangGraph itself puts items, by `batch`. */
+export function checkRoot(namespace: readonly string[]): void {
+  if (namespace[0] === "langgraph") throw unusable(namespace, 'its first part must not be "langgraph"');
+}
+
+/** Throws unless an item can be put there. Unlike other stores, parts may contain dots. */
+export function checkAddress(namespace: readonly string[], key: string): void {
+  if (namespace.length === 0) throw unusable(namespace, "it has no part");
+  if (namespace.some((part) => typeof part !== "string" || part === "")) {
+    throw unusable(namespace, "each part must be a text that is not empty");
+  }
+  if (typeof key !== "string" || /\p{Surrogate}/u.test(key)) {
+    throw new TypeError(
+      `The key ${JSON.stringify(key)} cannot be used: it must be well-formed Unicode text.`,
+    );
+  }
+}
+
+const unusable = (namespace: readonly string[], problem: string): InvalidNamespaceError =>
+  new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
+
+/** Whether the namespace fulfils all conditions; `*` stands for any one part. */
+export function matchesNamespace(
+  namespace: readonly string[],
+  conditions: readonly MatchCondition[],
+): boolean {
+  return conditions.every(({ matchType, path }) => {
+    const start = matchType === "prefix" ? 0 : namespace.length - path.length;
+    return (
+      start >= 0 &&
+      start + path.length <= namespace.length &&
+      path.every((part, index) => part === "*" || part === namespace[start + index])
+    );
+  });
+}
+
+/** The parts all matching namespaces start with. */
+export function literalPrefix(conditions: readonly MatchCondition[]): string[] {
+  const prefix = conditions.find(({ matchType }) => matchType === "prefix")?.path ?? [];
+  const wildcard = prefix.indexOf("*");
+  return wildcard === -1 ? prefix : prefix.slice(0, wildcard);
+}
+
+/** Also of 0 and -0, which are stored alike. */
+const isEqual = (actual: unknown, wanted: unknown): boolean =>
+  actual === wanted || isDeepStrictEqual(actual, wanted);
+
+const OPERATORS: Readonly<Record<string, (actual: unknown, wanted: unknown) => boolean>> = {
+  $eq: (actual, wanted) => isEqual(actual, wanted),
+  $ne: (actual, wanted) => !isEqual(actual, wanted),
+  $gt: (actual, wanted) => compare(actual, wanted) > 0,
+  $gte: (actual, wanted) => compare(actual, wanted) >= 0,
+  $lt: (actual, wanted) => compare(actual, wanted) < 0,
+  $lte: (actual, wanted) => compare(actual, wanted) <= 0,
+  $in: (actual, wanted) => Array.isArray(wanted) && wanted.some((one) => isEqual(actual, one)),
+  $nin: (actual, wanted) => !Array.isArray(wanted) || !wanted.some((one) => isEqual(actual, one)),
+};
+
+/** Whether the top-level fields of `value` are as `filter` says: a value, or operators such as `{ $gte: 3 }`. */
+export function matchesFilter(value: Record<string, unknown>, filter: Record<string, unknown>): boolean {
+  return Object.entries(filter).every(([field, wanted]) => {
+    const actual = Object.hasOwn(value, field) ? value[field] : undefined;
+    const operators = operatorsOf(wanted);
+    if (operators === undefined) return isEqual(actual, wanted);
+    return operators.every(([name, operand]) => OPERATORS[name]?.(actual, operand) === true);
+  });
+}
+
+function operatorsOf(wanted: unknown): [string, unknown][] | undefined {
+  if (typeof wanted !== "object" || wanted === null || Array.isArray(wanted)) return undefined;
+  const entries = Object.entries(wanted);
+  return entries.every(([name]) => Object.hasOwn(OPERATORS, name)) ? entries : undefined;
+}
+
+/** As numbers where both are some, texts such as dates by their characters; NaN when they have no order. */
+function compare(actual: unknown, wanted: unknown): number {
+  const difference = Number(actual) - Number(wanted);
+  if (!Number.isNaN(difference) || typeof actual !== "string" || typeof wanted !== "string") {
+    return Number(actual) === Number(wanted) ? 0 : difference;
+  }
+  return actual < wanted ? -1 : actual === wanted ? 0 : 1;
+}

@@ -1,0 +1,88 @@
+import type { PutOperation } from "@langchain/langgraph-checkpoint";
+import type { ItemRow, StoreStatements } from "./items.ts";
+import { encodeNamespace } from "./namespaces.ts";
+import type { ValueParts } from "./parts.ts";
+import { gramsOf, searchedText, textToIndex } from "./text-search.ts";
+import type { FieldVector } from "./vectors.ts";
+
+/** A put with all that is known before its transaction begins. */
+export interface PreparedPut {
+  /** Encoded. */
+  namespace: string;
+  key: string;
+  /** The value as it is stored in its row; `null`: the item is deleted. */
+  json: string | null;
+  /** The id of the long texts of the value, if it has any. */
+  parts: number | null;
+  /** What a search reads, unless that is in the value. */
+  text: string | null;
+  indexed: 0 | 1;
+  grams: string;
+  /** Milliseconds; `null` for ever. */
+  ttl: number | null;
+  vectors: readonly FieldVector[];
+}
+
+/** What is known of a put beyond the operation. */
+interface Facts extends Pick<PreparedPut, "parts" | "ttl" | "vectors"> {
+  json: string;
+}
+
+export function preparedPut(
+  { namespace: path, key, value, index }: Pick<PutOperation, "namespace" | "key" | "value" | "index">,
+  { json, ...facts }: Facts,
+): PreparedPut {
+  const namespace = encodeNamespace(path);
+  if (value === null) return { namespace, key, json: null, text: null, indexed: 0, grams: "", ...facts };
+  const fields = index === false ? undefined : index;
+  return {
+    namespace,
+    key,
+    json,
+    // The index reads short texts itself from where they are.
+    text: facts.parts === null ? textToIndex(value, fields) : searchedText(value, fields),
+    indexed: index === false ? 0 : 1,
+    grams: index === false ? "" : gramsOf(`${key}\n${searchedText(value, fields)}`),
+    ...facts,
+  };
+}
+
+/** The writes of a store; each belongs inside a transaction. */
+export class ItemWriter {
+  readonly #sql: StoreStatements;
+  readonly #parts: ValueParts;
+
+  constructor(sql: StoreStatements, parts: ValueParts) {
+    this.#sql = sql;
+    this.#parts = parts;
+  }
+
+  /** The new version, or undefined when the item is not the expected version any more. */
+  putIf(put: PreparedPut, expected: string | null, now: number): string | undefined {
+    const { namespace, key } = put;
+    const row = this.#sql.get.get({ namespace, key, now });
+    return (row === undefined ? null : versionOf(row)) === expected ? this.put(put, now) : undefined;
+  }
+
+  /** The new version; none of an item that is deleted. */
+  put(
+    { namespace, key, json, parts, text, indexed, grams, ttl, vectors }: PreparedPut,
+    now: number,
+  ): string | undefined {
+    if (json === null) {
+      this.#sql.delete.run(namespace, key);
+      return undefined;
+    }
+    // An item that has expired is not there: what is put in its place is new.
+    this.#sql.deleteExpired.run({ namespace, key, now });
+    const row = this.#sql.put.get({ namespace, key, value: json, parts, text, indexed, now, ttl });
+    if (row === undefined) return undefined;
+    if (parts !== null) this.#parts.take(parts);
+    if (grams !== "") this.#sql.putGrams.run(row.id, grams);
+    this.#sql.deleteVectors.run(row.id);
+    for (const vector of vectors) this.#sql.putVector.run({ item: row.id, ...vector });
+    return versionOf(row);
+  }
+}
+
+export const versionOf = ({ id, version }: Pick<ItemRow, "id" | "version">): string => `${id}.${version}`;

@@ -1,0 +1,239 @@
+import type { Statement } from "better-sqlite3";
+import type { AgentPath, Decision, DecisionType, SameCalls } from "../../../agent/agent.ts";
+import { type JournalEntry, isRepeat } from "../../../runs/events.ts";
+import type {
+  Approval,
+  ApprovalStatus,
+  FailureReason,
+  Run,
+  RunEvent,
+  RunEventKind,
+  RunHead,
+  RunStatus,
+} from "../../../runs/run.ts";
+import type { CallPreview, Todo } from "../../../tools/tool.ts";
+import { type Json, fromJson, toJson } from "../../json.ts";
+import type { Database } from "../database.ts";
+
+/** A row of `runs`. Columns with a fixed vocabulary are written by this folder alone. */
+export interface RunRow {
+  number: number;
+  id: string;
+  thread_id: string;
+  principal: string;
+  environment: string;
+  idempotency_key: string | null;
+  task: string;
+  status: RunStatus;
+  created_at: number;
+  updated_at: number;
+  ended_at: number | null;
+  todos: Json<Todo[]>;
+  input_tokens: number;
+  output_tokens: number;
+  cached_input_tokens: number;
+  answer: string | null;
+  structured: Json<unknown> | null;
+  stop_reason: string | null;
+  failure_reason: FailureReason | null;
+  failure_message: string | null;
+  cancel_reason: string | null;
+  last_seq: number;
+  input_handed_over: 0 | 1;
+  runnable: 0 | 1;
+  runnable_since: number;
+  in_flight: 0 | 1 | 2;
+  lease_owner: string | null;
+  lease_epoch: number;
+  lease_expires_at: number | null;
+  heartbeat_at: number | null;
+  crashes: number;
+  claimed_at: number | null;
+  forked_from: string | null;
+  traceparent: string | null;
+  unanswered_call: string | null;
+  asked_at: number | null;
+}
+
+/** A row of `run_events`. */
+export interface EventRow {
+  run_id: string;
+  seq: number;
+  time: number;
+  agent: Json<AgentPath>;
+  kind: RunEventKind;
+  data: Json<Record<string, unknown>>;
+}
+
+/** A row of `approvals`. */
+export interface ApprovalRow {
+  run_id: string;
+  id: string;
+  interrupt_id: string;
+  position: number;
+  agent: Json<AgentPath>;
+  tool: string;
+  args: Json<Record<string, unknown>>;
+  preview: Json<CallPreview>;
+  allowed_decisions: Json<DecisionType[]>;
+  same: Json<SameCalls> | null;
+  status: ApprovalStatus;
+  requested_at: number;
+  expires_at: number | null;
+  decided_at: number | null;
+  decided_by: string | null;
+  decision: Json<Decision> | null;
+  delivered: 0 | 1;
+}
+
+export function toRun(row: RunRow): Run {
+  return {
+    id: row.id,
+    threadId: row.thread_id,
+    principal: row.principal,
+    environment: row.environment,
+    task: row.task,
+    status: row.status,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    todos: fromJson(row.todos),
+    usage: {
+      inputTokens: row.input_tokens,
+      outputTokens: row.output_tokens,
+      cachedInputTokens: row.cached_input_tokens,
+    },
+    lastSeq: row.last_seq,
+    ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
+    ...(row.forked_from === null ? {} : { forkedFrom: row.forked_from }),
+    ...(row.ended_at === null ? {} : { endedAt: row.ended_at, ...outcome(row) }),
+  };
+}
+
+/** The columns of a run that are read where its answer does not matter. */
+export const HEAD_COLUMNS =
+  "id, thread_id, principal, task, status, created_at, updated_at, last_seq, lease_expires_at";
+
+export type HeadRow = Pick<
+  RunRow,
+  | "id"
+  | "thread_id"
+  | "principal"
+  | "task"
+  | "status"
+  | "created_at"
+  | "updated_at"
+  | "last_seq"
+  | "lease_expires_at"
+>;
+
+export const toRunHead = (row: HeadRow): RunHead => ({
+  id: row.id,
+  threadId: row.thread_id,
+  principal: row.principal,
+  task: row.task,
+  status: row.status,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
+  lastSeq: row.last_seq,
+  ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
+});
+
+/** How the run ended. While it works, `answer` holds the newest text only to have it if the run breaks off. */
+function outcome(
+  row: RunRow,
+): Pick<Run, "answer" | "structured" | "stopReason" | "failure" | "cancelReason"> {
+  return {
+    ...(row.answer === null ? {} : { answer: row.answer }),
+    ...(row.structured === null ? {} : { structured: fromJson(row.structured) }),
+    ...(row.stop_reason === null ? {} : { stopReason: row.stop_reason }),
+    ...(row.failure_reason === null
+      ? {}
+      : { failure: { reason: row.failure_reason, message: row.failure_message ?? "" } }),
+    ...(row.cancel_reason === null ? {} : { cancelReason: row.cancel_reason }),
+  };
+}
+
+export function toEvent(row: EventRow): RunEvent {
+  return {
+    runId: row.run_id,
+    seq: row.seq,
+    time: row.time,
+    agent: fromJson(row.agent),
+    kind: row.kind,
+    data: fromJson(row.data),
+  };
+}
+
+export function toApproval(row: ApprovalRow): Approval {
+  return {
+    id: row.id,
+    runId: row.run_id,
+    interruptId: row.interrupt_id,
+    index: row.position,
+    agent: fromJson(row.agent),
+    tool: row.tool,
+    args: fromJson(row.args),
+    preview: fromJson(row.preview),
+    allowedDecisions: fromJson(row.allowed_decisions),
+    ...(row.same === null ? {} : { same: fromJson(row.same) }),
+    status: row.status,
+    requestedAt: row.requested_at,
+    ...(row.expires_at === null ? {} : { expiresAt: row.expires_at }),
+    ...(row.decided_at === null ? {} : { decidedAt: row.decided_at }),
+    ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
+    ...(row.decision === null ? {} : { decision: fromJson(row.decision) }),
+  };
+}
+
+/** The journals of all runs. `append` belongs inside the transaction of what it tells about. */
+export class EventStore {
+  readonly #next: Statement<{ id: string; now: number }, { last_seq: number }>;
+  readonly #insert: Statement<EventRow & { identity: string | null }>;
+  readonly #latest: Statement<[string, string], Pick<EventRow, "kind" | "data">>;
+  readonly #page: Statement<[string, number, number], EventRow>;
+
+  constructor(database: Database) {
+    this.#next = database.prepare(
+      "UPDATE runs SET last_seq = last_seq + 1, updated_at = @now WHERE id = @id RETURNING last_seq",
+    );
+    this.#insert = database.prepare(
+      `INSERT INTO run_events (run_id, seq, time, agent, kind, data, identity)
+       VALUES (@run_id, @seq, @time, @agent, @kind, @data, @identity)`,
+    );
+    // Without the hint SQLite walks the run's events from the end, which gets longer with every one.
+    this.#latest = database.prepare(
+      `SELECT kind, data FROM run_events INDEXED BY run_events_identity
+       WHERE run_id = ? AND identity = ? ORDER BY seq DESC LIMIT 1`,
+    );
+    this.#page = database.prepare(
+      `SELECT run_id, seq, time, agent, kind, data FROM run_events
+       WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
+    );
+  }
+
+  /** Whether the journal has this already. */
+  has(runId: string, entry: JournalEntry): boolean {
+    if (entry.identity === undefined) return false;
+    const latest = this.#latest.get(runId, entry.identity);
+    return latest !== undefined && isRepeat(entry, latest);
+  }
+
+  append(runId: string, entry: JournalEntry, now: number): void {
+    const next = this.#next.get({ id: runId, now });
+    if (next === undefined) throw new Error(`There is no run ${runId} to write an event of.`);
+    this.#insert.run({
+      run_id: runId,
+      seq: next.last_seq,
+      time: now,
+      agent: toJson(entry.agent),
+      kind: entry.kind,
+      data: toJson(entry.data),
+      identity: entry.identity ?? null,
+    });
+  }
+
+  /** Events with `seq > after`, oldest first. */
+  page(runId: string, after: number, limit: number): RunEvent[] {
+    return this.#page.all(runId, after, limit).map(toEvent);
+  }
+}

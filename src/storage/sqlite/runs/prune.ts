@@ -1,0 +1,243 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { ownTurn } from "../../../core/turns.ts";
+import {
+  type Checkpoints,
+  KEPT_FOR_SIZE_MS,
+  type Orphans,
+  type PrunePlan,
+  type PruneReport,
+  type Retention,
+} from "../../../runs/ports.ts";
+import { durably, flushLog, inQuickTransaction, inTransaction, withoutWaiting } from "../commit.ts";
+import { type Database, usedBytes, whenUnlocked } from "../database.ts";
+import { inOwnRoom, returnSpace } from "../free-space.ts";
+import { CopyStore } from "./run-store.ts";
+
+export interface PruneContext {
+  database: Database;
+  checkpoints: Checkpoints | undefined;
+  now: number;
+  signal: AbortSignal;
+  /** Default `keep`. */
+  orphans?: Orphans;
+  /** Deletes the memories whose time is over; gives their number. */
+  sweepMemories?: ((signal: AbortSignal) => Promise<number>) | undefined;
+}
+
+/** Nobody copies a thread for so long. */
+const COPY_MS = 3_600_000;
+/** Runs looked up at a time. */
+const RUNS_PER_LOOK = 10;
+/** Runs that are forgotten before the disk is waited for, by a thread. */
+const RUNS_PER_FLUSH = 500;
+/** Events that are deleted in one statement. */
+const EVENTS_PER_PIECE = 100;
+/** Threads looked up, or noted, between two turns of the event loop. */
+const THREADS_PER_TURN = 200;
+/** How long a transaction may go on with one more run, in milliseconds: others wait for it. */
+const TURN_MS = 2;
+
+/**
+ * Forgets runs that are over, oldest first: journal, approvals and result, and with the last run of a
+ * thread its conversation and files. Broken off, it goes on where it was. Memories stay.
+ */
+export async function prune(
+  { maxAgeMs, maxBytes }: Retention,
+  { database, checkpoints, now, signal, orphans = "keep", sweepMemories }: PruneContext,
+): Promise<PruneReport> {
+  const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
+  const isTooMuch = (): boolean => maxBytes !== undefined && storedBytes(database, checkpoints) > maxBytes;
+  const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
+  await durably(database, () => giveUpCopies(database, now - COPY_MS));
+  await forgetThreads(database, checkpoints, signal);
+  report.memories = (await sweepMemories?.(signal)) ?? 0;
+  if (orphans !== "keep") {
+    const found = await findOrphans(database, checkpoints);
+    report.orphans = found.length;
+    if (orphans === "delete") {
+      await noteThreads(database, found);
+      await forgetThreads(database, checkpoints, signal);
+    }
+  }
+  const forget = prepareForgetting(database);
+  const forgetSome = async (endedBefore: number, limit: number): Promise<number> => {
+    await shortenJournals(database, { endedBefore, limit, signal });
+    if (signal.aborted) return 0;
+    return inOwnRoom(database, (again) =>
+      whenUnlocked(database, () => withoutWaiting(database, () => forget(endedBefore, again ? 1 : limit))),
+    );
+  };
+  // Where there is too little room one at a time: the next may stay.
+  const forgetNext = async (): Promise<number> => {
+    let ofAge = 0;
+    for (let last = -1; last !== 0 && ofAge < RUNS_PER_FLUSH && !signal.aborted; ofAge += last) {
+      last = await forgetSome(before, RUNS_PER_LOOK);
+      await nextTurn();
+    }
+    return ofAge > 0 || !isTooMuch() ? ofAge : forgetSome(now - KEPT_FOR_SIZE_MS, 1);
+  };
+  while (!signal.aborted) {
+    const forgotten = await forgetNext();
+    if (forgotten === 0) break;
+    report.runs += forgotten;
+    // Checkpoints, in a file of their own, are deleted only when a power cut brings no run back that has them.
+    await flushLog(database);
+    report.threads += await forgetThreads(database, checkpoints, signal);
+  }
+  // On a full disk the room that either log takes counts for both.
+  const ofCheckpoints = await inOwnRoom(database, async () => checkpoints?.returnSpace(signal));
+  report.freedBytes = (ofCheckpoints ?? 0) + (await returnSpace(database, signal));
+  return report;
+}
+
+/** What `prune` would do now; changes nothing. */
+export async function planPrune(
+  { maxAgeMs, maxBytes }: Retention,
+  { database, checkpoints, now }: Pick<PruneContext, "database" | "checkpoints" | "now">,
+): Promise<PrunePlan> {
+  const count = database
+    .prepare<[number], number>(`SELECT count(*) FROM runs WHERE ended_at < ? AND lease_owner IS NULL`)
+    .pluck();
+  const unfinished = database.prepare<[], number>("SELECT count(*) FROM runs WHERE ended_at IS NULL").pluck();
+  const runs = maxAgeMs === undefined ? 0 : (count.get(now - maxAgeMs) ?? 0);
+  const forSize = maxBytes === undefined ? 0 : (count.get(now - KEPT_FOR_SIZE_MS) ?? 0);
+  return {
+    runs,
+    runsForSize: Math.max(0, forSize - runs),
+    unfinished: unfinished.get() ?? 0,
+    storedBytes: storedBytes(database, checkpoints),
+    orphans: (await findOrphans(database, checkpoints)).length,
+  };
+}
+
+const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): number =>
+  usedBytes(database) + (checkpoints?.usedBytes() ?? 0);
+
+/**
+ * Forgets all but the end of long journals of runs that are forgotten next. Nobody has such a run any more,
+ * so that no reader takes what is left for the whole, also when this is broken off; and it is the first to go.
+ */
+async function shortenJournals(
+  database: Database,
+  { endedBefore, limit, signal }: { endedBefore: number; limit: number; signal: AbortSignal },
+): Promise<void> {
+  const long = database.prepare<[number, number], { id: string; last_seq: number }>(`
+SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner IS NULL
+  ORDER BY ended_at LIMIT ?) WHERE last_seq > ${EVENTS_PER_PIECE}`);
+  const disown = database.prepare<[string]>(
+    "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = ?",
+  );
+  const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
+  /** The log keeps the order: what a power cut undoes of this is the end of it. */
+  const quickly = (work: () => unknown) =>
+    inOwnRoom(database, () => whenUnlocked(database, () => withoutWaiting(database, work)));
+  for (const { id, last_seq } of long.all(endedBefore, limit)) {
+    await quickly(() => disown.run(id));
+    for (let seq = EVENTS_PER_PIECE; seq < last_seq && !signal.aborted; seq += EVENTS_PER_PIECE) {
+      await quickly(() => shorten.run(id, seq));
+      await nextTurn();
+    }
+  }
+}
+
+/** Tables of what belongs to a run. */
+const OF_RUN = [
+  "run_events",
+  "approvals",
+  "effects",
+  "run_messages",
+  "run_grants",
+  "used_answers",
+  "model_requests",
+];
+
+/**
+ * Forgets some of the runs that ended before then, in one transaction; gives their number, which is 0 when there
+ * are none. A run that is still being stopped has a lease, and stays.
+ */
+function prepareForgetting(database: Database): (endedBefore: number, limit: number) => number {
+  const candidates = database.prepare<[number, number], { id: string; thread_id: string }>(
+    "SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER BY ended_at LIMIT ?",
+  );
+  const deleteOfRun = OF_RUN.map((table) => database.prepare(`DELETE FROM ${table} WHERE run_id = ?`));
+  const deleteRun = database.prepare("DELETE FROM runs WHERE id = ?");
+  const runOf = database.prepare("SELECT 1 FROM runs WHERE thread_id = ?");
+  const deleteThread = database.prepare("DELETE FROM threads WHERE id = ?");
+  const noteThread = database.prepare("INSERT INTO pruned_threads (id) VALUES (?)");
+  const forget = (id: string, threadId: string): void => {
+    for (const statement of deleteOfRun) statement.run(id);
+    deleteRun.run(id);
+    if (runOf.get(threadId) !== undefined) return;
+    deleteThread.run(threadId);
+    noteThread.run(threadId);
+  };
+  return (endedBefore, limit) =>
+    inTransaction(database, () => {
+      const over = performance.now() + TURN_MS;
+      let forgotten = 0;
+      for (const { id, thread_id } of candidates.all(endedBefore, limit)) {
+        if (forgotten > 0 && performance.now() >= over) break;
+        forget(id, thread_id);
+        forgotten += 1;
+      }
+      return forgotten;
+    });
+}
+
+/** Copies of threads that no run took over: whoever made them has ended, or will not have them any more. */
+function giveUpCopies(database: Database, begunBefore: number): void {
+  const copies = new CopyStore(database);
+  inTransaction(database, () => {
+    const note = database.prepare("INSERT OR IGNORE INTO pruned_threads (id) VALUES (?)");
+    for (const id of copies.giveUp(begunBefore)) note.run(id);
+  });
+}
+
+/** A thread is stored before its first checkpoint, and so is the note of a copy: what is in neither has no owner. */
+async function findOrphans(database: Database, checkpoints: Checkpoints | undefined): Promise<string[]> {
+  const threads = (await checkpoints?.threads()) ?? [];
+  const owner = database
+    .prepare<{ id: string }, number>(`
+SELECT 1 WHERE EXISTS (SELECT 1 FROM threads WHERE id = @id)
+  OR EXISTS (SELECT 1 FROM thread_copies WHERE id = @id) OR EXISTS (SELECT 1 FROM pruned_threads WHERE id = @id)`)
+    .pluck();
+  const orphans: string[] = [];
+  for (const [index, id] of threads.entries()) {
+    if (index % THREADS_PER_TURN === THREADS_PER_TURN - 1) await nextTurn();
+    if (owner.get({ id }) === undefined) orphans.push(id);
+  }
+  return orphans;
+}
+
+/** Their checkpoints are to be deleted. */
+async function noteThreads(database: Database, threads: readonly string[]): Promise<void> {
+  const note = database.prepare("INSERT OR IGNORE INTO pruned_threads (id) VALUES (?)");
+  for (let at = 0; at < threads.length; at += THREADS_PER_TURN) {
+    const some = threads.slice(at, at + THREADS_PER_TURN);
+    // Nothing is deleted before it is noted; a note that a power cut takes back is made again.
+    const noteSome = () => inQuickTransaction(database, () => some.forEach((id) => note.run(id)));
+    await whenUnlocked(database, noteSome);
+    await nextTurn();
+  }
+}
+
+/** Checkpoints are in a file of their own: what is to be deleted there is noted here until it is. */
+async function forgetThreads(
+  database: Database,
+  checkpoints: Checkpoints | undefined,
+  signal: AbortSignal,
+): Promise<number> {
+  const threads = database.prepare<[], { id: string }>("SELECT id FROM pruned_threads").all();
+  const forgotten = database.prepare("DELETE FROM pruned_threads WHERE id = ?");
+  let count = 0;
+  for (const { id } of threads) {
+    if (signal.aborted) break;
+    await inOwnRoom(database, async () => checkpoints?.deleteThread(id));
+    // What a power cut brings back is deleted once more.
+    const forget = () => whenUnlocked(database, () => withoutWaiting(database, () => forgotten.run(id)));
+    await inOwnRoom(database, forget);
+    count += 1;
+    await ownTurn();
+  }
+  return count;
+}
