@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { requirementTags } from "./test/support/programs.ts";
 
 /** Folders whose tests start processes and wait for them. */
-const LONG = /[\\/]test[\\/](crash|e2e|commands)[\\/]/;
+const LONG = /[\\/]test[\\/](crash|e2e|commands|oracle|package|backends[\\/](contract|sandbox))[\\/]/;
 
 /** Begins with the long files, so that none of them runs at the end while other cores are idle. */
 class LongFirst extends BaseSequencer {
@@ -27,7 +27,7 @@ export default defineConfig(async ({ mode }) => ({
     setupFiles: "test/support/fresh-modules.ts",
     sequence: { sequencer: LongFirst },
     // Many tests wait for processes they started, for locks and for the disk: a core left free is time lost.
-    maxWorkers: availableParallelism() + 1,
+    maxWorkers: availableParallelism() + 2,
     // To be met by a test that hangs, and by none on a machine that is slow or busy.
     testTimeout: 300_000,
     hookTimeout: 300_000,

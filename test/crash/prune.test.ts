@@ -8,7 +8,7 @@ import { scriptedModel } from "../support/scripted-model.ts";
 import { mountDisk } from "./small-disk.ts";
 
 const DAY = 86_400_000;
-const RUNS = 40;
+const RUNS = 20;
 
 test("what is forgotten on a disk that is full makes room", { tags: "mount" }, async () => {
   const disk = mountDisk("size=24m");

@@ -19,10 +19,10 @@ const ENDS: Record<string, (server: HttpProcess, client: TestClient, runId: stri
   },
 };
 
-const MODES: { name: string; needs: { tags?: string }; env: Record<string, string> }[] = [
-  { name: "sandboxed", needs: { tags: "bwrap" }, env: {} },
+const MODES: { name: string; needs: string[]; env: Record<string, string> }[] = [
+  { name: "sandboxed", needs: ["bwrap"], env: {} },
   // On this search path there is no bwrap.
-  { name: "unsandboxed", needs: {}, env: { PATH: "/nowhere" } },
+  { name: "unsandboxed", needs: [], env: { PATH: "/nowhere" } },
 ];
 
 const { answer: approving } = person({ sleep: APPROVE });
@@ -55,21 +55,24 @@ async function untilAtWork(client: TestClient, seconds: string): Promise<string>
 }
 
 describe.each(MODES)("a command that is $name", ({ needs, env }) => {
-  test.each(Object.entries(ENDS))("%s ends it with every process it started", needs, async (name, end) => {
-    const seconds = uniqueSleep();
-    const home = await homeWithCommand(seconds, env);
-    const server = await serveHttp(home);
-    const client = await connect(server.connector, "v1", approving);
-    const runId = await untilAtWork(client, seconds);
-    await end(server, client, runId);
-    await until(() => !isAsleep(seconds));
-    if (name === "cancelling") return;
-    const next = await connect((await serveHttp(home)).connector, "v2-modern", approving);
-    const { answer: told } = await untilStatus(next, runId, "completed");
-    expect(told).toMatch(/^Error: The server stopped while execute was at work/);
-  });
+  for (const [name, end] of Object.entries(ENDS)) {
+    const tags = [...needs, ...(name === "SIGTERM" ? ["long"] : [])];
+    test(`${name} ends it with every process it started`, { tags }, async () => {
+      const seconds = uniqueSleep();
+      const home = await homeWithCommand(seconds, env);
+      const server = await serveHttp(home);
+      const client = await connect(server.connector, "v1", approving);
+      const runId = await untilAtWork(client, seconds);
+      await end(server, client, runId);
+      await until(() => !isAsleep(seconds));
+      if (name === "cancelling") return;
+      const next = await connect((await serveHttp(home)).connector, "v2-modern", approving);
+      const { answer: told } = await untilStatus(next, runId, "completed");
+      expect(told).toMatch(/^Error: The server stopped while execute was at work/);
+    });
+  }
 
-  test("a client that goes ends it with every process it started", needs, async () => {
+  test("a client that goes ends it with every process it started", { tags: needs }, async () => {
     const seconds = uniqueSleep();
     const client = await connect(
       await openStdio(await homeWithCommand(seconds, env)),

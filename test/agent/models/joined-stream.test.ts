@@ -110,7 +110,7 @@ describe("the pieces of an answer", () => {
       (model: Streaming) => new ToolBinder().bind({ model, tools: [LS] }),
     ],
   ])("are joined in linear time %s", async (_name, bound) => {
-    const content = "0123456789abcdef".repeat(700_000 / 16);
+    const content = "0123456789abcdef".repeat(20_000);
     const args = JSON.stringify({ content });
     const model = new Streaming([
       call(0, "", { id: "x", name: "write_file" }),

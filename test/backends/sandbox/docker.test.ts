@@ -4,8 +4,7 @@ import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { type DockerSandbox, openDocker, withoutTtyNoise } from "../../../src/backends/sandbox/docker.ts";
 import { SandboxError } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
-import { lsSuite } from "../../../src/testing/read-suites.ts";
-import { deleteSuite, uploadFilesSuite } from "../../../src/testing/write-suites.ts";
+import { uploadFilesSuite } from "../../../src/testing/write-suites.ts";
 import { runContract } from "../contract/contract.ts";
 import { containerIds, CONTAINERS as OPTIONS } from "./containers.ts";
 import { isAsleep, uniqueSleep, until } from "./support.ts";
@@ -141,7 +140,7 @@ describe("DockerSandbox", { tags: "podman" }, () => {
         return { backend, dispose: () => backend.close() };
       },
     },
-    [lsSuite, deleteSuite, uploadFilesSuite],
+    [uploadFilesSuite],
   );
 });
 

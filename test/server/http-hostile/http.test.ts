@@ -2,10 +2,11 @@ import { expect, test } from "vitest";
 import { APPROVE, person, runIdOf, untilStatus, writeFile } from "../../e2e/support.ts";
 import { play } from "../../support/harness-brain.ts";
 import { send } from "../../support/clients-raw.ts";
+import { IS_LONG } from "../../support/effort.ts";
 import { entry, openGuarded, withTokens } from "../auth/support.ts";
 import { answerTo, EXPECTED, HOSTILE_KINDS, hostileMessages, usedMemory, type Hostile } from "./messages.ts";
 
-const COUNT = 1500;
+const COUNT = IS_LONG ? 1500 : 500;
 const IN_FLIGHT = 16;
 /** MiB that may be in use more after thousands of messages than after the first ones. */
 const GROWTH = 32;

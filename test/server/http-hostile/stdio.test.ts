@@ -4,10 +4,11 @@ import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { serveStdioServer } from "../../../src/server/stdio.ts";
 import { calling, cleanUpWith, databaseFile, note, noteTool, openServer } from "../../runs/support.ts";
+import { IS_LONG } from "../../support/effort.ts";
 import { depsFor } from "../support.ts";
 import { answerTo, EXPECTED, HOSTILE_KINDS, hostileMessages, usedMemory, type Hostile } from "./messages.ts";
 
-const COUNT = 4000;
+const COUNT = IS_LONG ? 4000 : 1000;
 const BATCH = 200;
 /** MiB that may be in use more after thousands of messages than after the first ones. */
 const GROWTH = 32;
