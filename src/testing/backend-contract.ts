@@ -1,10 +1,10 @@
 import type { Backend } from "../backends/backend.ts";
 import { namesSuite, pathsSuite } from "./name-suites.ts";
 import { downloadFilesSuite, globSuite, grepSuite, lsSuite, readRawSuite, readSuite } from "./read-suites.ts";
-import type { Expect, Matchers, Suite } from "./suite.ts";
+import type { Bench, Expect, Matchers, Suite } from "./suite.ts";
 import { concurrencySuite, deleteSuite, editSuite, uploadFilesSuite, writeSuite } from "./write-suites.ts";
 
-export type { Expect, Matchers };
+export type { Bench, Expect, Matchers, Suite };
 
 /** The functions of a test runner, such as those of Vitest or Jest. */
 export interface TestRunner {
@@ -92,7 +92,12 @@ async function runCase(
   const at = (path: string): string => (path === "/" ? prefix || "/" : prefix + path);
   const put = async (path: string, content: string | Uint8Array): Promise<void> => {
     const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
-    const answers = await backend.uploadFiles?.([[at(path), bytes]]);
+    if (backend.uploadFiles === undefined) {
+      throw new Error(
+        `The cases put their files with uploadFiles, which ${subject.name} lacks: add it, or test it over FileStoreBackend.`,
+      );
+    }
+    const answers = await backend.uploadFiles([[at(path), bytes]]);
     runner.expect(answers).toMatchObject([{ path: at(path), error: null }]);
   };
   try {
