@@ -21,16 +21,14 @@ const { createDeepAgent, prune, readStatistics, RunStore, RUN_MIGRATIONS, ...sto
   export { readStatistics } from "./src/storage/sqlite/runs/maintenance.ts";
   export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
   export { RunStore } from "./src/storage/sqlite/runs/run-store.ts";
-  export { CHECKPOINT_MIGRATIONS } from "./src/storage/sqlite/checkpoints/schema.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";
   export { writeLogInThread } from "./src/storage/sqlite/commit.ts";
-  export { migrate, migrateInTurns } from "./src/storage/sqlite/migrations.ts";
+  export { migrate } from "./src/storage/sqlite/migrations.ts";
   export { createStore } from "./src/storage/sqlite/memories/store.ts";
-  export { STORE_MIGRATIONS } from "./src/storage/sqlite/memories/schema.ts";
 `);
-const { CHECKPOINT_MIGRATIONS, STORE_MIGRATIONS, createCheckpointer, createStore } = storage;
-const { migrate, migrateInTurns, openDatabase, writeLogInThread } = storage;
+const { createCheckpointer, createStore } = storage;
+const { migrate, openDatabase, writeLogInThread } = storage;
 
 class CallingModel extends BaseChatModel {
   calls = 0;
@@ -121,33 +119,6 @@ async function fillStore(count) {
   }
 }
 
-function oldDatabase(name, component, migrations, fill) {
-  const database = openDatabase(join(folder, name));
-  migrate(database, component, migrations);
-  fill(database);
-  database.pragma("wal_checkpoint(TRUNCATE)");
-  const steps = component === "store" ? STORE_MIGRATIONS : CHECKPOINT_MIGRATIONS;
-  return { database, migrated: () => migrateInTurns(database, component, steps, () => undefined) };
-}
-const oldCheckpoints = oldDatabase(
-  "old-checkpoints.db",
-  "checkpoints",
-  CHECKPOINT_MIGRATIONS.slice(0, 2),
-  (database) =>
-    database.exec(`
-INSERT INTO writes (thread_id, checkpoint_id, task_id, idx, channel, type, value)
-${SERIES} ${scaled(5000)}) SELECT 'thr', 'c' || i, 't', 0, 'messages', 'json', randomblob(100000) FROM n;
-INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata)
-VALUES ('large', '1', 'json', '${JSON.stringify(emptyCheckpoint())}', '{}');
-INSERT INTO writes (thread_id, checkpoint_id, task_id, idx, channel, type, value)
-VALUES ('large', '1', 't', 0, 'files', 'json',
-  CAST('{"/large.txt":{"content":"' || hex(randomblob(${scaled(25 * MB)})) || '"}}' AS BLOB))`),
-);
-const oldStore = oldDatabase("old-store.db", "store", STORE_MIGRATIONS.slice(0, 2), (database) =>
-  database.exec(`
-INSERT INTO store_items (namespace, key, value, indexed, version, created_at, updated_at)
-${SERIES} ${scaled(20_000)}) SELECT 'n', '/' || i, '{"content":"memory ' || hex(randomblob(450)) || '"}', 1, 1, i, i FROM n`),
-);
 const logs = [runs, checkpoints].map((database) => writeLogInThread(database, console.error));
 fillRuns(scaled(100_000), scaled(10_000));
 // No server leaves a log like the one of these few statements; whoever commits next would cut it.
@@ -205,12 +176,6 @@ await printTurns([
   ["of words", () => memory(large[1])],
   ["that found", () => store.search(["memories"], { query: "words" })],
   ["that deleted", () => store.delete(["memories"], "/large.md")],
-  [`checkpoints of ${scaled(500)} MB from an older version`, oldCheckpoints.migrated],
-  [
-    `a value of ${scaled(50)} MB of it loaded`,
-    () => createCheckpointer(oldCheckpoints.database).getTuple(configOf("large")),
-  ],
-  [`${scaled(20_000)} memories from an older version`, oldStore.migrated],
 ]);
 for (const end of logs) await end();
 checkpoints.close();

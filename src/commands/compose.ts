@@ -11,7 +11,7 @@ import { CHECKPOINT_MIGRATIONS } from "../storage/sqlite/checkpoints/schema.ts";
 import { writeLogInThread } from "../storage/sqlite/commit.ts";
 import { type Database, type DatabaseOptions, openDatabaseInTurns } from "../storage/sqlite/database.ts";
 import { STORE_MIGRATIONS } from "../storage/sqlite/memories/schema.ts";
-import { type MigrationNotice, migrateInTurns, schemaVersion } from "../storage/sqlite/migrations.ts";
+import { migrate, schemaVersion } from "../storage/sqlite/migrations.ts";
 import { RUN_MIGRATIONS } from "../storage/sqlite/runs/schema.ts";
 import type { Agents } from "./compose/agents.ts";
 import { environmentOf } from "./compose/environment.ts";
@@ -132,13 +132,12 @@ async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
   try {
     const runs = await open("deepagent.db");
     const checkpoints = await open("checkpoints.db", { synchronous: "NORMAL" });
-    const notify = (notice: MigrationNotice): void => logger.info("storage.migrating", { ...notice });
     const components = [
       [runs, "runs", RUN_MIGRATIONS],
       [runs, "store", STORE_MIGRATIONS],
       [checkpoints, "checkpoints", CHECKPOINT_MIGRATIONS],
     ] as const;
-    for (const [file, name, known] of components) await migrateInTurns(file, name, known, notify);
+    for (const [file, name, known] of components) migrate(file, name, known);
     const isOutdated = (): boolean =>
       components.some(([file, name, known]) => schemaVersion(file, name) > known.length);
     const warn = (error: unknown): void => logger.warn("storage.log_not_written", { error });

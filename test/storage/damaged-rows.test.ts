@@ -4,8 +4,6 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { expect, it } from "vitest";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
-import { migrateInTurns } from "../../src/storage/sqlite/migrations.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { opened, temporaryFolder, thrownBy } from "./support.ts";
 
@@ -56,5 +54,4 @@ it("a version of the tables that no program wrote is told as damage", async () =
   database.exec("UPDATE schema_versions SET version = -1");
   const damaged = expect.objectContaining({ code: "storage_corrupt" });
   expect(thrownBy(() => createStore(database))).toEqual(damaged);
-  await expect(migrateInTurns(database, "store", STORE_MIGRATIONS, () => undefined)).rejects.toEqual(damaged);
 });

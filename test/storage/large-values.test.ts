@@ -5,11 +5,9 @@ import { DeltaSnapshot, emptyCheckpoint, MemorySaver, uuid6 } from "@langchain/l
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
-import { migrate } from "../../src/storage/sqlite/migrations.ts";
-import { opened, thrownBy } from "./support.ts";
+import { opened } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 
 const METADATA = { source: "loop" as const, step: 0, parents: {} };
@@ -219,25 +217,6 @@ describe("a large text", () => {
     const config = await saver.put(at("t"), checkpointOf(1, { notes: one }), METADATA);
     database.exec("DELETE FROM checkpoint_blobs");
     await expect(saver.getTuple(config)).rejects.toThrow(/lacks a part of a thread/);
-  });
-
-  it("of a file before this one is read where it lies", async () => {
-    const database = opened();
-    migrate(database, "checkpoints", CHECKPOINT_MIGRATIONS.slice(0, 2));
-    const checkpoint = checkpointOf(1, { notes: one });
-    database
-      .prepare(
-        "INSERT INTO checkpoints (thread_id, checkpoint_id, type, checkpoint, metadata) VALUES (?, ?, ?, ?, ?)",
-      )
-      .run("t", checkpoint.id, "json", Buffer.from(JSON.stringify(checkpoint)), Buffer.from("{}"));
-    expect((await createCheckpointer(database).getTuple(at("t")))?.checkpoint.channel_values["notes"]).toBe(
-      one,
-    );
-    expect(thrownBy(() => migrate(database, "checkpoints", CHECKPOINT_MIGRATIONS.slice(0, 2)))).toMatchObject(
-      {
-        code: "storage_newer",
-      },
-    );
   });
 });
 

@@ -16,9 +16,6 @@ export function bundleProcess(folder: string): string {
     bundle: true,
     platform: "node",
     format: "esm",
-    // As in the build: threads are given the sources of functions as they are then.
-    minifyWhitespace: true,
-    minifySyntax: true,
     external: ["better-sqlite3"],
   });
   return bundle;
@@ -29,10 +26,10 @@ export async function startProcess(
   bundle: string,
   file: string,
   versions: number,
-  { killedIn, component = "test" }: { killedIn?: number | "backup"; component?: string } = {},
+  { killedIn }: { killedIn?: number } = {},
 ): Promise<ChildProcess> {
   const env = { ...process.env, ...(killedIn === undefined ? {} : { KILLED_IN_STEP: `${killedIn}` }) };
-  const child = fork(bundle, [file, `${versions}`, component], { env });
+  const child = fork(bundle, [file, `${versions}`], { env });
   await once(child, "message");
   return child;
 }

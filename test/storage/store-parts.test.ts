@@ -2,10 +2,8 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { LONG } from "../../src/storage/sqlite/memories/parts.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 import { opened, temporaryFolder } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 
@@ -138,19 +136,4 @@ it("what a killed process had stored of a memory goes after an hour, and a part 
   expect(parts()).toEqual([2, 2]);
   database.exec("DELETE FROM store_parts");
   await expect(store.get(HERE, "a")).rejects.toThrow("The database agent.db lacks a part of a memory.");
-});
-
-it("long memories of an older version are read where they lie", async () => {
-  const database = opened();
-  migrate(database, "store", STORE_MIGRATIONS.slice(0, 4));
-  const value = { content: long("old "), like: "deepagent-parts:0-1" };
-  database
-    .prepare(
-      "INSERT INTO store_items (namespace, key, value, indexed, version, created_at, updated_at) VALUES (?, 'a', ?, 1, 1, 1, 1)",
-    )
-    .run('"memories",', JSON.stringify(value));
-  const store = createStore(database);
-  expect((await store.get(HERE, "a"))?.value).toEqual(value);
-  await store.put(HERE, "a", value);
-  expect((await store.get(HERE, "a"))?.value).toEqual(value);
 });

@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { createStore, type SqliteStore } from "../../src/storage/sqlite/memories/store.ts";
-import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";
 import { opened } from "./support.ts";
 
 const file = (content: string) => ({ content, mimeType: "text/plain", created_at: "", modified_at: "" });
@@ -87,24 +85,6 @@ describe("a search", () => {
       filter: { content: { $ne: "the user likes tea" } },
     });
     expect(filtered.map(({ key }) => key)).toEqual(["k7"]);
-  });
-
-  it("finds what was stored before scripts without spaces had an index", async () => {
-    const database = opened();
-    migrate(database, "store", STORE_MIGRATIONS.slice(0, 2));
-    database.exec(`
-INSERT INTO store_items (namespace, key, value, indexed, version, created_at, updated_at) VALUES
-  ('"memories",', '/ko.md', '{"content":"배포는 월요일"}', 1, 1, 0, 0),
-  ('"memories",', '/en.md', '{"content":"the harbour"}', 1, 1, 0, 0),
-  ('"memories",', '/left-out.md', '{"content":"the harbour, 배포"}', 0, 1, 0, 0)`);
-    const store = createStore(database);
-    expect(await found(store, "배포")).toEqual(["/ko.md"]);
-    expect(await found(store, "harb")).toEqual(["/en.md"]);
-    await store.put(MEMORIES, "/ko.md", file("아무것도"));
-    await store.delete(MEMORIES, "/en.md");
-    expect(await found(store, "배포")).toEqual([]);
-    expect(await found(store, "harb")).toEqual([]);
-    database.exec(INDEX_CHECK);
   });
 
   it("looks at the first 200,000 characters of an item, also after changes", async () => {

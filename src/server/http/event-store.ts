@@ -4,7 +4,7 @@ import { type Clock, monotonicClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { ownTurn } from "../../core/turns.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "../../storage/sqlite/database.ts";
-import { type MigrationNotice, migrateInTurns } from "../../storage/sqlite/migrations.ts";
+import { migrate } from "../../storage/sqlite/migrations.ts";
 import { settledTime } from "../../storage/sqlite/settled-time.ts";
 import { readInThread } from "../../storage/sqlite/worker-thread.ts";
 import { STREAM_MIGRATIONS } from "./event-schema.ts";
@@ -191,8 +191,7 @@ export class SessionEvents {
     let database: Database | undefined;
     try {
       database = await openDatabaseInTurns(file, { synchronous: "NORMAL" });
-      const notify = (notice: MigrationNotice): void => logger.info("storage.migrating", { ...notice });
-      await migrateInTurns(database, "streams", STREAM_MIGRATIONS, notify);
+      migrate(database, "streams", STREAM_MIGRATIONS);
       this.#database = database;
     } catch (error) {
       database?.close();

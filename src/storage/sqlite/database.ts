@@ -13,7 +13,7 @@ import {
   storageError,
 } from "../errors.ts";
 import { openConnection } from "./driver.ts";
-import { openInThread, readInThread } from "./worker-thread.ts";
+import { openInThread } from "./worker-thread.ts";
 
 /**
  * What throws once the file that is at `path` now is not there any more. SQLite itself goes on writing to a file
@@ -248,16 +248,9 @@ export function integrityProblems(database: Database): string[] {
   try {
     return problemsIn(database.prepare<[], Check>(CHECK).all());
   } catch (thrown) {
-    return [knownProblem(database, thrown)];
-  }
-}
-
-/** The same of a file, in a thread: the event loop goes on meanwhile. */
-export async function integrityProblemsInThread(database: Database): Promise<string[]> {
-  try {
-    return problemsIn((await readInThread(database.name, CHECK)) as Check[]); // what the pragma answers
-  } catch (thrown) {
-    return [knownProblem(database, thrown)];
+    const known = storageError(thrown, databaseName(database.name));
+    if (known instanceof Error) return [known.message];
+    throw thrown;
   }
 }
 
@@ -267,12 +260,6 @@ type Check = { quick_check: string };
 function problemsIn(checks: readonly Check[]): string[] {
   const found = checks.map(({ quick_check: problem }) => problem);
   return found.length === 1 && found[0] === "ok" ? [] : found;
-}
-
-function knownProblem(database: Database, thrown: unknown): string {
-  const known = storageError(thrown, databaseName(database.name));
-  if (known instanceof Error) return known.message;
-  throw thrown;
 }
 
 /** Pages in use: what is free in a file is used again. */

@@ -23,7 +23,6 @@ CREATE TABLE store_parts (
   text TEXT NOT NULL,
   PRIMARY KEY (value, number)
 ) STRICT;
-ALTER TABLE store_items ADD COLUMN parts INTEGER;
 CREATE TRIGGER store_items_parts_replaced AFTER UPDATE OF parts ON store_items
 WHEN OLD.parts IS NOT NULL AND OLD.parts IS NOT NEW.parts
 BEGIN UPDATE store_values SET unused_since = 0 WHERE id = OLD.parts; END;
