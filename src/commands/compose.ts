@@ -15,18 +15,9 @@ import { migrate, schemaVersion } from "../storage/sqlite/migrations.ts";
 import { RUN_MIGRATIONS } from "../storage/sqlite/runs/schema.ts";
 import type { Agents } from "./compose/agents.ts";
 import { environmentOf } from "./compose/environment.ts";
+import type { RunSettings } from "./compose/run-settings.ts";
 import { subagentModelProblem } from "./compose/models.ts";
 import { retentionOf } from "./compose/retention.ts";
-
-export interface RunSettings {
-  config: Config;
-  env: Readonly<Record<string, string | undefined>>;
-  logger: Logger;
-  /** Whether MCP clients can lend their models. Default false. */
-  lendable?: boolean;
-  /** Whether this process forgets runs as configured, now and every hour, and embeds memories. Default true. */
-  keepsHouse?: boolean;
-}
 
 /**
  * Opens storage and puts model, agent and runs together. Closing the service parks what runs and then

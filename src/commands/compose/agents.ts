@@ -15,7 +15,7 @@ import { type Principal, type Run, isFinal } from "../../runs/run.ts";
 import { createCheckpointer } from "../../storage/sqlite/checkpoints/checkpointer.ts";
 import type { Database } from "../../storage/sqlite/database.ts";
 import { createStore } from "../../storage/sqlite/memories/store.ts";
-import type { RunSettings } from "../compose.ts";
+import type { RunSettings } from "./run-settings.ts";
 import { type MountedExecutor, RunExecutors, chooseExecutor, isIsolated } from "./executors.ts";
 import { FileTree } from "./file-tree.ts";
 import { withForeignTools } from "./foreign-tools.ts";

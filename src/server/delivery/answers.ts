@@ -1,17 +1,23 @@
 import { randomUUID } from "node:crypto";
-import type { Approval, PersonDecision, RunView } from "../../runs/run.ts";
-import type { DecideOutcome } from "../../runs/service.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { Approval, PersonDecision, Principal, RunView } from "../../runs/run.ts";
+import type { DecideOutcome, RunService } from "../../runs/service.ts";
 import { oneLine } from "../../core/text.ts";
 import { decisionOf } from "../approval-form.ts";
 import { pendingApprovals } from "../run-report.ts";
-import type { DeliverySession } from "./session.ts";
 
 /** Nobody has read a form and refused it in less time than this, in milliseconds. */
 const READING_TIME = 1000;
 
 /** Whose answer it is, and of which run. */
-export type Decider = Pick<DeliverySession, "runs" | "principal" | "runId" | "logger"> &
-  Partial<Pick<DeliverySession, "notes">>;
+export interface Decider {
+  readonly runs: RunService;
+  readonly principal: Principal;
+  readonly runId: string;
+  readonly logger: Logger;
+  /** What the result of the call says before how the run stands. */
+  readonly notes?: string[];
+}
 
 /** What a client sent back for a form. */
 export interface FormResponse {
@@ -76,7 +82,7 @@ export function takenBy(
   outcome: DecideOutcome,
   approval: Approval,
   response: FormResponse,
-  { logger, runId, notes }: Pick<DeliverySession, "logger" | "runId" | "notes">,
+  { logger, runId, notes }: Required<Pick<Decider, "logger" | "runId" | "notes">>,
 ): Taken {
   if (outcome.ok ? outcome.repeated : outcome.code === "already_decided") {
     logger.info("approval.already_decided", { runId, approvalId: approval.id });

@@ -3,20 +3,10 @@ import type { Approval, PersonDecision, SamplingReply } from "../../runs/run.ts"
 import { callDigest } from "../call-digest.ts";
 import { refused, unknownRun, type Outcome } from "../outcome.ts";
 import type { ApprovalState } from "../state-codec.ts";
-import type { ToolCall } from "../tools/tool.ts";
+import type { ToolCall } from "../call.ts";
 import { type FormResponse, readAnswer, takenBy } from "./answers.ts";
 import { samplingReply } from "./sampling.ts";
-
-/** Answers that came with a call and were carried out. */
-export interface CarriedAnswers {
-  readonly state: ApprovalState;
-  /** Approvals that stay open and are not asked for again in this call. */
-  readonly left: ReadonlySet<string>;
-  /** Why answers could not be carried out, by approval: they are asked for again. */
-  readonly problems: ReadonlyMap<string, string>;
-  /** What the call is to tell of it. */
-  readonly notes: readonly string[];
-}
+import type { CarriedAnswers } from "./session.ts";
 
 /** What came with a call; or why it counts for nothing. */
 export type Carried = { ok: true; answers: CarriedAnswers | undefined } | { ok: false; outcome: Outcome };

@@ -1,13 +1,12 @@
 import type { RunView } from "../../runs/run.ts";
 import { createProgress, noProgress, type Progress } from "../progress.ts";
 import { type Outcome, withNotes } from "../outcome.ts";
-import type { ToolCall } from "../tools/tool.ts";
+import type { ToolCall } from "../call.ts";
 import { asksForClientModel } from "../../config/client-model.ts";
-import type { CarriedAnswers } from "./carried.ts";
 import { chooseDelivery, DELIVERIES } from "./choose.ts";
 import { windowFor } from "./client-windows.ts";
 import { whileLending } from "./lend.ts";
-import type { DeliverySession } from "./session.ts";
+import type { CarriedAnswers, DeliverySession } from "./session.ts";
 import { leavingBy, stopsRun } from "./stop.ts";
 
 export interface DeliverOptions {

@@ -1,27 +1,26 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { LONGEST_TIMER_MS, type Clock } from "../../core/clock.ts";
-import type { Logger } from "../../core/logger.ts";
-import {
-  type Approval,
-  isFinal,
-  type Principal,
-  type RunEvent,
-  type RunEventKind,
-  type RunView,
-} from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import { type Approval, isFinal, type RunEvent, type RunEventKind, type RunView } from "../../runs/run.ts";
 import type { Outcome } from "../outcome.ts";
-import type { ClientFacts } from "./choose.ts";
+import type { ClientFacts } from "../client.ts";
 import type { Progress } from "../progress.ts";
-import type { StateCodec } from "../state-codec.ts";
-import type { CarriedAnswers } from "./carried.ts";
+import type { ApprovalState, StateCodec } from "../state-codec.ts";
+import type { Decider } from "./answers.ts";
 import type { OpenRequests } from "./open-requests.ts";
 
+/** Answers that came with a call and were carried out. */
+export interface CarriedAnswers {
+  readonly state: ApprovalState;
+  /** Approvals that stay open and are not asked for again in this call. */
+  readonly left: ReadonlySet<string>;
+  /** Why answers could not be carried out, by approval: they are asked for again. */
+  readonly problems: ReadonlyMap<string, string>;
+  /** What the call is to tell of it. */
+  readonly notes: readonly string[];
+}
+
 /** One call that waits for a run. */
-export interface DeliverySession {
-  readonly runs: RunService;
-  readonly principal: Principal;
-  readonly runId: string;
+export interface DeliverySession extends Decider {
   /** Of the tool and its arguments. */
   readonly digest: string;
   readonly context: ServerContext;
@@ -33,7 +32,6 @@ export interface DeliverySession {
   readonly now: Clock;
   /** For durations: it does not jump. */
   readonly clock: Clock;
-  readonly logger: Logger;
   readonly client: ClientFacts;
   /** Questions of this call and of others that the client has not answered yet. */
   readonly open: OpenRequests;
@@ -47,7 +45,6 @@ export interface DeliverySession {
   readonly answers: CarriedAnswers | undefined;
   /** Sequence number of the newest event this call knows. */
   seen: number;
-  /** What the result of the call says before how the run stands. */
   readonly notes: string[];
 }
 

@@ -1,6 +1,12 @@
 import type { Principal } from "../../runs/run.ts";
 import type { PageGrant } from "./link-token.ts";
-import type { PageServer } from "./page-server.ts";
+
+/** Serves pages of runs. */
+export interface PageServer {
+  /** An address that opens the page once, for this run and purpose. */
+  link(grant: PageGrant): string;
+  close(): Promise<void>;
+}
 
 /** Gives links to the page of a run, and serves it from the first link on. */
 export interface PageLinks {

@@ -4,8 +4,9 @@ import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunService } from "../../runs/service.ts";
 import { alreadyDecided, type Run } from "../../runs/run.ts";
-import { LinkTokens, type PageGrant } from "./link-token.ts";
+import { LinkTokens } from "./link-token.ts";
 import { OPEN_SCRIPT, PAGE_SCRIPT, PAGE_STYLE } from "./page-assets.ts";
+import type { PageServer } from "./page-links.ts";
 import { readChanges } from "./page-changes.ts";
 import { pageDecision } from "./page-decision.ts";
 import { isAllowed, readForm, redirect, sendHtml, sendText } from "./page-headers.ts";
@@ -24,12 +25,6 @@ export interface PageServerOptions {
   /** How a person opens a page that decides. */
   openCommand: (run: Run) => string | undefined;
   logger: Logger;
-}
-
-export interface PageServer {
-  /** An address that opens the page once, for this run and purpose. */
-  link(grant: PageGrant): string;
-  close(): Promise<void>;
 }
 
 const HOST = "127.0.0.1";

@@ -12,7 +12,7 @@ import { isFinal, type ModelCall, type Principal, type RunView } from "../../run
 import type { RunService } from "../../runs/service.ts";
 import { approvalForm } from "../approval-form.ts";
 import { takeAnswer, type Taken } from "../delivery/answers.ts";
-import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
+import { clientFacts, type ClientFacts } from "../client.ts";
 import { samplingParams, samplingReply } from "../delivery/sampling.ts";
 import type { ServerDeps } from "../deps.ts";
 import { guarded } from "../resources/guarded.ts";

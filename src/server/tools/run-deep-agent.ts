@@ -4,13 +4,15 @@ import { wellFormed } from "../../core/text.ts";
 import { ownTurn } from "../../core/turns.ts";
 import { isFinal } from "../../runs/run.ts";
 import { RUN_APP_URI } from "../app/run-app.ts";
-import { type CarriedAnswers, carriedAnswers } from "../delivery/carried.ts";
+import type { ToolCall } from "../call.ts";
+import { carriedAnswers } from "../delivery/carried.ts";
+import type { CarriedAnswers } from "../delivery/session.ts";
 import { deliver } from "../delivery/deliver.ts";
 import type { Started } from "../../runs/service.ts";
 import { refused, unknownRun, type Outcome } from "../outcome.ts";
 import { RunReport } from "../run-report.ts";
 import { waitSeconds } from "./arguments.ts";
-import { defineTool, type ToolCall } from "./tool.ts";
+import { defineTool } from "./tool.ts";
 
 /** Characters: some 25,000 tokens, which leave any model room to work. */
 const MAX_TASK = 100_000;

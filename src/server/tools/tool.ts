@@ -9,11 +9,11 @@ import { z } from "zod";
 import type { Scope } from "../../config/http-schema.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { ownTurn } from "../../core/turns.ts";
-import { isFinal, type Principal, type Run } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import { isFinal, type Run } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
 import { callDigest } from "../call-digest.ts";
-import { clientFacts, type ClientFacts } from "../delivery/choose.ts";
+import type { ToolCall } from "../call.ts";
+import { clientFacts } from "../client.ts";
 import type { OpenRequests } from "../delivery/open-requests.ts";
 import type { Era, ServerDeps } from "../deps.ts";
 import { refused, type Outcome } from "../outcome.ts";
@@ -31,22 +31,6 @@ const ANNOTATIONS: Readonly<Record<ServerToolKind, ToolAnnotations>> = {
   decide: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
   cancel: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 };
-
-/** One tool call, with all that a handler may use. */
-export interface ToolCall {
-  readonly deps: ServerDeps;
-  readonly codec: StateCodec;
-  readonly context: ServerContext;
-  readonly client: ClientFacts;
-  readonly principal: Principal;
-  readonly runs: RunService;
-  /** Of the tool and its arguments. */
-  readonly digest: string;
-  /** By the clock of `deps`. */
-  readonly begunAt: number;
-  /** Questions on this connection that the client has not answered yet. */
-  readonly open: OpenRequests;
-}
 
 export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   readonly name: string;

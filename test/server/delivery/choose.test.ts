@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { chooseDelivery, declaresForms, declaresUrls } from "../../../src/server/delivery/choose.ts";
+import { declaresForms, declaresUrls } from "../../../src/server/client.ts";
+import { chooseDelivery } from "../../../src/server/delivery/choose.ts";
 
 test.each([
   ["modern", { forms: true, page: false }, "input_required"],
