@@ -1,21 +1,20 @@
 #!/usr/bin/env node
 import module from "node:module";
 import { homedir } from "node:os";
-import { parseArguments } from "./commands/arguments.ts";
-import type { Command, ExitCode } from "./commands/command.ts";
+import { type Command, type ExitCode, parseArguments } from "./cli/command.ts";
 import { compileCacheDir } from "./config/paths.ts";
 import { ConfigurationError, errorMessage } from "./core/errors.ts";
 
 /** Loaded on demand: `serve` must answer the handshake before anything it does not need is read. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import("./commands/serve.ts")).serveCommand,
-  run: async () => (await import("./commands/run.ts")).runCommand,
-  runs: async () => (await import("./commands/runs.ts")).runsCommand,
-  demo: async () => (await import("./commands/demo.ts")).demoCommand,
-  install: async () => (await import("./commands/install.ts")).installCommand,
-  uninstall: async () => (await import("./commands/install.ts")).uninstallCommand,
-  doctor: async () => (await import("./commands/doctor.ts")).doctorCommand,
-  graph: async () => (await import("./commands/graph.ts")).graphCommand,
+  serve: async () => (await import("./cli/commands.ts")).serveCommand,
+  run: async () => (await import("./cli/commands.ts")).runCommand,
+  runs: async () => (await import("./cli/commands.ts")).runsCommand,
+  demo: async () => (await import("./cli/commands.ts")).demoCommand,
+  install: async () => (await import("./cli/commands.ts")).installCommand,
+  uninstall: async () => (await import("./cli/commands.ts")).uninstallCommand,
+  doctor: async () => (await import("./cli/commands.ts")).doctorCommand,
+  graph: async () => (await import("./cli/commands.ts")).graphCommand,
 };
 
 const HOST = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };
@@ -28,7 +27,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   const [first = "serve", ...rest] = argv;
   if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0]);
   if (["version", "--version", "-v"].includes(first)) {
-    const { packageVersion } = await import("./config/package-info.ts");
+    const { packageVersion } = await import("./config/paths.ts");
     process.stdout.write(`${packageVersion()}\n`);
     return 0;
   }
@@ -50,7 +49,7 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<Ex
 }
 
 async function showHelp(name?: string): Promise<ExitCode> {
-  const { commandHelp, overview } = await import("./commands/help.ts");
+  const { commandHelp, overview } = await import("./cli/help.ts");
   if (name === undefined || name.startsWith("-")) {
     process.stdout.write(overview(await Promise.all(Object.values(COMMANDS).map((load) => load()))));
     return 0;

@@ -47,11 +47,11 @@ const sources = await loadSources(`
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";
   export { migrate } from "./src/storage/sqlite/migrations.ts";
-  export { runResult } from "./src/server/results.ts";
-  export { runDocument } from "./src/server/resources/run-document.ts";
-  export { transcriptOf } from "./src/server/resources/transcript.ts";
-  export { newestEvents } from "./src/server/page/page-updates.ts";
-  export { renderRun } from "./src/server/page/render-run.ts";
+  export { runResult } from "./src/server/protocol/results.ts";
+  export { runDocument } from "./src/server/views/run-document.ts";
+  export { transcriptOf } from "./src/server/views/run-document.ts";
+  export { newestEvents } from "./src/server/page/updates.ts";
+  export { renderRun } from "./src/server/views/render-run.ts";
 `);
 const folder = mkdtempSync(join(tmpdir(), "deepagent-long-run-"));
 const database = sources.openDatabase(join(folder, "runs.db"));

@@ -1,5 +1,5 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
-import { Semaphore } from "../core/semaphore.ts";
+import { Semaphore } from "../core/concurrency.ts";
 import type {
   Backend,
   BackendCapabilities,

@@ -1,17 +1,22 @@
+/** Reads the configuration: defaults, file, environment and flags, and all problems at once. */
 import { readFileSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
-import { closestName } from "../core/closest-names.ts";
+import { type Node, type ParseError, getNodeValue, parseTree } from "jsonc-parser";
+import type { z } from "zod";
+import { closestName } from "../core/options.ts";
 import { isInside, realPath } from "../core/real-path.ts";
-import { parseJson } from "./jsonc.ts";
-import { mountVariables } from "./mounts-schema.ts";
-import { compileCacheDir, defaultDataDir, defaultWorkspace, expandHome, folderProblem } from "./paths.ts";
-import type { HostFacts } from "./paths.ts";
-import { describeIssues } from "./problems.ts";
-import { profileDefaults } from "./profiles.ts";
-import { ConfigSchema } from "./schema.ts";
-import type { Config } from "./schema.ts";
-import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, envNameOf, flagNameOf } from "./settings.ts";
-import type { Setting } from "./settings.ts";
+import { shownName } from "../core/text.ts";
+import {
+  type HostFacts,
+  compileCacheDir,
+  defaultDataDir,
+  defaultWorkspace,
+  expandHome,
+  folderProblem,
+} from "./paths.ts";
+import { type Config, ConfigSchema, knownKeys, profileDefaults } from "./schema.ts";
+import { mountVariables } from "./sections.ts";
+import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, type Setting, envNameOf, flagNameOf } from "./settings.ts";
 
 /** Values by flag name without dashes, as the command line gave them. */
 export type FlagValues = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
@@ -253,4 +258,64 @@ function warningsFor(config: Config, sources: ConfigSources): string[] {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Unknown settings of one group that are named. */
+const MAX_UNKNOWN = 20;
+
+type Issue = z.core.$ZodIssue;
+
+/** One line per problem: the setting's path, what is wrong, where the value came from. */
+function describeIssues(issues: readonly Issue[], originOf: (path: string) => string): string[] {
+  const seen = new Set<string>();
+  return issues.flatMap((issue) => {
+    const path = formatPath(issue.path);
+    if (issue.code === "unrecognized_keys") {
+      const known = knownKeys(issue.path);
+      const shown = issue.keys.slice(0, MAX_UNKNOWN).map((key) => {
+        const full = path === "" ? key : `${path}.${key}`;
+        const meant = closestName(shownName(key), known);
+        const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+        return `${shownName(full)}: unknown setting${hint} (from ${originOf(full)})`;
+      });
+      const more = issue.keys.length - shown.length;
+      return more > 0 ? [...shown, `${path || "configuration"}: ${more} more unknown settings`] : shown;
+    }
+    // The first one says it: a value of a wrong type also fails the checks that follow.
+    if (seen.has(path)) return [];
+    seen.add(path);
+    return [`${path === "" ? "configuration" : path}: ${lowerFirst(issue.message)} (from ${originOf(path)})`];
+  });
+}
+
+/** `["subagents", 0, "name"]` → `subagents[0].name`. */
+function formatPath(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`;
+    return text === "" ? String(key) : `${text}.${String(key)}`;
+  }, "");
+}
+
+const lowerFirst = (text: string): string => text.slice(0, 1).toLowerCase() + text.slice(1);
+
+/** A JSON text with comments and trailing commas: its value and its tree, or where it is broken. */
+export type ParsedJson = { ok: true; value: unknown; root: Node } | { ok: false; place: string };
+
+/** Never quotes the text: a secret may stand where it is broken. */
+export function parseJson(text: string): ParsedJson {
+  const errors: ParseError[] = [];
+  try {
+    const root = parseTree(text, errors, { allowTrailingComma: true });
+    const [first] = errors;
+    if (root !== undefined && first === undefined) return { ok: true, value: getNodeValue(root), root };
+    return { ok: false, place: placeOf(text, first?.offset ?? 0) };
+  } catch {
+    // The parser is recursive: a text that is nested too deeply exhausts the stack.
+    return { ok: false, place: "nested too deeply" };
+  }
+}
+
+function placeOf(text: string, offset: number): string {
+  const before = text.slice(0, offset).split("\n");
+  return `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
 }

@@ -1,5 +1,7 @@
-import { statSync } from "node:fs";
-import { isAbsolute, join, parse } from "node:path";
+/** Where the program, its data and its configuration are. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, isAbsolute, join, parse } from "node:path";
+import { fileURLToPath } from "node:url";
 import { isInside, realPath } from "../core/real-path.ts";
 
 /** Facts about the machine that defaults depend on; injected, so that tests need no other machine. */
@@ -56,4 +58,26 @@ export function folderProblem(path: string): string | undefined {
   } catch {
     return `${path} does not exist or cannot be opened`;
   }
+}
+
+/** Folder of the installed package: the nearest one above this file that has a `package.json`. */
+export function packageRoot(): string {
+  const start = dirname(fileURLToPath(import.meta.url));
+  for (let folder = start; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, "package.json"))) return folder;
+    if (folder === dirname(folder)) throw new Error(`no package.json above ${start}`);
+  }
+}
+
+export function packageVersion(): string {
+  const { version } = manifest();
+  return typeof version === "string" ? version : "0.0.0";
+}
+
+/** Whether npm has the package: until then its manifest is marked private, and `npx` cannot find it. */
+export const isPublished = (): boolean => manifest()["private"] !== true;
+
+function manifest(): Readonly<Record<string, unknown>> {
+  const parsed: unknown = JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8"));
+  return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};
 }

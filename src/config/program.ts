@@ -1,10 +1,9 @@
 import { existsSync, realpathSync } from "node:fs";
 import { delimiter, join, resolve, sep } from "node:path";
 import type { FlagValues } from "./load.ts";
-import { isPublished, packageRoot } from "./package-info.ts";
-import { defaultDataDir, expandHome, type HostFacts } from "./paths.ts";
+import { type HostFacts, defaultDataDir, expandHome, isPublished, packageRoot } from "./paths.ts";
 import type { Config } from "./schema.ts";
-import { flagNameOf, SETTINGS, type Setting } from "./settings.ts";
+import { SETTINGS, type Setting, flagNameOf } from "./settings.ts";
 
 /** Name of the package and of its command. */
 export const PROGRAM = "deepagent-mcp";

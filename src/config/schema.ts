@@ -1,10 +1,30 @@
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
-import { mcpServersSchema } from "./mcp-schema.ts";
-import { mountsSchema } from "./mounts-schema.ts";
-import { PROFILE_NAMES } from "./profiles.ts";
-import { httpSchema } from "./http-schema.ts";
+import { httpSchema, mcpServersSchema, mountsSchema } from "./sections.ts";
+
+const ASK_ALL = { "approvals.write": "all", "approvals.execute": "all" } as const;
+
+/** Settings that a profile has other defaults for, by their path. */
+const PROFILE_DEFAULTS = {
+  deepcowork: {
+    ...ASK_ALL,
+    "execute.timeout": 60,
+    "execute.maxOutputBytes": 50_000,
+    "limits.modelCalls": 25,
+  },
+  production: { ...ASK_ALL, "files.maxFileSizeMb": 5 },
+} as const satisfies Record<string, Readonly<Record<string, string | number>>>;
+
+const PROFILE_NAMES = ["deepcowork", "production"] as const satisfies ReadonlyArray<
+  keyof typeof PROFILE_DEFAULTS
+>;
+
+/** The settings of the profile `name`; none for anything else. */
+export const profileDefaults = (name: unknown): Array<[path: string, value: string | number]> => {
+  const known = PROFILE_NAMES.find((profile) => profile === name);
+  return known === undefined ? [] : Object.entries(PROFILE_DEFAULTS[known]);
+};
 
 const absolutePath = z.string().min(1).refine(isAbsolute, { error: "must be an absolute path" });
 const seconds = z.number().min(0).max(86_400);
@@ -378,3 +398,64 @@ export type Config = z.output<typeof ConfigSchema> & {
   readonly privatePaths?: readonly string[];
 };
 export type ConfigInput = z.input<typeof ConfigSchema>;
+
+/** What the schema says about one setting, for help and messages. */
+export interface SettingInfo {
+  description?: string;
+  /** As text, such as `"workspace"` or `8`; absent when there is none. */
+  defaultText?: string;
+  /** Allowed values, when there is a fixed list. */
+  choices?: readonly string[];
+}
+
+/** Facts about the setting at `path`, such as `http.port`. */
+export function settingInfo(path: string): SettingInfo {
+  const schema = schemaAt(path.split("."));
+  const initial = child(child(schema, "def"), "defaultValue");
+  const description = child(schema, "description") ?? child(unwrap(schema), "description");
+  const options = child(unwrap(schema), "options");
+  return {
+    ...(typeof description === "string" ? { description } : {}),
+    ...(isPlain(initial) ? { defaultText: String(initial) } : {}),
+    ...(Array.isArray(options) ? { choices: options.map(String) } : {}),
+  };
+}
+
+/** Names that are allowed in the group at `path`, as far as they are fixed. */
+export function knownKeys(path: readonly PropertyKey[]): string[] {
+  const shape = child(unwrap(schemaAt(path)), "shape");
+  return typeof shape === "object" && shape !== null ? Object.keys(shape) : [];
+}
+
+function schemaAt(path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((schema, key) => {
+    const inner = unwrap(schema);
+    return typeof key === "number" ? child(inner, "element") : child(child(inner, "shape"), key);
+  }, ConfigSchema);
+}
+
+/** The schema inside defaults and optionals. */
+function unwrap(schema: unknown): unknown {
+  const inner = child(child(schema, "def"), "innerType");
+  return inner === undefined ? schema : unwrap(inner);
+}
+
+function child(value: unknown, key: PropertyKey): unknown {
+  return typeof value === "object" && value !== null && key in value ? Reflect.get(value, key) : undefined;
+}
+
+function isPlain(value: unknown): value is string | number | boolean {
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+}
+
+/** The model that an MCP client lends, through sampling. */
+export const CLIENT_MODEL = "client";
+
+/** Whether runs may ask for the model of a client. */
+export function asksForClientModel({
+  model,
+  fallbackModels,
+  subagents,
+}: Pick<Config, "model" | "fallbackModels" | "subagents">): boolean {
+  return [model, ...fallbackModels, ...subagents.map((subagent) => subagent.model)].includes(CLIENT_MODEL);
+}

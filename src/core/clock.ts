@@ -1,3 +1,4 @@
+/** Clocks, timers, and how often something may happen. */
 import { uptime } from "node:os";
 
 /** Milliseconds since the epoch; injected, so that tests are deterministic. */
@@ -55,3 +56,71 @@ export function durationText(milliseconds: number): string {
 /** Such as `2026-01-31 12:00 UTC`. */
 export const shortTime = (milliseconds: number): string =>
   `${isoTime(milliseconds).slice(0, 16).replace("T", " ")} UTC`;
+
+/** A difference that needs no setting of the clock to come about, in milliseconds. */
+const LEAP_MS = 60_000;
+/** A clock that was set ahead is believed when it has stayed there for so long, in milliseconds. */
+const PATIENCE_MS = 600_000;
+
+/**
+ * The time of `clock`, but for the first ten minutes after it was set ahead: then the time goes on as before. What
+ * a deadline decides cannot be taken back when the clock is put right again. `machine` counts the time the machine
+ * is on, its sleep included, in milliseconds: the time slept is no leap.
+ */
+export function patientClock(clock: Clock, machine: Clock): Clock {
+  let believed = { time: clock(), at: machine() };
+  let leaptAt: number | undefined;
+  return () => {
+    const [now, at] = [clock(), machine()];
+    const expected = believed.time + at - believed.at;
+    if (now - expected > LEAP_MS) {
+      leaptAt ??= at;
+      if (at - leaptAt < PATIENCE_MS) return expected;
+    }
+    leaptAt = undefined;
+    believed = { time: now, at };
+    return now;
+  };
+}
+
+export interface PaceOptions {
+  /** How many may be sent at once after a quiet while. */
+  burst: number;
+  /** Milliseconds from one to the next when more are asked for than that. */
+  everyMs: number;
+  /** For durations: it does not jump. */
+  clock: Clock;
+}
+
+/** Decides when something that is asked for often is sent. */
+export interface Pace {
+  /** Sends at once, or when its turn has come: what is asked for until then is sent together with it. */
+  ask(): void;
+  /** After this nothing is sent any more. */
+  stop(): void;
+}
+
+/** `send` is called with nothing: it sends whatever is newest by then. */
+export function createPace(send: () => void, { burst, everyMs, clock }: PaceOptions): Pace {
+  /** What was sent has used up its share of the time until here. */
+  let usedUntil = -Infinity;
+  let waiting: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const sendNow = (): void => {
+    waiting = undefined;
+    usedUntil = Math.max(usedUntil, clock() - (burst - 1) * everyMs) + everyMs;
+    send();
+  };
+  return {
+    ask: () => {
+      if (stopped || waiting !== undefined) return;
+      const wait = usedUntil - clock();
+      if (wait > 0) waiting = setTimeout(sendNow, wait);
+      else sendNow();
+    },
+    stop: () => {
+      stopped = true;
+      clearTimeout(waiting);
+    },
+  };
+}

@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import { ownTurn } from "./turns.ts";
+import { ownTurn } from "./concurrency.ts";
 
 /** Id of a JSON-RPC request. */
 type RequestId = string | number;

@@ -1,4 +1,5 @@
 import { isAscii, isUtf8, transcode } from "node:buffer";
+import { randomBytes } from "node:crypto";
 
 /** The first `limit` UTF-16 units of `text`, never ending inside a surrogate pair. */
 export function headOf(text: string, limit: number): string {
@@ -122,4 +123,37 @@ function escaped(character: string): string {
     shownAs.set(character, shown);
   }
   return shown;
+}
+
+/** What an id names; it is the part before the underscore. */
+export type IdPrefix = "run" | "thr" | "evt" | "msg" | "srv";
+
+/** Makes ids; injected, so that tests are deterministic. */
+export type IdSource = (prefix: IdPrefix) => string;
+
+/** `prefix_` and 144 random bits in base64url: not guessable, safe in URIs and file names. */
+export const randomId: IdSource = (prefix) => `${prefix}_${randomBytes(18).toString("base64url")}`;
+
+export interface DiffLine {
+  kind: "file" | "hunk" | "add" | "del" | "context";
+  text: string;
+}
+
+/**
+ * The lines of a unified diff. A line that begins with `---` or `+++` names a file only before the first
+ * hunk; below it, it is a removed or an added line like any other.
+ */
+export function diffLines(diff: string): DiffLine[] {
+  let inHunk = false;
+  return diff.split("\n").map((text) => {
+    if (text.startsWith("@@")) inHunk = true;
+    return { kind: kindOf(text, inHunk), text };
+  });
+}
+
+function kindOf(text: string, inHunk: boolean): DiffLine["kind"] {
+  if (!inHunk && /^(---|\+\+\+) /.test(text)) return "file";
+  if (text.startsWith("@@")) return "hunk";
+  if (text.startsWith("+")) return "add";
+  return text.startsWith("-") ? "del" : "context";
 }

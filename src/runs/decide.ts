@@ -1,6 +1,6 @@
 import type { Agent, Decision } from "../agent/agent.ts";
-import { canonicalJson } from "../core/canonical-json.ts";
 import type { Clock } from "../core/clock.ts";
+import { canonicalJson } from "../core/json.ts";
 import { shownName } from "../core/text.ts";
 import { durably } from "../storage/sqlite/commit.ts";
 import type { DecidedCall, RunStore } from "../storage/sqlite/runs/run-store.ts";

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Agent, AgentEvent, AgentInput } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
+import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
-import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
-import { ownTurn } from "../core/turns.ts";
+import type { IdSource } from "../core/text.ts";
 import { StorageError, mayPass } from "../storage/errors.ts";
 import { FencedOffError } from "../storage/sqlite/checkpoints/thread-fences.ts";
 import { type Lease, LeaseLostError } from "../storage/sqlite/runs/leases.ts";

@@ -1,5 +1,4 @@
-import type { IdSource } from "../core/ids.ts";
-import { shownName } from "../core/text.ts";
+import { type IdSource, shownName } from "../core/text.ts";
 import { durably } from "../storage/sqlite/commit.ts";
 import type { RunStore } from "../storage/sqlite/runs/run-store.ts";
 import type { Checkpoints } from "./ports.ts";

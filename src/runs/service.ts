@@ -1,8 +1,8 @@
 import type { Agent, ModelLender } from "../agent/agent.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
-import type { IdSource } from "../core/ids.ts";
 import type { Logger } from "../core/logger.ts";
+import type { IdSource } from "../core/text.ts";
 import type { Database } from "../storage/sqlite/database.ts";
 import type { Checkpoints, Orphans, PrunePlan, PruneReport, Retention, RunStatistics } from "./ports.ts";
 import type {

@@ -1,6 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { IdSource } from "../core/ids.ts";
-import { shownName, wellFormed } from "../core/text.ts";
+import { type IdSource, shownName, wellFormed } from "../core/text.ts";
 import { durably, inTransaction } from "../storage/sqlite/commit.ts";
 import type { Created, RunStore } from "../storage/sqlite/runs/run-store.ts";
 import { messageEntry } from "./events.ts";

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
-import { type Clock, machineClock, systemClock } from "../core/clock.ts";
-import { type IdSource, randomId } from "../core/ids.ts";
+import { type Clock, machineClock, patientClock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
-import { patientClock } from "../core/patient-clock.ts";
+import { type IdSource, randomId } from "../core/text.ts";
 import { durably, inTransaction } from "../storage/sqlite/commit.ts";
 import type { ApprovalStore } from "../storage/sqlite/runs/approvals.ts";
 import { toApproval } from "../storage/sqlite/runs/events.ts";

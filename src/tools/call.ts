@@ -10,8 +10,8 @@ import {
   withSlash,
   withoutSlash,
 } from "../backends/paths.ts";
-import { closestName } from "../core/closest-names.ts";
 import { isAbortError } from "../core/errors.ts";
+import { closestName } from "../core/options.ts";
 import { displayName, headOf, wellFormed } from "../core/text.ts";
 import { isWellFormed } from "./format.ts";
 import { type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { structuredPatch } from "diff";
 import type { Backend, FileData, ResolveOptions } from "../backends/backend.ts";
+import { ownTurn } from "../core/concurrency.ts";
 import { displayName, displayText, headOf } from "../core/text.ts";
-import { ownTurn } from "../core/turns.ts";
 import { counted, splitLines } from "./format.ts";
 import type { BoundPreview } from "./tool.ts";
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { flagsOf, parseArguments } from "../../src/commands/arguments.ts";
-import type { Command } from "../../src/commands/command.ts";
-import { commandHelp, overview } from "../../src/commands/help.ts";
+import { flagsOf, parseArguments, type Command } from "../../src/cli/command.ts";
+import { commandHelp, overview } from "../../src/cli/help.ts";
 import { SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
 
 const command: Command = {

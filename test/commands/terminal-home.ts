@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
-import { openRuns } from "../../src/commands/compose.ts";
+import { openRuns } from "../../src/app/open-runs.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { reach, startRun } from "../runs/support.ts";

@@ -1,8 +1,7 @@
 import { expect, it } from "vitest";
-import { settingInfo } from "../../src/config/schema-info.ts";
-import { ConfigSchema } from "../../src/config/schema.ts";
+import { settingInfo, ConfigSchema } from "../../src/config/schema.ts";
 import { SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
-import { closestName } from "../../src/core/closest-names.ts";
+import { closestName } from "../../src/core/options.ts";
 
 /** Paths of all settings of the schema that are no groups. */
 function schemaPaths(): string[] {

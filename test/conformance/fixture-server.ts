@@ -2,19 +2,17 @@ import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server"
 import { ConfigSchema } from "../../src/config/schema.ts";
 import { monotonicClock, systemClock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import type { ServerDeps } from "../../src/server/deps.ts";
+import type { ServerDeps } from "../../src/server/protocol/deps.ts";
 import { serveHttp } from "../../src/server/http/http.ts";
 import {
   createResourceChanges,
   type ChangeSink,
   type ResourceChanges,
-} from "../../src/server/resources/bus.ts";
+} from "../../src/server/resources/changes.ts";
 import { serveSubscriptions } from "../../src/server/resources/subscriptions.ts";
-import { createStateCodec } from "../../src/server/state-codec.ts";
-import { TaskPages } from "../../src/server/tasks/pages.ts";
-import { TaskQuestions } from "../../src/server/tasks/questions.ts";
-import { TASKS_EXTENSION } from "../../src/server/tasks/view.ts";
-import { registerTasks } from "../../src/server/tasks/tasks.ts";
+import { createStateCodec } from "../../src/server/protocol/state.ts";
+import { TaskPages, TaskQuestions, registerTasks } from "../../src/server/tasks/tasks.ts";
+import { TASKS_EXTENSION } from "../../src/server/protocol/results.ts";
 import { registerAskingTools } from "./fixtures/asking.ts";
 import { registerContentTools } from "./fixtures/content.ts";
 import { registerInputRequired } from "./fixtures/input-required.ts";

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { bytesShapeProblem, shapeProblem } from "../../src/core/json-shape.ts";
+import { bytesShapeProblem, shapeProblem } from "../../src/core/json.ts";
 
 /** The same by recursion. */
 function depthOf(value: unknown): number {

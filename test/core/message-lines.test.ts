@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { bytesShapeProblem } from "../../src/core/json-shape.ts";
+import { bytesShapeProblem } from "../../src/core/json.ts";
 import { checkedBody, checkedEvents, checkedLines, type LineChecks } from "../../src/core/message-lines.ts";
 
 const MAX_BYTES = 1024 * 1024;

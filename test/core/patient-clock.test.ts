@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { patientClock } from "../../src/core/patient-clock.ts";
+import { patientClock } from "../../src/core/clock.ts";
 
 const MINUTE = 60_000;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ownTurn } from "../../src/core/turns.ts";
+import { ownTurn } from "../../src/core/concurrency.ts";
 
 /** Work that takes longer than one turn may. */
 function workLong(): void {

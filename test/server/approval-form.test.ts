@@ -1,7 +1,7 @@
-import { canonicalJson } from "../../src/core/canonical-json.ts";
+import { canonicalJson } from "../../src/core/json.ts";
 import { anything, assert, dictionary, jsonValue, property, string } from "fast-check";
 import { expect, test } from "vitest";
-import { approvalForm, decisionOf, MAX_EDITABLE_CHARACTERS } from "../../src/server/approval-form.ts";
+import { approvalForm, decisionOf, MAX_EDITABLE_CHARACTERS } from "../../src/server/views/approval-form.ts";
 import { alreadyDecided } from "../../src/runs/run.ts";
 import { anApproval } from "./support.ts";
 

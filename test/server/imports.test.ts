@@ -29,7 +29,7 @@ async function packagesLoadedBy(entry: string): Promise<string[]> {
 }
 
 test("what answers the handshake loads the protocol and nothing of the agent or the storage", async () => {
-  expect(await packagesLoadedBy("src/server/stdio.ts")).toEqual([
+  expect(await packagesLoadedBy("src/server/stdio/stdio.ts")).toEqual([
     "@modelcontextprotocol/server",
     "@modelcontextprotocol/server/stdio",
     "zod",

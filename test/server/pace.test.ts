@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createPace } from "../../src/server/pace.ts";
+import { createPace } from "../../src/core/clock.ts";
 
 const [BURST, EVERY_MS] = [4, 50];
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { RunEvent, RunView } from "../../src/runs/run.ts";
-import { createProgress } from "../../src/server/progress.ts";
+import { createProgress } from "../../src/server/views/progress.ts";
 import { aView } from "./support.ts";
 
 interface Sent {

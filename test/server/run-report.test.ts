@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RunReport, reportText, runReport } from "../../src/server/run-report.ts";
+import { RunReport, reportText, runReport } from "../../src/server/views/run-report.ts";
 import { anApproval, aView } from "./support.ts";
 
 const FORMS = { forms: true, model: false };

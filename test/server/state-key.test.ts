@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readdir, rm, stat, utimes, writeFile } from "node:fs/pr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { loadPreviousStateKey, loadStateKey } from "../../src/server/state-key.ts";
+import { loadPreviousStateKey, loadStateKey } from "../../src/server/protocol/state.ts";
 
 let folder: string;
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { expect, onTestFinished, test } from "vitest";
-import { boundOutput } from "../../src/server/stdio-output.ts";
+import { boundOutput } from "../../src/server/stdio/stdio.ts";
 
 const LONG = "x".repeat(10_000);
 

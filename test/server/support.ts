@@ -5,11 +5,10 @@ import { monotonicClock, systemClock, type Clock } from "../../src/core/clock.ts
 import { silentLogger } from "../../src/core/logger.ts";
 import type { Approval, Run, RunView } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
-import { createServerFactory } from "../../src/server/create-server.ts";
-import type { ServerDeps } from "../../src/server/deps.ts";
-import { createPageLinks } from "../../src/server/page/page-links.ts";
+import { createServerFactory } from "../../src/server/protocol/create-server.ts";
+import { type ServerDeps, createPageLinks } from "../../src/server/protocol/deps.ts";
 import { openPageServer } from "../../src/server/page/page-server.ts";
-import { createResourceChanges } from "../../src/server/resources/bus.ts";
+import { createResourceChanges } from "../../src/server/resources/changes.ts";
 import { calling, cleanUpWith, databaseFile, ME, noteTool, openServer } from "../runs/support.ts";
 import {
   connectClient,

@@ -1,8 +1,8 @@
 import { StreamableHTTPClientTransport as ModernHttp } from "@modelcontextprotocol/client";
 import { StreamableHTTPClientTransport as FirstHttp } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { silentLogger } from "../../src/core/logger.ts";
-import { createServerFactory } from "../../src/server/create-server.ts";
-import type { ServerDeps } from "../../src/server/deps.ts";
+import { createServerFactory } from "../../src/server/protocol/create-server.ts";
+import type { ServerDeps } from "../../src/server/protocol/deps.ts";
 import { serveHttp, type HttpOptions, type HttpServer } from "../../src/server/http/http.ts";
 import type { Connector } from "./clients.ts";
 

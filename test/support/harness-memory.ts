@@ -1,8 +1,8 @@
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
-import type { ServerDeps } from "../../src/server/deps.ts";
-import { serveStdioServer } from "../../src/server/stdio.ts";
+import type { ServerDeps } from "../../src/server/protocol/deps.ts";
+import { serveStdioServer } from "../../src/server/stdio/stdio.ts";
 import type { Connector } from "./clients.ts";
 
 /** Reaches the stdio server over streams in this process: each connection is a server of its own with `deps`. */

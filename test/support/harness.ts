@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
-import { serverParts } from "../../src/commands/server-deps.ts";
+import { serverParts } from "../../src/app/server-deps.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import {

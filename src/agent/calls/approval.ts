@@ -1,9 +1,8 @@
-/** Checks a call, asks a person about it when a gate says so, and holds it to what was approved. */
 import { createHash } from "node:crypto";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
-import { canonicalJson } from "../../core/canonical-json.ts";
+import { canonicalJson } from "../../core/json.ts";
 import { cutMiddle, displayName, oneLine } from "../../core/text.ts";
 import { invalidArguments } from "../../tools/call.ts";
 import { argumentsPreview } from "../../tools/diff-preview.ts";
@@ -25,6 +24,8 @@ import { isRequest, questionId, refuseBroadcastAnswer } from "../engine/open-int
 import { agentPath, emit, lastQuestion } from "../engine/task-context.ts";
 import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "../middleware/human-in-the-loop.ts";
 import { toAgentTool } from "./agent-tool.ts";
+
+/** Checks a call, asks a person about it when a gate says so, and holds it to what was approved. */
 
 /** A call that may run, exactly as it stands here, or the answer in its place. */
 export type Verdict = Go | { run: false; result: ToolResult };

@@ -1,16 +1,17 @@
-/** Reads subagents from Markdown files, in Claude Code's format, and finds the tools that they name. */
 import { parse } from "yaml";
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
-import { closestNames } from "../../core/closest-names.ts";
 import type { Logger } from "../../core/logger.ts";
+import { closestNames } from "../../core/options.ts";
 import { headOf } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import type { FileToolName } from "../../tools/options.ts";
 import type { AgentTool } from "../contracts.ts";
 import { offeredName } from "../mcp-tools/server-config.ts";
 import { GENERAL_PURPOSE } from "./prompts.ts";
+
+/** Reads subagents from Markdown files, in Claude Code's format, and finds the tools that they name. */
 
 /** A Markdown file that begins with YAML between `---` lines. */
 export interface FrontMatter {

@@ -1,8 +1,8 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
-import { ownTurn } from "../../core/turns.ts";
 import type { ModelRequest } from "../contracts.ts";
 import { MOST_ASKED, continued, markCut, unfinished } from "../conversation/answers.ts";
 import { textOf } from "../conversation/messages.ts";

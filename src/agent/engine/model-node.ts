@@ -1,11 +1,10 @@
-/** The node that calls the model: one turn of the agent, within the limits on its graph steps. */
 import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, Send, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { ownTurn } from "../../core/concurrency.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
-import { ownTurn } from "../../core/turns.ts";
 import type { AgentState, JumpTarget, ModelRequest, StateUpdate } from "../contracts.ts";
 import { isEmpty, noAnswer } from "../conversation/answers.ts";
 import { foldMessages, isReply, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
@@ -22,6 +21,8 @@ import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } fr
 import { type Deadline, type Meter, SPENT, withDeadline } from "./meter.ts";
 import { annotatedReports } from "./state.ts";
 import { agentPath, agentRuntime, emit, isResuming, meterOf, readState } from "./task-context.ts";
+
+/** The node that calls the model: one turn of the agent, within the limits on its graph steps. */
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
 export interface AfterReply {

@@ -1,12 +1,11 @@
-/** The node that runs one tool call: checks, approval, effects, and the call itself, in this order. */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { resolveBackend } from "../../backends/resolve.ts";
 import { withRuntime } from "../../backends/runtime.ts";
+import { ownTurn } from "../../core/concurrency.ts";
 import { errorMessage, isAbortError } from "../../core/errors.ts";
-import { ownTurn } from "../../core/turns.ts";
 import { mayPass } from "../../storage/errors.ts";
 import { type ToolContext, toolError } from "../../tools/tool.ts";
 import { callSummary, resultSummary, toolMessagesOf, toolOutcome } from "../calls/agent-tool.ts";
@@ -42,6 +41,8 @@ import {
   restoreStepFiles,
   threadFiles,
 } from "./task-context.ts";
+
+/** The node that runs one tool call: checks, approval, effects, and the call itself, in this order. */
 
 /** What is sent to one tool task: the call is looked up in the reply, so that a checkpoint holds it once. */
 export interface ToolTask {

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { bytesShapeProblem } from "../../core/json-shape.ts";
+import { bytesShapeProblem } from "../../core/json.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type LineChecks, checkedBody, checkedEvents, checkedLines } from "../../core/message-lines.ts";
 import { decodeUtf8 } from "../../core/text.ts";

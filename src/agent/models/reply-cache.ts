@@ -1,15 +1,16 @@
-/** Binds tools to a model, and keeps replies to requests that are made again. */
 import { createHash, randomUUID } from "node:crypto";
 import { BaseChatModel, type BindToolsInput } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import type { BaseCache } from "@langchain/langgraph-checkpoint";
 import { byIdentity } from "../../core/by-identity.ts";
-import { canonicalJson } from "../../core/canonical-json.ts";
 import { errorMessage } from "../../core/errors.ts";
+import { canonicalJson } from "../../core/json.ts";
 import type { Logger } from "../../core/logger.ts";
 import { toolText } from "../conversation/compaction-plan.ts";
 import { joinStream } from "./call-model.ts";
+
+/** Binds tools to a model, and keeps replies to requests that are made again. */
 
 /** What decides about a reply besides the messages. */
 type CachedRequest = ToolBinding & { settings: Record<string, unknown> };

@@ -1,4 +1,3 @@
-/** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import {
@@ -10,11 +9,13 @@ import {
   ToolMessage,
 } from "@langchain/core/messages";
 import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/messages/tool";
-import { bytesShapeProblem, shapeProblem } from "../../core/json-shape.ts";
+import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isReply, textOf } from "../conversation/messages.ts";
 import { type AgentLimits, costOf, reportedModel } from "../engine/limits.ts";
 import { type Scope, agentPath, emit } from "../engine/task-context.ts";
+
+/** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 
 /** What OpenAI's responses API repeats of the request in every answer. */
 const REPEATED = ["instructions", "tools", "input"];

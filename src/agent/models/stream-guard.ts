@@ -1,8 +1,9 @@
-/** Guards the streams of providers: against silence, broken ends, and arguments in very many pieces. */
 import { monotonicClock } from "../../core/clock.ts";
+import { ownTurn } from "../../core/concurrency.ts";
 import { headOf } from "../../core/text.ts";
-import { ownTurn } from "../../core/turns.ts";
 import { NO_ANSWER, STREAM_BROKEN } from "./failure.ts";
+
+/** Guards the streams of providers: against silence, broken ends, and arguments in very many pieces. */
 
 type Fetch = typeof globalThis.fetch;
 

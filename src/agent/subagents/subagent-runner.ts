@@ -1,10 +1,9 @@
-/** Starts subagents and brings back their reports, files and state. */
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { type BaseCheckpointSaver, isGraphBubbleUp } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
+import { Semaphore } from "../../core/concurrency.ts";
 import { errorMessage } from "../../core/errors.ts";
-import { Semaphore } from "../../core/semaphore.ts";
 import { firstSentence, oneLine } from "../../core/text.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentPathSegment, AgentState, FilesState } from "../contracts.ts";
@@ -27,6 +26,8 @@ import { agentPath, emit, meterOf, subagentConfig } from "../engine/task-context
 import { failureFacts } from "../models/failure.ts";
 import { FILES_NOT_KNOWN, configFor, foreignState, stateReached, statefulRunnable } from "./foreign-graph.ts";
 import { describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
+
+/** Starts subagents and brings back their reports, files and state. */
 
 /** A subagent ready to be started. */
 export interface BuiltSubagent {

@@ -1,12 +1,14 @@
+/** Says who sent a request over HTTP, by static tokens or by the claims of verified ones. */
+import { createHash, timingSafeEqual } from "node:crypto";
 import {
-  bearerAuthChallengeResponse,
+  type AuthInfo,
   OAuthError,
   OAuthErrorCode,
-  verifyBearerToken,
-  type AuthInfo,
   type OAuthTokenVerifier,
+  bearerAuthChallengeResponse,
+  verifyBearerToken,
 } from "@modelcontextprotocol/server";
-import { SCOPES } from "../../config/http-schema.ts";
+import { SCOPES, type TokenConfig } from "../../config/sections.ts";
 import type { Principal } from "../../runs/run.ts";
 
 /** Whoever reaches a server that authenticates nobody: over stdio, or over HTTP on this machine. */
@@ -154,4 +156,52 @@ export function maySucceed(auth: AuthInfo | undefined, owner: string): boolean {
   const [principal, scopes] = JSON.parse(owner) as [Principal, string[] | null]; // as ownerOf makes them
   if (principal !== principalOf(auth) || (scopes === null) !== (auth === undefined)) return false;
   return (scopes ?? []).every((scope) => auth?.scopes.includes(scope));
+}
+
+/**
+ * Verifies the tokens that the configuration has now, which holds their hashes only. Every entry is compared, in
+ * constant time, so that the time says nothing about how close a guess came.
+ */
+export function tokenVerifier(current: () => readonly TokenConfig[]): TokenVerifier {
+  return (token) => {
+    const given = createHash("sha256").update(token).digest();
+    const [found] = current().filter(({ sha256 }) => timingSafeEqual(Buffer.from(sha256, "hex"), given));
+    return found === undefined ? undefined : authInfoOf(found);
+  };
+}
+
+/** Clocks of servers differ by this much, in seconds. */
+export const CLOCK_TOLERANCE_SECONDS = 5;
+
+/** What an authorization server says about a token, as far as it is read here. */
+export type TokenClaims = Readonly<Record<string, unknown>>;
+
+/**
+ * Who holds a token that was found valid. The principal is issuer and subject together, so it is nobody from
+ * `http.tokens`.
+ *
+ * @throws OAuthError when the token names nobody, has no scope of this server, or is bound to a key: such a
+ * token is worth nothing without the proof that it is presented by the one it was issued to (RFC 9449).
+ */
+export function holderOf(issuer: string, claims: TokenClaims): AuthInfo {
+  const { sub, exp, cnf } = claims; // exp: seconds since the epoch
+  if (typeof sub !== "string" || sub === "" || cnf !== undefined) throw invalidToken();
+  const scopes = scopesOf(claims);
+  if (scopes.length === 0) {
+    throw new OAuthError(
+      OAuthErrorCode.InsufficientScope,
+      `The token has none of the scopes ${SCOPES.join(", ")}`,
+    );
+  }
+  return authInfoOf({
+    principal: `${issuer}#${sub}`,
+    scopes,
+    ...(typeof exp === "number" ? { expiresAt: exp + CLOCK_TOLERANCE_SECONDS } : {}),
+  });
+}
+
+/** `scope` as RFC 9068 and RFC 7662 have it, or `scp` as other servers do. */
+function scopesOf({ scope, scp }: TokenClaims): string[] {
+  const claimed: unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scp) ? scp : [];
+  return SCOPES.filter((known) => claimed.includes(known));
 }

@@ -1,12 +1,12 @@
 import {
-  bearerAuthChallengeResponse,
-  isJSONRPCRequest,
-  OAuthError,
-  OAuthErrorCode,
   type AuthInfo,
   type JSONRPCRequest,
+  OAuthError,
+  OAuthErrorCode,
+  bearerAuthChallengeResponse,
+  isJSONRPCRequest,
 } from "@modelcontextprotocol/server";
-import { SCOPES, type Scope } from "../../config/http-schema.ts";
+import { SCOPES, type Scope } from "../../config/sections.ts";
 import { SERVER_TOOLS } from "../tools/index.ts";
 
 /**

@@ -1,12 +1,18 @@
 import { createHash } from "node:crypto";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { OAuthConfig } from "../../config/http-schema.ts";
+import type { OAuthConfig } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import { CLOCK_TOLERANCE_SECONDS, holderOf } from "./claims.ts";
-import { invalidToken, issuerUnavailable, tooManyFailures, type TokenVerifier } from "./auth.ts";
+import {
+  CLOCK_TOLERANCE_SECONDS,
+  type TokenVerifier,
+  holderOf,
+  invalidToken,
+  issuerUnavailable,
+  tooManyFailures,
+} from "./auth.ts";
 
 export interface IntrospectionOptions {
   oauth: Pick<OAuthConfig, "issuer" | "resource" | "audience">;

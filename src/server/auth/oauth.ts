@@ -1,9 +1,14 @@
 import { getOAuthProtectedResourceMetadataUrl } from "@modelcontextprotocol/server";
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";
-import { SCOPES, type OAuthConfig } from "../../config/http-schema.ts";
+import { type OAuthConfig, SCOPES } from "../../config/sections.ts";
 import type { Logger } from "../../core/logger.ts";
-import { CLOCK_TOLERANCE_SECONDS, holderOf } from "./claims.ts";
-import { invalidToken, issuerUnavailable, type TokenVerifier } from "./auth.ts";
+import {
+  CLOCK_TOLERANCE_SECONDS,
+  type TokenVerifier,
+  holderOf,
+  invalidToken,
+  issuerUnavailable,
+} from "./auth.ts";
 
 /** Signatures by private keys only: with a shared secret everyone who can verify could also sign. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];

@@ -1,5 +1,5 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import type { Scope } from "../../config/http-schema.ts";
+import type { Scope } from "../../config/sections.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { RunService } from "../../runs/service.ts";
 

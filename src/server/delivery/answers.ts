@@ -1,10 +1,11 @@
+/** How a person is asked for approvals, and what counts as an answer. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../core/logger.ts";
+import { displayName, displayText, oneLine } from "../../core/text.ts";
 import type { Approval, PersonDecision, Principal, RunView } from "../../runs/run.ts";
 import type { DecideOutcome, RunService } from "../../runs/service.ts";
-import { oneLine } from "../../core/text.ts";
-import { decisionOf } from "../approval-form.ts";
-import { pendingApprovals } from "../run-report.ts";
+import { agentLabel, deadlineText, decisionOf } from "../views/approval-form.ts";
+import { pendingApprovals } from "../views/run-report.ts";
 
 /** Nobody has read a form and refused it in less time than this, in milliseconds. */
 const READING_TIME = 1000;
@@ -102,3 +103,33 @@ export function takenBy(
 export function askable(view: RunView, left: ReadonlySet<string>): Approval[] {
   return pendingApprovals(view).filter((approval) => !left.has(approval.id));
 }
+
+/** Approvals that are listed by name; the page has all. */
+const LISTED = 5;
+
+/** What a person is told before their client opens the page. Nothing but the page decides. */
+export function pageMessage(runId: string, approvals: readonly Approval[]): string {
+  const lines = approvals
+    .slice(0, LISTED)
+    .flatMap((approval) => [
+      `- ${agentLabel(approval.agent)}, ${oneLine(displayName(approval.tool), 64)}: ${summaryOf(approval)}`,
+      ...deadlineText(approval),
+    ]);
+  const more = approvals.length - LISTED;
+  return [
+    `Run ${runId} waits for your decision. The page on this machine shows what would be done, and decides:`,
+    ...lines,
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].join("\n");
+}
+
+/** Whether none of these waits for a decision any more. */
+export const allDecided =
+  (approvals: readonly Pick<Approval, "id">[]) =>
+  (view: RunView): boolean =>
+    !view.approvals.some(
+      ({ id, status }) => status === "pending" && approvals.some((open) => open.id === id),
+    );
+
+const summaryOf = ({ preview }: Approval): string =>
+  oneLine(displayText(preview.summary), 300).replaceAll("](", "] (");

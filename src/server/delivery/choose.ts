@@ -1,10 +1,32 @@
-import type { ClientFacts } from "../client.ts";
-import { elicitPageDelivery } from "./elicit-page.ts";
-import { elicitDelivery } from "./elicit.ts";
-import { handleDelivery } from "./handle.ts";
+/** Chooses how the outcome of a run reaches a client, and holds the two deliveries that never ask. */
+import type { ClientFacts } from "../protocol/client.ts";
+import { pendingApprovals } from "../views/run-report.ts";
+import { elicitDelivery, elicitPageDelivery } from "./elicit.ts";
 import { inputRequiredDelivery } from "./input-required.ts";
-import type { Delivery } from "./session.ts";
-import { taskDelivery } from "./task.ts";
+import { type Delivery, follow, gathered, hasNews } from "./session.ts";
+
+/**
+ * For clients that cannot show a form: waits for the end of the run or for approvals, and gives what there
+ * is when the window closes. The run goes on, and `check_deep_agent` finds it.
+ */
+const handleDelivery: Delivery = {
+  deliver: async (session) => {
+    const view = await follow(session, hasNews(session));
+    return { kind: "run", view: await gathered(session, view, pendingApprovals(view)) };
+  },
+};
+
+/**
+ * For 2026-07-28 clients with the Tasks extension: the call answers at once with the run as a task, and the
+ * client polls it with `tasks/get`. The run is on disk already.
+ */
+const taskDelivery: Delivery = {
+  deliver: async ({ runs, principal, runId }) => {
+    const view = await runs.view(principal, runId);
+    if (view === undefined) throw new Error(`run ${runId} disappeared after it was started`);
+    return { kind: "task", view };
+  },
+};
 
 export type DeliveryName = "task" | "input_required" | "elicit" | "elicit_page" | "handle";
 

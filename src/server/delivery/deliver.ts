@@ -1,13 +1,13 @@
+/** Lets a tool call wait for its run, and decides what happens to the run when the client leaves. */
+import { type Config, asksForClientModel } from "../../config/schema.ts";
 import type { RunView } from "../../runs/run.ts";
-import { createProgress, noProgress, type Progress } from "../progress.ts";
-import { type Outcome, withNotes } from "../outcome.ts";
-import type { ToolCall } from "../call.ts";
-import { asksForClientModel } from "../../config/client-model.ts";
-import { chooseDelivery, DELIVERIES } from "./choose.ts";
-import { windowFor } from "./client-windows.ts";
-import { whileLending } from "./lend.ts";
+import type { ToolCall } from "../protocol/call.ts";
+import { windowFor } from "../protocol/client.ts";
+import { type Outcome, withNotes } from "../protocol/outcome.ts";
+import { type Progress, createProgress, noProgress } from "../views/progress.ts";
+import { DELIVERIES, chooseDelivery } from "./choose.ts";
+import { whileLending } from "./client-model.ts";
 import type { CarriedAnswers, DeliverySession } from "./session.ts";
-import { leavingBy, stopsRun } from "./stop.ts";
 
 export interface DeliverOptions {
   /** What the caller asked for; the configured window is the limit. */
@@ -102,4 +102,24 @@ function progressOf({ runs, principal, context, deps }: ToolCall, runId: string)
     view: () => runs.view(principal, runId),
     logger: deps.logger,
   });
+}
+
+/** Why a call that waited is not waited for any more. */
+export type Leaving = "cancellation" | "disconnect";
+
+/**
+ * Tells a person's cancel from a client that stopped listening, by the reason of the request's signal. Only a
+ * `notifications/cancelled` carries a text; clients send it for their time-outs too, and say so in it. One
+ * without a text, and the closed stream that cancels over HTTP since 2026-07-28, could be either: nobody is
+ * taken to have cancelled then.
+ */
+export function leavingBy(reason: unknown): Leaving {
+  return typeof reason === "string" && !TIMED_OUT.test(reason) ? "cancellation" : "disconnect";
+}
+
+const TIMED_OUT = /time[sd]?[ -]?out|deadline|-32001/i;
+
+/** Whether the run ends together with the call. */
+export function stopsRun(leaving: Leaving, on: Config["delivery"]["stopRunOn"]): boolean {
+  return on === "disconnect" || (on === "cancellation" && leaving === "cancellation");
 }

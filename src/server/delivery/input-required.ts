@@ -1,14 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { inputResponse, type CreateMessageRequestParams } from "@modelcontextprotocol/server";
-import { type Approval, isFinal, type ModelCall, type RunView } from "../../runs/run.ts";
-import { approvalForm } from "../approval-form.ts";
-import { callDigest } from "../call-digest.ts";
-import type { Outcome, PersonRequest } from "../outcome.ts";
-import { allDecided, pageMessage } from "./page-request.ts";
-import type { ApprovalState } from "../state-codec.ts";
-import { askable } from "./answers.ts";
-import { samplingParams } from "./sampling.ts";
-import { follow, gathered, hasNews, isOver, type Delivery, type DeliverySession } from "./session.ts";
+import { type CreateMessageRequestParams, inputResponse } from "@modelcontextprotocol/server";
+import { type Approval, type ModelCall, type RunView, isFinal } from "../../runs/run.ts";
+import { callDigest } from "../protocol/call.ts";
+import type { Outcome, PersonRequest } from "../protocol/outcome.ts";
+import type { ApprovalState } from "../protocol/state.ts";
+import { approvalForm } from "../views/approval-form.ts";
+import { allDecided, askable, pageMessage } from "./answers.ts";
+import { samplingParams } from "./client-model.ts";
+import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 
 /** Clients give up after ten rounds; before that the call ends with what there is. */
 const MAX_ROUNDS = 8;

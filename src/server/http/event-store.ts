@@ -1,13 +1,13 @@
+/** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. */
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { type EventStore, type JSONRPCMessage, isJSONRPCResponse } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
+import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
-import { ownTurn } from "../../core/turns.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "../../storage/sqlite/database.ts";
-import { migrate } from "../../storage/sqlite/migrations.ts";
+import { type Migration, migrate } from "../../storage/sqlite/migrations.ts";
 import { settledTime } from "../../storage/sqlite/settled-time.ts";
 import { readInThread } from "../../storage/sqlite/worker-thread.ts";
-import { STREAM_MIGRATIONS } from "./event-schema.ts";
 
 export interface EventStoreOptions {
   /** `:memory:` keeps the events until the process ends. */
@@ -287,3 +287,25 @@ async function sizeOfAll(database: Database): Promise<number> {
 
 const isProgress = (message: JSONRPCMessage): boolean =>
   "method" in message && message.method === "notifications/progress";
+
+/** Set `streams` of the file of what sessions sent. */
+const STREAM_MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "events",
+    sql: `
+        CREATE TABLE stream_events (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          session TEXT NOT NULL,
+          owner TEXT NOT NULL,
+          stream TEXT NOT NULL,
+          message TEXT NOT NULL,
+          size INTEGER NOT NULL,
+          time INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX stream_events_of_session ON stream_events (session, id);
+        CREATE INDEX stream_events_by_time ON stream_events (time);
+        -- A sum of sizes reads this index instead of the long messages.
+        CREATE INDEX stream_events_sizes ON stream_events (size);`,
+  },
+];

@@ -1,24 +1,28 @@
-import { createServer, type Server, type ServerOptions } from "node:http";
+import { type Server, type ServerOptions, createServer } from "node:http";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
-import { monotonicClock, systemClock, type Clock } from "../../core/clock.ts";
+import { type Clock, monotonicClock, systemClock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import type { Authenticator } from "../auth/auth.ts";
-import { clientAddress } from "./client-address.ts";
-import { createRequestGuard, inUrl, isLoopback, requireLoopback, unbracket } from "./host-guard.ts";
-import { sendError } from "./body.ts";
+import type { ResourceChanges } from "../resources/changes.ts";
+import {
+  RateLimit,
+  clientAddress,
+  createRequestGuard,
+  inUrl,
+  isLoopback,
+  requireLoopback,
+  unbracket,
+} from "./admission.ts";
 import { SessionEvents } from "./event-store.ts";
-import { answerCors, hasSingleHeaders } from "./headers.ts";
 import { refusalCounter, requestCounter } from "./metrics.ts";
-import { ModernHandlers } from "./modern.ts";
+import { ModernHandlers, OpenResponses } from "./modern.ts";
 import { Operations } from "./operations.ts";
-import { RateLimit } from "./rate-limit.ts";
-import { createRoute, MCP_PATH } from "./route.ts";
-import { OpenResponses } from "./streams.ts";
-import type { ResourceChanges } from "../resources/bus.ts";
-import { SlowReaders } from "./slow-readers.ts";
+import { answerCors, hasSingleHeaders, sendError } from "./request.ts";
+import { MCP_PATH, createRoute } from "./route.ts";
 import { Sessions } from "./sessions.ts";
+import { SlowReaders } from "./slow-readers.ts";
 
 export interface HttpOptions {
   /** A loopback address; without `authenticator` anything else is refused. */

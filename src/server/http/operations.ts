@@ -3,9 +3,9 @@ import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import { allows } from "../auth/scopes.ts";
-import { sendError } from "./body.ts";
-import { gauge, METRICS_TYPE, metricsText, processMetrics, runMetrics, type Counter } from "./metrics.ts";
+import { type Counter, METRICS_TYPE, gauge, metricsText, processMetrics, runMetrics } from "./metrics.ts";
 import type { AuthenticatedRequest } from "./modern.ts";
+import { sendError } from "./request.ts";
 
 /** How long an answer of `/readyz` holds. */
 const READY_MS = 1000;

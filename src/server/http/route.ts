@@ -2,20 +2,17 @@ import type { ServerResponse } from "node:http";
 import { toWebRequest } from "@modelcontextprotocol/node";
 import {
   isInitializeRequest,
-  isJsonContentType,
   isJSONRPCRequest,
+  isJsonContentType,
   isLegacyRequest,
 } from "@modelcontextprotocol/server";
+import { type Authenticator, principalOf } from "../auth/auth.ts";
 import { scopeChallenge } from "../auth/challenge.ts";
-import { principalOf, type Authenticator } from "../auth/auth.ts";
-import { clientNetwork, type AddressOf } from "./client-address.ts";
-import { readJsonBody, sendError, sendResponse } from "./body.ts";
-import { isPlain } from "./headers.ts";
+import { type AddressOf, type RateLimit, clientNetwork } from "./admission.ts";
 import type { Counter } from "./metrics.ts";
-import type { AuthenticatedRequest, ModernHandlers } from "./modern.ts";
+import type { AuthenticatedRequest, ModernHandlers, OpenResponses } from "./modern.ts";
 import { METRICS_PATH, type Operations } from "./operations.ts";
-import type { RateLimit } from "./rate-limit.ts";
-import type { OpenResponses } from "./streams.ts";
+import { isPlain, readJsonBody, sendError, sendResponse } from "./request.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** Path of the MCP endpoint. */

@@ -6,8 +6,8 @@ import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { maySucceed, ownerOf } from "../auth/auth.ts";
 import type { SessionEvents } from "./event-store.ts";
-import { sendError } from "./body.ts";
 import type { AuthenticatedRequest } from "./modern.ts";
+import { sendError } from "./request.ts";
 
 export interface SessionOptions {
   factory: McpServerFactory;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import type { Logger } from "../../core/logger.ts";
-import { BEHIND_BYTES, HeldBack, MOST_BYTES, supersededBy } from "../superseded.ts";
+import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "../stdio/output-bounds.ts";
 import { Counter } from "./metrics.ts";
 
 /** Milliseconds in which a reader has to take something of what waits for it. */
@@ -52,7 +52,7 @@ export class SlowReaders {
    */
   guard(response: ServerResponse): void {
     const write: Write = response.write.bind(response);
-    const held = new HeldBack<Uint8Array>();
+    const held = new LatestOnly<Uint8Array>();
     const sendHeld = (): void => {
       for (const frame of held.take()) write(frame);
     };

@@ -1,21 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
+import { type Run, alreadyDecided } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
-import { alreadyDecided, type Run } from "../../runs/run.ts";
-import { LinkTokens } from "./link-token.ts";
-import { OPEN_SCRIPT, PAGE_SCRIPT, PAGE_STYLE } from "./page-assets.ts";
-import type { PageServer } from "./page-links.ts";
-import { readChanges } from "./page-changes.ts";
-import { pageDecision } from "./page-decision.ts";
-import { isAllowed, readForm, redirect, sendHtml, sendText } from "./page-headers.ts";
-import { isOwnForm, PageSessions, runPath, type PageSession } from "./page-sessions.ts";
-import { readRun, sendUpdates } from "./page-updates.ts";
-import type { Complaint } from "./render-approvals.ts";
-import { renderChanges } from "./render-changes.ts";
-import { ASSETS } from "./render-layout.ts";
-import { renderNotice, renderOpening, renderRunPage } from "./render-page.ts";
+import type { PageServer } from "../protocol/deps.ts";
+import { ASSETS, renderChanges, renderNotice, renderOpening, renderRunPage } from "../views/render-page.ts";
+import type { Complaint } from "../views/render-run.ts";
+import { OPEN_SCRIPT, PAGE_SCRIPT, PAGE_STYLE } from "./assets.ts";
+import { pageDecision } from "./decision.ts";
+import { isAllowed, readForm, redirect, sendHtml, sendText } from "./responses.ts";
+import { LinkTokens, type PageSession, PageSessions, isOwnForm, runPath } from "./sessions.ts";
+import { readChanges, readRun, sendUpdates } from "./updates.ts";
 
 export interface PageServerOptions {
   runs: () => Promise<RunService>;

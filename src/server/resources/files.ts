@@ -1,9 +1,8 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import { mimeTypeOf } from "../../backends/mime.ts";
-import { completePath, DIRECTORY_TYPE, readTarget } from "./contents.ts";
 import type { ResourceScope } from "./scope.ts";
-import { registerTemplate } from "./template.ts";
-import { fileUri, FILES_TEMPLATE } from "./uris.ts";
+import { DIRECTORY_TYPE, completePath, readTarget, registerTemplate } from "./template.ts";
+import { FILES_TEMPLATE, fileUri } from "./uris.ts";
 
 /**
  * `deepagent://files/{+path}`: what the agents of all threads share, by its virtual path, such as

@@ -1,13 +1,12 @@
-import { ResourceNotFoundError, type McpServer, type Resource } from "@modelcontextprotocol/server";
+/** Runs as resources: their views, their files, and the graph of the agent. */
+import { type McpServer, type Resource, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import { oneLine } from "../../core/text.ts";
-import { isFinal, type RunHead, type RunEvent, type RunView } from "../../runs/run.ts";
+import { type RunEvent, type RunHead, type RunView, isFinal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
-import { completePath, readTarget } from "./contents.ts";
-import { eventDocument, pointDocument, reportOf, runDocument } from "./run-document.ts";
-import type { ResourceScope } from "./scope.ts";
-import { registerTemplate, type ReadRequest } from "./template.ts";
-import { transcriptOf } from "./transcript.ts";
-import { RUN_FILES_TEMPLATE, RUN_TEMPLATE, runFileUri, runUri, type RunViewName } from "./uris.ts";
+import { eventDocument, pointDocument, reportOf, runDocument, transcriptOf } from "../views/run-document.ts";
+import { type ResourceScope, guarded } from "./scope.ts";
+import { type ReadRequest, completePath, readTarget, registerTemplate } from "./template.ts";
+import { RUN_FILES_TEMPLATE, RUN_TEMPLATE, type RunViewName, runFileUri, runUri } from "./uris.ts";
 
 /** Runs looked at for completion. */
 const COMPLETED_RUNS = 200;
@@ -184,4 +183,25 @@ function listed({ id, task }: RunHead): Resource {
 async function completeRun(scope: ResourceScope, typed: string): Promise<string[]> {
   const recent = await (await scope.runs()).list(scope.principal, { limit: COMPLETED_RUNS });
   return recent.map((run) => run.id).filter((id) => id.startsWith(typed));
+}
+
+const GRAPH: Resource = {
+  uri: "deepagent://graph",
+  name: "graph",
+  title: "Agent graph",
+  description: "How the agent works, as a drawing: its steps and what leads to which.",
+  mimeType: "text/vnd.mermaid",
+};
+
+/** `deepagent://graph`: the agent's graph in the language of Mermaid. */
+export function registerGraph(mcp: McpServer, scope: ResourceScope): void {
+  const { uri, name, mimeType = "", ...metadata } = GRAPH;
+  scope.listing.add(async () => [GRAPH]);
+  mcp.registerResource(name, uri, { ...metadata, mimeType }, () =>
+    guarded(`resources/read of ${uri}`, scope, async () => ({
+      contents: [{ uri, mimeType, text: await (await scope.runs()).drawing(scope.principal) }],
+      ttlMs: 0,
+      cacheScope: "private",
+    })),
+  );
 }

@@ -1,9 +1,20 @@
-import { ProtocolError, ProtocolErrorCode, type McpServer } from "@modelcontextprotocol/server";
+/** The Skills extension: the catalog of skills, and the resources that show them. */
+import {
+  type McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  type Resource,
+  ResourceNotFoundError,
+} from "@modelcontextprotocol/server";
+import type { Skill } from "@modelcontextprotocol/server/ext/skills";
 import { z } from "zod";
-import { guarded } from "./guarded.ts";
-import type { ResourceScope } from "./scope.ts";
-import { SkillCatalog } from "./skill-catalog.ts";
-import { registerTemplate } from "./template.ts";
+import type { Backend } from "../../backends/backend.ts";
+import { isTextType, mimeTypeOf } from "../../backends/mime.ts";
+import type { Logger } from "../../core/logger.ts";
+import { decodeUtf8 } from "../../core/text.ts";
+import { type ResourceScope, guarded } from "./scope.ts";
+import { type Contents, DIRECTORY_TYPE, registerTemplate } from "./template.ts";
+import { decodeOnce, encodePath } from "./uris.ts";
 
 /** The Skills extension (SEP-2640), as servers declare it. */
 export const SKILLS_EXTENSION = { "io.modelcontextprotocol/skills": { directoryRead: true } } as const;
@@ -89,3 +100,183 @@ async function page(
 function invalid(message: string, uri?: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, message, uri === undefined ? undefined : { uri });
 }
+
+const ROOT = "/skills";
+const MANIFEST = "SKILL.md";
+/** What every client has to be able to take of one skill (SEP-2640). */
+const MAX_FILES = 512;
+const MAX_BYTES = 16 * 1024 * 1024;
+/** A skill is `name`, or `folder/name` for a configured folder of skills. */
+const DEPTHS = [1, 2] as const;
+
+/**
+ * The skills below `/skills/` as the Skills extension (SEP-2640) describes them. Nothing is kept: files are
+ * read when they are asked for, so that a description always fits what is read after it.
+ */
+class SkillCatalog {
+  readonly #files: Backend;
+  readonly #logger: Logger;
+
+  constructor(files: Backend, logger: Logger) {
+    this.#files = files;
+    this.#logger = logger;
+  }
+
+  /** URIs of all `SKILL.md`, sorted. Whether a skill is well-formed shows when it is described. */
+  async uris(): Promise<string[]> {
+    const found: string[] = [];
+    for (const folder of await this.#foldersIn(ROOT)) {
+      if (await this.#hasManifest(folder)) found.push(folder);
+      else
+        for (const nested of await this.#foldersIn(folder))
+          if (await this.#hasManifest(nested)) found.push(nested);
+    }
+    return found.map((folder) => uriOf(`${folder}/${MANIFEST}`)).sort();
+  }
+
+  /** A skill with all its files; `undefined` when there is none at `uri` or it is not well-formed. */
+  async describe(uri: string): Promise<Skill | undefined> {
+    const folder = folderOf(uri);
+    if (folder === undefined) return undefined;
+    const paths = await this.#filesBelow(folder);
+    return paths === undefined ? undefined : this.#entry(folder, paths);
+  }
+
+  /** What a list of resources shows of a skill. */
+  async summarize(uri: string): Promise<Resource | undefined> {
+    const folder = folderOf(uri);
+    const skill = folder === undefined ? undefined : await this.#entry(folder, [`${folder}/${MANIFEST}`]);
+    if (skill === undefined) return undefined;
+    const { name, description } = skill.frontmatter;
+    return { uri: skill.uri, name, description, mimeType: "text/markdown" };
+  }
+
+  /** @throws ResourceNotFoundError for what is no file of a well-formed skill. */
+  async read(uri: string): Promise<Contents> {
+    const path = pathOf(uri);
+    const inSkill = path !== undefined && (await this.#skillFolderOf(path)) !== undefined;
+    const bytes = inSkill ? (await this.#download([path]))?.[0] : undefined;
+    if (path === undefined || bytes === undefined) throw new ResourceNotFoundError(uri);
+    const mimeType = mimeTypeOf(path);
+    const text = isTextType(mimeType) ? decodeUtf8(bytes) : undefined;
+    if (text !== undefined) return { uri, mimeType, text };
+    return { uri, mimeType, blob: Buffer.from(bytes).toString("base64") };
+  }
+
+  /** Children of a folder of a skill; `undefined` when `uri` is none. */
+  async children(uri: string): Promise<Resource[] | undefined> {
+    const path = pathOf(uri);
+    if (path === undefined || (await this.#skillFolderOf(path)) === undefined) return undefined;
+    const { files } = await this.#files.ls(path);
+    // Some backends list a file as itself.
+    if (files?.some((file) => !file.is_dir && file.path === path)) return undefined;
+    return files?.filter(isShown).map(({ path: child, is_dir, size }) => {
+      const plain = withoutSlash(child);
+      const mimeType = is_dir ? DIRECTORY_TYPE : mimeTypeOf(plain);
+      return {
+        uri: uriOf(plain),
+        name: nameOf(plain),
+        mimeType,
+        ...(size === undefined || is_dir ? {} : { size }),
+      };
+    });
+  }
+
+  /** The well-formed skill that `path` is or belongs to. */
+  async #skillFolderOf(path: string): Promise<string | undefined> {
+    const segments = path.slice(ROOT.length + 1).split("/");
+    for (const depth of DEPTHS) {
+      if (segments.length < depth) break;
+      const folder = `${ROOT}/${segments.slice(0, depth).join("/")}`;
+      if (await this.#hasManifest(folder)) {
+        const skill = await this.#entry(folder, [`${folder}/${MANIFEST}`]);
+        return skill && folder;
+      }
+    }
+    return undefined;
+  }
+
+  async #entry(folder: string, paths: readonly string[]): Promise<Skill | undefined> {
+    const contents = await this.#download(paths);
+    if (contents === undefined) return this.#skip(folder, "one of its files is a link or cannot be read");
+    const { skillEntry, SkillCatalogError } = await import("@modelcontextprotocol/server/ext/skills");
+    const files = paths.map((path, index) => [
+      path.slice(folder.length + 1),
+      contents[index] ?? new Uint8Array(),
+    ]);
+    try {
+      return await skillEntry(
+        folder.slice(ROOT.length + 1),
+        Object.fromEntries(files) as Record<string, Uint8Array>,
+      ); // pairs of the two
+    } catch (error) {
+      if (!(error instanceof SkillCatalogError)) throw error;
+      return this.#skip(folder, error.problems.map(({ message }) => message).join("; "));
+    }
+  }
+
+  /** Every file of a skill; `undefined` when that is more than clients have to take. */
+  async #filesBelow(folder: string): Promise<string[] | undefined> {
+    const found: string[] = [];
+    const open = [folder];
+    let bytes = 0;
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      const { files, error } = await this.#files.ls(next);
+      if (files === undefined) return this.#skip(folder, error ?? "it cannot be listed");
+      for (const { path, is_dir, size = 0 } of files.filter(isShown)) {
+        if (is_dir) open.push(withoutSlash(path));
+        else found.push(path);
+        bytes += size;
+      }
+      if (found.length + open.length > MAX_FILES || bytes > MAX_BYTES) {
+        return this.#skip(folder, `it has more than ${MAX_FILES} files and folders, or more than 16 MiB`);
+      }
+    }
+    return found;
+  }
+
+  async #foldersIn(folder: string): Promise<string[]> {
+    const { files = [] } = await this.#files.ls(folder);
+    return files
+      .filter((file) => file.is_dir === true && isShown(file))
+      .map(({ path }) => withoutSlash(path));
+  }
+
+  async #hasManifest(folder: string): Promise<boolean> {
+    const { files = [] } = await this.#files.ls(folder);
+    return files.some(({ path, is_dir }) => is_dir !== true && path === `${folder}/${MANIFEST}`);
+  }
+
+  /** Bytes as they are stored; `undefined` when one of the files cannot be read. */
+  async #download(paths: readonly string[]): Promise<Uint8Array[] | undefined> {
+    const downloaded = (await this.#files.downloadFiles?.([...paths])) ?? [];
+    const contents = downloaded.flatMap(({ content }) => (content === null ? [] : [content]));
+    return contents.length === paths.length ? contents : undefined;
+  }
+
+  #skip(folder: string, problem: string): undefined {
+    this.#logger.warn("skill_not_served", { skill: folder, problem });
+    return undefined;
+  }
+}
+
+/** The virtual path that a `skill://` URI stands for; `undefined` for any other and for ways out. */
+function pathOf(uri: string): string | undefined {
+  const rest = /^skill:\/\/([^?#]+)$/.exec(uri)?.[1];
+  const segments = rest?.split("/").map(decodeOnce);
+  if (!segments?.every((segment) => segment !== undefined && isPlainName(segment))) return undefined;
+  return `${ROOT}/${segments.join("/")}`;
+}
+
+const isPlainName = (name: string): boolean => !/^\.|^$|[/\\\0]/.test(name);
+
+function folderOf(uri: string): string | undefined {
+  const path = pathOf(uri);
+  return path?.endsWith(`/${MANIFEST}`) ? path.slice(0, -MANIFEST.length - 1) : undefined;
+}
+
+const uriOf = (path: string): string => `skill:/${encodePath(path.slice(ROOT.length))}`;
+const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+const withoutSlash = (path: string): string => path.replace(/\/$/, "");
+/** Hidden files are none of a skill. */
+const isShown = ({ path }: { path: string }): boolean => !nameOf(withoutSlash(path)).startsWith(".");

@@ -1,11 +1,10 @@
 import {
+  type McpServer,
   ProtocolError,
   ProtocolErrorCode,
   ResourceNotFoundError,
-  type McpServer,
 } from "@modelcontextprotocol/server";
-import { guarded } from "./guarded.ts";
-import type { ResourceScope } from "./scope.ts";
+import { type ResourceScope, guarded } from "./scope.ts";
 import { runIdOf } from "./uris.ts";
 
 const MAX_SUBSCRIPTIONS = 1024;

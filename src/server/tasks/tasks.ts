@@ -1,35 +1,36 @@
+/** The Tasks extension: a run is its task, and questions and pages are the task's input requests. */
 import {
-  inputResponse,
-  ProtocolError,
-  ProtocolErrorCode,
   type CallToolResult,
   type McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
   type ServerContext,
+  inputResponse,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { asksForClientModel } from "../../config/client-model.ts";
-import { isFinal, type ModelCall, type Principal, type RunView } from "../../runs/run.ts";
+import { asksForClientModel } from "../../config/schema.ts";
+import type { Clock } from "../../core/clock.ts";
+import { type Approval, type ModelCall, type Principal, type RunView, isFinal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
-import { approvalForm } from "../approval-form.ts";
-import { takeAnswer, type Taken } from "../delivery/answers.ts";
-import { clientFacts, type ClientFacts } from "../client.ts";
-import { samplingParams, samplingReply } from "../delivery/sampling.ts";
-import type { ServerDeps } from "../deps.ts";
-import { guarded } from "../resources/guarded.ts";
-import { runResult } from "../results.ts";
-import { pageOf } from "../tools/tool.ts";
-import { pendingApprovals } from "../run-report.ts";
-import type { TaskPages } from "./pages.ts";
-import type { TaskQuestions } from "./questions.ts";
+import { type Taken, pageMessage, takeAnswer } from "../delivery/answers.ts";
+import { samplingParams, samplingReply } from "../delivery/client-model.ts";
+import { type ClientFacts, clientFacts } from "../protocol/client.ts";
+import type { ServerDeps } from "../protocol/deps.ts";
+import type { PersonRequest } from "../protocol/outcome.ts";
 import {
-  decidedElsewhere,
-  taskDetails,
-  taskFields,
-  TASKS_EXTENSION,
-  withNote,
   type ElicitationRequest,
   type InputRequests,
-} from "./view.ts";
+  TASKS_EXTENSION,
+  decidedElsewhere,
+  runResult,
+  taskDetails,
+  taskFields,
+  withNote,
+} from "../protocol/results.ts";
+import { pageOf } from "../protocol/tool.ts";
+import { guarded } from "../resources/scope.ts";
+import { approvalForm } from "../views/approval-form.ts";
+import { pendingApprovals } from "../views/run-report.ts";
 
 export interface TasksScope {
   deps: ServerDeps;
@@ -196,12 +197,13 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
         ? await takeAnswer(session, approval, response, { elapsed, by: "tasks/update" })
         : { kind: "left" };
     // The client has answered this key and would wait for another for ever.
-    if (taken.kind !== "decided") questions.askAgain(approval, "problem" in taken ? taken.problem : CLOSED);
+    if (taken.kind !== "decided")
+      questions.askAgain(approval, "problem" in taken ? taken.problem : NOT_DECIDED);
   }
   return {};
 }
 
-const CLOSED = "the form came back without a decision, so the approval is still open.";
+const NOT_DECIDED = "the form came back without a decision, so the approval is still open.";
 
 /** Stores what the client's model replied; the first reply to a call counts. */
 async function takeModelReplies(
@@ -229,3 +231,153 @@ const unknownTask = (): ProtocolError =>
     ProtocolErrorCode.InvalidParams,
     "Unknown task. Use a taskId that run_deep_agent returned.",
   );
+
+/** Approvals remembered at one time; one that is forgotten is asked again under a new key. */
+const MOST_QUESTIONS = 10_000;
+
+/** How an approval is put to clients that poll for it. */
+export interface Question {
+  /** Stays the same until an answer could not be carried out; then there is a new one, never an old one. */
+  readonly key: string;
+  /** When a client first got to see this key, by the monotonic clock; `undefined`: not yet. */
+  readonly shownAt: number | undefined;
+  /** Why the answer to the previous key could not be carried out. */
+  readonly problem?: string;
+}
+
+/**
+ * Keys under which tasks ask for approvals: the approval's id and when it was asked, so that no key comes
+ * twice in a run. An approval older than this process gets a key of this process, because an earlier one may
+ * have used up any other.
+ */
+export class TaskQuestions {
+  readonly #clocks: Pick<ServerDeps, "clock" | "monotonic">;
+  readonly #started: number;
+  readonly #questions = new Map<string, Question & { since: number }>();
+
+  constructor(clocks: Pick<ServerDeps, "clock" | "monotonic">) {
+    this.#clocks = clocks;
+    this.#started = clocks.clock();
+  }
+
+  /** The question as it is asked now; from here on it counts as shown. */
+  show(approval: Approval): Question {
+    const question = this.#current(approval);
+    return this.#remember(approval, { ...question, shownAt: question.shownAt ?? this.#clocks.monotonic() });
+  }
+
+  /** The approval that `key` asks for; keys of earlier processes count, used-up ones do not. */
+  find(key: string, approvals: readonly Approval[]): { approval: Approval; question: Question } | undefined {
+    const approval = approvals.find(({ id }) => key.startsWith(`${id}@`));
+    if (approval === undefined) return undefined;
+    const question = this.#current(approval);
+    const since = Number.parseInt(key.slice(approval.id.length + 1), 36);
+    const isUsedUp = question.problem !== undefined && key !== question.key;
+    return isUsedUp || Number.isNaN(since) || since > question.since ? undefined : { approval, question };
+  }
+
+  /** Asks anew, and says why. */
+  askAgain(approval: Approval, problem: string): void {
+    const since = Math.max(this.#clocks.clock(), this.#current(approval).since + 1);
+    this.#remember(approval, { key: questionKey(approval, since), since, shownAt: undefined, problem });
+  }
+
+  #current(approval: Approval): Question & { since: number } {
+    const known = this.#questions.get(nameOf(approval));
+    if (known !== undefined) return known;
+    const since = Math.max(approval.requestedAt, this.#started);
+    return { key: questionKey(approval, since), since, shownAt: undefined };
+  }
+
+  #remember<Known extends Question & { since: number }>(approval: Approval, question: Known): Known {
+    const name = nameOf(approval);
+    this.#questions.delete(name);
+    this.#questions.set(name, question);
+    const oldest = this.#questions.keys().next();
+    if (this.#questions.size > MOST_QUESTIONS && oldest.done !== true) this.#questions.delete(oldest.value);
+    return question;
+  }
+}
+
+const questionKey = ({ id }: Approval, since: number): string => `${id}@${since.toString(36)}`;
+const nameOf = ({ runId, id }: Approval): string => `${runId}/${id}`;
+
+/** Runs remembered at one time; one that is forgotten is asked about again, with a new address. */
+const MOST_PAGES = 1000;
+
+interface Shown {
+  /** When it was asked under its present key. */
+  at: number;
+  request: PersonRequest;
+  approvals: ReadonlySet<string>;
+  /** The client has opened the page: nothing more is asked of it for these approvals. */
+  isOpened: boolean;
+  /** A sentence about it for the status message. */
+  note?: string;
+}
+
+/** The questions to ask now, by key, and the status message for them. */
+export interface PageQuestion {
+  requests: Record<string, PersonRequest>;
+  note?: string | undefined;
+}
+
+const OPENED = "The page was opened: the decision is made there.";
+const PAGE_CLOSED = "Asked again: the page was not opened, so the approval is still open.";
+
+/**
+ * The one question that a task has for clients which open the local page: the same key and address on every
+ * poll, until the page was opened or there is something new to decide. A client that did not open it is asked
+ * under a new key.
+ */
+export class TaskPages {
+  readonly #clock: Clock;
+  readonly #shown = new Map<string, Shown>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Nothing is asked when the page is open already, or cannot be served. */
+  async ask(
+    runId: string,
+    pending: readonly Approval[],
+    open: () => Promise<string | undefined>,
+  ): Promise<PageQuestion> {
+    const known = this.#shown.get(runId);
+    if (known !== undefined && pending.every(({ id }) => known.approvals.has(id))) {
+      const { at, request, isOpened, note } = known;
+      return { requests: isOpened ? {} : { [pageKey(runId, at)]: request }, note };
+    }
+    const url = await open();
+    if (url === undefined) return { requests: {} };
+    const request = { mode: "url" as const, message: pageMessage(runId, pending), url };
+    const at = this.#laterThan(known);
+    this.#shown.delete(runId);
+    this.#shown.set(runId, {
+      at,
+      request,
+      approvals: new Set(pending.map(({ id }) => id)),
+      isOpened: false,
+    });
+    const oldest = this.#shown.keys().next();
+    if (this.#shown.size > MOST_PAGES && oldest.done !== true) this.#shown.delete(oldest.value);
+    return { requests: { [pageKey(runId, at)]: request } };
+  }
+
+  /** The client says whether it has opened the page; that decides nothing. */
+  answered(runId: string, key: string, isOpened: boolean): void {
+    const shown = this.#shown.get(runId);
+    if (shown === undefined || key !== pageKey(runId, shown.at)) return;
+    shown.isOpened = isOpened;
+    shown.note = isOpened ? OPENED : PAGE_CLOSED;
+    if (!isOpened) shown.at = this.#laterThan(shown);
+  }
+
+  /** No key comes twice in a run. */
+  #laterThan(shown: Shown | undefined): number {
+    return Math.max(this.#clock(), (shown?.at ?? 0) + 1);
+  }
+}
+
+const pageKey = (runId: string, at: number): string => `${runId}@${at.toString(36)}`;

@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { alreadyDecided, type Decision } from "../../runs/run.ts";
-import { refused, unknownRun, withNotes } from "../outcome.ts";
-import { RunChange } from "../run-report.ts";
-import { runId } from "./arguments.ts";
-import { defineTool } from "./tool.ts";
+import { type Decision, alreadyDecided } from "../../runs/run.ts";
+import { refused, unknownRun, withNotes } from "../protocol/outcome.ts";
+import { defineTool, runId } from "../protocol/tool.ts";
+import { RunChange } from "../views/run-report.ts";
 
 const input = z.strictObject({
   run_id: runId,

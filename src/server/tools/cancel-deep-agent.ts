@@ -1,8 +1,7 @@
 import { z } from "zod";
-import { refused, unknownRun, withNotes } from "../outcome.ts";
-import { RunChange } from "../run-report.ts";
-import { runId } from "./arguments.ts";
-import { defineTool } from "./tool.ts";
+import { refused, unknownRun, withNotes } from "../protocol/outcome.ts";
+import { defineTool, runId } from "../protocol/tool.ts";
+import { RunChange } from "../views/run-report.ts";
 
 export const cancelDeepAgent = defineTool({
   name: "cancel_deep_agent",

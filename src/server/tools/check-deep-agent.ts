@@ -1,11 +1,9 @@
 import { z } from "zod";
-import { carriedAnswers } from "../delivery/carried.ts";
 import { deliver } from "../delivery/deliver.ts";
-import { unknownRun } from "../outcome.ts";
-import { recentRuns, RunList } from "../run-list.ts";
-import { RunReport } from "../run-report.ts";
-import { runId, waitSeconds } from "./arguments.ts";
-import { defineTool } from "./tool.ts";
+import { carriedAnswers } from "../delivery/signed-answers.ts";
+import { unknownRun } from "../protocol/outcome.ts";
+import { defineTool, runId, waitSeconds } from "../protocol/tool.ts";
+import { RunList, RunReport, recentRuns } from "../views/run-report.ts";
 
 export const checkDeepAgent = defineTool({
   name: "check_deep_agent",

@@ -1,11 +1,11 @@
+import type { Config } from "../../config/schema.ts";
+import type { ServerTool } from "../protocol/tool.ts";
 import { answerDeepAgent } from "./answer-deep-agent.ts";
 import { cancelDeepAgent } from "./cancel-deep-agent.ts";
 import { checkDeepAgent } from "./check-deep-agent.ts";
 import { readAgentFile } from "./read-agent-file.ts";
 import { runDeepAgent } from "./run-deep-agent.ts";
 import { searchMemories } from "./search-memories.ts";
-import type { Config } from "../../config/schema.ts";
-import type { ServerTool } from "./tool.ts";
 
 /** Every tool of the server, in the order clients list them. */
 export const SERVER_TOOLS: readonly ServerTool[] = [

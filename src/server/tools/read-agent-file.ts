@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
-import { type Media, type Outcome, refused, unknownRun } from "../outcome.ts";
-import type { ToolCall } from "../call.ts";
-import { defineTool } from "./tool.ts";
+import type { ToolCall } from "../protocol/call.ts";
+import { type Media, type Outcome, refused, unknownRun } from "../protocol/outcome.ts";
+import { defineTool } from "../protocol/tool.ts";
 
 const input = z.strictObject({
   path: z.string().min(1).max(4096).describe("Such as /workspace/report.md or /memories/a.md"),

@@ -1,18 +1,17 @@
 import { z } from "zod";
-import { CLIENT_MODEL } from "../../config/client-model.ts";
+import { CLIENT_MODEL } from "../../config/schema.ts";
+import { ownTurn } from "../../core/concurrency.ts";
 import { wellFormed } from "../../core/text.ts";
-import { ownTurn } from "../../core/turns.ts";
 import { isFinal } from "../../runs/run.ts";
-import { RUN_APP_URI } from "../app/run-app.ts";
-import type { ToolCall } from "../call.ts";
-import { carriedAnswers } from "../delivery/carried.ts";
-import type { CarriedAnswers } from "../delivery/session.ts";
-import { deliver } from "../delivery/deliver.ts";
 import type { Started } from "../../runs/service.ts";
-import { refused, unknownRun, type Outcome } from "../outcome.ts";
-import { RunReport } from "../run-report.ts";
-import { waitSeconds } from "./arguments.ts";
-import { defineTool } from "./tool.ts";
+import { deliver } from "../delivery/deliver.ts";
+import type { CarriedAnswers } from "../delivery/session.ts";
+import { carriedAnswers } from "../delivery/signed-answers.ts";
+import type { ToolCall } from "../protocol/call.ts";
+import { type Outcome, refused, unknownRun } from "../protocol/outcome.ts";
+import { defineTool, waitSeconds } from "../protocol/tool.ts";
+import { RUN_APP_URI } from "../resources/run-app.ts";
+import { RunReport } from "../views/run-report.ts";
 
 /** Characters: some 25,000 tokens, which leave any model room to work. */
 const MAX_TASK = 100_000;

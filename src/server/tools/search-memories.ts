@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineTool } from "./tool.ts";
+import { defineTool } from "../protocol/tool.ts";
 
 export const searchMemories = defineTool({
   name: "search_memories",

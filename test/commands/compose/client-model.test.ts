@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import { type ConfigInput, ConfigSchema } from "../../../src/config/schema.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { openRuns } from "../../../src/commands/compose.ts";
+import { openRuns } from "../../../src/app/open-runs.ts";
 import { cleanUpWith, databaseFile, ME } from "../../runs/support.ts";
 import { connect, depsFor } from "../../server/support.ts";
 

@@ -6,7 +6,7 @@ import {
   type ExecutorChoice,
   isIsolated,
   RunExecutors,
-} from "../../../src/commands/compose/executors.ts";
+} from "../../../src/app/executors.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { folder } from "../../backends/sandbox/support.ts";

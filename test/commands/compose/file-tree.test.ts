@@ -5,7 +5,7 @@ import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { resolveBackend } from "../../../src/backends/resolve.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
-import { FileTree, memoryNamespace, skillFolders } from "../../../src/commands/compose/file-tree.ts";
+import { FileTree, memoryNamespace, skillFolders } from "../../../src/app/file-tree.ts";
 
 /** Nothing is hidden or read-only. */
 const ALL = { hide: [], readOnly: [], maxFileSizeMb: 10 };

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { approvalGates, touches } from "../../../src/commands/compose/write-gates.ts";
+import { approvalGates, touches } from "../../../src/app/settings.ts";
 
 describe("touches the workspace", () => {
   it.each([

@@ -2,11 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import {
-  checkEmbeddings,
-  checkOtherModels,
-  checkTools,
-} from "../../../src/commands/doctor/configured-checks.ts";
+import { checkEmbeddings, checkOtherModels, checkTools } from "../../../src/cli/doctor.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
 

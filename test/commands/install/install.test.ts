@@ -16,8 +16,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findClient } from "../../../src/commands/install/clients.ts";
-import { parseJson } from "../../../src/config/jsonc.ts";
+import { findClient } from "../../../src/cli/install-clients.ts";
+import { parseJson } from "../../../src/config/load.ts";
 import { BIN, type Outcome } from "../built-bin.ts";
 
 let home: string;

@@ -1,8 +1,7 @@
 import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
-import { approvalTitle, askApproval } from "../../../src/commands/terminal/approval.ts";
-import type { ApprovalForm, Asker } from "../../../src/commands/terminal/approval.ts";
-import { colorsFor } from "../../../src/commands/colors.ts";
+import { approvalTitle, askApproval, type ApprovalForm, type Asker } from "../../../src/cli/terminal/ask.ts";
+import { colorsFor } from "../../../src/cli/terminal/text.ts";
 
 function form(
   args: unknown,

@@ -1,9 +1,8 @@
 import fc from "fast-check";
 import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
-import type { RunPicture } from "../../../src/commands/terminal/picture.ts";
-import { displayWidth, fit, wrapText } from "../../../src/commands/terminal/text-width.ts";
-import { newLines, renderTree } from "../../../src/commands/terminal/tree.ts";
+import { type RunPicture, newLines, renderTree } from "../../../src/cli/terminal/screen.ts";
+import { displayWidth, fit, wrapText } from "../../../src/cli/terminal/text.ts";
 
 const plain = picocolors.createColors(false);
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
 import { onTestFinished } from "vitest";
-import { authenticationOf } from "../../../src/commands/serve/over-http.ts";
+import { authenticationOf } from "../../../src/cli/serve-http.ts";
 import { ConfigSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { send } from "../../support/clients-raw.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { RateLimit } from "../../../src/server/http/rate-limit.ts";
+import { RateLimit } from "../../../src/server/http/admission.ts";
 import { send } from "../../support/clients-raw.ts";
 import { INITIALIZE, openWithIssuer } from "./issuer.ts";
 import { sha256 } from "./support.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SCOPES, type Scope } from "../../../src/config/http-schema.ts";
+import { SCOPES, type Scope } from "../../../src/config/sections.ts";
 import { scopedRuns } from "../../../src/server/auth/scopes.ts";
 import { authInfoOf } from "../../../src/server/auth/auth.ts";
 import { APPROVE, person, runIdOf, untilStatus, writeFile } from "../../e2e/support.ts";

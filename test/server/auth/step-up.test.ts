@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { SCOPES, type Scope } from "../../../src/config/http-schema.ts";
+import { SCOPES, type Scope } from "../../../src/config/sections.ts";
 import { neededScopes, scopeChallenge } from "../../../src/server/auth/challenge.ts";
 import { scopedRuns } from "../../../src/server/auth/scopes.ts";
 import { authInfoOf } from "../../../src/server/auth/auth.ts";

@@ -3,17 +3,17 @@ import { join } from "node:path";
 import { McpServer } from "@modelcontextprotocol/server";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { TokenConfig } from "../../../src/config/http-schema.ts";
+import type { TokenConfig } from "../../../src/config/sections.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { tokenVerifier } from "../../../src/server/auth/tokens.ts";
 import {
+  tokenVerifier,
   authInfoOf,
   createAuthenticator,
   issuerUnavailable,
   type Authenticator,
 } from "../../../src/server/auth/auth.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/bus.ts";
+import { createResourceChanges } from "../../../src/server/resources/changes.ts";
 import { send } from "../../support/clients-raw.ts";
 import { openHome } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";

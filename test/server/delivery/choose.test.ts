@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { declaresForms, declaresUrls } from "../../../src/server/client.ts";
+import { declaresForms, declaresUrls } from "../../../src/server/protocol/client.ts";
 import { chooseDelivery } from "../../../src/server/delivery/choose.ts";
 
 test.each([

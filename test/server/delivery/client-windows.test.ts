@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ConfigSchema, type ConfigInput } from "../../../src/config/schema.ts";
-import { KNOWN_LIMITS, windowFor } from "../../../src/server/delivery/client-windows.ts";
-import { leavingBy, stopsRun } from "../../../src/server/delivery/stop.ts";
+import { KNOWN_LIMITS, windowFor } from "../../../src/server/protocol/client.ts";
+import { leavingBy, stopsRun } from "../../../src/server/delivery/deliver.ts";
 
 const delivery = (changes: NonNullable<ConfigInput["delivery"]> = {}) =>
   ConfigSchema.parse({ dataDir: "/data", delivery: changes }).delivery;

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { serveStdioServer } from "../../../src/server/stdio.ts";
+import { serveStdioServer } from "../../../src/server/stdio/stdio.ts";
 import { calling, cleanUpWith, databaseFile, note, noteTool, openServer } from "../../runs/support.ts";
 import { IS_LONG } from "../../support/effort.ts";
 import { depsFor } from "../support.ts";

@@ -3,7 +3,7 @@ import { Socket } from "node:net";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { ConfigSchema } from "../../../src/config/schema.ts";
-import { clientAddress, clientNetwork } from "../../../src/server/http/client-address.ts";
+import { clientAddress, clientNetwork } from "../../../src/server/http/admission.ts";
 
 function from(remoteAddress: string, forwarded?: string): IncomingMessage {
   const socket = new Socket();

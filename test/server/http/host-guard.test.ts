@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { inUrl, isLoopback, requireLoopback, unbracket } from "../../../src/server/http/host-guard.ts";
+import { inUrl, isLoopback, requireLoopback, unbracket } from "../../../src/server/http/admission.ts";
 
 describe("loopback check", () => {
   test.each(["127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost", "LOCALHOST"])(

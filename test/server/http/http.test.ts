@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { serveHttp, type HttpOptions, type HttpServer } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/bus.ts";
+import { createResourceChanges } from "../../../src/server/resources/changes.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 import { deferred, type Deferred } from "../../support/harness-deferred.ts";

@@ -3,9 +3,9 @@ import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { metricsText } from "../../../src/server/http/metrics.ts";
-import { RateLimit } from "../../../src/server/http/rate-limit.ts";
+import { RateLimit } from "../../../src/server/http/admission.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/bus.ts";
+import { createResourceChanges } from "../../../src/server/resources/changes.ts";
 import { send } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/bus.ts";
+import { createResourceChanges } from "../../../src/server/resources/changes.ts";
 import { send, type RawResponse } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 

@@ -4,7 +4,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/bus.ts";
+import { createResourceChanges } from "../../../src/server/resources/changes.ts";
 import { send } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 

@@ -6,7 +6,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { afterEach, expect, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { SessionEvents } from "../../../src/server/http/event-store.ts";
-import { readJsonBody } from "../../../src/server/http/body.ts";
+import { readJsonBody } from "../../../src/server/http/request.ts";
 import { Sessions } from "../../../src/server/http/sessions.ts";
 
 const cleanups: (() => unknown)[] = [];

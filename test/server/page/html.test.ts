@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { html } from "../../../src/server/page/html.ts";
+import { html } from "../../../src/server/views/html.ts";
 
 test("no text becomes markup, in content or in an attribute", () => {
   fc.assert(

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { editableArguments, pageDecision } from "../../../src/server/page/page-decision.ts";
+import { editableArguments, pageDecision } from "../../../src/server/page/decision.ts";
 import { anApproval } from "../support.ts";
 
 const text = fc.oneof(

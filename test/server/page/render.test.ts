@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { RunEvent, SubagentView } from "../../../src/runs/run.ts";
-import { renderRunPage } from "../../../src/server/page/render-page.ts";
-import type { PageSession } from "../../../src/server/page/page-sessions.ts";
+import { renderRunPage } from "../../../src/server/views/render-page.ts";
+import type { PageSession } from "../../../src/server/page/sessions.ts";
 import { ME } from "../../runs/support.ts";
 import { anApproval, aView } from "../support.ts";
 

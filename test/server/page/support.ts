@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from "../../../src/core/clock.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import type { PagePurpose } from "../../../src/server/page/link-token.ts";
+import type { PagePurpose } from "../../../src/server/page/sessions.ts";
 import { openPageServer, type PageServer } from "../../../src/server/page/page-server.ts";
 import { cleanUpWith, ME, note, reach, startRun } from "../../runs/support.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";

@@ -3,7 +3,7 @@ import type { FileData } from "../../../src/backends/backend.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { createLogger } from "../../../src/core/logger.ts";
-import type { ServerDeps } from "../../../src/server/deps.ts";
+import type { ServerDeps } from "../../../src/server/protocol/deps.ts";
 import { fileUri, runUri } from "../../../src/server/resources/uris.ts";
 import {
   approve,

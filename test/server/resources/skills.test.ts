@@ -6,7 +6,7 @@ import { Client as FirstClient } from "@modelcontextprotocol/sdk/client/index.js
 import { MemoryStore } from "@langchain/langgraph-checkpoint";
 import { expect, describe, test } from "vitest";
 import { z } from "zod";
-import { FileTree } from "../../../src/commands/compose/file-tree.ts";
+import { FileTree } from "../../../src/app/file-tree.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { cleanUpWith, databaseFile, openServer } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RunEvent, RunEventKind } from "../../../src/runs/run.ts";
-import { transcriptOf } from "../../../src/server/resources/transcript.ts";
+import { transcriptOf } from "../../../src/server/views/run-document.ts";
 import { aView } from "../support.ts";
 
 const at = (

@@ -5,7 +5,7 @@ import {
   WRITES_IDX_MAP,
   isDeltaSnapshot,
 } from "@langchain/langgraph-checkpoint";
-import { ownTurn } from "../../../core/turns.ts";
+import { ownTurn } from "../../../core/concurrency.ts";
 import { unreadable } from "../../errors.ts";
 import type { BlobOwner, Blobs } from "./blobs.ts";
 import type { WriteAddress, WriteFields } from "./schema.ts";

@@ -1,6 +1,6 @@
 import { type SerializerProtocol, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import type { Statement, Transaction } from "better-sqlite3";
-import { ownTurn } from "../../../core/turns.ts";
+import { ownTurn } from "../../../core/concurrency.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
 

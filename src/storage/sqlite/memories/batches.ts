@@ -1,5 +1,5 @@
 import type { Transaction } from "better-sqlite3";
-import { ownTurn } from "../../../core/turns.ts";
+import { ownTurn } from "../../../core/concurrency.ts";
 import { mayPass } from "../../errors.ts";
 import { durably, withoutWaiting } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";

@@ -1,5 +1,5 @@
 import type { Statement } from "better-sqlite3";
-import { ownTurn } from "../../../core/turns.ts";
+import { ownTurn } from "../../../core/concurrency.ts";
 import { StorageError, unreadable } from "../../errors.ts";
 import { withoutWaiting } from "../commit.ts";
 import { type Database, databaseName, whenUnlocked } from "../database.ts";

@@ -7,7 +7,7 @@ import type {
   SearchOperation,
 } from "@langchain/langgraph-checkpoint";
 import type { Clock } from "../../../core/clock.ts";
-import { ownTurn } from "../../../core/turns.ts";
+import { ownTurn } from "../../../core/concurrency.ts";
 import { mayPass } from "../../errors.ts";
 import { withoutWaiting } from "../commit.ts";
 import type { Database } from "../database.ts";

@@ -9,8 +9,8 @@ import {
   type SearchOperation,
 } from "@langchain/langgraph-checkpoint";
 import { type Clock, systemClock } from "../../../core/clock.ts";
+import { ownTurn } from "../../../core/concurrency.ts";
 import { type OptionTable, readOptions } from "../../../core/options.ts";
-import { ownTurn } from "../../../core/turns.ts";
 import { withoutWaiting } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { migrate } from "../migrations.ts";

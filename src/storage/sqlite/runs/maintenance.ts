@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
-import { ownTurn } from "../../../core/turns.ts";
+import { ownTurn } from "../../../core/concurrency.ts";
 import type { RunStatistics } from "../../../runs/ports.ts";
 import type { RunStatus } from "../../../runs/run.ts";
 import type { Database } from "../database.ts";

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { ownTurn } from "../../../core/turns.ts";
+import { ownTurn } from "../../../core/concurrency.ts";
 import {
   type Checkpoints,
   KEPT_FOR_SIZE_MS,

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Statement } from "better-sqlite3";
 import type { Inbox, InboxMessage, SamplingReply, SamplingRequest } from "../../../agent/agent.ts";
-import { canonicalJson } from "../../../core/canonical-json.ts";
+import { canonicalJson } from "../../../core/json.ts";
 import type { ModelCall, OpenModelCall, Principal, Run } from "../../../runs/run.ts";
 import type { StartRequest } from "../../../runs/service.ts";
 import { type Json, fromJson, toJson } from "../../json.ts";

@@ -1,0 +1,207 @@
+/** Puts agents together. This file loads LangChain, so it is imported when an agent is first needed. */
+import { readFile } from "node:fs/promises";
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import {
+  type Agent,
+  type DeepAgentParams,
+  type InterruptOn,
+  type ModelLender,
+  type SubAgent,
+  buildAgent,
+} from "../agent/agent.ts";
+import type { AgentTool } from "../agent/contracts.ts";
+import {
+  AGENT_FOLDERS,
+  type ToolOffer,
+  type ToolWishes,
+  chooseTools,
+  loadAgentFiles,
+} from "../agent/definition/agent-files.ts";
+import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
+import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
+import { LazyModel } from "../agent/models/resolve.ts";
+import { PROFILES } from "../agent/profiles.ts";
+import type { Backend } from "../backends/backend.ts";
+import { packageVersion } from "../config/paths.ts";
+import type { Config } from "../config/schema.ts";
+import { ConfigurationError } from "../core/errors.ts";
+import type { Logger } from "../core/logger.ts";
+import { NO_LENDER } from "../runs/client-model.ts";
+import type { Checkpoints } from "../runs/ports.ts";
+import { type Principal, type Run, isFinal } from "../runs/run.ts";
+import { createCheckpointer } from "../storage/sqlite/checkpoints/checkpointer.ts";
+import type { Database } from "../storage/sqlite/database.ts";
+import { createStore } from "../storage/sqlite/memories/store.ts";
+import { type MountedExecutor, RunExecutors, chooseExecutor, isIsolated } from "./executors.ts";
+import { FileTree, openServerMounts } from "./file-tree.ts";
+import { type Memories, openMemories } from "./memories.ts";
+import { Models, usableFallbacks, withModels } from "./models.ts";
+import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, approvalGates, limitsOf } from "./settings.ts";
+
+/** The agents of a process, and what they share. */
+export interface Agents {
+  /** `ended` resolves when the run is over, and with it what its commands started. */
+  agentFor(run: Run, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;
+  /** The graph of an agent as text of Mermaid. */
+  drawing(principal: Principal): Promise<string>;
+  checkpoints: Checkpoints;
+  tree: FileTree;
+  memories: Memories;
+  close(): Promise<void>;
+}
+
+/** Puts agents together over two migrated databases: one of runs and memories, one of checkpoints. */
+export async function openAgents(
+  settings: RunSettings,
+  databases: { runs: Database; checkpoints: Database },
+  choice: ModelChoice,
+): Promise<Agents> {
+  const { config, env, logger } = settings;
+  const executors = new RunExecutors(() => chooseExecutor(config));
+  const executes = await executors.choice();
+  if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
+  const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: logger });
+  const store = createStore(databases.runs);
+  const checkpointer = createCheckpointer(databases.checkpoints);
+  const memories = openMemories(settings, { store, database: databases.runs });
+  const served = openServerMounts(config.mounts, env);
+  const tree = new FileTree(config, store, served.routes);
+  const models = new Models(config, env, logger);
+  const fallbacks = usableFallbacks(config, settings, logger);
+  /** Without `tools` and `executor` it is only looked at: no server is started for it, and no command. */
+  const agentOf = async (
+    principal: Principal,
+    lender: ModelLender,
+    { tools, executor }: { tools?: McpTools; executor?: MountedExecutor | undefined } = {},
+  ): Promise<Agent> => {
+    const lent = models.lentTo(lender);
+    const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
+    const interruptOn = approvalGates(config.approvals, isIsolated(executor), Object.keys(served.routes));
+    const configured = await withAgentFiles(config, tree.mounts(principal), logger);
+    const subagents = withModels(configured, lent);
+    const own = { interruptOn, subagents, servers: Object.keys(config.mcpServers), log: logger };
+    const foreign = await withForeignTools(tools, chat, own);
+    return buildAgent({
+      ...foreign,
+      tools: [...(foreign.tools ?? []), ...memories.toolsOf(principal)],
+      model: chat,
+      fallbackModels: fallbacks.map((model) => () => lent.get(model)),
+      backend: tree.withThread(principal, executor),
+      ...(await instructionsOf(config)),
+      permissions: config.permissions,
+      store,
+      checkpointer,
+      filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
+      memory: MEMORY_FILES,
+      skills: tree.skillSources(),
+      limits: limitsOf(config),
+      log: logger,
+    });
+  };
+  return {
+    agentFor: async (run, lender, ended) =>
+      isFinal(run.status)
+        ? agentOf(run.principal, lender)
+        : agentOf(run.principal, lender, { tools: mcp, executor: await executors.of(run.id, ended) }),
+    drawing: async (principal) => drawingOf(await agentOf(principal, NO_LENDER)),
+    checkpoints: checkpointer,
+    tree,
+    memories,
+    close: async () => {
+      await Promise.all([executors.close(), mcp.close(), memories.close(), served.close()]);
+    },
+  };
+}
+
+const drawingOf = async ({ graph }: Agent): Promise<string> =>
+  (await graph.getGraphAsync({ xray: true })).drawMermaid();
+
+/** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */
+async function instructionsOf({
+  systemPrompt,
+  systemPromptFile: file,
+}: Config): Promise<Pick<DeepAgentParams, "systemPrompt">> {
+  const given = systemPrompt === undefined ? {} : { systemPrompt };
+  if (file === undefined) return given;
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw new ConfigurationError(
+      "system_prompt_file",
+      `The file of systemPromptFile cannot be read (${error.code}).`,
+    );
+  });
+  if (text.length > LONGEST_INSTRUCTIONS) {
+    throw new ConfigurationError(
+      "system_prompt_file",
+      `The file of systemPromptFile has more than ${LONGEST_INSTRUCTIONS} characters. Shorten it, or keep the rest in a skill.`,
+    );
+  }
+  return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
+}
+
+/** Every call of the model is sent all of them. */
+const LONGEST_INSTRUCTIONS = 100_000;
+
+/** The configured subagents, and those that files of the workspace describe under other names. */
+async function withAgentFiles(
+  { subagents, workspace }: Config,
+  files: Backend,
+  log: Logger,
+): Promise<Array<ToolWishes & Config["subagents"][number]>> {
+  if (workspace === undefined) return subagents;
+  const names = new Set(subagents.map(({ name }) => name));
+  const folders = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
+  const described = await loadAgentFiles(files, folders, log);
+  const others = described.filter(({ name }) => !names.has(name));
+  return [...subagents, ...others.map((file) => ({ ...file, isFile: true }))];
+}
+
+/** What the agent reads at the start of every run: notes of the project, then its own. */
+const MEMORY_FILES = [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.md`];
+
+/** The model of an agent that only reads threads and checks arguments, because no model can be used. */
+const UNUSED_MODEL = OFFLINE;
+
+/** A subagent, with the tools it may use by name. */
+type SubagentConfig = Omit<SubAgent, "tools"> & ToolWishes;
+
+const NOTHING: McpToolSet = { tools: [], gated: [], problems: [] };
+
+export interface OwnParts {
+  interruptOn: InterruptOn;
+  subagents: readonly SubagentConfig[];
+  /** Names of the configured MCP servers. */
+  servers: readonly string[];
+  log: Logger;
+}
+
+/** What the other MCP servers add to an agent with these gates and subagents. */
+export async function withForeignTools(
+  mcp: McpTools | undefined,
+  model: string | BaseChatModel,
+  own: OwnParts,
+): Promise<Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents">>> {
+  const media = new LazyModel(model);
+  const offers = await mcp?.forAgent((mimeType) => media.acceptsMedia(mimeType));
+  const { tools, gated, problems } = offers ?? NOTHING;
+  const gatesOf = (offered: readonly AgentTool[]): InterruptOn => {
+    const names = new Set(offered.map(({ name }) => name));
+    const asked = gated.filter((name) => names.has(name));
+    return { ...own.interruptOn, ...Object.fromEntries(asked.map((name) => [name, true])) };
+  };
+  const offer: ToolOffer = { tools, servers: own.servers, missing: problems.map(({ server }) => server) };
+  const warnings: string[] = [];
+  const subagents = own.subagents.map(({ tools: _names, disallowedTools, isFile, ...subagent }): SubAgent => {
+    const chosen = chooseTools({ name: subagent.name, tools: _names, disallowedTools, isFile }, offer);
+    warnings.push(...chosen.notes.map(({ text }) => text));
+    return {
+      ...subagent,
+      ...(chosen.tools ? { tools: chosen.tools, interruptOn: gatesOf(chosen.tools) } : {}),
+      ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
+    };
+  });
+  // Without servers nobody works: what was asked for is only read.
+  const notes = offers === undefined ? [] : warnings;
+  for (const problem of notes) own.log.warn("subagent_tool_not_as_named", { problem });
+  return { tools, middleware: reportMissingTools(problems, notes), interruptOn: gatesOf(tools), subagents };
+}

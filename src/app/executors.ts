@@ -1,0 +1,227 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { MaybePromise, SandboxBackend } from "../backends/backend.ts";
+import { SandboxError } from "../backends/sandbox/base-sandbox.ts";
+import {
+  BubblewrapBackend,
+  type BubblewrapOptions,
+  type SandboxMount,
+  probeBubblewrap,
+} from "../backends/sandbox/bubblewrap.ts";
+import {
+  type SetupOptions,
+  createSandbox,
+  prepare,
+  setupScriptOf,
+} from "../backends/sandbox/create-sandbox.ts";
+import { LocalShellBackend } from "../backends/sandbox/local-shell.ts";
+import type { NoSandbox } from "../backends/sandbox/probe.ts";
+import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../backends/sandbox/seatbelt.ts";
+import { systemCallFilter } from "../backends/sandbox/system-calls.ts";
+import { folderProblem } from "../config/paths.ts";
+import type { Config } from "../config/schema.ts";
+import { ConfigurationError } from "../core/errors.ts";
+import { skillFolders } from "./file-tree.ts";
+import { SANDBOX_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
+
+export type ExecutorConfig = Pick<
+  Config,
+  | "workspace"
+  | "execute"
+  | "skills"
+  | "globalSkills"
+  | "files"
+  | "permissions"
+  | "respectGitignore"
+  | "privatePaths"
+>;
+
+/** Files among which commands run, and that ends them when it is closed. */
+export type Executor = SandboxBackend & { close(): Promise<void> };
+
+/** How an executor is made, and where its files are in the tree. */
+interface Opening {
+  open(): MaybePromise<Executor>;
+  mount: string;
+}
+
+/** How commands of this server run. */
+export type ExecutorChoice =
+  | ({ kind: "sandbox"; name: string } & Opening)
+  /** As any program of this user, because there is no sandbox. */
+  | ({ kind: "host" } & Opening & NoSandbox)
+  /** Not at all. */
+  | ({ kind: "none" } & NoSandbox);
+
+/** Finds out how commands can run here. Starts one that does nothing, to know that the sandbox works. */
+export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorChoice> {
+  const { execute } = config;
+  if (execute.mode === "off") return { kind: "none", reason: "switched off by execute.mode" };
+  const { sandbox, timeout, maxOutputBytes } = execute;
+  if (sandbox === undefined) return workspaceExecutor(config);
+  const { provider, setupScript, setupScriptPath, setupTimeout, ...options } = sandbox;
+  const setup = { setupScript, setupScriptPath, setupTimeout };
+  if (provider === "bubblewrap" || provider === "local") {
+    const choice = await workspaceExecutor(config, provider);
+    return choice.kind === "none" ? choice : { ...choice, open: () => openPrepared(choice, setup) };
+  }
+  const open = (): Promise<Executor> =>
+    createSandbox({ provider, ...options, ...setup, timeout, maxOutputBytes }).catch(explain);
+  return { kind: "sandbox", name: provider, open, mount: SANDBOX_MOUNT };
+}
+
+/** Commands among the files of the workspace. `provider`: the only way that will do. */
+async function workspaceExecutor(
+  config: ExecutorConfig,
+  provider?: "bubblewrap" | "local",
+): Promise<ExecutorChoice> {
+  const { workspace: rootDir, execute, respectGitignore, privatePaths: hidden = [] } = config;
+  if (rootDir === undefined || folderProblem(rootDir) !== undefined)
+    return { kind: "none", reason: "there is no workspace to run them in" };
+  const rules = fileRules(config);
+  if (rules !== undefined) return { kind: "none", reason: `${rules} would not hold for commands` };
+  const { timeout, maxOutputBytes, memoryMb, processes: maxProcesses } = execute;
+  const { maxFileSizeMb } = config.files;
+  const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes, maxFileSizeMb };
+  const host = (why: NoSandbox): ExecutorChoice => {
+    const open = () => new LocalShellBackend({ ...limits, virtualMode: true });
+    return { ...why, kind: "host", open, mount: WORKSPACE_MOUNT };
+  };
+  if (provider === "local") return host({ reason: "execute.sandbox says so" });
+  const sandbox =
+    process.platform === "darwin" && provider === undefined
+      ? await seatbelt({ ...limits, readOnly: execute.readOnly })
+      : await bubblewrap({
+          ...limits,
+          mountPath: WORKSPACE_MOUNT,
+          readOnly: [...sameFolders(execute.readOnly), ...skillMounts(config)],
+          memoryMb,
+          maxProcesses,
+        });
+  const isEnough = sandbox.kind === "sandbox" || execute.mode === "sandbox" || provider !== undefined;
+  return isEnough ? sandbox : host(sandbox);
+}
+
+async function openPrepared(choice: Opening, setup: SetupOptions): Promise<Executor> {
+  const script = await setupScriptOf(setup);
+  const executor = await choice.open();
+  if (script !== undefined) await prepare(executor, script, setup.setupTimeout).catch(explain);
+  return executor;
+}
+
+/** A sandbox that cannot be had ends the run with its reason. */
+function explain(error: unknown): never {
+  if (!(error instanceof SandboxError)) throw error;
+  throw new ConfigurationError("sandbox", `execute.sandbox: ${error.message}`, { cause: error });
+}
+
+/** The settings that keep the agent from files, and that a command would not keep to. */
+function fileRules({ files, permissions }: ExecutorConfig): string | undefined {
+  const given = { "files.hide": files.hide, "files.readOnly": files.readOnly, permissions };
+  const names = Object.entries(given).flatMap(([name, rules]) => (rules.length > 0 ? [name] : []));
+  return names.length === 0 ? undefined : names.join(" and ");
+}
+
+type SandboxChoice = Extract<ExecutorChoice, { kind: "sandbox" | "none" }>;
+
+async function bubblewrap(options: BubblewrapOptions): Promise<SandboxChoice> {
+  const found = await probeBubblewrap(options);
+  if (!found.ok) {
+    const { ok: _not, ...why } = found;
+    return { kind: "none", ...why };
+  }
+  const open = () => new BubblewrapBackend(options, found.hasSizeLimits);
+  const filter =
+    systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
+  return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open, mount: WORKSPACE_MOUNT };
+}
+
+async function seatbelt(options: SeatbeltOptions): Promise<SandboxChoice> {
+  const problem = await seatbeltProblem(options);
+  if (problem !== undefined) return { kind: "none", ...problem };
+  return {
+    kind: "sandbox",
+    name: "Seatbelt",
+    open: () => new SeatbeltBackend(options),
+    mount: WORKSPACE_MOUNT,
+  };
+}
+
+const sameFolders = (folders: readonly string[]): SandboxMount[] =>
+  folders.map((folder) => ({ folder, at: folder }));
+
+/** Skills at the paths the agent knows; one by one, because folders of several sources lie side by side. */
+function skillMounts(config: ExecutorConfig): SandboxMount[] {
+  return skillFolders(config)
+    .filter(([, folder]) => existsSync(folder))
+    .flatMap(([at, folder]) =>
+      readdirSync(folder, { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => ({ folder: join(folder, name), at: `${at}/${name}` })),
+    );
+}
+
+/** An executor, and where its files are in the tree. */
+export interface MountedExecutor {
+  executor: Executor;
+  mount: string;
+}
+
+/** The executors of runs at work: one each, so that what its commands started ends with the run. */
+export class RunExecutors {
+  readonly #choose: () => Promise<ExecutorChoice>;
+  #choice: Promise<ExecutorChoice>;
+  readonly #open = new Map<string, Promise<MountedExecutor>>();
+
+  /** `choose` is asked now, and before a run as long as what it answers may pass. */
+  constructor(choose: () => Promise<ExecutorChoice>) {
+    this.#choose = choose;
+    this.#choice = choose();
+  }
+
+  /** How commands run, as far as it is known by now. */
+  choice(): Promise<ExecutorChoice> {
+    return this.#choice;
+  }
+
+  /**
+   * The run's executor; undefined when commands cannot run. A run keeps the one it began with, whatever
+   * others get later. `ended` tells when the run is over.
+   */
+  async of(runId: string, ended: () => Promise<void>): Promise<MountedExecutor | undefined> {
+    const choice = this.#open.has(runId) ? undefined : await this.#current();
+    const known = this.#open.get(runId);
+    if (known !== undefined || choice === undefined || choice.kind === "none") return known;
+    const opening = Promise.resolve(choice.open()).then((executor) => ({ executor, mount: choice.mount }));
+    this.#open.set(runId, opening);
+    opening.catch(() => this.#open.delete(runId));
+    const release = (): Promise<void> => this.#release(runId);
+    // Later, because the first run is taken up while the service is being made.
+    void Promise.resolve().then(ended).then(release, release);
+    return opening;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#open.keys()].map((runId) => this.#release(runId)));
+  }
+
+  /** Runs that begin at one time wait for one attempt. */
+  async #current(): Promise<ExecutorChoice> {
+    const asked = this.#choice;
+    const choice = await asked;
+    if (choice.kind === "sandbox" || choice.mayPass !== true) return choice;
+    if (this.#choice === asked) this.#choice = this.#choose().catch(() => choice);
+    return this.#choice;
+  }
+
+  async #release(runId: string): Promise<void> {
+    const opening = this.#open.get(runId);
+    this.#open.delete(runId);
+    const opened = await opening?.catch(() => undefined);
+    await opened?.executor.close();
+  }
+}
+
+/** Whether what an executor runs can reach no more than its files. */
+export const isIsolated = (mounted: MountedExecutor | undefined): boolean =>
+  (mounted?.executor.capabilities?.isolation ?? "none") !== "none";

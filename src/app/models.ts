@@ -1,0 +1,90 @@
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { ModelLender } from "../agent/agent.ts";
+import { CLIENT, type Environment, modelChoice } from "../agent/models/choose.ts";
+import type { ModelSource } from "../agent/models/resolve.ts";
+import type { Config } from "../config/schema.ts";
+import type { Logger } from "../core/logger.ts";
+
+/** Gives models by their specification; `undefined`: the one the environment chooses. */
+export interface ModelSources {
+  get(spec: string | undefined): Promise<BaseChatModel>;
+}
+
+/** The models of a server: each is resolved when it is first needed, and then shared. */
+export class Models {
+  readonly #env: Environment;
+  readonly #log: Logger;
+  readonly #idleMs: number;
+  readonly #resolved = new Map<string | undefined, Promise<BaseChatModel>>();
+
+  constructor({ limits }: Pick<Config, "limits">, env: Environment, log: Logger) {
+    this.#env = env;
+    this.#log = log;
+    this.#idleMs = limits.modelSilence * 1000;
+  }
+
+  /** With the model that clients lend to one run. */
+  lentTo(lender: ModelLender): ModelSources {
+    let lent: Promise<BaseChatModel> | undefined;
+    return {
+      get: (spec) => (spec === CLIENT ? (lent ??= lentModel(lender)) : this.get(spec)),
+    };
+  }
+
+  /** `undefined`: the one the environment chooses. After a failure the next call tries again. */
+  get(spec: string | undefined): Promise<BaseChatModel> {
+    const known = this.#resolved.get(spec);
+    if (known) return known;
+    const options = { model: spec, env: this.#env, log: this.#log, idleMs: this.#idleMs };
+    const resolving = import("../agent/agent.ts")
+      .then(({ buildLlm }) => buildLlm(options))
+      .catch((error: unknown) => {
+        this.#resolved.delete(spec);
+        throw error;
+      });
+    this.#resolved.set(spec, resolving);
+    return resolving;
+  }
+}
+
+async function lentModel(lender: ModelLender): Promise<BaseChatModel> {
+  const { ClientModel } = await import("../agent/models/client-model.ts");
+  return new ClientModel(lender);
+}
+
+type ModelConfig = Pick<Config, "fallbackModels" | "subagents">;
+
+/** Why the model of a subagent cannot be used; `undefined`: all can. */
+export function subagentModelProblem(
+  { subagents }: ModelConfig,
+  { env, lendable = false }: { env: Environment; lendable?: boolean },
+): string | undefined {
+  for (const { name, model } of subagents) {
+    const choice = model === undefined ? undefined : modelChoice({ model, env, lendable });
+    if (choice?.ok === false) return `No run was started. Subagent '${name}': ${choice.message}`;
+  }
+  return undefined;
+}
+
+/** The fallback models that can be used. The others are logged: a spare part that is missing stops nothing. */
+export function usableFallbacks(
+  { fallbackModels }: ModelConfig,
+  { env, lendable = false }: { env: Environment; lendable?: boolean },
+  log: Logger,
+): string[] {
+  return fallbackModels.filter((model) => {
+    const choice = modelChoice({ model, env, lendable });
+    if (!choice.ok) log.warn("fallback_model_unusable", { model, reason: choice.message });
+    return choice.ok;
+  });
+}
+
+/** Subagents as configured, whose own models are resolved when they are first needed. */
+export function withModels<Subagent extends { model?: string | undefined }>(
+  subagents: readonly Subagent[],
+  models: ModelSources,
+): Array<Omit<Subagent, "model"> & { model?: ModelSource }> {
+  return subagents.map(({ model, ...subagent }) =>
+    model === undefined ? subagent : { ...subagent, model: () => models.get(model) },
+  );
+}

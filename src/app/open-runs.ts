@@ -1,0 +1,163 @@
+/** The composition root: opens storage and puts model, agent and runs together. */
+import { join } from "node:path";
+import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
+import { folderProblem } from "../config/paths.ts";
+import type { Config } from "../config/schema.ts";
+import { closeInherited } from "../core/child-process.ts";
+import type { Logger } from "../core/logger.ts";
+import type { Principal } from "../runs/run.ts";
+import type { RunService, StartRefusal } from "../runs/service.ts";
+import { createRunService } from "../runs/supervisor.ts";
+import { CHECKPOINT_MIGRATIONS } from "../storage/sqlite/checkpoints/schema.ts";
+import { writeLogInThread } from "../storage/sqlite/commit.ts";
+import { type Database, type DatabaseOptions, openDatabaseInTurns } from "../storage/sqlite/database.ts";
+import { STORE_MIGRATIONS } from "../storage/sqlite/memories/schema.ts";
+import { migrate, schemaVersion } from "../storage/sqlite/migrations.ts";
+import { RUN_MIGRATIONS } from "../storage/sqlite/runs/schema.ts";
+import type { Agents } from "./agents.ts";
+import { retentionOf } from "./lifecycle.ts";
+import { subagentModelProblem } from "./models.ts";
+import { type RunSettings, environmentOf } from "./settings.ts";
+
+/**
+ * Opens storage and puts model, agent and runs together. Closing the service parks what runs and then
+ * closes all of it.
+ */
+export async function openRuns(settings: RunSettings): Promise<RunService> {
+  const { config, env, lendable = false, keepsHouse = true } = settings;
+  // Other MCP servers are started by the SDK, which passes on whatever is open.
+  closeInherited();
+  const storage = await openStorage(config.dataDir, settings.logger);
+  try {
+    const choice = modelChoice({ model: config.model, env, lendable });
+    let opening: Promise<Agents> | undefined;
+    const agents = (): Promise<Agents> => (opening ??= loadAgents(settings, storage, choice));
+    // A process that only looks at runs and decides for them rarely needs the agents, and starts faster without.
+    if (keepsHouse) await agents();
+    const service = assemble(settings, storage, agents, choice);
+    const park = service.close.bind(service);
+    const close = async (): Promise<void> => {
+      try {
+        await park();
+        await (await opening)?.close();
+      } finally {
+        await storage.close();
+      }
+    };
+    return Object.assign(service, { close });
+  } catch (error) {
+    await storage.close();
+    throw error;
+  }
+}
+
+async function loadAgents(settings: RunSettings, storage: Storage, choice: ModelChoice): Promise<Agents> {
+  const { openAgents } = await import("./agents.ts");
+  return openAgents(settings, storage, choice);
+}
+
+function assemble(
+  settings: RunSettings,
+  storage: Storage,
+  agents: () => Promise<Agents>,
+  choice: ModelChoice,
+): RunService {
+  const { config, logger } = settings;
+  const canWork = config.workspace !== undefined && choice.ok;
+  const service: RunService = createRunService({
+    database: storage.runs,
+    agentFor: async (run, lender) =>
+      (await agents()).agentFor(run, lender, () => endOf(service, run.principal, run.id)),
+    checkpoints: async () => (await agents()).checkpoints,
+    ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
+    sweepMemories: async (signal) => (await agents()).memories.sweep(signal),
+    tree: async (principal) => (await agents()).tree.mounts(principal),
+    treeWithThread: async (principal) => (await agents()).tree.withThread(principal),
+    searchMemories: async (...args) => (await agents()).memories.search(...args),
+    drawing: async (principal) => (await agents()).drawing(principal),
+    preflight: async () => (storage.isOutdated() ? OUTDATED : obstacle(settings, choice)),
+    mayClaim: () => !storage.isOutdated(),
+    environment: environmentOf(config, choice),
+    // A server that cannot work still answers questions about runs, and leaves them to others.
+    concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
+    openRuns: config.limits.openRuns,
+    crashLimit: config.limits.serverCrashes,
+    ...deadlineOf(config),
+    log: logger,
+  });
+  return service;
+}
+
+const deadlineOf = ({ approvals: { deadline } }: Config) =>
+  deadline === undefined ? {} : { approvalDeadlineMs: deadline * 1000 };
+
+/** Resolved when a run has ended, or this process is done with all of them. */
+async function endOf(runs: RunService, principal: Principal, runId: string): Promise<void> {
+  const { signal } = new AbortController();
+  // No event comes after the last possible one: only the end of the events does.
+  const events = runs.watch(principal, runId, { after: Number.MAX_SAFE_INTEGER, signal });
+  await events[Symbol.asyncIterator]().next();
+}
+
+interface Storage {
+  /** Runs and memories. */
+  runs: Database;
+  checkpoints: Database;
+  /** Whether a newer version has changed the files since: then this one reads and writes nothing new in them. */
+  isOutdated(): boolean;
+  close(): Promise<void>;
+}
+
+async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
+  const opened: Database[] = [];
+  const open = async (file: string, options?: DatabaseOptions): Promise<Database> => {
+    const database = await openDatabaseInTurns(join(dataDir, file), options);
+    opened.push(database);
+    return database;
+  };
+  const logs: (() => Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(logs.map((end) => end()));
+    for (const database of opened.toReversed()) database.close();
+  };
+  try {
+    const runs = await open("deepagent.db");
+    const checkpoints = await open("checkpoints.db", { synchronous: "NORMAL" });
+    const components = [
+      [runs, "runs", RUN_MIGRATIONS],
+      [runs, "store", STORE_MIGRATIONS],
+      [checkpoints, "checkpoints", CHECKPOINT_MIGRATIONS],
+    ] as const;
+    for (const [file, name, known] of components) migrate(file, name, known);
+    const isOutdated = (): boolean =>
+      components.some(([file, name, known]) => schemaVersion(file, name) > known.length);
+    const warn = (error: unknown): void => logger.warn("storage.log_not_written", { error });
+    logs.push(...opened.map((one) => writeLogInThread(one, warn)));
+    return { runs, checkpoints, isOutdated, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Why no run can be started now. */
+function obstacle(
+  settings: RunSettings,
+  choice: ModelChoice,
+): { code: StartRefusal; message: string } | undefined {
+  const { workspace } = settings.config;
+  if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };
+  if (folderProblem(workspace) !== undefined) return { code: "workspace_missing", message: WORKSPACE_GONE };
+  const message = choice.ok ? subagentModelProblem(settings.config, settings) : choice.message;
+  return message === undefined ? undefined : { code: "model_not_configured", message };
+}
+
+const OUTDATED = {
+  code: "restart_needed",
+  message:
+    "No run was started: a newer version of this program has updated the data directory since this server was started. Restart the server; all runs are kept, and go on in the newer version.",
+} as const;
+const SET_WORKSPACE =
+  'Set it in the server\'s configuration: --workspace DIR among its arguments, DEEPAGENT_WORKSPACE in its environment or "workspace" in its config file.';
+const NO_WORKSPACE = `No run was started: the server has no workspace, the folder the agent works in. ${SET_WORKSPACE}`;
+const WORKSPACE_GONE = `No run was started: the workspace folder no longer exists or cannot be opened. Restore it, or choose another. ${SET_WORKSPACE}`;

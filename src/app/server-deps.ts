@@ -1,0 +1,74 @@
+/** Puts together what the MCP server needs. Agent and storage are loaded when runs are first asked for. */
+import { PROGRAM } from "../config/program.ts";
+import type { Config } from "../config/schema.ts";
+import { monotonicClock, systemClock } from "../core/clock.ts";
+import type { Logger } from "../core/logger.ts";
+import { keptAtLeastMs } from "../runs/ports.ts";
+import type { Run } from "../runs/run.ts";
+import { principalOf } from "../server/auth/auth.ts";
+import { type ServerDeps, createPageLinks, lazyRuns } from "../server/protocol/deps.ts";
+import { createResourceChanges } from "../server/resources/changes.ts";
+import { retentionOf } from "./lifecycle.ts";
+
+export interface ServerSettings {
+  config: Config;
+  env: Readonly<Record<string, string | undefined>>;
+  version: string;
+  logger: Logger;
+  /** A line that opens the page of this run in a shell of this machine. Default: one without paths. */
+  openCommand?: (runId: string) => string;
+  /** Whether results link to the local page where the configuration does not say. Default: they do not. */
+  page?: boolean;
+}
+
+export interface ServerParts {
+  deps: ServerDeps;
+  /** Parks what runs and releases everything. */
+  close(): Promise<void>;
+}
+
+/** What the MCP server needs. Agent and storage are loaded when runs are first asked for. */
+export function serverParts(settings: ServerSettings): ServerParts {
+  const { config, env, version, logger, page = false } = settings;
+  const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);
+  // A terminal shows the runs of everyone who needs no token, and no others.
+  const openCommand = ({ id, principal }: Run): string | undefined =>
+    principal === principalOf(undefined) ? command(id) : undefined;
+  const lazy = lazyRuns(async () => {
+    const { openRuns } = await import("./open-runs.ts");
+    return openRuns({ config, env, logger, lendable: true });
+  });
+  const runs = () => lazy.runs();
+  const changes = createResourceChanges({ runs, logger });
+  const stateKey = async (): Promise<Uint8Array> =>
+    (await import("../server/protocol/state.ts")).loadStateKey(config.dataDir);
+  const links = createPageLinks(async () => {
+    const { openPageServer } = await import("../server/page/page-server.ts");
+    return openPageServer({ runs, stateKey: await stateKey(), clock: monotonicClock, openCommand, logger });
+  });
+  const kept = keptAtLeastMs(retentionOf(config));
+  const deps: ServerDeps = {
+    version,
+    config,
+    logger,
+    clock: systemClock,
+    monotonic: monotonicClock,
+    runs,
+    stateKey,
+    previousStateKey: async () =>
+      (await import("../server/protocol/state.ts")).loadPreviousStateKey(config.dataDir),
+    principalOf,
+    openCommand,
+    changes,
+    ...(kept === null ? {} : { keptAtLeastMs: kept }),
+    ...((config.page ?? page) ? { page: links } : {}),
+  };
+  return {
+    deps,
+    close: async () => {
+      await links.close();
+      await changes.close();
+      await lazy.close();
+    },
+  };
+}

@@ -1,0 +1,112 @@
+/** What the configuration means for runs: their limits, gates, environment and mounts. */
+import { z } from "zod";
+import type { InterruptOn } from "../agent/agent.ts";
+import type { AgentLimits, ModelPrice } from "../agent/engine/limits.ts";
+import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
+import { isAtOrBelow, validatePath, withoutSlash } from "../backends/paths.ts";
+import type { Config } from "../config/schema.ts";
+import type { Logger } from "../core/logger.ts";
+import { realPath } from "../core/real-path.ts";
+
+export interface RunSettings {
+  config: Config;
+  env: Readonly<Record<string, string | undefined>>;
+  logger: Logger;
+  /** Whether MCP clients can lend their models. Default false. */
+  lendable?: boolean;
+  /** Whether this process forgets runs as configured, now and every hour, and embeds memories. Default true. */
+  keepsHouse?: boolean;
+}
+
+const Environment = z.object({ workspace: z.string(), kind: z.string() });
+
+/**
+ * Runs go on where their files are. A run that a language model began is not left to the offline rules,
+ * nor the other way round; another language model may go on with it.
+ */
+export function environmentOf({ workspace = "" }: Config, choice: ModelChoice): string {
+  const kind = choice.ok && choice.provider === OFFLINE ? OFFLINE : "model";
+  return JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind });
+}
+
+/** The flags that take another process to where a run goes on: to its folder, and its kind of model. */
+export function environmentFlags(environment: string, isModelGiven: boolean): string[] {
+  const { workspace, kind } = Environment.parse(JSON.parse(environment));
+  return [
+    ...(workspace === "" ? [] : ["--workspace", workspace]),
+    ...(kind === OFFLINE && !isModelGiven ? ["--model", OFFLINE] : []),
+  ];
+}
+
+/** What a run may use, as configured. */
+export function limitsOf({ limits }: Config): AgentLimits {
+  const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
+  const { parallelSubagents, parallelTools, subagentDepth, modelPatience } = limits;
+  return {
+    parallelSubagents,
+    parallelTools,
+    subagentDepth,
+    modelPatienceMs: modelPatience * 1000,
+    ...(modelCalls === undefined ? {} : { maxIterations: modelCalls }),
+    ...(toolCalls === undefined ? {} : { toolCalls }),
+    ...(tokens === undefined ? {} : { tokens }),
+    ...(costUsd === undefined ? {} : { costUsd }),
+    ...(prices === undefined ? {} : { prices: pricesOf(prices) }),
+    ...(workTime === undefined ? {} : { wallTimeMs: workTime * 1000 }),
+    ...(toolTime === undefined ? {} : { toolTimeoutMs: toolTime * 1000 }),
+  };
+}
+
+function pricesOf(prices: NonNullable<Config["limits"]["prices"]>): Record<string, ModelPrice> {
+  return Object.fromEntries(
+    Object.entries(prices).map(([model, { input, output, cachedInput }]) => [
+      model,
+      { input, output, ...(cachedInput === undefined ? {} : { cachedInput }) },
+    ]),
+  );
+}
+
+const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
+
+/**
+ * Which tool calls a person approves: file changes as configured, and commands, unless they are sandboxed
+ * and the configuration lets those run. `served` are folders on other servers, which are asked about like the
+ * workspace.
+ */
+export function approvalGates(
+  { write, execute }: Pick<Config["approvals"], "write" | "execute">,
+  isSandboxed: boolean,
+  served: readonly string[] = [],
+): InterruptOn {
+  const gate = {
+    all: true,
+    none: false,
+    workspace: {
+      when: ({ args }: { args: Record<string, unknown> }) => touches([WORKSPACE_MOUNT, ...served], args),
+    },
+  }[write];
+  const asksForCommands = execute === "all" || !isSandboxed;
+  return { ...Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, gate])), execute: asksForCommands };
+}
+
+/**
+ * Whether a call with these arguments may change something in one of the folders. True also for a folder around
+ * them, and for arguments that do not say clearly where they point.
+ */
+export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
+  // Models also write `path`, which the tools accept.
+  const paths = [args["file_path"], args["path"]].filter((path) => path !== undefined);
+  return paths.length === 0 || paths.some((path) => folders.some((folder) => isInOrAround(folder, path)));
+}
+
+function isInOrAround(folder: string, path: unknown): boolean {
+  const valid = validatePath(path);
+  return !valid.ok || isAtOrBelow(valid.path, folder) || isAtOrBelow(withoutSlash(folder), valid.path);
+}
+
+/** Where the shared folders are in the tree of files an agent sees. */
+export const WORKSPACE_MOUNT = "/workspace";
+/** Files of a sandbox that does not see the workspace. */
+export const SANDBOX_MOUNT = "/sandbox";
+export const MEMORIES_MOUNT = "/memories";
+export const SKILLS_MOUNT = "/skills";

@@ -1,0 +1,135 @@
+/** All commands by name. What a command does is loaded when it runs. */
+import type { Command, Flag } from "./command.ts";
+import { CLIENT_NAMES } from "./install-clients.ts";
+import { runServe } from "./serve.ts";
+
+export const serveCommand: Command = {
+  name: "serve",
+  usage: "serve",
+  summary:
+    "Serve MCP over stdio, or with --http over Streamable HTTP; beyond this machine with tokens only. The default.",
+  configurable: true,
+  flags: [{ name: "http", kind: "boolean", help: "Listen on --host and --port instead of stdio." }],
+  run: (args) => runServe(args),
+};
+
+export const runCommand: Command = {
+  name: "run",
+  usage: 'run ["TASK"]',
+  summary: "Work on a task in this terminal: a live tree of agents, and approvals as questions.",
+  configurable: true,
+  positionals: 1,
+  flags: [
+    { name: "resume", kind: "text", hint: "RUN", help: "Go on with this run instead of starting one." },
+    {
+      name: "thread",
+      kind: "text",
+      hint: "THREAD",
+      help: "Continue this conversation, even while it works; THREAD@N, from runs points: begin a new one there.",
+    },
+    { name: "yes", short: "y", kind: "boolean", help: "Approve everything without asking." },
+    { name: "json", kind: "boolean", help: "Write events and the run as lines of JSON." },
+  ],
+  run: async (args) => (await import("./run.ts")).runTask(args),
+};
+
+export const runsCommand: Command = {
+  name: "runs",
+  usage: "runs ACTION [RUN]",
+  summary:
+    "Look at runs and decide on them, also while a server works: list, show, watch, answer, tell, cancel, open, points, prune.",
+  configurable: true,
+  positionals: 3,
+  flags: [
+    { name: "json", kind: "boolean", help: "list, show, watch, points: write JSON." },
+    { name: "limit", kind: "text", hint: "N", help: "list: how many of the newest runs. Default 20." },
+    {
+      name: "approve",
+      kind: "boolean",
+      help: "answer RUN [APPROVAL]: approve; without APPROVAL all that are open.",
+    },
+    {
+      name: "approve-same",
+      kind: "boolean",
+      help: "answer RUN [APPROVAL]: approve it and, for the rest of the run, the same calls.",
+    },
+    { name: "reject", kind: "boolean", help: "answer RUN [APPROVAL]: reject." },
+    { name: "edit", kind: "text", hint: "JSON", help: "answer RUN APPROVAL: run it with these arguments." },
+    { name: "message", kind: "text", hint: "TEXT", help: "answer --reject: to the agent. cancel: why." },
+    { name: "dry-run", kind: "boolean", help: "prune: only say what would be forgotten." },
+    { name: "orphans", kind: "boolean", help: "prune: also delete threads that belong to no run." },
+    { name: "no-browser", kind: "boolean", help: "open: only print the link." },
+  ],
+  run: async (args) => (await import("./runs.ts")).runRuns(args),
+};
+
+export const demoCommand: Command = {
+  name: "demo",
+  usage: 'demo ["TASK"]',
+  summary: "Watch a whole run in the terminal: a real client, this server, and a live tree of agents.",
+  configurable: true,
+  positionals: 1,
+  flags: [{ name: "yes", short: "y", kind: "boolean", help: "Approve everything without asking." }],
+  run: async (args) => (await import("./demo.ts")).runDemo(args),
+};
+
+const PROJECT: Flag = {
+  name: "project",
+  kind: "boolean",
+  help: "The file of the project in the current folder, for claude-code, cursor and vscode, instead of your own.",
+};
+
+export const installCommand: Command = {
+  name: "install",
+  usage: "install CLIENT",
+  summary: `Add this server to a client's configuration: ${CLIENT_NAMES.join(", ")}.`,
+  configurable: false,
+  positionals: 1,
+  flags: [
+    { name: "workspace", kind: "text", hint: "DIR", help: "The folder the agent works in." },
+    { name: "model", kind: "text", hint: "VALUE", help: "`provider:model`, `offline` or `client`." },
+    {
+      name: "env",
+      kind: "list",
+      hint: "KEY[=VALUE]",
+      help: "A variable for the server, such as the key of the model. Without VALUE it is copied from here, or asked for or referred to where the client can. May be repeated.",
+    },
+    PROJECT,
+    { name: "print", kind: "boolean", help: "Show what would be written, and change nothing." },
+  ],
+  run: async (args) => (await import("./install.ts")).runInstall(args),
+};
+
+export const uninstallCommand: Command = {
+  name: "uninstall",
+  usage: "uninstall CLIENT",
+  summary: "Take this server out of a client's configuration, and leave everything else.",
+  configurable: false,
+  positionals: 1,
+  flags: [PROJECT],
+  run: async (args) => (await import("./install.ts")).runUninstall(args),
+};
+
+export const doctorCommand: Command = {
+  name: "doctor",
+  usage: "doctor",
+  summary: "Check what a run needs: Node, workspace, data folder, model, sandbox, search program.",
+  configurable: true,
+  flags: [],
+  run: async (args) => (await import("./doctor.ts")).runDoctor(args),
+};
+
+export const graphCommand: Command = {
+  name: "graph",
+  usage: "graph",
+  summary: "Print how the agent works as a drawing, in the language of Mermaid.",
+  configurable: true,
+  flags: [],
+  run: async (args) => {
+    const { LOCAL, withLocalRuns } = await import("./local-runs.ts");
+    return withLocalRuns(args, false, async ({ runs }) => {
+      process.stdout.write(`${(await runs.drawing(LOCAL)).trimEnd()}\n`);
+      return 0;
+    });
+  },
+};

@@ -1,0 +1,371 @@
+/** Shows the product: a real run of the built server on a sample workspace. */
+import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { type FlagValues, loadConfig } from "../config/load.ts";
+import { type HostFacts, packageRoot, packageVersion } from "../config/paths.ts";
+import { commandLine, givenFlags } from "../config/program.ts";
+import type { Config } from "../config/schema.ts";
+import { errorMessage } from "../core/errors.ts";
+import { stripControl } from "../core/text.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { type RunEnd, type Session, openSession } from "./demo-session.ts";
+import {
+  type ApprovalAnswer,
+  type ApprovalForm,
+  approvalTitle,
+  askApproval,
+  terminalAsker,
+} from "./terminal/ask.ts";
+import { type Screen, liveScreen, plainScreen } from "./terminal/screen.ts";
+import { type Colors, colorsFor, wrapText } from "./terminal/text.ts";
+
+const SAMPLE_TASK =
+  "How does an alarm get from `highWaters` to the pager, and where can it get lost? List every TODO as well. " +
+  "Write a report with the places in the code, and remember what will be useful next time.";
+const OFFLINE = "offline";
+
+/** Runs the built server as a child process and shows one run of it. Exit code 0: the run completed. */
+export async function runDemo({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) {
+    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
+    return 2;
+  }
+  const interactive = process.stdin.isTTY && process.stdout.isTTY;
+  const approveAll = flags["yes"] === true;
+  const given = flags["workspace"] === undefined ? undefined : loaded.config.workspace;
+  const chosen = await chooseWorkspace({
+    interactive,
+    approveAll,
+    ...(given === undefined ? {} : { workspace: given }),
+  });
+  if (!chosen.ok) {
+    process.stderr.write(`deepagent-mcp: ${chosen.problem}\n`);
+    return 2;
+  }
+  const stage: Stage = {
+    config: loaded.config,
+    flags,
+    host,
+    workspace: chosen.workspace,
+    task: positionals[0] ?? SAMPLE_TASK,
+    asking: interactive && !approveAll,
+    interactive,
+    colors: colorsFor(process.stdout, process.env),
+    interrupt: new AbortController(),
+  };
+  try {
+    return await perform(stage);
+  } finally {
+    await chosen.workspace.dispose();
+  }
+}
+
+/** Everything one performance needs. */
+interface Stage {
+  config: Config;
+  flags: FlagValues;
+  host: HostFacts;
+  workspace: DemoWorkspace;
+  task: string;
+  /** A person decides on approvals. */
+  asking: boolean;
+  interactive: boolean;
+  colors: Colors;
+  interrupt: AbortController;
+}
+
+async function perform(stage: Stage): Promise<ExitCode> {
+  const { colors, interrupt, workspace } = stage;
+  const stop = (): void => interrupt.abort();
+  process.once("SIGINT", stop);
+  process.once("SIGTERM", stop);
+  const now = () => performance.now();
+  const start = now();
+  let screen: Screen | undefined;
+  let session: Session | undefined;
+  const open = () =>
+    openSession({
+      command: process.execPath,
+      args: serverArguments(stage),
+      env: process.env,
+      version: packageVersion(),
+      approve: (form) => decide(form, stage, screen),
+      show: (picture) => screen?.show(picture),
+    });
+  try {
+    session = await open();
+    process.stdout.write(`${introduction(stage, session)}\n\n`);
+    const isLive = stage.interactive && process.env["TERM"] !== "dumb";
+    screen = isLive ? liveScreen(process.stdout, colors) : plainScreen(process.stdout, now);
+    const end = await session.run(stage.task, interrupt.signal);
+    screen.show(end.picture);
+    screen.close();
+    const seconds = (now() - start) / 1000;
+    const countsTokens = modelOf(stage) !== OFFLINE;
+    const demoCommand = commandLine(stage.host, ["demo"]);
+    const facts = { ...end, seconds, session, workspace, colors, demoCommand, countsTokens };
+    process.stdout.write(await summary(facts));
+    return end.picture.status === "completed" ? 0 : 1;
+  } catch (error) {
+    screen?.close();
+    if (interrupt.signal.aborted) await cancelRun(session, open);
+    const reason = interrupt.signal.aborted ? "Interrupted; the run was cancelled." : errorMessage(error);
+    process.stderr.write(`${colors.red("✖")} ${reason}\n`);
+    return 1;
+  } finally {
+    process.off("SIGINT", stop);
+    process.off("SIGTERM", stop);
+    await session?.close();
+  }
+}
+
+/** Ctrl-C reaches the server too, which parks the run: it would go on when a server starts again. */
+async function cancelRun(session: Session | undefined, open: () => Promise<Session>): Promise<void> {
+  const runId = session?.runId;
+  if (session === undefined || runId === undefined) return;
+  try {
+    await session.cancel(runId);
+  } catch {
+    const another = await open();
+    try {
+      await another.cancel(runId);
+    } finally {
+      await another.close();
+    }
+  }
+}
+
+/** Asks the person, or says what is approved for them. */
+async function decide(
+  form: ApprovalForm,
+  { asking, colors, interrupt, workspace }: Stage,
+  screen: Screen | undefined,
+): Promise<ApprovalAnswer | undefined> {
+  if (!asking) {
+    const why = workspace.kind === "own" ? "--yes" : "it works on a copy";
+    screen?.print(`${colors.yellow("✔ approved")} (${why}): ${approvalTitle(form)}`);
+    return { decision: "approve" };
+  }
+  screen?.pause();
+  try {
+    return await askApproval(
+      form,
+      terminalAsker(colors, () => interrupt.abort()),
+    );
+  } catch {
+    return undefined;
+  } finally {
+    screen?.resume();
+  }
+}
+
+function introduction(stage: Stage, session: Session): string {
+  const { workspace, task, colors, asking } = stage;
+  const model = modelOf(stage);
+  const folder = {
+    sample: "a copy of a small sample project",
+    copy: "a copy of your folder",
+    own: "your folder",
+  };
+  const width = Math.min(process.stdout.columns ?? 100, 100) - 2;
+  const facts: [string, string][] = [
+    ["server", `${session.serverName}, MCP ${session.protocolVersion} over stdio`],
+    ["model", model === OFFLINE ? "offline: fixed rules, no language model, no key needed" : model],
+    ["folder", `${workspace.folder} (${folder[workspace.kind]})`],
+  ];
+  const notes: string[] = [];
+  if (workspace.kind === "copy")
+    notes.push(
+      "No terminal to ask in: your own folder stays as it is. --yes works on it and approves every change.",
+    );
+  else if (!asking) notes.push("Nobody is asked: every approval is given, and named below.");
+  return [
+    "",
+    colors.bold("deepagent-mcp demo"),
+    ...facts.map(([name, value]) => `${colors.dim(name.padEnd(8))}${value}`),
+    ...notes.map((note) => colors.dim(note)),
+    "",
+    ...wrapText(task, width).map((line) => colors.cyan(line)),
+  ].join("\n");
+}
+
+/** Offline unless another one was chosen: a demo neither needs a key nor spends what one pays for. */
+const modelOf = ({ config }: Stage): string => config.model ?? OFFLINE;
+
+/** `serve` with the settings the demo was given. */
+function serverArguments(stage: Stage): string[] {
+  const { flags, host, config, workspace } = stage;
+  return [
+    process.argv[1] ?? "",
+    "serve",
+    "--workspace",
+    workspace.folder,
+    "--model",
+    modelOf(stage),
+    "--data-dir",
+    workspace.dataDir ?? config.dataDir,
+    ...givenFlags(flags, host, ["workspace", "model", "dataDir"]),
+  ];
+}
+
+interface SummaryFacts extends RunEnd {
+  seconds: number;
+  session: Session;
+  workspace: DemoWorkspace;
+  colors: Colors;
+  /** How the demo is called again. */
+  demoCommand: string;
+  /** The model's own figures are worth showing. */
+  countsTokens: boolean;
+}
+
+/** What a run left behind: report, memories, answer and figures. */
+export async function summary(facts: SummaryFacts): Promise<string> {
+  const { picture, session, colors } = facts;
+  const changed = picture.files_changed;
+  const report = changed.find((path) => path.startsWith("/workspace/") && path.endsWith(".md"));
+  const memories = changed.filter((path) => path.startsWith("/memories/"));
+  const parts: string[] = [];
+  if (report !== undefined) {
+    parts.push(heading(`Report  ${hostPath(report, facts.workspace)}`, colors), await text(session, report));
+  }
+  for (const path of memories) {
+    parts.push(heading(`Memory  ${path}`, colors), await text(session, path));
+  }
+  if (picture.answer !== undefined)
+    parts.push(heading("Answer", colors), stripControl(picture.answer.trim()));
+  if (picture.failure_reason !== undefined) {
+    const why = stripControl(picture.failure_message ?? "no details");
+    parts.push(heading("Failed", colors), colors.red(`${picture.failure_reason}: ${why}`));
+  }
+  return `\n${[...parts, closing(facts, report)].join("\n\n")}\n`;
+}
+
+async function text(session: Session, path: string): Promise<string> {
+  const uri = `deepagent://files${path.split("/").map(encodeURIComponent).join("/")}`;
+  return stripControl(await session.readText(uri)).trim();
+}
+
+/** The host's name of a file below `/workspace/`. */
+function hostPath(path: string, workspace: DemoWorkspace): string {
+  return join(workspace.folder, ...path.split("/").slice(2));
+}
+
+const heading = (title: string, colors: Colors): string => colors.bold(colors.cyan(`── ${title}`));
+
+/** What to remember when the rest has scrolled away. */
+function closing(facts: SummaryFacts, report: string | undefined): string {
+  const { colors, workspace } = facts;
+  const lines = [figures(facts)];
+  if (report !== undefined) lines.push(`  ${colors.dim("report")}  ${hostPath(report, workspace)}`);
+  if (workspace.kind === "sample") {
+    lines.push(`  ${colors.dim("yours")}   ${facts.demoCommand} --workspace DIR "TASK"`);
+  }
+  if (!facts.countsTokens) {
+    lines.push(
+      `  ${colors.dim("model")}   --model anthropic:NAME or --model openai:NAME, with the key in the environment`,
+    );
+  }
+  return lines.join("\n");
+}
+
+function figures({ picture, toolCalls, seconds, colors, countsTokens }: SummaryFacts): string {
+  const { input_tokens: input, output_tokens: output } = picture.usage;
+  const done = picture.todos.filter(({ status }) => status === "completed").length;
+  const facts = [
+    `${picture.status} in ${seconds.toFixed(1)} s`,
+    counted(picture.agents.length, "subagent"),
+    counted(toolCalls, "tool call"),
+    ...(picture.todos.length === 0 ? [] : [`${done} of ${picture.todos.length} todos`]),
+    `${counted(picture.files_changed.length, "file")} changed`,
+    ...(!countsTokens ? [] : [`${input} tokens in, ${output} out`]),
+  ];
+  const mark = picture.status === "completed" ? colors.green("✔") : colors.red("✖");
+  return `${mark} ${facts.join(" · ")}`;
+}
+
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+export interface DemoWorkspace {
+  /** Folder the agent works in. */
+  folder: string;
+  /** `own`: the person's folder itself. The others are copies in the temporary folder. */
+  kind: "sample" | "own" | "copy";
+  /** Absent: the configured one. */
+  dataDir?: string;
+  /** Removes what the demo does not leave to the person. */
+  dispose(): Promise<void>;
+}
+
+export interface WorkspaceChoice {
+  /** The person's folder, absolute. */
+  workspace?: string;
+  /** A person can be asked. */
+  interactive: boolean;
+  /** Everything is approved beforehand. */
+  approveAll: boolean;
+}
+
+export type WorkspaceOutcome = { ok: true; workspace: DemoWorkspace } | { ok: false; problem: string };
+
+/** Neither needed to look at a project nor small. */
+const LEFT_OUT = new Set(["node_modules", ".git"]);
+const MAX_COPIED_ENTRIES = 10_000;
+
+/** The sample, the person's folder, or, when nobody is there to approve anything, a copy of it. */
+export async function chooseWorkspace(choice: WorkspaceChoice): Promise<WorkspaceOutcome> {
+  const { workspace } = choice;
+  if (workspace === undefined) {
+    return {
+      ok: true,
+      workspace: await copyOf(join(packageRoot(), "demo", "workspace"), "sample", "tidewatch"),
+    };
+  }
+  if (choice.interactive || choice.approveAll) {
+    return { ok: true, workspace: { folder: workspace, kind: "own", dispose: async () => {} } };
+  }
+  if ((await countEntries(workspace)) > MAX_COPIED_ENTRIES) {
+    return {
+      ok: false,
+      problem:
+        `There is no terminal to ask in, and ${workspace} holds more than ${MAX_COPIED_ENTRIES} files, too many ` +
+        "for a copy. Use a terminal, a smaller folder, or --yes to approve every change to the folder itself.",
+    };
+  }
+  return { ok: true, workspace: await copyOf(workspace, "copy", basename(workspace) || "workspace") };
+}
+
+async function copyOf(source: string, kind: "sample" | "copy", name: string): Promise<DemoWorkspace> {
+  const base = await mkdtemp(join(tmpdir(), "deepagent-demo-"));
+  const folder = join(base, name);
+  const dataDir = join(base, "data");
+  await copyTree(source, folder);
+  return { folder, kind, dataDir, dispose: () => rm(dataDir, { recursive: true, force: true }) };
+}
+
+/** Regular files and folders only: a link could lead out of the copy. */
+async function copyTree(source: string, target: string): Promise<void> {
+  const isCopied = new Set<string>();
+  for await (const path of treeOf(source)) isCopied.add(path);
+  await cp(source, target, { recursive: true, filter: (path) => path === source || isCopied.has(path) });
+}
+
+async function countEntries(folder: string): Promise<number> {
+  let count = 0;
+  for await (const _path of treeOf(folder)) {
+    count += 1;
+    if (count > MAX_COPIED_ENTRIES) break;
+  }
+  return count;
+}
+
+async function* treeOf(folder: string): AsyncIterable<string> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (LEFT_OUT.has(entry.name) || !(entry.isFile() || entry.isDirectory())) continue;
+    const path = join(folder, entry.name);
+    yield path;
+    if (entry.isDirectory()) yield* treeOf(path);
+  }
+}

@@ -1,0 +1,237 @@
+/** Checks what the program needs on this machine and in this configuration. */
+import { access, constants, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  AGENT_FOLDERS,
+  type ToolOffer,
+  type ToolWishes,
+  chooseTools,
+  loadAgentFiles,
+} from "../agent/definition/agent-files.ts";
+import { type McpToolSet, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import { modelChoice } from "../agent/models/choose.ts";
+import { embedderProblem } from "../agent/models/embeddings.ts";
+import { chooseExecutor } from "../app/executors.ts";
+import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
+import { loadConfig } from "../config/load.ts";
+import { folderProblem, packageVersion } from "../config/paths.ts";
+import type { Config } from "../config/schema.ts";
+import { runProgram } from "../core/child-process.ts";
+import { DeepAgentError, errorMessage } from "../core/errors.ts";
+import { type LogFields, silentLogger } from "../core/logger.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { colorsFor } from "./terminal/text.ts";
+
+/** Prints one line for each check; exit code 1 when one of them failed. */
+export async function runDoctor({ flags, host }: CommandArguments): Promise<ExitCode> {
+  const loaded = loadConfig({ flags, ...host });
+  const checks: Check[] = [checkNode(process.versions.node)];
+  if (loaded.ok) {
+    const { config, warnings } = loaded;
+    checks.push({ name: "Configuration", ok: true, text: "valid" });
+    checks.push(checkWorkspace(config, warnings), await checkDataDir(config));
+    checks.push(await checkModel(config, host.env), ...checkOtherModels(config, host.env));
+    checks.push(...checkEmbeddings(config, host.env));
+    checks.push(await checkCommands(config), ...(await checkTools(config, host.env)));
+  } else {
+    checks.push(...loaded.problems.map((text) => ({ name: "Configuration", ok: false, text })));
+  }
+  checks.push(await checkStorage(), await checkSearch());
+  const colors = colorsFor(process.stdout, host.env);
+  const lines = checks.map(({ name, ok, text }) => {
+    const mark = ok ? colors.green("✔") : colors.red("✖");
+    return `${mark} ${name.padEnd(14)}${text.replaceAll("\n", `\n${" ".repeat(16)}`)}`;
+  });
+  const failed = checks.filter(({ ok }) => !ok).length;
+  const verdict =
+    failed === 0 ? "Everything a run needs is there." : `${failed} of ${checks.length} checks failed.`;
+  process.stdout.write(`deepagent-mcp ${packageVersion()}\n\n${lines.join("\n")}\n\n${verdict}\n`);
+  return failed === 0 ? 0 : 1;
+}
+
+/** One thing a run needs. */
+export interface Check {
+  name: string;
+  ok: boolean;
+  /** What was found, or what is wrong and what to do. */
+  text: string;
+}
+
+const MIN_NODE = 20;
+const SEARCH_TIMEOUT_MS = 5000;
+
+export function checkNode(version: string): Check {
+  const ok = Number(version.split(".")[0]) >= MIN_NODE;
+  return { name: "Node", ok, text: ok ? version : `${version} is too old; install ${MIN_NODE} or later` };
+}
+
+export function checkWorkspace({ workspace }: Config, warnings: readonly string[]): Check {
+  const name = "Workspace";
+  if (workspace === undefined) return { name, ok: false, text: warnings.join("\n") };
+  const problem = folderProblem(workspace);
+  return { name, ok: problem === undefined, text: [problem ?? workspace, ...warnings].join("\n") };
+}
+
+/** Creates the folder when it is not there, as the server would. */
+export async function checkDataDir({ dataDir }: Config): Promise<Check> {
+  const name = "Data folder";
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await access(dataDir, constants.R_OK | constants.W_OK);
+    await rm(await mkdtemp(join(dataDir, "doctor-")), { recursive: true });
+    return { name, ok: true, text: dataDir };
+  } catch (error) {
+    return {
+      name,
+      ok: false,
+      text: `${dataDir} cannot be written: ${errorMessage(error)}. Choose another --data-dir.`,
+    };
+  }
+}
+
+/** Looks at names and variables only; no request is made. */
+export async function checkModel({ model }: Config, env: NodeJS.ProcessEnv): Promise<Check> {
+  const choice = modelChoice({ model, env, lendable: true });
+  if (!choice.ok) return { name: "Model", ok: false, text: choice.message };
+  const endpoint = choice.endpoint === undefined ? "" : ` at ${choice.endpoint}`;
+  return { name: "Model", ok: true, text: `${choice.spec}${endpoint} (${choice.why})` };
+}
+
+/** Whether the native module fits this Node. */
+export async function checkStorage(): Promise<Check> {
+  const name = "Storage";
+  const { CAN_ABORT, repairAnywhere } = await import("../storage/sqlite/driver.ts");
+  const repair = (problem: string): Check => ({
+    name,
+    ok: false,
+    text: `${problem}\nIn any folder: ${repairAnywhere()}`,
+  });
+  try {
+    const { openDatabase } = await import("../storage/sqlite/database.ts");
+    const database = openDatabase(":memory:");
+    const version: unknown = database.prepare("SELECT sqlite_version()").pluck().get();
+    database.close();
+    return CAN_ABORT
+      ? repair(
+          `better-sqlite3 12 can end this program at any time on Node ${process.versions.node}. Install Python, then its release 13 (or use Node 22).`,
+        )
+      : { name, ok: true, text: `SQLite ${String(version)}` };
+  } catch (error) {
+    return error instanceof DeepAgentError
+      ? repair(error.message)
+      : { name, ok: false, text: errorMessage(error) };
+  }
+}
+
+/** Runs a command that does nothing in the sandbox. Without one a run still works, with less comfort. */
+export async function checkCommands(config: Config): Promise<Check> {
+  const name = "Commands";
+  const choice = await chooseExecutor(config);
+  const asked = (always: boolean): string =>
+    always || config.approvals.execute === "all" ? "each approved by a person" : "without approval";
+  switch (choice.kind) {
+    case "sandbox":
+      return { name, ok: true, text: `run in a sandbox (${choice.name}), ${asked(false)}` };
+    case "host":
+      return { name, ok: true, text: `run without a sandbox, ${asked(true)}\n${choice.reason}` };
+    case "none":
+      return { name, ok: config.execute.mode !== "sandbox", text: `are not run: ${choice.reason}` };
+  }
+}
+
+export async function checkSearch(): Promise<Check> {
+  const name = "Search";
+  try {
+    const { rgPath } = await import("@vscode/ripgrep");
+    const version = await runProgram(rgPath, ["--version"], { timeout: SEARCH_TIMEOUT_MS });
+    return { name, ok: true, text: version.split("\n")[0] ?? "ripgrep" };
+  } catch (error) {
+    return {
+      name,
+      ok: false,
+      text: `ripgrep cannot be run: ${errorMessage(error)}\nInstall again without --omit=optional.`,
+    };
+  }
+}
+
+/** The models besides the main one; looks at names and variables only. */
+export function checkOtherModels(
+  { fallbackModels, subagents }: Pick<Config, "fallbackModels" | "subagents">,
+  env: NodeJS.ProcessEnv,
+): Check[] {
+  const used = [
+    ...fallbackModels.map((model) => ({ model, by: "fallback" })),
+    ...subagents.flatMap(({ name, model }) => (model === undefined ? [] : [{ model, by: `of ${name}` }])),
+  ];
+  return used.map(({ model, by }) => {
+    const choice = modelChoice({ model, env, lendable: true });
+    return {
+      name: "Model",
+      ok: choice.ok,
+      text: choice.ok ? `${choice.spec} (${by})` : `${by}: ${choice.message}`,
+    };
+  });
+}
+
+/** Whether memories can be found by their meaning, when that is wanted; makes no request. */
+export function checkEmbeddings({ memories }: Pick<Config, "memories">, env: NodeJS.ProcessEnv): Check[] {
+  const { embeddings: model } = memories;
+  if (model === undefined) return [];
+  const problem = embedderProblem({ model, env });
+  return [
+    { name: "Embeddings", ok: problem === undefined, text: problem?.message ?? `${model} (of memories)` },
+  ];
+}
+
+/** Starts every other MCP server, asks for its tools and ends it; looks whether subagents name tools that exist. */
+export async function checkTools(
+  config: Pick<Config, "mcpServers" | "subagents" | "workspace">,
+  env: NodeJS.ProcessEnv,
+): Promise<Check[]> {
+  const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: silentLogger });
+  try {
+    const offers = await mcp.forAgent(() => true);
+    const servers = Object.keys(config.mcpServers);
+    const missing = offers.problems.map(({ server }) => server);
+    return [
+      ...servers.map((server) => checkServer(server, offers)),
+      ...(await checkSubagentTools(config, { tools: offers.tools, servers, missing })),
+    ];
+  } finally {
+    await mcp.close();
+  }
+}
+
+function checkServer(server: string, { tools, gated, problems }: McpToolSet): Check {
+  const problem = problems.find((found) => found.server === server);
+  if (problem)
+    return { name: "MCP server", ok: false, text: `${server} is not available: ${problem.reason}` };
+  const own = (name: string): boolean => name.startsWith(`${server}__`);
+  const asked = gated.filter(own).length;
+  const all = tools.filter(({ name }) => own(name)).length;
+  return { name: "MCP server", ok: true, text: `${server}: ${all} tools, ${asked} of them with approval` };
+}
+
+/** The subagents of the configuration and of the workspace's files whose descriptions need a look. */
+async function checkSubagentTools(
+  { subagents, workspace }: Pick<Config, "subagents" | "workspace">,
+  offer: ToolOffer,
+): Promise<Check[]> {
+  const name = "Subagent";
+  const broken: Check[] = [];
+  const described: ToolWishes[] = [];
+  if (workspace !== undefined && folderProblem(workspace) === undefined) {
+    const files = new FilesystemBackend({ rootDir: workspace, virtualMode: true });
+    const skipped = (_event: string, { path, folder, problem, error }: LogFields = {}): void => {
+      const text = `${String(path ?? folder)} is left out: ${String(problem ?? error)}`;
+      broken.push({ name, ok: false, text });
+    };
+    for (const file of await loadAgentFiles(files, AGENT_FOLDERS, { ...silentLogger, warn: skipped })) {
+      described.push({ ...file, isFile: true });
+    }
+  }
+  const own = new Set(subagents.map((subagent) => subagent.name));
+  const used = [...subagents, ...described.filter((file) => !own.has(file.name))];
+  const notes = used.flatMap((subagent) => chooseTools(subagent, offer).notes);
+  return [...broken, ...notes.map(({ text, isMistake }) => ({ name, ok: !isMistake, text }))];
+}

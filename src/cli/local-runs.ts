@@ -1,0 +1,96 @@
+/** Opens the runs of the data directory for a command. */
+import { sendTraces } from "../app/lifecycle.ts";
+import { environmentFlags } from "../app/settings.ts";
+import { loadConfig } from "../config/load.ts";
+import { commandLine, dataDirFlag, givenFlags } from "../config/program.ts";
+import type { Config } from "../config/schema.ts";
+import { type Logger, createLogger } from "../core/logger.ts";
+import type { Principal, Run } from "../runs/run.ts";
+import type { RunService } from "../runs/service.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+
+/** Whose runs the terminal shows: those of everyone who reaches the server without a token. */
+export const LOCAL: Principal = "local";
+
+export interface LocalRuns {
+  runs: RunService;
+  config: Config;
+  logger: Logger;
+  /** Aborts at Ctrl-C and when the process is told to end. */
+  interrupt: AbortController;
+  /** A line to paste that does something with the runs of this data directory: `runs list`. */
+  runsCommand: (...words: readonly string[]) => string;
+  /** A line to paste that works on this run, or goes on with its conversation, as this process would. */
+  runCommand: (run: Run, ...words: readonly string[]) => string;
+}
+
+/**
+ * Opens the runs of the data directory for `work`, and closes them after it, which parks what ran here.
+ * `worksOn`: whether this process may work on runs; otherwise it only looks on and decides.
+ */
+export async function withLocalRuns(
+  args: CommandArguments,
+  worksOn: boolean,
+  work: (local: LocalRuns) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const { flags, host } = args;
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) {
+    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
+    return 2;
+  }
+  const { workspace, ...rest } = loaded.config;
+  // Without a workspace the runs are left to others.
+  const config: Config = worksOn && workspace !== undefined ? { ...rest, workspace } : rest;
+  // A person at the terminal reads of failures only; doctor tells what is set up badly.
+  const logger = createLogger(config.logLevel === "info" ? "error" : config.logLevel);
+  const interrupt = new AbortController();
+  const stop = (): void => interrupt.abort();
+  process.once("SIGINT", stop);
+  process.once("SIGTERM", stop);
+  const { openRuns } = await import("../app/open-runs.ts");
+  // Housekeeping is for who works: a look at runs changes nothing.
+  const runs = await openRuns({ config, env: host.env, logger, keepsHouse: worksOn });
+  // Nothing else keeps the process while it waits for a run that others work on.
+  const hold = setInterval(() => undefined, 2 ** 30);
+  let code: ExitCode;
+  try {
+    code = await work({ runs, config, logger, interrupt, ...commandsFor(config, args) });
+  } finally {
+    clearInterval(hold);
+    process.off("SIGINT", stop);
+    process.off("SIGTERM", stop);
+    await runs.close();
+  }
+  // Leaves the exit code to `main`, and lets what was written get out first.
+  if (worksOn && !(await sendTraces(host.env))) process.stdout.write("", () => process.exit());
+  return code;
+}
+
+function commandsFor(
+  config: Config,
+  { flags, host }: CommandArguments,
+): Pick<LocalRuns, "runsCommand" | "runCommand"> {
+  const data = dataDirFlag(config, host);
+  const given = givenFlags(flags, host, ["workspace", "dataDir"]);
+  return {
+    runsCommand: (...words) => commandLine(host, ["runs", ...words, ...data]),
+    runCommand: ({ environment }, ...words) =>
+      commandLine(host, [
+        "run",
+        ...words,
+        ...environmentFlags(environment, flags["model"] !== undefined),
+        ...data,
+        ...given,
+      ]),
+  };
+}
+
+/** Writes why a command cannot do what was asked. */
+export function complain(message: string, code: 1 | 2 = 1): ExitCode {
+  process.stderr.write(`deepagent-mcp: ${message}\n`);
+  return code;
+}
+
+export const unknownRun = ({ runsCommand }: LocalRuns, runId: string): ExitCode =>
+  complain(`No run has the id ${JSON.stringify(runId.slice(0, 80))}. ${runsCommand("list")} shows them.`);

@@ -1,0 +1,211 @@
+/** Works on one run in the terminal, and shows it meanwhile. */
+import { commandLine } from "../config/program.ts";
+import { displayText, stripControl } from "../core/text.ts";
+import { type Principal, type Run, type RunEvent, type RunView, isFinal } from "../runs/run.ts";
+import type { RunService } from "../runs/service.ts";
+import { costText } from "../runs/view.ts";
+import { eventDocument, runDocument } from "../server/views/run-document.ts";
+import { pendingApprovals } from "../server/views/run-report.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { askOpenApprovals, terminalAsker } from "./terminal/ask.ts";
+import { RunPicture, type Screen, liveScreen, plainScreen } from "./terminal/screen.ts";
+import { type Colors, colorsFor } from "./terminal/text.ts";
+
+/**
+ * Starts a run, or takes up one that was left, and works on it in this process. Interrupted, it is parked: a
+ * later call, or any server of the same workspace, goes on with it.
+ */
+export async function runTask(args: CommandArguments): Promise<ExitCode> {
+  const { flags, positionals } = args;
+  const resume = textOf(flags["resume"]);
+  const [task] = positionals;
+  if ((task === undefined || task.trim() === "") === (resume === undefined)) {
+    return complain(`Say what to do: ${commandLine(args.host, ["run"])} "TASK", or --resume RUN.`, 2);
+  }
+  return withLocalRuns(args, true, async (local) => {
+    const runId = resume ?? (await start(local, task ?? "", textOf(flags["thread"])));
+    if (runId === undefined) return 1;
+    const view = await local.runs.view(LOCAL, runId);
+    if (view === undefined) return unknownRun(local, runId);
+    if (local.config.workspace === undefined && !isFinal(view.run.status)) {
+      return complain("This folder is too wide to work in. Choose one with --workspace DIR.");
+    }
+    if (resume !== undefined)
+      process.stderr.write(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING);
+    return showLive(local, runId, { json: flags["json"] === true, approvals: approvalsOf(args) });
+  });
+}
+
+const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere it is only shown.\n";
+
+const isOver = (run: Run, { runCommand }: LocalRuns): string =>
+  `Run ${run.id} is over (${run.status}). Its conversation goes on with\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
+
+const toldText = (runId: string): string =>
+  `Run ${runId} is at work in this thread: it reads this at its next step.\n`;
+
+async function start({ runs }: LocalRuns, task: string, threadId?: string): Promise<string | undefined> {
+  const started = await runs.start(LOCAL, { task, ...(threadId === undefined ? {} : { threadId }) });
+  if (started.ok) {
+    if (started.how === "told") process.stderr.write(toldText(started.run.id));
+    return started.run.id;
+  }
+  complain(started.message);
+  return undefined;
+}
+
+/** Without a terminal nobody can be asked: the run stops for a decision, and can be taken up again. */
+function approvalsOf({ flags }: CommandArguments): LiveOptions["approvals"] {
+  if (flags["yes"] === true) return "approve";
+  const canAsk = process.stdin.isTTY && process.stdout.isTTY && flags["json"] !== true;
+  return canAsk ? "ask" : "stop";
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+
+export interface LiveOptions {
+  /** JSON lines instead of a picture: every event, then the run. */
+  json: boolean;
+  /** What to do with approvals: put them to the person, approve them, or leave them to someone else. */
+  approvals: "ask" | "approve" | "stop" | "wait";
+}
+
+/** Shows a run until it ends, stops for a decision nobody here takes, or is interrupted. */
+export async function showLive(local: LocalRuns, runId: string, options: LiveOptions): Promise<ExitCode> {
+  const { runs, interrupt } = local;
+  const colors = colorsFor(process.stdout, process.env);
+  const screen = options.json ? undefined : openScreen();
+  const write = (value: object): void => void process.stdout.write(`${JSON.stringify(value)}\n`);
+  let view: RunView | undefined;
+  try {
+    view = await followRun({
+      runs,
+      principal: LOCAL,
+      runId,
+      signal: interrupt.signal,
+      show: (now) => screen?.show(pictureOf(now)),
+      ...(options.json ? { onEvent: (event) => write({ type: "event", ...eventDocument(event) }) } : {}),
+      decide: (now) => decide(now, local, options, screen),
+    });
+  } finally {
+    screen?.close();
+  }
+  if (view === undefined) return unknownRun(local, runId);
+  if (options.json) write({ type: "run", ...runDocument(view) });
+  else process.stdout.write(runEnd(view, colors));
+  if (view.run.status === "completed") return 0;
+  return isFinal(view.run.status) ? 1 : complain(howToGoOn(view, local));
+}
+
+function openScreen(): Screen {
+  const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb";
+  const colors = colorsFor(process.stdout, process.env);
+  return isLive ? liveScreen(process.stdout, colors) : plainScreen(process.stdout, () => performance.now());
+}
+
+async function decide(
+  view: RunView,
+  { runs, interrupt }: LocalRuns,
+  { approvals }: LiveOptions,
+  screen: Screen | undefined,
+): Promise<"go on" | "stop"> {
+  if (approvals === "wait") return "go on";
+  if (approvals === "stop") return "stop";
+  const colors = colorsFor(process.stdout, process.env);
+  if (approvals === "approve") {
+    for (const { id, status, preview } of view.approvals) {
+      if (status !== "pending") continue;
+      screen?.print(`${colors.yellow("✔ approved")} (--yes): ${displayText(preview.summary)}`);
+      await runs.decide(LOCAL, view.run.id, id, { type: "approve" }, "terminal --yes");
+    }
+    return "go on";
+  }
+  screen?.pause();
+  try {
+    const asker = terminalAsker(colors, () => interrupt.abort());
+    await askOpenApprovals(view, { runs, principal: LOCAL, asker });
+    return "go on";
+  } catch (error) {
+    if (interrupt.signal.aborted) return "stop";
+    throw error;
+  } finally {
+    screen?.resume();
+  }
+}
+
+function howToGoOn({ run }: RunView, { runsCommand, runCommand }: LocalRuns): string {
+  return run.status === "input_required"
+    ? `Run ${run.id} waits for a decision. Decide here, or in a browser:\n  ${runsCommand("answer", run.id)}\n  ${runsCommand("open", run.id)}`
+    : `Run ${run.id} is not over. Go on with it:\n  ${runCommand(run, "--resume", run.id)}`;
+}
+
+export interface FollowOptions {
+  runs: RunService;
+  principal: Principal;
+  runId: string;
+  signal: AbortSignal;
+  /** The newest state, after every event. */
+  show: (view: RunView) => void;
+  /** Every event of the journal from the first on, once. */
+  onEvent?: (event: RunEvent) => void;
+  /** Called when approvals are open; whoever does not decide on all of them says whether to stop following. */
+  decide: (view: RunView) => Promise<"go on" | "stop">;
+}
+
+/** Follows a run of this data directory, whoever works on it; the newest view, `undefined` for no such run. */
+export async function followRun(options: FollowOptions): Promise<RunView | undefined> {
+  const { runs, principal, runId, signal, show, onEvent, decide } = options;
+  let view = await runs.view(principal, runId);
+  if (view === undefined) return undefined;
+  const asked = new Set<string>();
+  const handle = async (now: RunView): Promise<boolean> => {
+    show(now);
+    const open = pendingApprovals(now).filter(({ id }) => !asked.has(id));
+    if (isFinal(now.run.status) || open.length === 0) return true;
+    for (const { id } of open) asked.add(id);
+    return (await decide(now)) === "go on";
+  };
+  for await (const event of runs.watch(principal, runId, { after: 0, signal })) {
+    onEvent?.(event);
+    // What is known already need not be shown step by step.
+    if (event.seq < view.run.lastSeq) continue;
+    view = (await runs.view(principal, runId)) ?? view;
+    if (!(await handle(view))) break;
+  }
+  return (await runs.view(principal, runId)) ?? view;
+}
+
+/** The run as the live view draws it. */
+export const pictureOf = (view: RunView): RunPicture => RunPicture.parse(runDocument(view));
+
+/** What a run came to, below its tree: answer or failure, changed files, figures. */
+export function runEnd(view: RunView, colors: Colors): string {
+  const { run, filesChanged, models } = view;
+  const { inputTokens, outputTokens } = run.usage;
+  const cost = costText(models);
+  const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
+  const parts: string[] = [];
+  if (filesChanged.length > 0) {
+    parts.push(heading("Files changed"), filesChanged.map((path) => stripControl(path)).join("\n"));
+  }
+  if (run.answer !== undefined && run.answer.trim() !== "") {
+    parts.push(heading("Answer"), stripControl(run.answer.trim()));
+  }
+  if (run.failure !== undefined) {
+    parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${stripControl(run.failure.message)}`));
+  }
+  if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), stripControl(run.cancelReason));
+  const mark = MARKS[run.status](colors);
+  const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
+  parts.push(`${mark} ${run.id} ${run.status} · ${figures.join(" · ")}`);
+  return `\n${parts.join("\n\n")}\n`;
+}
+
+const MARKS: Record<RunView["run"]["status"], (colors: Colors) => string> = {
+  working: (colors) => colors.cyan("▸"),
+  input_required: (colors) => colors.yellow("?"),
+  completed: (colors) => colors.green("✔"),
+  failed: (colors) => colors.red("✖"),
+  cancelled: (colors) => colors.yellow("■"),
+};

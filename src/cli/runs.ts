@@ -1,0 +1,385 @@
+/** What can be done with the runs of the data directory, one function for each action. */
+import { retentionOf } from "../app/lifecycle.ts";
+import type { FlagValues } from "../config/load.ts";
+import { startChild } from "../core/child-process.ts";
+import { isoTime, monotonicClock } from "../core/clock.ts";
+import { closestName } from "../core/options.ts";
+import { displayName, displayText, oneLine, stripControl } from "../core/text.ts";
+import type { PrunePlan, Retention } from "../runs/ports.ts";
+import { type Approval, type PersonDecision, type Run, type RunHead, alreadyDecided } from "../runs/run.ts";
+import { openPageServer } from "../server/page/page-server.ts";
+import { loadStateKey } from "../server/protocol/state.ts";
+import { agentLabel, deadlineText } from "../server/views/approval-form.ts";
+import { pointDocument, runDocument } from "../server/views/run-document.ts";
+import { pendingApprovals } from "../server/views/run-report.ts";
+import { counted } from "../tools/format.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { pictureOf, runEnd, showLive } from "./run.ts";
+import { askOpenApprovals, terminalAsker } from "./terminal/ask.ts";
+import { renderTree } from "./terminal/screen.ts";
+import { colorsFor, fit } from "./terminal/text.ts";
+
+/** One thing to do with the runs of the data directory; `words` follow the action. */
+type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
+
+const ACTIONS: Readonly<Record<string, { words: readonly [least: number, most: number]; act: Action }>> = {
+  list: { words: [0, 0], act: (local, _words, { flags }) => listRuns(local, flags) },
+  show: { words: [1, 1], act: (local, [run = ""], { flags }) => showRun(local, run, flags) },
+  watch: {
+    words: [1, 1],
+    act: (local, [run = ""], { flags }) =>
+      showLive(local, run, { json: flags["json"] === true, approvals: "wait" }),
+  },
+  answer: { words: [1, 2], act: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags) },
+  cancel: { words: [1, 1], act: (local, [run = ""], { flags }) => cancelRun(local, run, flags) },
+  tell: { words: [2, 2], act: (local, [run = "", text = ""]) => tellRun(local, run, text) },
+  prune: { words: [0, 0], act: (local, _words, { flags }) => pruneRuns(local, flags) },
+  open: { words: [1, 1], act: (local, [run = ""], { flags }) => openRun(local, run, flags) },
+  points: { words: [1, 1], act: (local, [run = ""], { flags }) => listPoints(local, run, flags) },
+};
+
+/** Works on the data directory alone: whether a server runs, and which, makes no difference. */
+export async function runRuns(args: CommandArguments): Promise<ExitCode> {
+  const [name = "", ...words] = args.positionals;
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
+  if (action === undefined) {
+    const names = Object.keys(ACTIONS);
+    const meant = closestName(name, names);
+    const what = name === "" ? "runs needs an action" : `runs has no action "${name}"`;
+    return complain(
+      `${what}${meant === undefined ? `: ${names.join(", ")}` : `; did you mean ${meant}?`}`,
+      2,
+    );
+  }
+  const [least, most] = action.words;
+  if (words.length < least) {
+    return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
+  }
+  if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
+  return withLocalRuns(args, false, (local) => action.act(local, words, args));
+}
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1000;
+
+/** The newest runs, one a line. */
+export async function listRuns({ runs }: LocalRuns, flags: FlagValues): Promise<ExitCode> {
+  const limit = flags["limit"] === undefined ? DEFAULT_LIMIT : Number(flags["limit"]);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
+    return complain(`--limit must be a whole number from 1 to ${MAX_LIMIT}.`, 2);
+  }
+  const found = await runs.list(LOCAL, { limit });
+  if (flags["json"] === true) {
+    for (const run of found) process.stdout.write(`${JSON.stringify(rowOf(run))}\n`);
+    return 0;
+  }
+  if (found.length === 0) {
+    process.stdout.write("There are no runs in this data directory yet.\n");
+    return 0;
+  }
+  const colors = colorsFor(process.stdout, process.env);
+  const width = process.stdout.columns ?? 120;
+  const now = Date.now();
+  for (const run of found) {
+    const when = isoTime(run.createdAt).slice(0, 16).replace("T", " ");
+    const status = statusOf(run, now).padEnd(14);
+    const head = `${run.id}  ${when}  ${status}  `;
+    const task = fit(oneLine(stripControl(run.task), 200), Math.max(width - head.length, 20));
+    process.stdout.write(`${run.id}  ${colors.dim(when)}  ${status}  ${task}\n`);
+  }
+  return 0;
+}
+
+/** A run that nobody works on, because its process ended or others come first, is waiting. */
+const statusOf = ({ status, leasedUntil = 0 }: RunHead, now: number): string =>
+  status === "working" && leasedUntil < now ? "waiting" : status;
+
+const rowOf = (run: RunHead): object => ({
+  run_id: run.id,
+  thread_id: run.threadId,
+  status: run.status,
+  created_at: isoTime(run.createdAt),
+  updated_at: isoTime(run.updatedAt),
+  task: run.task,
+});
+
+/** A run as it stands: task, todos, agents, open approvals with what they would do, answer. */
+export async function showRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const view = await local.runs.view(LOCAL, runId);
+  if (view === undefined) return unknownRun(local, runId);
+  if (flags["json"] === true) {
+    process.stdout.write(`${JSON.stringify(runDocument(view), null, 2)}\n`);
+    return 0;
+  }
+  const colors = colorsFor(process.stdout, process.env);
+  const lines = [
+    colors.cyan(stripControl(view.run.task.trim())),
+    colors.dim(`thread ${view.run.threadId}`),
+    "",
+    ...renderTree(pictureOf(view), { colors, width: process.stdout.columns ?? 120, frame: 0 }),
+  ];
+  for (const approval of pendingApprovals(view)) {
+    lines.push(
+      "",
+      colors.yellow(`? Approval ${approval.id}`),
+      `${agentLabel(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)}: ${oneLine(displayText(approval.preview.summary), 300)}`,
+      displayText(approval.preview.detail).replace(/^/gm, "    "),
+      ...deadlineText(approval),
+    );
+  }
+  for (const { text, grantedBy } of view.grants) {
+    lines.push(
+      "",
+      `${colors.green("✔")} Approved for this run (${grantedBy}): every further ${stripControl(text)}`,
+    );
+  }
+  const decided = view.approvals.filter(({ status }) => status !== "pending").map(decidedLine);
+  if (decided.length > 0) lines.push("", ...decided);
+  process.stdout.write(`${lines.join("\n")}\n${runEnd(view, colors)}`);
+  return 0;
+}
+
+/** Who decided what: `approved (page) write_file: Create /workspace/a.md`. */
+function decidedLine({ status, decidedBy, tool, preview }: Approval): string {
+  const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
+  return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}`;
+}
+
+/**
+ * Serves the run's page until the process is told to end, and opens it in the browser. The link decides on
+ * approvals, so it goes to the terminal of the person who asked for it and nowhere else.
+ */
+export async function openRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const { runs, config, logger, interrupt } = local;
+  if ((await runs.view(LOCAL, runId)) === undefined) return unknownRun(local, runId);
+  const server = await openPageServer({
+    runs: async () => runs,
+    stateKey: await loadStateKey(config.dataDir),
+    clock: monotonicClock,
+    openCommand: () => local.runsCommand("open", runId),
+    logger,
+  });
+  try {
+    const link = server.link({ run: runId, principal: LOCAL, purpose: "decide" });
+    process.stdout.write(`${link}\nThe link works once. Ctrl-C ends the page, not the run.\n`);
+    if (flags["no-browser"] !== true) openInBrowser(link);
+    await untilAborted(interrupt.signal);
+    return 0;
+  } finally {
+    await server.close();
+  }
+}
+
+const OPENERS: Partial<Record<NodeJS.Platform, readonly [command: string, ...args: string[]]>> = {
+  darwin: ["open"],
+  win32: ["rundll32", "url.dll,FileProtocolHandler"],
+};
+
+/** Where there is no browser the printed link is left. */
+function openInBrowser(link: string): void {
+  const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
+  const child = startChild(command, [...args, link], { stdio: "ignore", detached: true });
+  child.once("error", () => undefined);
+  child.unref();
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/** Gives a run at work a message, which its agent reads before it next asks its model. */
+export async function tellRun(local: LocalRuns, runId: string, text: string): Promise<ExitCode> {
+  if (text.trim() === "") return complain("The message is empty.", 2);
+  const outcome = await local.runs.tell(LOCAL, runId, { text });
+  if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(local, runId) : complain(outcome.message);
+  process.stdout.write(`Run ${runId} reads it at its next step.\n`);
+  return 0;
+}
+
+/** Decides on open approvals, by flags or by asking; a server that has the run's workspace goes on with it. */
+export async function answerRun(
+  local: LocalRuns,
+  runId: string,
+  approvalId: string | undefined,
+  flags: FlagValues,
+): Promise<ExitCode> {
+  const { runs, interrupt } = local;
+  const view = await runs.view(LOCAL, runId);
+  if (view === undefined) return unknownRun(local, runId);
+  const pending = pendingApprovals(view);
+  const chosen = approvalId === undefined ? pending : view.approvals.filter(({ id }) => id === approvalId);
+  if (chosen.length === 0) return complain(nothingOpen(local, runId, approvalId));
+  const given = ["approve", "approve-same", "reject", "edit"].filter((name) => flags[name] !== undefined);
+  if (given.length > 1) return complain("Choose one of --approve, --approve-same, --reject and --edit.", 2);
+  if (given.length === 1) return decideAll(local, view.run, chosen, flags);
+  const [only] = chosen;
+  if (only !== undefined && only.status !== "pending") {
+    return complain(`${only.id}: ${alreadyDecided(only)}`);
+  }
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    return complain(
+      "There is no terminal to ask in: use --approve, --approve-same, --reject or --edit JSON.",
+      2,
+    );
+  }
+  const asker = terminalAsker(colorsFor(process.stdout, process.env), () => interrupt.abort());
+  try {
+    await askOpenApprovals({ ...view, approvals: chosen }, { runs, principal: LOCAL, asker });
+    return 0;
+  } catch (error) {
+    if (interrupt.signal.aborted) return 1;
+    throw error;
+  }
+}
+
+async function decideAll(
+  local: LocalRuns,
+  run: Run,
+  approvals: readonly Approval[],
+  flags: FlagValues,
+): Promise<ExitCode> {
+  if (flags["edit"] !== undefined && approvals.length > 1) {
+    return complain(`--edit is for one approval: ${approvals.map(({ id }) => id).join(", ")}.`, 2);
+  }
+  for (const approval of approvals) {
+    const decision = decisionFrom(approval, flags);
+    if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
+    const outcome = await local.runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
+    if (!outcome.ok) return complain(`${approval.id}: ${outcome.message}`);
+    process.stdout.write(
+      outcome.repeated
+        ? `${approval.id}: ${alreadyDecided(outcome.approval)}\n`
+        : `${approval.id} ${outcome.approval.status}: ${displayText(approval.preview.summary)}\n`,
+    );
+  }
+  process.stdout.write(`If no server works on it:\n  ${local.runCommand(run, "--resume", run.id)}\n`);
+  return 0;
+}
+
+function decisionFrom(
+  { tool }: Approval,
+  { approve, "approve-same": same, reject, edit, message }: FlagValues,
+): PersonDecision | undefined {
+  if (approve === true) return { type: "approve" };
+  if (same === true) return { type: "approve_same" };
+  if (reject === true) return { type: "reject", ...(typeof message === "string" ? { message } : {}) };
+  const args = parsed(typeof edit === "string" ? edit : "");
+  return args === undefined ? undefined : { type: "edit", editedAction: { name: tool, args } };
+}
+
+function parsed(json: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const nothingOpen = ({ runsCommand }: LocalRuns, runId: string, approvalId: string | undefined): string =>
+  approvalId === undefined
+    ? `Run ${runId} waits for no decision.`
+    : `Run ${runId} has no approval ${approvalId}. ${runsCommand("show", runId)} lists those that are open.`;
+
+/** Ends a run for good, whoever works on it. */
+export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const { message } = flags;
+  const outcome = await local.runs.cancel(
+    LOCAL,
+    runId,
+    typeof message === "string" ? message : "cancelled in the terminal",
+  );
+  if (!outcome.ok) return unknownRun(local, runId);
+  const { status } = outcome.run;
+  process.stdout.write(
+    outcome.alreadyEnded ? `Run ${runId} had ended before: ${status}.\n` : `Run ${runId} is ${status}.\n`,
+  );
+  return 0;
+}
+
+/** The points of the run's thread that a new thread can begin from, oldest first. */
+export async function listPoints(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+  const points = await local.runs.points(LOCAL, runId);
+  if (points === undefined) return unknownRun(local, runId);
+  if (flags["json"] === true) {
+    for (const point of points) process.stdout.write(`${JSON.stringify(pointDocument(point))}\n`);
+    return 0;
+  }
+  const colors = colorsFor(process.stdout, process.env);
+  const width = process.stdout.columns ?? 120;
+  for (const { id, time, summary } of points) {
+    const when = isoTime(time).slice(0, 19).replace("T", " ");
+    const text = fit(stripControl(summary), Math.max(width - id.length - when.length - 4, 20));
+    process.stdout.write(`${id}  ${colors.dim(when)}  ${text}\n`);
+  }
+  const newest = points.at(-1);
+  const view = newest && (await local.runs.view(LOCAL, runId));
+  if (newest && view) {
+    process.stdout.write(
+      `Begin at the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"\n`,
+    );
+  }
+  return 0;
+}
+
+/** Forgets runs that are over, as the configuration says; a server does the same every hour. */
+export async function pruneRuns({ runs: service, config }: LocalRuns, flags: FlagValues): Promise<ExitCode> {
+  const deletesOrphans = flags["orphans"] === true;
+  const retention = retentionOf(config);
+  if (Object.keys(retention).length === 0 && !deletesOrphans) {
+    return complain("Nothing says which runs to forget: set --retention-days or --retention-megabytes.", 2);
+  }
+  if (flags["dry-run"] === true) {
+    say(planLines(retention, await service.planPrune(retention), deletesOrphans));
+    return 0;
+  }
+  const report = await service.prune(retention, deletesOrphans ? "delete" : "count");
+  const { orphans = 0 } = report;
+  say([
+    `Forgot ${runs(report.runs)} and ${threads(report.threads)}.`,
+    ...(report.memories === 0
+      ? []
+      : [`Deleted ${counted(report.memories, "memory", "memories")} whose time was over.`]),
+    ...(orphans === 0 ? [] : [orphansLine(orphans, deletesOrphans ? "deleted" : "kept")]),
+    ...(report.freedBytes === 0 ? [] : [`The files are ${megabytes(report.freedBytes)} smaller.`]),
+  ]);
+  return 0;
+}
+
+function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOrphans: boolean): string[] {
+  const stored = `${megabytes(plan.storedBytes)} are stored, memories included`;
+  return [
+    ...(maxAgeMs === undefined
+      ? []
+      : [
+          `Would forget ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day", "days")} ago.`,
+        ]),
+    ...(maxBytes === undefined
+      ? []
+      : plan.storedBytes <= maxBytes
+        ? [`${stored}, within the limit of ${megabytes(maxBytes)}.`]
+        : [
+            `${stored}; the limit is ${megabytes(maxBytes)}. Would forget as many as it takes of ${plan.runsForSize}${plan.runs > 0 ? " other" : ""} runs that ended more than a day ago, the oldest first.`,
+          ]),
+    ...(plan.orphans === 0 ? [] : [orphansLine(plan.orphans, deletesOrphans ? "would be deleted" : "kept")]),
+    `Runs that are not over (${plan.unfinished}) stay, and so do memories. Nothing was changed.`,
+  ];
+}
+
+function orphansLine(count: number, fate: "kept" | "deleted" | "would be deleted"): string {
+  if (fate === "kept") return `Threads that belong to no run: ${count}. --orphans deletes them.`;
+  return fate === "deleted"
+    ? `Deleted ${threads(count)} that belonged to no run.`
+    : `Would delete ${threads(count)} without a run.`;
+}
+
+const runs = (count: number): string => counted(count, "run", "runs");
+const threads = (count: number): string => counted(count, "thread", "threads");
+const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;
+
+const say = (lines: readonly string[]): void =>
+  void process.stdout.write(lines.map((line) => `${line}\n`).join(""));

@@ -1,0 +1,146 @@
+/** Serves over HTTP: tokens, their renewal, and the end of the server. */
+import { join } from "node:path";
+import { isDoneWithin, untilSignal } from "../app/lifecycle.ts";
+import type { ServerParts } from "../app/server-deps.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import type { Config } from "../config/schema.ts";
+import type { OAuthConfig, TokenConfig } from "../config/sections.ts";
+import { systemClock } from "../core/clock.ts";
+import { ConfigurationError } from "../core/errors.ts";
+import type { Logger } from "../core/logger.ts";
+import { type TokenVerifier, createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
+import { type HttpOptions, serveHttp } from "../server/http/http.ts";
+import { createServerFactory } from "../server/protocol/create-server.ts";
+
+/** After this the process ends, whatever is still closing. */
+const CLOSE_MS = 850;
+
+export interface ServeOptions {
+  env: Environment;
+  /** Reads the configuration again. */
+  load: () => LoadedConfig;
+  listening: (url: string) => void;
+}
+
+/** Listens until a signal comes; then parks what runs and releases everything. */
+export async function serveOverHttp(
+  { http, dataDir }: Config,
+  parts: ServerParts,
+  { env, load, listening }: ServeOptions,
+): Promise<void> {
+  const { deps } = parts;
+  const { changes, logger } = deps;
+  const signal = untilSignal();
+  const tokens = new CurrentTokens(http.tokens);
+  const server = await serveHttp({
+    ...http,
+    ...(await authenticationOf(http, env, logger, tokens)),
+    factory: createServerFactory(deps),
+    changes,
+    logger,
+    eventFile: join(dataDir, "streams.db"),
+    statistics: async () => (await deps.runs()).statistics(),
+    assertReady: async () => (await deps.runs()).assertWritable(),
+  });
+  process.stderr.write(`Serving MCP at ${server.url}\n`);
+  listening(server.url);
+  const following = tokens.follow({ load, logger, changed: () => server.recheck() });
+  // A run that an earlier process left is taken up again, whether or not a client comes.
+  deps.runs().catch((error: unknown) => logger.error("runs.not_opened", { error }));
+  logger.info("server.closing", { reason: await signal });
+  following.stop();
+  await isDoneWithin(
+    CLOSE_MS,
+    server.close().then(() => parts.close()),
+  );
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+type Authentication = Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts">;
+
+/** Whoever configures tokens or OAuth wants every request to carry a token, on loopback as well. */
+export async function authenticationOf(
+  { tokens, oauth, allowedHosts }: Config["http"],
+  env: Environment,
+  logger: Logger,
+  current: CurrentTokens = new CurrentTokens(tokens),
+): Promise<Authentication> {
+  const known = tokens.length === 0 ? [] : [tokenVerifier(() => current.tokens)];
+  if (oauth === undefined) {
+    return {
+      allowedHosts,
+      ...(tokens.length === 0 ? {} : { authenticator: createAuthenticator({ verifiers: known }) }),
+    };
+  }
+  const { resourceMetadata, resourceMetadataUrl } = await import("../server/auth/oauth.ts");
+  return {
+    allowedHosts: [...allowedHosts, new URL(oauth.resource).hostname],
+    documents: resourceMetadata(oauth),
+    authenticator: createAuthenticator({
+      verifiers: [...known, await oauthVerifier(oauth, env, logger)],
+      resourceMetadataUrl: resourceMetadataUrl(oauth),
+    }),
+  };
+}
+
+async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logger): Promise<TokenVerifier> {
+  const { introspection, jwksUrl } = oauth;
+  if (introspection !== undefined) {
+    const { introspectionVerifier } = await import("../server/auth/introspection.ts");
+    const { url, clientId, clientSecretVariable } = introspection;
+    const clientSecret = env[clientSecretVariable];
+    if (!clientSecret) {
+      throw new ConfigurationError(
+        "http_introspection_secret_missing",
+        `http.oauth.introspection needs the environment variable ${clientSecretVariable}, which is not set.`,
+      );
+    }
+    return introspectionVerifier({ oauth, url, clientId, clientSecret, clock: systemClock, logger });
+  }
+  if (jwksUrl === undefined) throw new Error("the schema wants jwksUrl where there is no introspection");
+  const { jwtVerifier } = await import("../server/auth/oauth.ts");
+  return jwtVerifier({ ...oauth, jwksUrl }, logger);
+}
+
+/** How often the configuration is read again. */
+const INTERVAL_MS = 5000;
+
+export interface FollowOptions {
+  load: () => LoadedConfig;
+  logger: Logger;
+  changed: () => Promise<void>;
+}
+
+/** The tokens of the configuration as it is now, so that one can be taken away without a restart. */
+export class CurrentTokens {
+  #tokens: readonly TokenConfig[];
+
+  constructor(tokens: readonly TokenConfig[]) {
+    this.#tokens = tokens;
+  }
+
+  get tokens(): readonly TokenConfig[] {
+    return this.#tokens;
+  }
+
+  /** Looks for changes until stopped. While the configuration has mistakes, what was there before holds. */
+  follow({ load, logger, changed }: FollowOptions): { stop(): void } {
+    let problems = "";
+    const look = async (): Promise<void> => {
+      const loaded = load();
+      const found = loaded.ok ? "" : loaded.problems.join("; ");
+      if (found !== "" && found !== problems) logger.warn("config.not_reloaded", { problems: found });
+      problems = found;
+      if (!loaded.ok) return;
+      const { tokens } = loaded.config.http;
+      if (JSON.stringify(tokens) === JSON.stringify(this.#tokens)) return;
+      this.#tokens = tokens;
+      logger.info("auth.tokens_changed", { tokens: tokens.length });
+      await changed();
+    };
+    const timer = setInterval(() => {
+      look().catch((error: unknown) => logger.warn("config.not_reloaded", { error }));
+    }, INTERVAL_MS).unref();
+    return { stop: () => clearInterval(timer) };
+  }
+}

@@ -1,0 +1,324 @@
+/** Sections of the configuration: HTTP, other MCP servers, mounts. */
+import { isIP } from "node:net";
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+
+/** What a token may do: start and cancel runs, decide on approvals, read resources, files and memories. */
+export const SCOPES = ["run", "approve", "read"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+const token = z.strictObject({
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, { error: "must be the SHA-256 of the token in lowercase hex" })
+    .describe("SHA-256 of the token."),
+  principal: z
+    .string()
+    .regex(/^[A-Za-z0-9._@+-]{1,128}$/, { error: "use letters, digits and . _ @ + - only, at most 128" })
+    .describe("Whose runs it reaches."),
+  scopes: z
+    .array(z.enum(SCOPES))
+    .min(1)
+    .default([...SCOPES])
+    .describe("What it may do."),
+});
+export type TokenConfig = z.output<typeof token>;
+
+/** Keys and tokens fetched in the clear could be anybody's, except on this machine. */
+const secureUrl = z.string().refine(
+  (text) => {
+    if (!URL.canParse(text)) return false;
+    const { protocol, hostname, hash } = new URL(text);
+    return hash === "" && (protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname)));
+  },
+  { error: "must be an https address without fragment" },
+);
+const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+const introspection = z.strictObject({
+  url: secureUrl.describe("Introspection endpoint (RFC 7662)."),
+  clientId: z.string().min(1).describe("How this server names itself there."),
+  clientSecretVariable: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "must be the name of an environment variable" })
+    .describe("Environment variable that holds its secret."),
+});
+
+const oauth = z
+  .strictObject({
+    issuer: secureUrl.describe("As it stands in the tokens, character by character."),
+    jwksUrl: secureUrl.optional().describe("Where its keys are."),
+    introspection: introspection.optional().describe("Or how it is asked about each token."),
+    resource: secureUrl.describe("Where clients reach this server, such as `https://agent.example.org/mcp`."),
+    audience: z.string().min(1).optional().describe("Expected in the tokens. Default: `resource`."),
+  })
+  .refine(({ jwksUrl, introspection: asked }) => (jwksUrl === undefined) !== (asked === undefined), {
+    error: "needs either a jwksUrl or introspection",
+  });
+export type OAuthConfig = z.output<typeof oauth>;
+
+/** `192.0.2.1`, `10.0.0.0/8`, `fd00::/8`. */
+const network = z.string().refine(
+  (text) => {
+    const [address = "", prefix, ...rest] = text.split("/");
+    const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : -1;
+    return (
+      rest.length === 0 && (prefix === undefined ? bits > 0 : /^\d{1,3}$/.test(prefix) && +prefix <= bits)
+    );
+  },
+  { error: "must be an IP address or a network such as 10.0.0.0/8" },
+);
+
+/** The part of the configuration that `serve --http` alone reads. */
+export const httpSchema = z.strictObject({
+  host: z
+    .string()
+    .default("127.0.0.1")
+    .describe(
+      "Address that `serve --http` listens on; beyond this machine only with `http.tokens` or `http.oauth`.",
+    ),
+  port: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(8808)
+    .describe("Port that `serve --http` listens on; 0 takes a free one."),
+  allowedHosts: z
+    .array(z.string())
+    .default([])
+    .describe("Host names that requests may name, besides the loopback ones."),
+  allowedOrigins: z
+    .array(z.string())
+    .default([])
+    .describe("Hosts of web pages that may send requests, besides the loopback ones."),
+  requestsPerMinute: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .default(1200)
+    .describe("Requests that one principal may make in a minute."),
+  refusalsPerMinute: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .default(60)
+    .describe("Tokens from one address that may be refused in a minute; good ones go on being accepted."),
+  sessions: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(200)
+    .describe(
+      "Sessions of 2025-era clients at one time; an idle one makes room for a new one, a busy one never.",
+    ),
+  sessionsPerPrincipal: z
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(100)
+    .describe("Those of one principal; likewise."),
+  trustedProxies: z
+    .array(network)
+    .default([])
+    .describe(
+      "Addresses or networks of reverse proxies; only from them `X-Forwarded-For` says where a request comes from.",
+    ),
+  tokens: z
+    .array(token)
+    .refine((tokens) => new Set(tokens.map(({ sha256 }) => sha256)).size === tokens.length, {
+      error: "two entries have the same sha256",
+    })
+    .default([])
+    .describe(
+      "Bearer tokens: SHA-256 of the token, whose runs they reach, and scopes. With any, every request needs one.",
+    ),
+  oauth: oauth
+    .optional()
+    .describe(
+      "Accepts access tokens of an OAuth 2.1 authorization server: issuer, jwksUrl or introspection, resource (the public address of this server) and audience.",
+    ),
+});
+
+const texts = z.record(z.string(), z.string());
+
+const toolNames = z.array(z.string().min(1)).optional();
+
+const server = z
+  .strictObject({
+    type: z
+      .enum(["stdio", "http", "streamable-http", "streamableHttp", "sse"])
+      .optional()
+      .describe(
+        "Default: by `command` or `url`; one of the two is needed. `sse`: a server of the older kind.",
+      ),
+    command: z.string().min(1).optional().describe("Program to start."),
+    args: z.array(z.string()).optional().describe("Its arguments."),
+    env: texts.optional().describe("Its environment; `${NAME}` stands for a variable of this server's."),
+    cwd: z
+      .string()
+      .refine(isAbsolute, { error: "must be an absolute path" })
+      .optional()
+      .describe("Folder to start it in."),
+    url: z.string().min(1).optional().describe("Address of a server that runs already."),
+    headers: texts.optional().describe("Sent with every request; `${NAME}` as in `env`."),
+    approve: z
+      .enum(["writes", "all", "none"])
+      .default("writes")
+      .describe("Which calls a person approves: those of tools not marked read-only, all, or none."),
+    alwaysAllow: toolNames.describe("Its tools that run unasked, whatever `approve` says."),
+    autoApprove: toolNames.describe("The same, as some clients name it; counts without `alwaysAllow`."),
+    tools: toolNames.describe("Only these of its tools. Default: all."),
+    disabledTools: toolNames.describe("None of these tools."),
+    disabled: z.boolean().optional().describe("Leaves the server out."),
+    timeout: z
+      .number()
+      .min(1)
+      .max(86_400)
+      .default(120)
+      .describe("Longest silence during a call, in seconds."),
+  })
+  .superRefine(({ type, command, args, env, cwd, url, headers }, context) => {
+    const problem = (message: string): void => context.addIssue({ code: "custom", message });
+    if ((command === undefined) === (url === undefined)) problem("needs either a command or a url");
+    else if (url !== undefined && (args ?? env ?? cwd) !== undefined) {
+      problem("has a url; args, env and cwd are for a command");
+    } else if (command !== undefined && headers !== undefined) {
+      problem("has a command; headers are for a url");
+    } else if (type !== undefined && (type === "stdio") !== (command !== undefined)) {
+      problem(`has type ${type}; stdio goes with a command, the others with a url`);
+    }
+  })
+  .transform(({ type, command, args = [], env = {}, cwd, url, headers = {}, disabled, ...rest }) => {
+    const { approve, timeout, tools, alwaysAllow, autoApprove, disabledTools } = rest;
+    const policy = {
+      approve,
+      timeout,
+      tools,
+      disabledTools,
+      alwaysAllow: alwaysAllow ?? autoApprove,
+      disabled,
+    };
+    return url === undefined
+      ? { command: command ?? "", args, env, cwd, ...policy }
+      : { url, headers, ...(type === "sse" ? { isOlder: true } : {}), ...policy };
+  });
+
+/** Other MCP servers, in the form clients use. */
+export const mcpServersSchema = z
+  .record(z.string(), server)
+  .superRefine((servers, context) => {
+    for (const [name, { disabled }] of Object.entries(servers)) {
+      if (disabled || (SERVER_NAME.test(name) && !name.includes("__"))) continue;
+      context.addIssue({
+        code: "custom",
+        path: [name],
+        message: "name a server with up to 32 letters, digits, single underscores and hyphens",
+      });
+    }
+  })
+  .transform((servers) =>
+    Object.fromEntries(
+      Object.entries(servers).flatMap(([name, { disabled, ...kept }]) => (disabled ? [] : [[name, kept]])),
+    ),
+  );
+
+/** The names of its tools begin with it, and must tell where it ends. */
+const SERVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
+
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
+  error: "must be the name of an environment variable",
+});
+const maxFileSizeMb = z
+  .number()
+  .positive()
+  .max(1024)
+  .optional()
+  .describe("Largest file, in MiB; it is held in memory. Default: 32.");
+
+const s3 = z.strictObject({
+  bucket: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, { error: "must be the name of a bucket" })
+    .describe("An existing bucket."),
+  prefix: z.string().min(1).optional().describe("Beginning of the keys. Default: all of the bucket."),
+  endpoint: z
+    .url({ protocol: /^https?$/, error: "must be an http or https address" })
+    .optional()
+    .describe("Address of an S3-compatible server. Default: AWS."),
+  region: z.string().min(1).optional().describe("Default: as the environment says."),
+  accessKeyIdVariable: variable
+    .optional()
+    .describe("Environment variable with the id of the key. Default: where the AWS tools look."),
+  secretAccessKeyVariable: variable.optional().describe("Environment variable with the key itself."),
+  forcePathStyle: z
+    .boolean()
+    .optional()
+    .describe("Puts the bucket into the path of requests. Default: true with an endpoint."),
+  conditionalWrites: z
+    .boolean()
+    .optional()
+    .describe(
+      "False for servers that ignore conditions of writes: then the last writer wins. Default: true.",
+    ),
+  maxFileSizeMb,
+});
+
+const postgres = z.strictObject({
+  connectionStringVariable: variable
+    .optional()
+    .describe(
+      "Environment variable with `postgres://user:password@host/database`. Default: the `PG…` variables.",
+    ),
+  table: z
+    .string()
+    .regex(/^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/, {
+      error: "must be a name such as deepagent_files or schema.deepagent_files",
+    })
+    .optional()
+    .describe("Made when it is missing. Default: `deepagent_files`."),
+  prefix: z.string().min(1).optional().describe("Path in the table below which the files are."),
+  maxFileSizeMb,
+});
+
+const mount = z
+  .strictObject({
+    s3: s3.optional().describe("Files of an S3 bucket; needs the package @aws-sdk/client-s3."),
+    postgres: postgres.optional().describe("Files of a Postgres table; needs the package pg."),
+  })
+  .refine((given) => (given.s3 === undefined) !== (given.postgres === undefined), {
+    error: "needs either s3 or postgres",
+  })
+  .refine(
+    ({ s3: given }) =>
+      (given?.accessKeyIdVariable === undefined) === (given?.secretAccessKeyVariable === undefined),
+    { error: "needs accessKeyIdVariable and secretAccessKeyVariable together" },
+  );
+
+/** Where the folders of the server itself are. */
+const TAKEN: ReadonlySet<string> = new Set(["workspace", "memories", "skills", "sandbox"]);
+const MOUNT_PATH = /^\/([\w.-]+)\/?$/;
+
+/** More folders of the agent's tree, kept on other servers. */
+export const mountsSchema = z.record(z.string(), mount).superRefine((mounts, context) => {
+  const seen = new Set<string>();
+  for (const path of Object.keys(mounts)) {
+    const name = MOUNT_PATH.exec(path)?.[1];
+    const problem = (message: string): void => context.addIssue({ code: "custom", path: [path], message });
+    if (name === undefined || /^\.+$/.test(name)) problem("mount a folder of the root, such as /archive/");
+    else if (TAKEN.has(name)) problem("is a folder of the server already; choose another name");
+    else if (seen.has(name)) problem("is mounted twice");
+    else seen.add(name);
+  }
+});
+
+export type MountsConfig = z.output<typeof mountsSchema>;
+
+/** The settings that name environment variables, with those. */
+export const mountVariables = (mounts: MountsConfig): [setting: string, variable: string][] =>
+  Object.entries(mounts).flatMap(([path, given]) =>
+    Object.entries(given).flatMap(([kind, settings]) =>
+      Object.entries(settings).flatMap(([name, value]): [string, string][] =>
+        name.endsWith("Variable") ? [[`mounts.${path}.${kind}.${name}`, String(value)]] : [],
+      ),
+    ),
+  );

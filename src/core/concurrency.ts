@@ -1,0 +1,77 @@
+/** Turns of the event loop, and semaphores. */
+/** How long work that waited for its turn may go on before the event loop sees to everything else. */
+const TURN_MS = 2;
+
+/** When the current turn is over; none while nobody had one yet. There is one event loop in a process. */
+let over: number | undefined;
+
+/** Who waits, in order; each of them has one immediate on its way, which is for whoever is first then. */
+const waiting: Array<() => void> = [];
+
+/**
+ * Resolves when it is the caller's turn, a few milliseconds of work for each turn of the event loop: between
+ * the steps of many agents, whatever came from outside is answered. Steps that become ready all at once
+ * would otherwise run in one go. Who asked first is first, so that slow steps of one agent hold up no other.
+ */
+export function ownTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    setImmediate(take);
+  });
+}
+
+/** What an immediate's caller does with its turn is done when the next immediate runs. */
+function take(): void {
+  const now = performance.now();
+  if (over === undefined) {
+    over = now + TURN_MS;
+    // The first of the next turn: all that wait were put behind it.
+    setImmediate(() => (over = undefined));
+  } else if (now >= over) {
+    setImmediate(take);
+    return;
+  }
+  waiting.shift()?.();
+}
+
+/** Lets at most `limit` holders work at a time; the others wait in order. */
+export class Semaphore {
+  #free: number;
+  readonly #waiting: Array<() => void> = [];
+
+  constructor(limit: number) {
+    this.#free = limit;
+  }
+
+  /** Runs `work` with a slot. Rejects with the signal's reason when it aborts before a slot is free. */
+  async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    await this.#acquire(signal);
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free += 1;
+    }
+  }
+
+  async #acquire(signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const grant = (): void => {
+        signal?.removeEventListener("abort", cancel);
+        resolve();
+      };
+      const cancel = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(grant), 1);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener("abort", cancel, { once: true });
+      this.#waiting.push(grant);
+    });
+  }
+}

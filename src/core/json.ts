@@ -1,0 +1,89 @@
+/** Bounds of JSON that comes from outside, and its canonical form. */
+/** Deepest nesting of a message. Schema checks descend by calls, so what is much deeper overflows the stack. */
+const MAX_DEPTH = 200;
+/** Most values of a message: parsing and checking 200,000 members takes a second, 10,000 a few milliseconds. */
+const MAX_VALUES = 10_000;
+
+interface Limits {
+  depth: number;
+  values: number;
+}
+
+const LIMITS: Limits = { depth: MAX_DEPTH, values: MAX_VALUES };
+const tooDeep = ({ depth }: Limits): string =>
+  `Invalid request: the message is nested deeper than ${depth} levels`;
+const tooMany = ({ values }: Limits): string =>
+  `Invalid request: the message has more than ${values} elements and members; put long lists into a file`;
+
+/**
+ * Tells what is wrong with the shape of `value`, as JSON.parse returned it. An array or object counts as many values
+ * as it holds, and as one when it is empty.
+ */
+export function shapeProblem(value: unknown, limits = LIMITS): string | undefined {
+  let level = containersIn([value]);
+  let values = 0;
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth >= limits.depth) return tooDeep(limits);
+    const next: object[] = [];
+    for (const container of level) {
+      const inside: unknown[] = Object.values(container);
+      values += Math.max(inside.length, 1);
+      if (values > limits.values) return tooMany(limits);
+      next.push(...containersIn(inside));
+    }
+    level = next;
+  }
+  return undefined;
+}
+
+function containersIn(values: readonly unknown[]): object[] {
+  return values.filter((value) => typeof value === "object" && value !== null);
+}
+
+/**
+ * Finds the same problems in JSON (UTF-8) before it is parsed, and counts as `shapeProblem` does. It does not check
+ * whether the text is JSON at all.
+ */
+export function bytesShapeProblem(json: Uint8Array, limits = LIMITS): string | undefined {
+  let depth = 0;
+  let values = 0;
+  for (let at = 0; at < json.length; at += 1) {
+    const byte = json[at];
+    if (byte === QUOTE) at = endOfString(json, at);
+    else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1;
+    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
+      depth += 1;
+      values += 1;
+    } else if (byte === COMMA) values += 1;
+    if (depth > limits.depth) return tooDeep(limits);
+    if (values > limits.values) return tooMany(limits);
+  }
+  return undefined;
+}
+
+/** Where the string ends that starts here; looks only at quotes and what stands before them. */
+function endOfString(json: Uint8Array, start: number): number {
+  for (let quote = json.indexOf(QUOTE, start + 1); quote !== -1; quote = json.indexOf(QUOTE, quote + 1)) {
+    let backslashes = 0;
+    while (json[quote - 1 - backslashes] === BACKSLASH) backslashes += 1;
+    if (backslashes % 2 === 0) return quote;
+  }
+  return json.length;
+}
+
+const QUOTE = 0x22;
+const [BACKSLASH, COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = Buffer.from("\\,[]{}");
+
+/** JSON with sorted keys: the same text for values that differ in the order of their keys alone. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    inner !== null && typeof inner === "object" && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}
+
+/** Longest message of a client, in bytes: to decode, parse and check one of 4 MB takes up to 240 ms. */
+export const MAX_MESSAGE_BYTES = 768 * 1024;
+
+export const TOO_LONG = `Invalid request: the message must not exceed ${MAX_MESSAGE_BYTES} bytes; put long texts into a file and name it`;

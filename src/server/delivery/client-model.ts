@@ -1,0 +1,133 @@
+/** Model calls that the client's own model answers, in the terms of sampling. */
+import { type CreateMessageRequestParams, ProtocolError } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { errorMessage } from "../../core/errors.ts";
+import type { ModelCall, SamplingReply, SamplingRequest } from "../../runs/run.ts";
+import type { DeliverySession } from "./session.ts";
+
+/**
+ * For 2025-era clients: while `work` lets their call wait for the run, the model calls of the run are pushed
+ * to them. What they have begun when `work` is done goes on, for `patienceMs` from its beginning; a later call
+ * does not push it again.
+ */
+export async function whileLending<Result>(
+  session: DeliverySession,
+  patienceMs: number,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const done = new AbortController();
+  const lending = lend(session, patienceMs, done.signal);
+  try {
+    return await work();
+  } finally {
+    done.abort();
+    await lending;
+  }
+}
+
+/** Pushes model calls as they come, several at once, until `done`. */
+async function lend(session: DeliverySession, patienceMs: number, done: AbortSignal): Promise<void> {
+  const { runs, principal, runId, context, logger, open } = session;
+  const stop = AbortSignal.any([done, context.mcpReq.signal]);
+  const pushed = new Set<string>();
+  const push = async (): Promise<void> => {
+    for (const call of await runs.modelCalls(principal, runId)) {
+      const key = `${runId}/${call.id}`;
+      if (pushed.has(key) || open.models.has(key) || stop.aborted) continue;
+      pushed.add(key);
+      open.models.add(key);
+      void serve(session, call, patienceMs)
+        .catch((error: unknown) => logger.warn("model.not_lent", { runId, error }))
+        .finally(() => open.models.delete(key));
+    }
+  };
+  // Before the first look: a call that is made after it is in the journal behind this.
+  const after = session.seen;
+  try {
+    await push();
+    for await (const event of runs.watch(principal, runId, { after, signal: stop })) {
+      if (event.kind === "model_requested") await push();
+    }
+  } catch (error) {
+    logger.warn("model.not_lent", { runId, error });
+  }
+}
+
+async function serve(session: DeliverySession, call: ModelCall, patienceMs: number): Promise<void> {
+  const { runs, principal, runId, logger } = session;
+  const reply = await sample(session, call, patienceMs);
+  if (reply === undefined) return;
+  const outcome = await runs.replyToModel(principal, runId, call.id, reply);
+  if (outcome.ok && outcome.repeated) logger.info("model.replied_before", { runId });
+}
+
+/** `undefined`: no answer, for whatever reason; somebody is asked again. */
+async function sample(
+  { context, runId, logger }: DeliverySession,
+  { request }: ModelCall,
+  patienceMs: number,
+): Promise<SamplingReply | undefined> {
+  try {
+    const result = await context.mcpReq.requestSampling(samplingParams(request), {
+      timeout: patienceMs,
+      signal: context.mcpReq.signal,
+      // Without it the request would not travel on the stream of this call.
+      relatedRequestId: context.mcpReq.id,
+    });
+    return samplingReply(result);
+  } catch (error) {
+    // The client answered with an error: its user, or its own model, said no.
+    if (error instanceof ProtocolError) return { kind: "declined", message: errorMessage(error) };
+    logger.debug("model.not_answered", { runId, error });
+    return undefined;
+  }
+}
+
+/** What a client replies to `sampling/createMessage`; other parts of it are nothing for an agent. */
+const Reply = z.looseObject({
+  model: z.string(),
+  stopReason: z.string().optional(),
+  content: z.preprocess(
+    (content) => (Array.isArray(content) ? content : [content]),
+    z.array(
+      z.union([
+        z.object({ type: z.literal("text"), text: z.string() }),
+        z.object({
+          type: z.literal("tool_use"),
+          id: z.string(),
+          name: z.string(),
+          input: z.record(z.string(), z.unknown()),
+        }),
+        z.looseObject({ type: z.string() }).transform(({ type }) => ({
+          type: "text" as const,
+          text: `[${type}]`,
+        })),
+      ]),
+    ),
+  ),
+});
+
+export function samplingParams(request: SamplingRequest): CreateMessageRequestParams {
+  // The same shape; the SDK's type only has more members that may be left out.
+  return request as CreateMessageRequestParams;
+}
+
+/**
+ * A no in the place of a reply. The protocol has none for requests that are answered in a map; what clients
+ * put there are the forms it has for other requests.
+ */
+const Declined = z.union([
+  z.looseObject({ action: z.enum(["decline", "cancel"]) }).transform(() => "it was declined"),
+  z.looseObject({ error: z.looseObject({ message: z.string() }) }).transform(({ error }) => error.message),
+]);
+
+/** `undefined` for what is no reply to a sampling request. */
+export function samplingReply(result: unknown): SamplingReply | undefined {
+  const { data } = Reply.safeParse(result);
+  if (data === undefined) {
+    const declined = Declined.safeParse(result);
+    return declined.success ? { kind: "declined", message: declined.data } : undefined;
+  }
+  const { content, model, stopReason } = data;
+  return { kind: "answer", content, model, ...(stopReason === undefined ? {} : { stopReason }) };
+}

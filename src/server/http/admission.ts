@@ -1,0 +1,183 @@
+/** Refuses requests before they are read: by their host and origin, and by how many an address sent. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { BlockList, isIP, isIPv4 } from "node:net";
+import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
+import { localhostAllowedHostnames } from "@modelcontextprotocol/server";
+import type { Clock } from "../../core/clock.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+
+/** Passes a request on, or has answered it with 403 and returns false. */
+export type RequestGuard = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+export interface GuardOptions {
+  /** The address the server is bound to; always accepted as `Host`. */
+  host: string;
+  /** Further accepted host names, without port. */
+  allowedHosts: readonly string[];
+  /** Further accepted host names of `Origin`, or `scheme://*`. */
+  allowedOrigins: readonly string[];
+}
+
+/** Whether `host` names this machine only. */
+export function isLoopback(host: string): boolean {
+  const bare = unbracket(host).toLowerCase();
+  return bare === "localhost" || bare === "::1" || (isIPv4(bare) && bare.startsWith("127."));
+}
+
+/** Throws unless `host` is a loopback address: without authentication whoever reaches it may use the agent. */
+export function requireLoopback(host: string): void {
+  if (isLoopback(host)) return;
+  throw new ConfigurationError(
+    "http_host_not_loopback",
+    `http.host is "${host}", which other machines can reach, and requests are not authenticated. ` +
+      "Use 127.0.0.1, ::1 or localhost, or configure http.tokens or http.oauth.",
+  );
+}
+
+/**
+ * Refuses foreign `Host` and `Origin` headers (DNS rebinding, cross-site requests). Ports are not
+ * compared. A request without `Origin` passes: only browsers send one.
+ */
+export function createRequestGuard({ host, allowedHosts, allowedOrigins }: GuardOptions): RequestGuard {
+  const own = [...localhostAllowedHostnames(), inUrl(host)];
+  const hostAllowed = hostHeaderValidation([...own, ...allowedHosts]);
+  const originAllowed = originValidation([...own, ...allowedOrigins]);
+  return (request, response) => hostAllowed(request, response) && originAllowed(request, response);
+}
+
+/** `host` as it stands in a URL: IPv6 addresses in brackets. */
+export function inUrl(host: string): string {
+  const bare = unbracket(host);
+  return bare.includes(":") ? `[${bare}]` : bare;
+}
+
+/** `host` as the network functions want it: IPv6 addresses without brackets. */
+export function unbracket(host: string): string {
+  return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
+}
+
+/** Finds out which address a request comes from. */
+export type AddressOf = (request: IncomingMessage) => string;
+
+/**
+ * The address at the other end of the connection. Where that is one of `proxies`, the last address in
+ * `X-Forwarded-For` that is none of them; what stands before it could have been written by anybody.
+ */
+export function clientAddress(proxies: readonly string[]): AddressOf {
+  const trusted = new BlockList();
+  for (const proxy of proxies) {
+    const [address = "", prefix] = proxy.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    if (prefix === undefined) trusted.addAddress(address, family);
+    else trusted.addSubnet(address, Number(prefix), family);
+  }
+  const isTrusted = (address: string): boolean =>
+    isIP(address) !== 0 && trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+
+  return ({ socket, headers }) => {
+    let address = plain(socket.remoteAddress ?? "");
+    const forwarded = String(headers["x-forwarded-for"] ?? "").split(",");
+    while (isTrusted(address)) {
+      const before = plain(forwarded.pop()?.trim() ?? "");
+      if (isIP(before) === 0) break;
+      address = before;
+    }
+    return address;
+  };
+}
+
+/** What counts as one client: an IPv4 address, or the network that an IPv6 host has for itself. */
+export function clientNetwork(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const [head = "", tail] = address.replace(/%.*/, "").split("::");
+  const before = head === "" ? [] : head.split(":");
+  const after = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - before.length - after.length);
+  const groups = [...before, ...Array<string>(zeros).fill("0"), ...after];
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":")}::/64`;
+}
+
+/** IPv4 in IPv6 is the same client as the IPv4 address. */
+const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, "");
+
+export interface RateLimitOptions {
+  /** Requests that a key may make in a minute, and at once after a quiet minute. */
+  perMinute: number;
+  clock: Clock;
+  /** Keys that are remembered at most; whoever was seen longest ago is forgotten first. Default 10,000. */
+  keys?: number;
+}
+
+interface Bucket {
+  tokens: number;
+  filledAt: number;
+}
+
+const MINUTE_MS = 60_000;
+/** Keys after which full buckets, which are as good as none, are dropped. */
+const SWEEP_SIZE = 1000;
+
+/** A token bucket for each key. */
+export class RateLimit {
+  readonly #options: RateLimitOptions;
+  /** In the order of last use. */
+  readonly #buckets = new Map<string, Bucket>();
+
+  constructor(options: RateLimitOptions) {
+    this.#options = options;
+  }
+
+  /** Keys that are remembered. */
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  /** Takes one request; 0 when there was room, else the whole seconds until there is. */
+  take(key: string): number {
+    const bucket = this.#filled(key);
+    this.#remember(key, bucket);
+    if (bucket.tokens < 1) return this.#secondsUntilRoom(bucket);
+    bucket.tokens -= 1;
+    return 0;
+  }
+
+  /** What `take` would return, without taking anything. */
+  wait(key: string): number {
+    const bucket = this.#filled(key);
+    return bucket.tokens < 1 ? this.#secondsUntilRoom(bucket) : 0;
+  }
+
+  #secondsUntilRoom({ tokens }: Bucket): number {
+    return Math.max(1, Math.ceil(((1 - tokens) * MINUTE_MS) / this.#options.perMinute / 1000));
+  }
+
+  #filled(key: string): Bucket {
+    const { perMinute, clock } = this.#options;
+    const now = clock();
+    const known = this.#buckets.get(key);
+    if (known === undefined) return { tokens: perMinute, filledAt: now };
+    const gained = (Math.max(0, now - known.filledAt) * perMinute) / MINUTE_MS;
+    return { tokens: Math.min(perMinute, known.tokens + gained), filledAt: now };
+  }
+
+  #remember(key: string, bucket: Bucket): void {
+    if (!this.#buckets.delete(key) && this.#buckets.size >= SWEEP_SIZE) this.#sweep(bucket.filledAt);
+    this.#buckets.set(key, bucket);
+    const { keys = 10_000 } = this.#options;
+    for (const oldest of this.#buckets.keys()) {
+      if (this.#buckets.size <= keys) return;
+      this.#buckets.delete(oldest);
+    }
+  }
+
+  /** After a minute without requests every bucket is full. */
+  #sweep(now: number): void {
+    for (const [key, { filledAt }] of this.#buckets) {
+      if (now - filledAt < MINUTE_MS) return;
+      this.#buckets.delete(key);
+    }
+  }
+}

@@ -1,0 +1,93 @@
+import { z } from "zod";
+import { canonicalJson } from "../../core/json.ts";
+import type { Approval, PersonDecision } from "../../runs/run.ts";
+
+/** What a person sent, read as a decision, or why it cannot be. */
+export type PageDecision = { ok: true; decision: PersonDecision } | { ok: false; problem: string };
+
+/** The arguments of a call as a person edits them. */
+export interface EditableArguments {
+  /** One argument that is edited as the text it is, where a browser can show and return it unchanged. */
+  text?: { name: string; value: string };
+  /** The others as JSON; characters that a browser does not show are escaped. */
+  json: string;
+}
+
+const MAX_MESSAGE_CHARACTERS = 2000;
+/** Arguments that are texts of many lines. */
+const TEXT_ARGUMENTS = ["content", "new_string", "command"];
+
+export function editableArguments({ args }: Pick<Approval, "args">): EditableArguments {
+  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string" && !UNSHOWN.test(args[key]));
+  if (name === undefined) return { json: visibleJson(args) };
+  const { [name]: value, ...others } = args;
+  return { text: { name, value: String(value) }, json: visibleJson(others) };
+}
+
+/** Only a pressed button decides. Approving with changed arguments is refused: they would be lost. */
+export function pageDecision(approval: Approval, form: URLSearchParams): PageDecision {
+  const decision = form.get("decision");
+  const edited = editedArguments(approval, form);
+  if (decision === "approve" || decision === "approve_same") {
+    if (
+      edited === "none" ||
+      (typeof edited === "object" && canonicalJson(edited) === canonicalJson(approval.args))
+    ) {
+      return { ok: true, decision: { type: decision } };
+    }
+    return {
+      ok: false,
+      problem: "You changed the arguments. Choose “Approve with changes”, or undo the changes.",
+    };
+  }
+  if (decision === "reject") {
+    const message = (form.get("message") ?? "").trim().slice(0, MAX_MESSAGE_CHARACTERS);
+    return { ok: true, decision: { type: "reject", ...(message === "" ? {} : { message }) } };
+  }
+  if (decision !== "edit" || edited === "none") {
+    return { ok: false, problem: "No decision was sent. Press one of the buttons." };
+  }
+  if (edited === "broken") {
+    return { ok: false, problem: "The changed arguments are not a JSON object; nothing was run." };
+  }
+  return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: edited } } };
+}
+
+const Arguments = z.record(z.string(), z.unknown());
+
+function editedArguments(
+  approval: Approval,
+  form: URLSearchParams,
+): Record<string, unknown> | "none" | "broken" {
+  const json = form.get("edited_args");
+  if (json === null) return "none";
+  const others = Arguments.safeParse(parsed(json));
+  if (!others.success) return "broken";
+  const { text } = editableArguments(approval);
+  const typed = form.get("edited_text");
+  // Forms send every line break as CRLF; a text that has such breaks itself is not offered as text.
+  return text === undefined || typed === null
+    ? others.data
+    : { ...others.data, [text.name]: typed.replaceAll("\r\n", "\n") };
+}
+
+/** `undefined` when it is not JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function visibleJson(value: unknown): string {
+  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
+const HIDDEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+/** The same, control characters but line feed and tab, and halves of surrogate pairs. */
+const UNSHOWN =
+  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\p{Surrogate}]/u;

@@ -1,0 +1,155 @@
+/** Reads what the page and the app show, and sends what changes while a browser looks. */
+import type { ServerResponse } from "node:http";
+import { oneLine } from "../../core/text.ts";
+import { type Run, type RunEvent, type RunView, isFinal } from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import { whenStalled } from "../http/slow-readers.ts";
+import { agentLabel } from "../views/approval-form.ts";
+import { html } from "../views/html.ts";
+import { SHOWN_EVENTS, renderApprovals, renderRun } from "../views/render-run.ts";
+import { SECURITY_HEADERS } from "./responses.ts";
+import type { PageSession } from "./sessions.ts";
+
+/** Changes within this time become one update. */
+const GATHER_MS = 150;
+const KEEP_ALIVE_MS = 15_000;
+
+/** The run and the newest part of its journal; `undefined`: no such run. */
+export async function readRun(
+  runs: RunService,
+  { principal, run }: PageSession,
+): Promise<{ view: RunView; events: RunEvent[] } | undefined> {
+  const view = await runs.view(principal, run);
+  if (view === undefined) return undefined;
+  return { view, events: await newestEvents(runs, view) };
+}
+
+/** The part of the journal that is shown. */
+export async function newestEvents(runs: RunService, { run }: RunView): Promise<RunEvent[]> {
+  const after = Math.max(0, run.lastSeq - SHOWN_EVENTS);
+  return (await runs.events(run.principal, run.id, { after, limit: SHOWN_EVENTS })) ?? [];
+}
+
+/** Sends server-sent events for as long as the browser listens, the run lasts and `signal` lets it. */
+export async function sendUpdates(
+  response: ServerResponse,
+  runs: RunService,
+  { session, openCommand }: { session: PageSession; openCommand: (run: Run) => string | undefined },
+  signal: AbortSignal,
+): Promise<void> {
+  const stop = new AbortController();
+  const end = (): void => stop.abort();
+  signal.addEventListener("abort", end, { once: true });
+  response.once("close", end);
+  response.writeHead(200, { ...SECURITY_HEADERS, "content-type": "text/event-stream" });
+  const keepAlive = setInterval(() => {
+    if (!response.writableNeedDrain) response.write(": alive\n\n");
+  }, KEEP_ALIVE_MS);
+  // A browser that takes nothing of what waits for it makes room for others; it comes back by itself.
+  whenStalled(response, () => response.destroy());
+  try {
+    for (let known = -1; !stop.signal.aborted;) {
+      const now = await readRun(runs, session);
+      if (now === undefined) return;
+      known = now.view.run.lastSeq;
+      const ended = isFinal(now.view.run.status);
+      await send(response, {
+        run: renderRun(now.view, now.events, session).text,
+        approvals: renderApprovals(now.view, { session, openCommand: openCommand(now.view.run) }).text,
+        ended,
+      });
+      if (ended) return;
+      await nextChange(runs, session, known, stop.signal);
+    }
+  } finally {
+    clearInterval(keepAlive);
+    signal.removeEventListener("abort", end);
+    response.end();
+  }
+}
+
+/** Waits until the browser has taken the update in: one that reads slowly gets fewer, not a backlog. */
+async function send(response: ServerResponse, update: object): Promise<void> {
+  if (response.write(`event: update\ndata: ${JSON.stringify(update)}\n\n`)) return;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      response.off("drain", done);
+      response.off("close", done);
+      resolve();
+    };
+    response.once("drain", done);
+    response.once("close", done);
+  });
+}
+
+async function nextChange(
+  runs: RunService,
+  { principal, run }: PageSession,
+  after: number,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const _event of runs.watch(principal, run, { after, signal })) break;
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(done, GATHER_MS);
+    signal.addEventListener("abort", done, { once: true });
+    function done(): void {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    }
+    if (signal.aborted) done();
+  });
+}
+
+/** One change of a file by a call of the run. */
+export interface FileChange {
+  time: number;
+  /** Who changed it. */
+  agent: string;
+  /** `undefined` when the call did not tell, as tools of others do not. */
+  diff: string | undefined;
+}
+
+const EVENTS_PER_PAGE = 500;
+const MAX_CHANGES = 100;
+
+/** The newest changes of `path` in this run, oldest first; `undefined`: no such run. */
+export async function readChanges(
+  runs: RunService,
+  { principal, run }: PageSession,
+  path: string,
+): Promise<FileChange[] | undefined> {
+  const changes: FileChange[] = [];
+  for (let after = 0; ;) {
+    const events = await runs.events(principal, run, { after, limit: EVENTS_PER_PAGE });
+    if (events === undefined) return undefined;
+    changes.push(...events.filter((event) => isChangeOf(event, path)).map(changeOf));
+    changes.splice(0, changes.length - MAX_CHANGES);
+    const last = events.at(-1);
+    if (last === undefined || events.length < EVENTS_PER_PAGE) return changes;
+    after = last.seq;
+  }
+}
+
+const isChangeOf = ({ kind, data }: RunEvent, path: string): boolean =>
+  kind === "file_changed" && data["path"] === path;
+
+function changeOf({ time, agent, data }: RunEvent): FileChange {
+  const { diff } = data;
+  return { time, agent: agentLabel(agent), diff: typeof diff === "string" ? diff : undefined };
+}
+
+/** What the app shows of a run: what the page shows, with nothing to press. */
+export async function renderAppView(
+  view: RunView,
+  runs: RunService,
+  openCommand: string | undefined,
+): Promise<string> {
+  const { run } = view;
+  const events = await newestEvents(runs, view);
+  return html`<header>
+      <p class="brand">Deep agent run <code>${run.id}</code></p>
+      <h1>${oneLine(run.task, 200)}</h1>
+    </header>
+    ${renderApprovals(view, { session: "app", openCommand })} ${renderRun(view, events, "app")}`.text;
+}

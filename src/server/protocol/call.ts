@@ -1,0 +1,33 @@
+/** What a tool call brings along, for the tools and for the deliveries that answer it. */
+import { createHash } from "node:crypto";
+import type { ServerContext } from "@modelcontextprotocol/server";
+import { canonicalJson } from "../../core/json.ts";
+import type { Principal } from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import type { OpenRequests } from "../delivery/session.ts";
+import type { ClientFacts } from "./client.ts";
+import type { ServerDeps } from "./deps.ts";
+import type { StateCodec } from "./state.ts";
+
+/** One tool call, with all that a handler may use. */
+export interface ToolCall {
+  readonly deps: ServerDeps;
+  readonly codec: StateCodec;
+  readonly context: ServerContext;
+  readonly client: ClientFacts;
+  readonly principal: Principal;
+  readonly runs: RunService;
+  /** Of the tool and its arguments. */
+  readonly digest: string;
+  /** By the clock of `deps`. */
+  readonly begunAt: number;
+  /** Questions on this connection that the client has not answered yet. */
+  readonly open: OpenRequests;
+}
+
+/** Stands for a call in signed texts, which clients can read. */
+export const callDigest = (tool: string, args: unknown): string =>
+  createHash("sha256")
+    .update(canonicalJson([tool, args]))
+    .digest("base64url")
+    .slice(0, 22);

@@ -1,0 +1,151 @@
+/** What a client can do and how long it waits, from what it declares about itself. */
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import type { Config } from "../../config/schema.ts";
+import { allows } from "../auth/scopes.ts";
+import { APPS_EXTENSION } from "../resources/run-app.ts";
+import type { Era, ServerDeps } from "./deps.ts";
+import { TASKS_EXTENSION } from "./results.ts";
+
+/** What a client declared about itself, as far as deliveries differ by it. */
+export interface ClientFacts {
+  era: Era;
+  /** It is asked for approvals in forms: it shows them, and its token may decide on approvals. */
+  forms: boolean;
+  /** It is asked on the local page: it opens addresses, there is a page, and its token may decide. */
+  page: boolean;
+  /** It knows the Tasks extension of 2026-07-28. */
+  tasks: boolean;
+  /** Who it says it is. */
+  name?: ClientName | undefined;
+  /** It renders MCP Apps. */
+  apps: boolean;
+  /** It lends its model: samples messages with tools, and its token may work on runs. */
+  models: boolean;
+}
+
+/** 2026-07-28 clients declare with every request, 2025-era clients once, in the handshake. */
+export function clientFacts(
+  mcp: McpServer,
+  context: ServerContext,
+  { era, deps }: { era: Era; deps: Pick<ServerDeps, "config" | "page"> },
+): ClientFacts {
+  const envelope: Record<string, unknown> | undefined = context.mcpReq.envelope;
+  const declared =
+    era === "modern" ? envelope?.[CLIENT_CAPABILITIES_META_KEY] : mcp.server.getClientCapabilities();
+  const info = era === "modern" ? envelope?.[CLIENT_INFO_META_KEY] : mcp.server.getClientVersion();
+  const mayDecide = allows(context.http?.authInfo, "approve");
+  // The page shows the journal too.
+  const mayLook = allows(context.http?.authInfo, "read");
+  const canOpen = mayDecide && mayLook && deps.page !== undefined && declaresUrls(declared);
+  const hasForms = mayDecide && declaresForms(declared);
+  const page = canOpen && (!hasForms || deps.config.delivery.ask === "page");
+  return {
+    era,
+    forms: hasForms && !page,
+    page,
+    tasks: era === "modern" && declaresExtension(declared, TASKS_EXTENSION),
+    name: Info.safeParse(info).data,
+    apps: declaresExtension(declared, APPS_EXTENSION),
+    models: declaresModels(declared) && allows(context.http?.authInfo, "run"),
+  };
+}
+
+/** Without tools a model cannot do the work of an agent. */
+function declaresModels(capabilities: unknown): boolean {
+  return Sampling.safeParse(capabilities).success;
+}
+
+/** An empty `elicitation` means forms, as in the revisions that knew nothing else. */
+export function declaresForms(capabilities: unknown): boolean {
+  const elicitation = Capabilities.safeParse(capabilities).data?.elicitation;
+  if (elicitation === undefined) return false;
+  return elicitation["form"] !== undefined || Object.keys(elicitation).length === 0;
+}
+
+export function declaresUrls(capabilities: unknown): boolean {
+  return Capabilities.safeParse(capabilities).data?.elicitation?.["url"] !== undefined;
+}
+
+function declaresExtension(capabilities: unknown, extension: string): boolean {
+  return Extensions.safeParse(capabilities).data?.extensions[extension] !== undefined;
+}
+
+const Capabilities = z.looseObject({ elicitation: z.looseObject({}).optional() });
+const Sampling = z.looseObject({ sampling: z.looseObject({ tools: z.looseObject({}) }) });
+const Info = z.object({ name: z.string().max(200), version: z.string().max(200).catch("") });
+const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown()) });
+
+/** Who a client says it is: only ever used for how long its calls wait. */
+export interface ClientName {
+  name: string;
+  version: string;
+}
+
+/** How a client counts the time it gives a call. */
+export interface CallLimit {
+  /** It starts counting again whenever the call tells its progress, or it has no limit. */
+  extendsOnProgress?: true;
+  /** It stops counting while a form of the call is open, or it has no limit. */
+  pausesForForms?: true;
+}
+
+/**
+ * Clients known to wait longer than the 60 seconds after which most end a call, progress or not. By the name
+ * they give, or by `name/version` for versions that begin so.
+ */
+export const KNOWN_LIMITS: Readonly<Record<string, CallLimit>> = {
+  // Its documentation of MCP: a call may idle for 5 minutes over HTTP and 30 over stdio, and progress resets that.
+  "claude-code": { extendsOnProgress: true },
+  // Tried with 0.169: `tool_timeout_sec` (60) ends calls whatever they tell, but rests while a form is open; a
+  // form answered after 80 seconds was taken.
+  "codex-mcp-client": { pausesForForms: true },
+  // Its documentation of MCP names no limit, and it waits until the person cancels.
+  "Visual Studio Code": { extendsOnProgress: true, pausesForForms: true },
+  "Visual Studio Code - Insiders": { extendsOnProgress: true, pausesForForms: true },
+};
+
+/** How long a call waits for its run. */
+export interface CallWindow {
+  seconds: number;
+  /** The time while a form of the call is open does not count. */
+  pausesForForms: boolean;
+}
+
+/** The window of a call of this client, which `tellsProgress` when it carries a progress token. */
+export function windowFor(
+  client: ClientName | undefined,
+  tellsProgress: boolean,
+  delivery: Config["delivery"],
+): CallWindow {
+  const known = bestMatch(client, KNOWN_LIMITS);
+  const configured = bestMatch(client, delivery.clients);
+  const isExtended = tellsProgress && known?.extendsOnProgress === true;
+  return {
+    seconds: configured?.window ?? (isExtended ? delivery.windowWithProgress : delivery.window),
+    pausesForForms: configured?.pausesForForms ?? known?.pausesForForms ?? false,
+  };
+}
+
+/** The entry that names most of the version. */
+function bestMatch<Entry>(
+  client: ClientName | undefined,
+  entries: Readonly<Record<string, Entry>>,
+): Entry | undefined {
+  if (client === undefined) return undefined;
+  const fitting = Object.keys(entries).filter((key) => fits(key, client));
+  const best = fitting.sort((a, b) => b.length - a.length)[0];
+  return best === undefined ? undefined : entries[best];
+}
+
+function fits(key: string, { name, version }: ClientName): boolean {
+  if (key === name) return true;
+  if (!key.startsWith(`${name}/`)) return false;
+  const wanted = key.slice(name.length + 1);
+  return version === wanted || version.startsWith(`${wanted}.`);
+}

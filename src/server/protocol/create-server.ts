@@ -1,0 +1,154 @@
+/** Makes MCP server instances: their tools, prompts, resources and extensions. */
+import {
+  type JSONRPCMessage,
+  type McpRequestContext,
+  McpServer,
+  isJSONRPCErrorResponse,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { readableRuns, scopedRuns } from "../auth/scopes.ts";
+import { OpenRequests } from "../delivery/session.ts";
+import { listMemories, registerFiles } from "../resources/files.ts";
+import { APPS_EXTENSION, registerRunApp } from "../resources/run-app.ts";
+import { registerGraph, registerRuns } from "../resources/runs.ts";
+import { ResourceListing, type ResourceScope } from "../resources/scope.ts";
+import { SKILLS_EXTENSION, registerSkills } from "../resources/skills.ts";
+import { serveSubscriptions } from "../resources/subscriptions.ts";
+import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
+import { toolsFor } from "../tools/index.ts";
+import type { ServerDeps } from "./deps.ts";
+import { TASKS_EXTENSION } from "./results.ts";
+import { createStateCodec } from "./state.ts";
+import { SentResults, registerTool } from "./tool.ts";
+
+const INSTRUCTIONS =
+  "A deep agent for work of many steps: it plans, reads, searches and edits files under /workspace/, sends out " +
+  "subagents in parallel and remembers. Delegate with run_deep_agent; give the goal, the facts it cannot see " +
+  "and the form of the result. A run goes on when a call returns early: follow it with check_deep_agent. " +
+  "Changes wait for a person's approval; do not decide for them.";
+
+const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
+
+/**
+ * Makes server instances for clients of both eras: one per stdio connection, per 2025-era HTTP session and
+ * per 2026-07-28 HTTP request. Cheap and without side effects: clients open connections only to probe.
+ */
+export function createServerFactory(deps: ServerDeps): (context: McpRequestContext) => McpServer {
+  const codec = createStateCodec(deps);
+  const questions = new TaskQuestions(deps);
+  const pages = new TaskPages(deps.clock);
+  return ({ era, authInfo }) => {
+    const own: ServerDeps = { ...deps, runs: async () => scopedRuns(await deps.runs(), authInfo) };
+    const mcp = new McpServer(
+      { name: "deepagent-mcp", title: "Deep agent", version: deps.version },
+      {
+        instructions: INSTRUCTIONS,
+        capabilities: {
+          // Fixed at start: nobody needs to listen for changes of these lists.
+          tools: { listChanged: false },
+          prompts: { listChanged: false },
+          resources: { subscribe: true, listChanged: true },
+          extensions: {
+            ...SKILLS_EXTENSION,
+            [APPS_EXTENSION]: {},
+            ...(era === "modern" ? { [TASKS_EXTENSION]: {} } : {}),
+          },
+        },
+        requestState: { verify: codec.verify },
+        cacheHints: { "tools/list": LISTS, "prompts/list": LISTS },
+      },
+    );
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
+    mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
+    const registration = { deps: own, codec, era, sent: new SentResults(mcp), open: new OpenRequests() };
+    for (const tool of toolsFor(deps.config)) registerTool(mcp, tool, registration);
+    if (era === "modern") registerTasks(mcp, { deps: own, questions, pages });
+    registerPrompts(mcp);
+    const scope: ResourceScope = {
+      ...deps,
+      runs: async () => readableRuns(await deps.runs(), authInfo),
+      era,
+      principal: deps.principalOf(authInfo),
+      listing: new ResourceListing(),
+    };
+    registerResources(mcp, scope);
+    registerRunApp(mcp, scope);
+    scope.listing.serve(mcp, scope);
+    if (era === "legacy") sendLegacyCodes(mcp);
+    return mcp;
+  };
+}
+
+const args = z.object({
+  task: z.string().describe("What the agent should achieve"),
+  context: z.string().optional().describe("Facts it cannot see: decisions, constraints, where to look"),
+  result: z.string().optional().describe("Form of the result, such as a report with file:line references"),
+});
+
+/** Prompts that users pick in their client. */
+function registerPrompts(mcp: McpServer): void {
+  mcp.registerPrompt(
+    "delegate",
+    {
+      title: "Delegate a task",
+      description: "Hands a task over to a deep agent with everything it needs.",
+      argsSchema: args,
+    },
+    (given) => ({
+      description: "Delegate a task to a deep agent",
+      messages: [{ role: "user", content: { type: "text", text: delegation(given) } }],
+    }),
+  );
+}
+
+function delegation({ task, context, result }: z.output<typeof args>): string {
+  return [
+    "Delegate this task with run_deep_agent.",
+    "",
+    `Task: ${task}`,
+    ...(context ? [`Context: ${context}`] : []),
+    ...(result ? [`Result: ${result}`] : []),
+    "",
+    "The agent sees the files under /workspace/ and its memories, but nothing of this conversation. Write the " +
+      "task argument so that it stands alone: the goal, the facts and constraints known here, what is out of " +
+      "scope, and the form of the result.",
+    "If you get a run_id instead of an answer, call check_deep_agent until the run has ended. When it waits " +
+      "for approval, tell me what it wants to do; I decide.",
+    "Then report the outcome and name the files that changed.",
+  ].join("\n");
+}
+
+/** Registers every resource. Nothing of `scope` is used before a client asks. */
+function registerResources(mcp: McpServer, scope: ResourceScope): void {
+  registerFiles(mcp, scope);
+  registerRuns(mcp, scope);
+  listMemories(scope);
+  registerSkills(mcp, scope);
+  registerGraph(mcp, scope);
+  if (scope.era === "legacy") serveSubscriptions(mcp, scope);
+}
+
+/** Of revisions up to 2025-11-25; since then it is "invalid params". */
+const RESOURCE_NOT_FOUND = -32_002;
+
+/**
+ * Lets a 2025-era instance answer for a resource that does not exist with the code of its revisions. The SDK
+ * sends the one of 2026-07-28 in both eras, so it is replaced on the way out.
+ */
+function sendLegacyCodes(mcp: McpServer): void {
+  const connect = mcp.server.connect.bind(mcp.server);
+  mcp.server.connect = async (transport) => {
+    const send = transport.send.bind(transport);
+    transport.send = async (message, options) => send(recoded(message), options);
+    await connect(transport);
+  };
+}
+
+function recoded(message: JSONRPCMessage): JSONRPCMessage {
+  if (!isJSONRPCErrorResponse(message)) return message;
+  const { error } = message;
+  const isNotFound = error.message.startsWith("Resource not found") && hasUri(error.data);
+  return isNotFound ? { ...message, error: { ...error, code: RESOURCE_NOT_FOUND } } : message;
+}
+
+const hasUri = (data: unknown): boolean => typeof data === "object" && data !== null && "uri" in data;

@@ -1,0 +1,108 @@
+/** What the server needs from the rest of the program; runs and pages are opened when they are first used. */
+import type { AuthInfo, McpRequestContext } from "@modelcontextprotocol/server";
+import type { Config } from "../../config/schema.ts";
+import type { Clock } from "../../core/clock.ts";
+import { DeepAgentError } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import type { Principal, Run } from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import type { PageGrant } from "../page/sessions.ts";
+import type { ResourceChanges } from "../resources/changes.ts";
+
+/** `legacy`: protocol revisions up to 2025-11-25; `modern`: 2026-07-28. */
+export type Era = McpRequestContext["era"];
+
+/** What the server needs from the rest of the program; one object for all connections of a process. */
+export interface ServerDeps {
+  version: string;
+  config: Pick<Config, "approvals" | "delivery" | "model" | "fallbackModels" | "subagents">;
+  logger: Logger;
+  clock: Clock;
+  /** For durations: it does not jump when the system's clock is set. */
+  monotonic: Clock;
+  /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */
+  runs: () => Promise<RunService>;
+  /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */
+  stateKey: () => Promise<Uint8Array>;
+  /** The secret before it, while what it signed may still be valid. */
+  previousStateKey?: () => Promise<Uint8Array | undefined>;
+  /**
+   * Whose request it is, by what was verified about it (nothing on stdio). Never by what the client says
+   * about itself.
+   */
+  principalOf: (auth: AuthInfo | undefined) => Principal;
+  /**
+   * How a person opens the page of a run in a terminal: a line to paste, or what else to do. `undefined`: a
+   * terminal does not show it. Over HTTP it names no path of this machine.
+   */
+  openCommand: (run: Run) => string | undefined;
+  changes: ResourceChanges;
+  /** How long a run is kept after it began, at least. Absent: runs are not forgotten. */
+  keptAtLeastMs?: number;
+  /** Absent: the configuration wants no local page. */
+  page?: PageLinks;
+}
+
+/** `RunService` that is opened on first use. */
+export interface LazyRuns {
+  runs: () => Promise<RunService>;
+  /** Parks what runs and releases everything; nothing to do when it was never opened. */
+  close: () => Promise<void>;
+}
+
+/** Opens once; a failed opening is tried again by the next call. Once closed, it stays closed. */
+export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
+  let opened: Promise<RunService> | undefined;
+  let closed = false;
+  return {
+    runs: async () => {
+      if (closed) throw new DeepAgentError("shutting_down", "The server is shutting down. Connect again.");
+      opened ??= open().catch((error: unknown) => {
+        opened = undefined;
+        throw error;
+      });
+      return opened;
+    },
+    close: async () => {
+      closed = true;
+      const service = await opened?.catch(() => undefined);
+      await service?.close();
+    },
+  };
+}
+
+/** Serves pages of runs. */
+export interface PageServer {
+  /** An address that opens the page once, for this run and purpose. */
+  link(grant: PageGrant): string;
+  close(): Promise<void>;
+}
+
+/** Gives links to the page of a run, and serves it from the first link on. */
+export interface PageLinks {
+  /** For a model to pass on: it opens a view that cannot decide. */
+  watch(principal: Principal, runId: string): Promise<string>;
+  /** For a client to open in the person's browser, never for a model: its page decides. */
+  decide(principal: Principal, runId: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Opens the page server with the first link; a failed opening is tried again by the next one. */
+export function createPageLinks(open: () => Promise<PageServer>): PageLinks {
+  let opened: Promise<PageServer> | undefined;
+  const link = async (grant: PageGrant): Promise<string> => {
+    opened ??= open().catch((error: unknown) => {
+      opened = undefined;
+      throw error;
+    });
+    return (await opened).link(grant);
+  };
+  return {
+    watch: (principal, run) => link({ run, principal, purpose: "watch" }),
+    decide: (principal, run) => link({ run, principal, purpose: "decide" }),
+    close: async () => {
+      const server = await opened?.catch(() => undefined);
+      await server?.close();
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import type { CreateMessageRequestParams, ElicitRequestFormParams } from "@modelcontextprotocol/server";
+import type { RunView } from "../../runs/run.ts";
+import type { MemoryHit } from "../../runs/service.ts";
+import type { RunList } from "../views/run-report.ts";
+
+/** Media of a file, base64. */
+export interface Media {
+  type: "image" | "audio" | "resource";
+  mimeType: string;
+  data: string;
+}
+
+/** What a client is to show to a person: a form, or an address to open. */
+export type PersonRequest = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
+
+/** What a tool call came to, in terms of the domain; results.ts turns it into a protocol result. */
+export type Outcome =
+  | { kind: "run"; view: RunView; note?: string }
+  /** The run as a task that the client polls. */
+  | { kind: "task"; view: RunView; note?: string }
+  /** Questions to a person, by key; the client repeats the call with the answers and `state`. */
+  | {
+      kind: "ask";
+      requests: Record<string, PersonRequest>;
+      /** Model calls for the client to answer, by key. */
+      models: Record<string, CreateMessageRequestParams>;
+      state: string;
+    }
+  | { kind: "runs"; list: RunList }
+  | { kind: "file"; path: string; content: string; media: Media[] }
+  | { kind: "memories"; query: string; hits: MemoryHit[]; note?: string }
+  /** The message says what happened, to which thing, and what to do next. */
+  | { kind: "refused"; message: string };
+
+/** `outcome` with what the caller has to know before how the run stands. */
+export function withNotes(outcome: Outcome, notes: readonly string[]): Outcome {
+  const tellsRun = outcome.kind === "run" || outcome.kind === "task";
+  return tellsRun && notes.length > 0 ? { ...outcome, note: notes.join(" ") } : outcome;
+}
+
+export const refused = (message: string): Outcome => ({ kind: "refused", message });
+
+/** The same for a run that does not exist and for one of another principal. */
+export const unknownRun = (runId: string): Outcome =>
+  refused(
+    `No run has the id ${JSON.stringify(runId.slice(0, 80))}. Use a run_id that run_deep_agent returned, or call check_deep_agent without one for your recent runs; what ended long ago may have been forgotten.`,
+  );

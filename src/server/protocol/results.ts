@@ -1,0 +1,193 @@
+/** Turns outcomes into protocol results and tasks. */
+import {
+  type CallToolResult,
+  type CreateMessageRequestParams,
+  type InputRequiredResult,
+  inputRequired,
+} from "@modelcontextprotocol/server";
+import { isoTime } from "../../core/clock.ts";
+import { oneLine, stripControl } from "../../core/text.ts";
+import { type RunView, isFinal } from "../../runs/run.ts";
+import { APP_VIEW_META } from "../resources/run-app.ts";
+import { fileUri, runUri } from "../resources/uris.ts";
+import { type AnswerWays, reportText, runListText, runReport } from "../views/run-report.ts";
+import type { Media, Outcome, PersonRequest } from "./outcome.ts";
+
+export interface ResultOptions extends AnswerWays {
+  /** Whether the client's protocol revision knows links to resources (2025-06-18 and later). */
+  links: boolean;
+  /** How long runs are kept, at least; `null`: they are not forgotten. */
+  ttlMs: number | null;
+  /** What an MCP App shows of the run, as HTML; models are not given it. */
+  picture?: string | undefined;
+}
+
+/**
+ * The only place that builds protocol results. Text and structured content each say everything: many
+ * clients show the model only one of them.
+ */
+export function toResult(outcome: Outcome, options: ResultOptions): CallToolResult | InputRequiredResult {
+  switch (outcome.kind) {
+    case "run":
+      return runResult(outcome.view, options, outcome.note);
+    case "task":
+      return {
+        ...runResult(outcome.view, options, outcome.note),
+        resultType: "task",
+        ...taskFields(outcome.view, options.ttlMs),
+      };
+    case "ask":
+      return inputRequired({
+        inputRequests: Object.fromEntries([
+          ...Object.entries(outcome.requests).map(([key, request]) => [key, elicitation(request)]),
+          ...Object.entries(outcome.models).map(([key, call]) => [key, inputRequired.createMessage(call)]),
+        ]),
+        requestState: outcome.state,
+      });
+    case "runs":
+      return {
+        content: [{ type: "text", text: runListText(outcome.list) }],
+        structuredContent: outcome.list,
+      };
+    case "file":
+      return {
+        content: [
+          { type: "text", text: outcome.content },
+          ...outcome.media.map((media) => mediaBlock(media, outcome.path)),
+        ],
+        structuredContent: { path: outcome.path, content: outcome.content },
+      };
+    case "memories":
+      return memories(outcome);
+    case "refused":
+      return { content: [{ type: "text", text: outcome.message }], isError: true };
+  }
+}
+
+function elicitation(request: PersonRequest) {
+  if (request.mode !== "url") return inputRequired.elicit(request);
+  return inputRequired.elicitUrl({ message: request.message, url: request.url });
+}
+
+/** What a call returns that waited for the run, or looks at it. */
+export function runResult(
+  view: RunView,
+  options: Omit<ResultOptions, "ttlMs">,
+  note?: string,
+): CallToolResult {
+  const report = runReport(view, options, note);
+  const uri = runUri(report.run_id);
+  return {
+    content: [
+      { type: "text", text: reportText(report) },
+      ...(options.links ? [{ type: "resource_link" as const, uri, name: report.run_id, title: "Run" }] : []),
+    ],
+    structuredContent: report,
+    ...(options.picture === undefined ? {} : { _meta: { [APP_VIEW_META]: options.picture } }),
+    ...(report.status === "failed" ? { isError: true } : {}),
+  };
+}
+
+function mediaBlock({ type, mimeType, data }: Media, path: string): CallToolResult["content"][number] {
+  return type === "resource"
+    ? { type, resource: { uri: fileUri(path), mimeType, blob: data } }
+    : { type, mimeType, data };
+}
+
+function memories({ query, hits, note }: Extract<Outcome, { kind: "memories" }>): CallToolResult {
+  const found = hits.map(({ path, snippet, score }) => ({
+    path,
+    snippet: snippet.slice(0, MAX_SNIPPET),
+    score,
+  }));
+  const text =
+    found.length === 0
+      ? `No memory matches ${JSON.stringify(oneLine(query, 200))}. Try fewer or other words.`
+      : found.map(({ path, snippet }) => `${path}\n${stripControl(snippet)}`).join("\n\n");
+  return {
+    content: [{ type: "text", text: note === undefined ? text : `${text}\n\n${note}` }],
+    structuredContent: { memories: found, ...(note === undefined ? {} : { note }) },
+  };
+}
+
+const MAX_SNIPPET = 2000;
+
+/** Extension of 2026-07-28 under which a call may answer with a task; client and server both declare it. */
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+
+const POLL_INTERVAL_MS = 2000;
+/** Of clients that lend their model: each call of it waits for the next poll. */
+const LENDING_POLL_INTERVAL_MS = 500;
+const MAX_STATUS_CHARACTERS = 300;
+
+/** Members of every task shape. The task of a run is the run: it has its id. */
+export interface TaskFields {
+  taskId: string;
+  status: RunView["run"]["status"];
+  statusMessage: string;
+  createdAt: string;
+  lastUpdatedAt: string;
+  /** How long it is kept from `createdAt` on, at least; `null`: it is not forgotten. */
+  ttlMs: number | null;
+  pollIntervalMs: number;
+  [member: string]: unknown;
+}
+
+/** Input request of the protocol, as it would be pushed to a 2025-era client. */
+export interface ElicitationRequest {
+  method: "elicitation/create";
+  params: PersonRequest;
+}
+
+/** The same, for a client that lends its model. */
+export interface SamplingInputRequest {
+  method: "sampling/createMessage";
+  params: CreateMessageRequestParams;
+}
+
+export type InputRequests = Record<string, ElicitationRequest | SamplingInputRequest>;
+
+/**
+ * A task as `tools/call` answers with it. A run that failed is a completed task whose result is an error:
+ * the protocol keeps `failed` for calls that could not be carried out.
+ */
+export function taskFields(
+  { run, activity }: RunView,
+  ttlMs: number | null,
+  { lends = false } = {},
+): TaskFields {
+  const end = run.cancelReason ?? run.failure?.message ?? activity;
+  return {
+    taskId: run.id,
+    status: run.status === "failed" ? "completed" : run.status,
+    statusMessage: oneLine(stripControl(end), MAX_STATUS_CHARACTERS),
+    createdAt: isoTime(run.createdAt),
+    lastUpdatedAt: isoTime(run.updatedAt),
+    ttlMs,
+    pollIntervalMs: lends ? LENDING_POLL_INTERVAL_MS : POLL_INTERVAL_MS,
+  };
+}
+
+/** The status message that tells where to decide, for a client that cannot ask. A command in it is never cut. */
+export function decidedElsewhere(view: RunView, openCommand: string | undefined): string {
+  const where =
+    openCommand === undefined ? "in a client that shows forms" : `in a terminal with ${openCommand}`;
+  return `${withNote(view, "This client cannot ask")}: decide ${where}`;
+}
+
+/** The status message with what a person has to know besides. */
+export const withNote = ({ activity }: RunView, note: string): string =>
+  `${oneLine(stripControl(activity), MAX_STATUS_CHARACTERS)}. ${oneLine(note, MAX_STATUS_CHARACTERS)}`;
+
+/** What `tasks/get` adds for the status: the open questions, or the result the call would have had. */
+export async function taskDetails(
+  { run }: RunView,
+  questions: InputRequests,
+  result: () => Promise<CallToolResult>,
+): Promise<{ status?: "input_required"; inputRequests?: InputRequests; result?: CallToolResult }> {
+  // A run keeps its place while its client's model is asked; the client has to see that it is.
+  const isAsking = run.status === "input_required" || Object.keys(questions).length > 0;
+  if (!isFinal(run.status)) return isAsking ? { status: "input_required", inputRequests: questions } : {};
+  if (run.status === "completed" || run.status === "failed") return { result: await result() };
+  return {};
+}

@@ -1,0 +1,213 @@
+/** The signed state that a client carries from a question to its answer, and the keys that sign it. */
+import { randomBytes } from "node:crypto";
+import { chmod, link, mkdir, open, readFile, rename, stat, unlink, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type RequestStateCodec,
+  type ServerContext,
+  createRequestStateCodec,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { ConfigurationError, errorMessage } from "../../core/errors.ts";
+import type { ServerDeps } from "./deps.ts";
+
+/** How long a person may take; an approval itself never expires. */
+const TTL_SECONDS = 24 * 60 * 60;
+
+/**
+ * What a client carries from a question to its answer: signed, readable, so ids and digests and nothing else.
+ * It only selects: whether it was used before, and whether an approval can still be decided, is up to rows.
+ */
+export const ApprovalState = z.object({
+  /** Good once. */
+  id: z.string(),
+  run: z.string(),
+  /** Digest of the tool and the arguments of the call that asked, with which it has to come again. */
+  call: z.string(),
+  /** How often this call has asked, from 1. */
+  round: z.int(),
+  /** When it asked, in milliseconds. */
+  at: z.number(),
+  asked: z.array(
+    z.object({
+      key: z.string(),
+      approval: z.string(),
+      /** Of tool and arguments as they were shown. */
+      digest: z.string(),
+    }),
+  ),
+  /** Key of the request to open the local page, in place of forms for `asked`. */
+  page: z.string().optional(),
+  /** Approvals left open by the person; not asked again in this call. */
+  left: z.array(z.string()),
+  /** Model calls that the client was asked to answer. */
+  models: z.array(z.object({ key: z.string(), call: z.string() })).optional(),
+});
+export type ApprovalState = z.output<typeof ApprovalState>;
+
+export interface StateCodec {
+  mint: (state: ApprovalState, context: ServerContext) => Promise<string>;
+  /** Throws unless the state was made here, for this principal and method, and has not expired. */
+  verify: (state: string, context: ServerContext) => Promise<ApprovalState>;
+}
+
+type CodecDeps = Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf" | "logger">;
+
+/**
+ * Signs with the current key and accepts what the previous one signed. Keys are read for every state, because
+ * any process may have replaced them. Refused states are logged: clients do not send them.
+ */
+export function createStateCodec(deps: CodecDeps): StateCodec {
+  const bind = bindingOf(deps);
+  const codecOf = (key: Uint8Array): RequestStateCodec<ApprovalState> =>
+    createRequestStateCodec<ApprovalState>({ key, ttlSeconds: TTL_SECONDS, bind });
+
+  const verify = async (state: string, context: ServerContext): Promise<ApprovalState> => {
+    try {
+      return await codecOf(await deps.stateKey()).verify(state, context);
+    } catch (error) {
+      const previous = await deps.previousStateKey?.();
+      if (previous === undefined || errorMessage(error) !== WRONG_SIGNATURE) throw error;
+      return codecOf(previous).verify(state, context);
+    }
+  };
+  return {
+    mint: async (state, context) => codecOf(await deps.stateKey()).mint(state, context),
+    verify: async (state, context) => {
+      const facts = { principal: deps.principalOf(context.http?.authInfo), method: context.mcpReq.method };
+      const verified = await verify(state, context).catch((error: unknown) => {
+        deps.logger.warn("state.refused", { ...facts, reason: errorMessage(error) });
+        throw error;
+      });
+      return ApprovalState.parse(verified);
+    },
+  };
+}
+
+/** What the codec of the SDK says when the signature is not of its key. */
+const WRONG_SIGNATURE = "mac";
+function bindingOf({ principalOf }: Pick<ServerDeps, "principalOf">) {
+  return (context: ServerContext): string =>
+    [context.mcpReq.method, principalOf(context.http?.authInfo), context.sessionId ?? ""].join("\0");
+}
+
+const FILE = "state.key";
+const PREVIOUS = `${FILE}.previous`;
+const BYTES = 32;
+const HOUR_MS = 3_600_000;
+/** Age at which a key is replaced. */
+const LIFETIME_MS = 30 * 24 * HOUR_MS;
+/** How long a replaced key still verifies; longer than what it signed is valid. */
+const OVERLAP_MS = 25 * HOUR_MS;
+/** A rotation takes no longer; what is older was left by a process that died. */
+const ROTATION_MS = 60_000;
+
+/**
+ * The secret that signs `requestState`, shared by all processes with this data directory; created by the
+ * first that asks, and replaced by the first that asks after 30 days. Readable by its owner only.
+ */
+export async function loadStateKey(dataDir: string, clock: Clock = systemClock): Promise<Uint8Array> {
+  const path = join(dataDir, FILE);
+  const age = clock() - (await madeAt(path, clock));
+  if (age >= LIFETIME_MS) await rotate(dataDir, clock);
+  // Made while the clock was ahead, it would be as good as for ever: its time counts from now on.
+  if (age < -HOUR_MS) await utimes(path, clock() / 1000, clock() / 1000).catch(() => undefined);
+  const existing = await readKey(path);
+  if (existing !== undefined) return existing;
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await createKey(path);
+  const created = await readKey(path);
+  if (created !== undefined) return created;
+  throw damaged();
+}
+
+/** The key before the current one, as long as something that it signed can still be valid. */
+export async function loadPreviousStateKey(
+  dataDir: string,
+  clock: Clock = systemClock,
+): Promise<Uint8Array | undefined> {
+  const age = clock() - (await madeAt(join(dataDir, FILE), clock));
+  return age < OVERLAP_MS ? readKey(join(dataDir, PREVIOUS)) : undefined;
+}
+
+/** Puts the key aside and a new one in its place. Of several processes one does it, the others go on. */
+async function rotate(dataDir: string, clock: Clock): Promise<void> {
+  const path = join(dataDir, FILE);
+  const lock = `${path}.rotating`;
+  try {
+    await (await open(lock, "wx", 0o600)).close();
+  } catch (error) {
+    if (!isCode(error, "EEXIST")) throw error;
+    if (Math.abs(clock() - (await madeAt(lock, clock))) >= ROTATION_MS) await removeFile(lock);
+    return;
+  }
+  try {
+    // Another process may have been faster.
+    if (clock() - (await madeAt(path, clock)) < LIFETIME_MS) return;
+    await rename(path, join(dataDir, PREVIOUS));
+    await createKey(path);
+  } finally {
+    await removeFile(lock);
+  }
+}
+
+/** When the file was written; now, when there is none. */
+async function madeAt(path: string, clock: Clock): Promise<number> {
+  try {
+    return (await stat(path)).mtimeMs;
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return clock();
+    throw error;
+  }
+}
+
+async function removeFile(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (!isCode(error, "ENOENT")) throw error;
+  });
+}
+
+async function readKey(path: string): Promise<Uint8Array | undefined> {
+  let key: Buffer;
+  try {
+    key = await readFile(path);
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+  if (key.byteLength !== BYTES) throw damaged();
+  await chmod(path, 0o600).catch((error: unknown) => {
+    // It was put aside just now; what was read is a key all the same.
+    if (!isCode(error, "ENOENT")) throw error;
+  });
+  return key;
+}
+
+/** Writes aside and links into place, so that the file is complete when it appears and the first one wins. */
+async function createKey(path: string): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString("hex")}`;
+  const file = await open(draft, "wx", 0o600);
+  try {
+    await file.writeFile(randomBytes(BYTES));
+    await file.sync();
+    await file.close();
+    await link(draft, path);
+  } catch (error) {
+    if (!isCode(error, "EEXIST")) throw error;
+  } finally {
+    await file.close();
+    await unlink(draft);
+  }
+}
+
+function damaged(): ConfigurationError {
+  return new ConfigurationError(
+    "state_key_damaged",
+    `The file ${FILE} in the data directory is not a key of ${BYTES} bytes. Delete it; a new one is made.`,
+  );
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

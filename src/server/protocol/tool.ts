@@ -1,0 +1,297 @@
+/** What a tool of the server is, and how it is listed and called. */
+import { randomUUID } from "node:crypto";
+import {
+  type McpServer,
+  type RequestId,
+  type ServerContext,
+  type StandardSchemaWithJSON,
+  type ToolAnnotations,
+  isJSONRPCResponse,
+  isJSONRPCResultResponse,
+} from "@modelcontextprotocol/server";
+import { z } from "zod";
+import type { Scope } from "../../config/sections.ts";
+import { ownTurn } from "../../core/concurrency.ts";
+import { DeepAgentError } from "../../core/errors.ts";
+import { type Run, isFinal } from "../../runs/run.ts";
+import { allows } from "../auth/scopes.ts";
+import type { OpenRequests } from "../delivery/session.ts";
+import { type ToolCall, callDigest } from "./call.ts";
+import { clientFacts } from "./client.ts";
+import type { Era, ServerDeps } from "./deps.ts";
+import { type Outcome, refused } from "./outcome.ts";
+import { toResult } from "./results.ts";
+import type { StateCodec } from "./state.ts";
+
+/** The one fact a tool states about itself; the annotations follow from it. */
+export type ServerToolKind = "read" | "delegate" | "decide" | "cancel";
+
+const ANNOTATIONS: Readonly<Record<ServerToolKind, ToolAnnotations>> = {
+  read: { readOnlyHint: true, openWorldHint: false },
+  // An agent may change files, and its model may reach the network through tools.
+  delegate: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  decide: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: true },
+  cancel: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+};
+
+export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
+  readonly name: string;
+  readonly title: string;
+  readonly kind: ServerToolKind;
+  /** What the token of a call must allow; a call without them gets a challenge instead of a result. */
+  readonly scopes: readonly Scope[];
+  readonly description: string;
+  /** Strict: unknown arguments are refused. */
+  readonly input: Input;
+  readonly output: z.ZodObject;
+  /** URI of the MCP App that shows its results. */
+  readonly app?: string;
+  /** Expected failures are `refused` outcomes; whatever is thrown is logged and hidden behind a reference. */
+  handle(args: z.output<Input>, call: ToolCall): Promise<Outcome>;
+}
+
+/** Identity that infers the argument type from the schema. */
+export function defineTool<Input extends z.ZodObject>(tool: ServerTool<Input>): ServerTool<Input> {
+  return tool;
+}
+
+export interface Registration {
+  deps: ServerDeps;
+  codec: StateCodec;
+  era: Era;
+  sent: SentResults;
+  open: OpenRequests;
+}
+
+/** Adds a tool to one server instance. What is listed is computed once per process. */
+export function registerTool(mcp: McpServer, tool: ServerTool, registration: Registration): void {
+  const { deps, codec, era, sent, open } = registration;
+  mcp.registerTool(tool.name, listingOf(tool), async (args, context) => {
+    const begunAt = deps.clock();
+    const whenSent = sent.of(context);
+    const client = clientFacts(mcp, context, { era, deps });
+    const outcome = await guarded(tool.name, deps, async () => {
+      const principal = deps.principalOf(context.http?.authInfo);
+      const digest = callDigest(tool.name, args);
+      // Long arguments have taken a turn to be read.
+      await ownTurn();
+      const runs = await deps.runs();
+      return tool.handle(args, { deps, codec, context, client, principal, digest, begunAt, open, runs });
+    });
+    if (outcome.kind === "run" || outcome.kind === "task") {
+      whenSent(() => markAnswered(outcome.view.run, begunAt, deps));
+    }
+    return toResult(outcome, {
+      forms: client.forms,
+      opensPage: client.page,
+      openCommand: deps.openCommand,
+      page: client.forms || client.page ? undefined : await pageOf(outcome, context, deps),
+      picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
+      model: deps.config.approvals.allowModelAnswers,
+      ttlMs: deps.keptAtLeastMs ?? null,
+      links: era === "modern" || (mcp.server.getNegotiatedProtocolVersion() ?? "") >= FIRST_WITH_LINKS,
+    });
+  });
+}
+
+/** Marks the call as answered. If that cannot be stored, the same task later joins this run and says so. */
+function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }: ServerDeps): void {
+  runs()
+    .then((service) => service.answered(principal, id, begunAt))
+    .catch((error: unknown) => logger.warn("call.not_marked_answered", { runId: id, error }));
+}
+
+/** Where people can look at a run that is not over; what the link is for is no reason to lose the answer. */
+export async function pageOf(
+  outcome: Outcome,
+  { http }: ServerContext,
+  { page, logger }: ServerDeps,
+): Promise<string | undefined> {
+  // The page shows the journal too.
+  if (!allows(http?.authInfo, "read")) return undefined;
+  if (page === undefined || (outcome.kind !== "run" && outcome.kind !== "task")) return undefined;
+  const { id, principal, status } = outcome.view.run;
+  if (isFinal(status)) return undefined;
+  return page.watch(principal, id).catch((error: unknown) => {
+    logger.warn("page.not_opened", { error });
+    return undefined;
+  });
+}
+
+/** What an MCP App shows of the run, and with it the journal. */
+async function pictureOf(
+  outcome: Outcome,
+  { http }: ServerContext,
+  { runs, openCommand }: ServerDeps,
+): Promise<string | undefined> {
+  if (outcome.kind !== "run" || !allows(http?.authInfo, "read")) return undefined;
+  const { renderAppView } = await import("../page/updates.ts");
+  return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run));
+}
+
+const FIRST_WITH_LINKS = "2025-06-18";
+
+/** Whatever goes wrong becomes a text for the client; only our own errors are written for it. */
+async function guarded(tool: string, { logger }: ServerDeps, work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof DeepAgentError) {
+      logger.warn("tool.refused", { tool, code: error.code, error });
+      return refused(error.message);
+    }
+    const reference = randomUUID();
+    logger.error("tool.failed", { tool, reference, error });
+    return refused(
+      `${tool} failed unexpectedly. Try again; if it fails again, look for ${reference} in the server's log.`,
+    );
+  }
+}
+
+interface Listing {
+  title: string;
+  description: string;
+  inputSchema: StandardSchemaWithJSON<unknown, Record<string, unknown>>;
+  outputSchema: StandardSchemaWithJSON;
+  annotations: ToolAnnotations;
+  _meta?: Record<string, unknown>;
+}
+
+const listings = new WeakMap<ServerTool, Listing>();
+
+function listingOf(tool: ServerTool): Listing {
+  const known = listings.get(tool);
+  if (known !== undefined) return known;
+  const listing = {
+    title: tool.title,
+    description: tool.description,
+    inputSchema: inputSchema(tool),
+    outputSchema: outputSchema(tool.output),
+    annotations: ANNOTATIONS[tool.kind],
+    ...(tool.app === undefined ? {} : { _meta: { ui: { resourceUri: tool.app } } }),
+  };
+  listings.set(tool, listing);
+  return listing;
+}
+
+/** What `tools/list` shows, and what a wrong argument is told. */
+function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<string, unknown>> {
+  const json = jsonSchema(tool.input);
+  const known = Object.keys(tool.input.shape).join(", ");
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "deepagent-mcp",
+      validate: (value) => {
+        const parsed = tool.input.safeParse(value);
+        if (parsed.success) return { value: parsed.data };
+        return { issues: parsed.error.issues.map((issue) => ({ message: problem(issue, known) })) };
+      },
+      jsonSchema: { input: () => json, output: () => json },
+    },
+  };
+}
+
+/** Unknown arguments that are named in a refusal. */
+const MAX_UNKNOWN = 10;
+
+function problem(issue: z.core.$ZodIssue, known: string): string {
+  if (issue.code === "unrecognized_keys") {
+    const keys = issue.keys.slice(0, MAX_UNKNOWN).map((key) => JSON.stringify(key.slice(0, 80)));
+    const others = issue.keys.length - keys.length;
+    const unknown = keys.join(", ") + (others > 0 ? ` and ${others} more` : "");
+    return `unknown argument ${unknown}; the arguments are ${known}`;
+  }
+  return `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`;
+}
+
+/** Results are checked against the whole schema; the list names the fields and their types. */
+function outputSchema(output: z.ZodObject): StandardSchemaWithJSON {
+  const json = outline(jsonSchema(output));
+  return {
+    "~standard": {
+      ...output["~standard"],
+      jsonSchema: { input: () => json, output: () => json },
+    },
+  };
+}
+
+type Json = Record<string, unknown>;
+
+/** JSON Schema without what costs bytes and tells a model nothing; it is checked all the same. */
+function jsonSchema(schema: z.ZodObject): Json {
+  const { $schema: _dialect, ...json } = z.toJSONSchema(schema, {
+    io: "input",
+    override: ({ jsonSchema: node }) => {
+      delete node.minLength;
+      delete node.maxLength;
+      delete node.propertyNames;
+      if (node.minimum === Number.MIN_SAFE_INTEGER) delete node.minimum;
+      if (node.maximum === Number.MAX_SAFE_INTEGER) delete node.maximum;
+    },
+  });
+  return json;
+}
+
+/** The fields of an object with their types. Of objects inside it, the names of the fields that are always there. */
+function outline({ properties = {} }: Json): Json {
+  const fields = Object.entries(properties as Record<string, Json>); // what JSON Schema says of an object
+  return {
+    type: "object",
+    properties: Object.fromEntries(fields.map(([name, field]) => [name, typeOnly(field)])),
+  };
+}
+
+function typeOnly({ type, enum: values, items, required }: Json): Json {
+  return {
+    ...(type === undefined ? {} : { type }),
+    ...(values === undefined ? {} : { enum: values }),
+    ...(required === undefined ? {} : { required }),
+    ...(items === undefined ? {} : { items: typeOnly(items as Json) }), // arrays here have one item schema
+  };
+}
+
+/** Arguments that several tools have. */
+export const runId = z.string().min(1).max(200).describe("From run_deep_agent");
+
+export const waitSeconds = z
+  .number()
+  .min(0)
+  .max(86_400)
+  .optional()
+  .describe("Longest wait, up to the server's limit");
+
+/**
+ * Tells when the result of a request was written to its client. It is not when the client cancelled the request
+ * or was gone by then; what a client has read nobody knows.
+ */
+export class SentResults {
+  readonly #waiting = new Map<RequestId, () => void>();
+
+  constructor(mcp: McpServer) {
+    const connect = mcp.server.connect.bind(mcp.server);
+    mcp.server.connect = async (transport) => {
+      const send = transport.send.bind(transport);
+      transport.send = async (message, options) => {
+        if (!isJSONRPCResponse(message) || message.id === undefined) return send(message, options);
+        const sent = this.#waiting.get(message.id);
+        this.#waiting.delete(message.id);
+        await send(message, options);
+        if (isJSONRPCResultResponse(message)) sent?.();
+      };
+      await connect(transport);
+    };
+  }
+
+  /** For the handler of a request, from its beginning on: takes what to do once the result was sent. */
+  of({ mcpReq, http }: ServerContext): (sent: () => void) => void {
+    // The one of the HTTP request tells of broken streams of the 2025 era, which do not end the call.
+    const stream = http?.req?.signal;
+    return (sent) => {
+      if (mcpReq.signal.aborted) return;
+      this.#waiting.set(mcpReq.id, () => {
+        if (stream?.aborted !== true) sent();
+      });
+    };
+  }
+}

@@ -1,0 +1,191 @@
+import { setMaxListeners } from "node:events";
+import { z } from "zod";
+import type { Logger } from "../../core/logger.ts";
+import { type Principal, type RunEvent, isFinal } from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import { RUN_VIEWS, fileUri, runFileUri, runIdOf, runUri } from "./uris.ts";
+
+/** Receives changes of resources; the notifier of the SDK's HTTP handler is one. */
+export interface ChangeSink {
+  resourceUpdated(uri: string): void;
+  resourcesChanged(): void;
+}
+
+/**
+ * The one way from runs to subscribed clients. Sinks are the HTTP handler, a stdio connection and
+ * every 2025-era session; each drops what its client has not asked for. It does not matter which process
+ * works on a run.
+ */
+export interface ResourceChanges {
+  /** Adds a receiver of the principal's changes, and of nobody else's; call the result to remove it. */
+  attach(principal: Principal, sink: ChangeSink): () => void;
+  /** Announces the changes of the principal's run that `uri` belongs to until it ends, and those of `watch`. */
+  follow(principal: Principal, uri: string): void;
+  /**
+   * Announces runs that the principal starts anywhere, and what they change, until nobody receives it.
+   * Nothing to do where that happens already.
+   */
+  watch(principal: Principal): void;
+  /** A run was started here: announced at once. */
+  runStarted(principal: Principal, runId: string): void;
+  close(): Promise<void>;
+}
+
+export interface ResourceChangesOptions {
+  runs: () => Promise<RunService>;
+  logger: Logger;
+  /** Longest delay of an announcement, in milliseconds; changes of that time become one. Default 200. */
+  delayMs?: number;
+}
+
+/** Runs looked through for those that are at work when somebody begins to listen. */
+const RECENT_RUNS = 50;
+
+export function createResourceChanges(options: ResourceChangesOptions): ResourceChanges {
+  return new Changes(options);
+}
+
+class Changes implements ResourceChanges {
+  readonly #options: ResourceChangesOptions;
+  readonly #sinks = new Map<ChangeSink, Principal>();
+  /** Runs that are followed, by principal and id. */
+  readonly #followed = new Map<string, Promise<void>>();
+  /** Those of them that were announced as new. */
+  readonly #told = new Set<string>();
+  readonly #watched = new Map<Principal, { stop: AbortController; done: Promise<void> }>();
+  readonly #stop = new AbortController();
+
+  constructor(options: ResourceChangesOptions) {
+    this.#options = options;
+    // Each run that is followed listens to it.
+    setMaxListeners(0, this.#stop.signal);
+  }
+
+  attach(principal: Principal, sink: ChangeSink): () => void {
+    this.#sinks.set(sink, principal);
+    return () => {
+      this.#sinks.delete(sink);
+      if (this.#sinksOf(principal).length === 0) this.#watched.get(principal)?.stop.abort();
+    };
+  }
+
+  follow(principal: Principal, uri: string): void {
+    const runId = runIdOf(uri);
+    if (runId !== undefined) this.#follow(principal, runId);
+    this.watch(principal);
+  }
+
+  watch(principal: Principal): void {
+    const isOver = this.#stop.signal.aborted || this.#sinksOf(principal).length === 0;
+    if (isOver || this.#watched.has(principal)) return;
+    const stop = new AbortController();
+    const done = this.#watchStarts(principal, AbortSignal.any([stop.signal, this.#stop.signal]))
+      .catch((error: unknown) => this.#options.logger.warn("resources.watch_failed", { error }))
+      .finally(() => {
+        stop.abort();
+        this.#watched.delete(principal);
+      });
+    this.#watched.set(principal, { stop, done });
+  }
+
+  runStarted(principal: Principal, runId: string): void {
+    this.#grown(principal, runId);
+    this.watch(principal);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    const watching = [...this.#watched.values()].map(({ done }) => done);
+    await Promise.all([...this.#followed.values(), ...watching]);
+  }
+
+  #sinksOf(principal: Principal): ChangeSink[] {
+    return [...this.#sinks].filter(([, owner]) => owner === principal).map(([sink]) => sink);
+  }
+
+  #announce(principal: Principal, uris: Iterable<string>): void {
+    for (const uri of uris) for (const sink of this.#sinksOf(principal)) sink.resourceUpdated(uri);
+  }
+
+  /** The list of resources has a run more; once, also when that is found out in two ways. */
+  #grown(principal: Principal, runId: string): void {
+    const key = keyOf(principal, runId);
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    for (const sink of this.#sinksOf(principal)) sink.resourcesChanged();
+    this.#follow(principal, runId, true);
+  }
+
+  #follow(principal: Principal, runId: string, fromStart = false): void {
+    const key = keyOf(principal, runId);
+    if (this.#followed.has(key) || this.#stop.signal.aborted) return;
+    const following = this.#followRun(principal, runId, fromStart)
+      .catch((error: unknown) => this.#options.logger.warn("resources.follow_failed", { runId, error }))
+      .finally(() => {
+        this.#followed.delete(key);
+        this.#told.delete(key);
+      });
+    this.#followed.set(key, following);
+  }
+
+  async #followRun(principal: Principal, runId: string, fromStart: boolean): Promise<void> {
+    const { runs, delayMs = 200 } = this.#options;
+    const service = await runs();
+    const view = await service.view(principal, runId);
+    if (view === undefined || (!fromStart && isFinal(view.run.status))) return;
+    const changed = new Set<string>();
+    const flush = (): void => {
+      this.#announce(principal, changed);
+      changed.clear();
+    };
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      const after = fromStart ? 0 : view.run.lastSeq;
+      for await (const event of service.watch(principal, runId, { after, signal: this.#stop.signal })) {
+        if (changed.size === 0) timer = setTimeout(flush, delayMs).unref();
+        for (const uri of changedUris(event)) changed.add(uri);
+      }
+    } finally {
+      clearTimeout(timer);
+      flush();
+    }
+  }
+
+  async #watchStarts(principal: Principal, signal: AbortSignal): Promise<void> {
+    const service = await this.#options.runs();
+    // Before the list is read: what is started in between is found twice rather than never.
+    const starts = service.watchStarts(principal, { signal })[Symbol.asyncIterator]();
+    let next = starts.next();
+    for (const { id, status } of await service.list(principal, { limit: RECENT_RUNS })) {
+      if (!isFinal(status)) this.#follow(principal, id);
+    }
+    for (let { done, value } = await next; !done; { done, value } = await next) {
+      next = starts.next();
+      this.#grown(principal, value.id);
+    }
+  }
+}
+
+const keyOf = (principal: Principal, runId: string): string => JSON.stringify([principal, runId]);
+
+/** The resources that an event of the journal changes. */
+function changedUris(event: RunEvent): string[] {
+  const run = runUri(event.runId);
+  const uris = [run, ...RUN_VIEWS.map((view) => `${run}/${view}`)];
+  const { path } = event.data;
+  if (event.kind !== "file_changed" || typeof path !== "string") return uris;
+  return [...uris, fileUri(path), runFileUri(event.runId, path)];
+}
+
+const Listen = z.object({
+  method: z.literal("subscriptions/listen"),
+  params: z.object({ notifications: z.object({ resourceSubscriptions: z.array(z.string()).default([]) }) }),
+});
+
+/** Follows what a 2026-07-28 client asks to be told about, when `message` is such a request. */
+export function followListened(changes: ResourceChanges, principal: Principal, message: unknown): void {
+  const parsed = Listen.safeParse(message);
+  if (!parsed.success) return;
+  changes.watch(principal);
+  for (const uri of parsed.data.params.notifications.resourceSubscriptions) changes.follow(principal, uri);
+}

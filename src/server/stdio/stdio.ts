@@ -1,0 +1,264 @@
+/** Serves MCP over standard input and output. */
+import type { EventEmitter } from "node:events";
+import { Readable, type Writable } from "node:stream";
+import {
+  type JSONRPCMessage,
+  type McpServerFactory,
+  PROTOCOL_VERSION_META_KEY,
+  ProtocolErrorCode,
+  type RequestId,
+  type Transport,
+  isJSONRPCRequest,
+  isJSONRPCResultResponse,
+} from "@modelcontextprotocol/server";
+import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
+import { z } from "zod";
+import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
+import { checkedLines } from "../../core/message-lines.ts";
+import { createServerFactory } from "../protocol/create-server.ts";
+import type { Era, ServerDeps } from "../protocol/deps.ts";
+import { followListened } from "../resources/changes.ts";
+import { forwardChanges } from "../resources/subscriptions.ts";
+import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "./output-bounds.ts";
+
+/** Longest time for parking runs and releasing everything; clients kill what is left soon after. */
+const GRACE_MS = 700;
+/** Silence after the handshake before agent and storage are loaded: clients ask for lists first. */
+const QUIET_MS = 200;
+const SIGNALS = ["SIGINT", "SIGTERM"] as const;
+
+export interface StdioOptions {
+  /** Parks runs and releases what `deps` holds. */
+  close(): Promise<void>;
+  /** Default: those of the process. */
+  stdin?: Readable;
+  stdout?: Writable;
+  stderr?: Writable;
+  /** Where SIGINT and SIGTERM arrive. Default: the process. */
+  signals?: Pick<EventEmitter, "on" | "off">;
+}
+
+export interface StdioServer {
+  /**
+   * Resolves with the reason once the client has gone or a signal came and everything is released, within a
+   * second. The caller then exits the process, whatever may still hold it.
+   */
+  readonly closed: Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Serves MCP over standard input and output until the client leaves. Writes nothing but protocol there. */
+export function serveStdioServer(deps: ServerDeps, options: StdioOptions): StdioServer {
+  const {
+    stdin = process.stdin,
+    stdout = process.stdout,
+    stderr = process.stderr,
+    signals = process,
+  } = options;
+  // A client may close our standard error; a log line that nobody reads must not end the server.
+  stderr.on("error", () => {});
+  const { logger } = deps;
+  const transport = openTransport(stdin, stdout);
+  const create = connectionFactory(deps);
+  let era: Era | undefined;
+  const factory: McpServerFactory = (context) => {
+    ({ era } = context);
+    return create(context);
+  };
+  const handle = serveStdio(factory, {
+    transport,
+    onerror: (error) => logger.debug("stdio.error", { error: error.message }),
+  });
+  const warmUp = warmUpWhenQuiet(deps);
+  let closing: Promise<string> | undefined;
+  let resolveClosed: (reason: string) => void;
+  const closed = new Promise<string>((resolve) => {
+    resolveClosed = resolve;
+  });
+
+  const shutDown = (reason: string): Promise<string> => {
+    closing ??= (async () => {
+      logger.info("stdio.closing", { reason });
+      warmUp.cancel();
+      for (const name of SIGNALS) signals.off(name, onSignal);
+      await withinGrace(async () => {
+        await handle.close();
+        await options.close();
+      }, deps);
+      resolveClosed(reason);
+      return reason;
+    })();
+    return closing;
+  };
+  const onSignal = (name: NodeJS.Signals): void => void shutDown(name);
+  for (const name of SIGNALS) signals.on(name, onSignal);
+
+  observe(transport, {
+    era: () => era,
+    received: (message) => {
+      warmUp.postpone();
+      followListened(deps.changes, deps.principalOf(undefined), message);
+    },
+    sent: (message) => {
+      if (isJSONRPCResultResponse(message)) warmUp.start();
+    },
+    closed: () => void shutDown("the client closed the connection"),
+  });
+  return { closed, close: async () => void (await shutDown("closed")) };
+}
+
+/** Reads messages that are bounded, in turns, and writes no more than is read. */
+function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport {
+  const checked = checkedLines(stdin, {
+    maxBytes: MAX_MESSAGE_BYTES,
+    tooLong: TOO_LONG,
+    problemOf: (line) => bytesShapeProblem(line),
+    refuse: (id, message) => refuse(transport, id, { code: ProtocolErrorCode.InvalidRequest, message }),
+  });
+  const lines = Readable.from(checked, { objectMode: false });
+  const transport = new StdioServerTransport(lines, stdout, { maxBufferSize: 2 * MAX_MESSAGE_BYTES });
+  boundOutput(transport, lines, stdout);
+  return transport;
+}
+
+/** On 2026-07-28 one instance lasts as long as the connection and passes changes on itself. */
+function connectionFactory(deps: ServerDeps): McpServerFactory {
+  const create = createServerFactory(deps);
+  return (context) => {
+    const mcp = create(context);
+    if (context.era === "modern") forwardChanges(mcp, { ...deps, principal: deps.principalOf(undefined) });
+    return mcp;
+  };
+}
+
+interface Observer {
+  /** What the connection speaks, once its first message has settled it. */
+  era(): Era | undefined;
+  received(message: JSONRPCMessage): void;
+  sent(message: JSONRPCMessage): void;
+  closed(): void;
+}
+
+/** Listens in on a transport that is in use; what its user has installed goes on working. */
+function observe(transport: StdioServerTransport, observer: Observer): void {
+  const { onmessage, onclose } = transport;
+  const send = transport.send.bind(transport);
+  /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is no event target */
+  transport.onmessage = (message) => {
+    const refusal = refusalOf(message, observer.era());
+    if (refusal !== undefined && isJSONRPCRequest(message)) return refuse(transport, message.id, refusal);
+    observer.received(message);
+    onmessage?.(message);
+  };
+  transport.send = async (message) => {
+    await send(message);
+    observer.sent(message);
+  };
+  transport.onclose = () => {
+    onclose?.();
+    observer.closed();
+  };
+  /* oxlint-enable unicorn/prefer-add-event-listener */
+}
+
+/** Answers a request with an error. */
+function refuse(transport: StdioServerTransport, id: RequestId, error: Refusal): void {
+  // A client that does not read any more does not miss the answer.
+  transport.send({ jsonrpc: "2.0", id, error }).catch(() => undefined);
+}
+
+/** Loads agent and storage in the background, so that the first run need not wait for them. */
+function warmUpWhenQuiet({ runs, logger }: ServerDeps) {
+  let state: "waiting" | "armed" | "done" = "waiting";
+  let timer: NodeJS.Timeout | undefined;
+  const load = (): void => {
+    state = "done";
+    runs().catch((error: unknown) => logger.warn("stdio.warm_up_failed", { error }));
+  };
+  const postpone = (): void => {
+    if (state !== "armed") return;
+    clearTimeout(timer);
+    timer = setTimeout(load, QUIET_MS);
+  };
+  return {
+    /** The handshake was answered. */
+    start: (): void => {
+      if (state === "waiting") state = "armed";
+      postpone();
+    },
+    postpone,
+    cancel: (): void => {
+      state = "done";
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function withinGrace(work: () => Promise<void>, { logger }: ServerDeps): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(() => {
+      logger.warn("stdio.closed_late", { milliseconds: GRACE_MS });
+      resolve();
+    }, GRACE_MS);
+  });
+  const done = work().catch((error: unknown) => logger.error("stdio.close_failed", { error }));
+  await Promise.race([done, late]);
+  clearTimeout(timer);
+}
+
+/**
+ * Bounds what waits for a client that does not read: to one that is behind only the newest of what supersedes
+ * itself is sent, once it has read the rest, and its requests wait while too many answers do.
+ */
+export function boundOutput(transport: Transport, stdin: Readable, stdout: Writable): void {
+  const send = transport.send.bind(transport);
+  const held = new LatestOnly<JSONRPCMessage>();
+  const sendHeld = (): void => {
+    // A client that has gone does not miss it.
+    for (const message of held.take()) send(message).catch(() => undefined);
+  };
+  let isWaiting = false;
+  // Each message that waits listens to the stream.
+  stdout.setMaxListeners(0);
+  stdout.on("drain", () => {
+    sendHeld();
+    if (isWaiting) stdin.resume();
+    isWaiting = false;
+  });
+  transport.send = async (message, options) => {
+    const key = stdout.writableLength > BEHIND_BYTES ? supersededBy(message) : undefined;
+    if (key !== undefined) return held.hold(key, message);
+    sendHeld();
+    const sent = send(message, options);
+    if (stdout.writableLength > MOST_BYTES) {
+      isWaiting = true;
+      stdin.pause();
+    }
+    return sent;
+  };
+}
+
+const UNSUPPORTED_VERSION = -32_022;
+const MODERN_REVISION = "2026-07-28";
+const Enveloped = z.looseObject({
+  params: z.looseObject({ _meta: z.looseObject({ [PROTOCOL_VERSION_META_KEY]: z.string() }) }),
+});
+
+export interface Refusal {
+  code: number;
+  message: string;
+  data?: unknown;
+}
+
+/** Refuses a revision other than the connection's, for which the SDK looks at the first message only. */
+function refusalOf(message: JSONRPCMessage, era: Era | undefined): Refusal | undefined {
+  if (era !== "modern" || !isJSONRPCRequest(message)) return undefined;
+  const requested = Enveloped.safeParse(message).data?.params._meta[PROTOCOL_VERSION_META_KEY];
+  if (requested === undefined || requested === MODERN_REVISION) return undefined;
+  return {
+    code: UNSUPPORTED_VERSION,
+    message: `Unsupported protocol version: ${requested.slice(0, 100)}`,
+    data: { supported: [MODERN_REVISION], requested },
+  };
+}

@@ -1,0 +1,121 @@
+import type { ProgressToken, ServerContext } from "@modelcontextprotocol/server";
+import { type Clock, createPace, durationText } from "../../core/clock.ts";
+import type { Logger } from "../../core/logger.ts";
+import { oneLine, stripControl } from "../../core/text.ts";
+import type { RunEvent, RunView } from "../../runs/run.ts";
+import { activityOf } from "../../runs/view.ts";
+
+const MAX_CHARACTERS = 200;
+/** Nobody reads faster, and a client that does not read at all costs the memory of every line. */
+const LINES = { burst: 40, everyMs: 100 };
+
+/** Tells a client that waits what its run does. */
+export interface Progress {
+  /** The first line, sent at once: it opens the stream of an HTTP request. */
+  started(view: RunView): void;
+  event(event: RunEvent): void;
+  /** After this nothing is sent any more. */
+  stop(): void;
+}
+
+export interface ProgressOptions {
+  token: ProgressToken;
+  notify: ServerContext["mcpReq"]["notify"];
+  /** Milliseconds. */
+  heartbeat: number;
+  /** For durations: it does not jump. */
+  clock: Clock;
+  /** The system's time, to tell how long the run has been going on. */
+  now: Clock;
+  /** Aborted when the client gives the call up: it is told nothing more. */
+  signal: AbortSignal;
+  /** The run as it is now: asked before each heartbeat while it waits for its turn, which is no event of it. */
+  view: () => Promise<RunView | undefined>;
+  logger: Logger;
+}
+
+/** For requests that carry no token. */
+export const noProgress: Progress = { started: () => {}, event: () => {}, stop: () => {} };
+
+/**
+ * Progress is the journal's sequence number, so that it keeps growing over several calls for one run. A
+ * heartbeat repeats the last line, or tells the place in line that the run has by now, with the time since the run
+ * was started, between event n and n + 1 as n + 1/2, n + 2/3, n + 3/4, …
+ *
+ * Of lines that come faster than anybody reads, the newest is told when its turn has come.
+ */
+export function createProgress(options: ProgressOptions): Progress {
+  const { token, notify, heartbeat, clock, now, signal, view, logger } = options;
+  let seq = -1;
+  let beats = 0;
+  let line = "";
+  let isInLine = false;
+  let startedAt = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  const send = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (isInLine ? void beatInLine() : beat()), heartbeat);
+    const progress = seq + beats / (beats + 1);
+    const message = beats === 0 ? line : `${line} (${durationText(now() - startedAt)})`;
+    notify({
+      method: "notifications/progress",
+      params: { progressToken: token, progress, message },
+    }).catch((error: unknown) => logger.debug("progress.not_sent", { error }));
+  };
+  const pace = createPace(send, { ...LINES, clock });
+  const beat = (): void => {
+    beats += 1;
+    pace.ask();
+  };
+  const beatInLine = async (): Promise<void> => {
+    const latest = await view().catch(() => undefined);
+    if (!isInLine) return; // an event was told meanwhile
+    if (latest?.place !== undefined) line = shown(lineOf(latest));
+    beat();
+  };
+  const step = (next: number, told: string): void => {
+    if (next <= seq) return;
+    seq = next;
+    beats = 0;
+    line = told;
+    pace.ask();
+  };
+  const stop = (): void => {
+    signal.removeEventListener("abort", stop);
+    pace.stop();
+    clearTimeout(timer);
+  };
+  signal.addEventListener("abort", stop, { once: true });
+  return {
+    started: (first) => {
+      const { run, place } = first;
+      startedAt = run.createdAt;
+      isInLine = place !== undefined;
+      step(run.lastSeq, shown(run.lastSeq <= 1 && !isInLine ? `run ${run.id} started` : lineOf(first)));
+    },
+    event: (event) => {
+      isInLine = false;
+      const told = lineOfEvent(event);
+      if (told !== undefined) step(event.seq, told);
+    },
+    stop,
+  };
+}
+
+const lineOf = ({ run, activity }: RunView): string => `run ${run.id}: ${activity}`;
+
+const shown = (message: string): string => oneLine(stripControl(message), MAX_CHARACTERS);
+
+/** All who follow a run are given the same events, and tell the same of them. */
+const lines = new WeakMap<RunEvent, { line: string | undefined }>();
+
+/** `undefined`: not worth a line. */
+function lineOfEvent(event: RunEvent): string | undefined {
+  const known = lines.get(event);
+  if (known !== undefined) return known.line;
+  const activity = event.kind === "run_started" ? undefined : activityOf(event);
+  const line = activity === undefined ? undefined : shown(activity);
+  lines.set(event, { line });
+  return line;
+}

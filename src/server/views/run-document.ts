@@ -1,0 +1,206 @@
+/** The JSON and the transcript that a client reads of a run. */
+import { isoTime } from "../../core/clock.ts";
+import { oneLine, stripControl } from "../../core/text.ts";
+import type { Approval, ModelUsage, RunEvent, RunEventKind, RunView, SubagentView } from "../../runs/run.ts";
+import type { RunPoint } from "../../runs/service.ts";
+import { totalCost } from "../../runs/view.ts";
+import { agentLabel, agentTypes } from "./approval-form.ts";
+
+/**
+ * The JSON a client reads of a run: the names of the tools' reports, but all approvals and nothing cut
+ * short. Times are ISO 8601, absent facts are left out.
+ */
+export function runDocument(view: RunView): object {
+  const { run, approvals, grants, subagents, filesChanged, activity, place, models } = view;
+  return {
+    run_id: run.id,
+    thread_id: run.threadId,
+    forked_from: run.forkedFrom,
+    status: run.status,
+    task: run.task,
+    activity,
+    queue: place === undefined ? undefined : { number: place.number, waiting: place.waiting },
+    created_at: isoTime(run.createdAt),
+    updated_at: isoTime(run.updatedAt),
+    ended_at: run.endedAt === undefined ? undefined : isoTime(run.endedAt),
+    answer: run.answer,
+    structured: run.structured,
+    stop_reason: run.stopReason,
+    failure_reason: run.failure?.reason,
+    failure_message: run.failure?.message,
+    cancel_reason: run.cancelReason,
+    todos: run.todos,
+    agents: subagents.map(agentDocument),
+    approvals: approvals.map(approvalDocument),
+    approved_for_run: grants.map(({ tool, text, approvalId, grantedBy, grantedAt }) => ({
+      tool,
+      calls: text,
+      approval_id: approvalId,
+      granted_by: grantedBy,
+      granted_at: isoTime(grantedAt),
+    })),
+    files_changed: filesChanged,
+    usage: {
+      input_tokens: run.usage.inputTokens,
+      output_tokens: run.usage.outputTokens,
+      cached_input_tokens: run.usage.cachedInputTokens,
+      cost_usd: totalCost(models) ?? "unknown",
+      models: models.map(modelDocument),
+    },
+    last_seq: run.lastSeq,
+  };
+}
+
+/** A price that is not known is "unknown", never 0. */
+function modelDocument(usage: ModelUsage): object {
+  return {
+    model: usage.model,
+    role: usage.role,
+    calls: usage.calls,
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cached_input_tokens: usage.cachedInputTokens,
+    cost_usd: usage.costUsd ?? "unknown",
+  };
+}
+
+export function eventDocument({ seq, time, agent, kind, data }: RunEvent): object {
+  return { seq, time: isoTime(time), agent: agentLabel(agent), kind, data };
+}
+
+export function pointDocument({ id, time, runId, summary }: RunPoint): object {
+  return { thread_id: id, time: isoTime(time), run_id: runId, summary };
+}
+
+/** The answer of a run as text; while there is none, where the run stands. */
+export function reportOf({ run, activity }: RunView): string {
+  if (run.status === "completed") return run.answer ?? "";
+  return [`Run ${run.id} ${standing(run, activity)}`, run.answer ?? ""].join("\n\n").trim();
+}
+
+function standing({ status, failure, cancelReason }: RunView["run"], activity: string): string {
+  if (status === "failed") return `failed: ${failure?.message ?? "no details"}`;
+  if (status === "cancelled") return `was cancelled: ${cancelReason ?? "no reason given"}`;
+  return `has not ended (${status}): ${activity}`;
+}
+
+function agentDocument({ agent, description, status, step, toolCalls }: SubagentView): object {
+  return { agent: agentTypes(agent), description, status, step, tool_calls: toolCalls };
+}
+
+function approvalDocument(approval: Approval): object {
+  return {
+    id: approval.id,
+    tool: approval.tool,
+    agent: agentLabel(approval.agent),
+    summary: approval.preview.summary,
+    detail: approval.preview.detail,
+    decisions: approval.allowedDecisions,
+    status: approval.status,
+    requested_at: isoTime(approval.requestedAt),
+    expires_at: approval.expiresAt === undefined ? undefined : isoTime(approval.expiresAt),
+    decided_at: approval.decidedAt === undefined ? undefined : isoTime(approval.decidedAt),
+    decided_by: approval.decidedBy,
+  };
+}
+
+const LINE = 300;
+
+/**
+ * A run as Markdown: the task, what happened in order, the answer. Texts of people, models and files are
+ * quoted, fenced or put in code, so that none of them can look like a line of the transcript.
+ */
+export function transcriptOf({ run, activity }: RunView, events: readonly RunEvent[]): string {
+  const { endedAt, answer } = run;
+  const end = endedAt === undefined ? `now ${code(activity)}` : `ended ${isoTime(endedAt)}`;
+  const missing = (events[0]?.seq ?? 1) - 1;
+  const blocks = [
+    `# Run ${run.id}`,
+    `${run.status} · started ${isoTime(run.createdAt)} · ${end}`,
+    "## Task",
+    quote(run.task),
+    "## What happened",
+    ...(missing > 0 ? [`_${missing} earlier events are not shown._`] : []),
+    ...events.flatMap(blocksOf),
+    ...(answer === undefined ? [] : ["## Answer", quote(answer)]),
+  ];
+  return `${blocks.join("\n\n")}\n`;
+}
+
+/** The line of an event and what belongs below it; nothing for events that only close another. */
+function blocksOf(event: RunEvent): string[] {
+  const [line, ...details] = TOLD[event.kind](fieldsOf(event));
+  if (line === undefined) return [];
+  const agent = event.agent.length === 0 ? "" : ` ${code(agentLabel(event.agent))}`;
+  return [`**${isoTime(event.time).slice(11, 19)}**${agent} ${line}`, ...details];
+}
+
+type Fields = (name: string) => string;
+
+/** The data of an event as texts; empty for what it does not have, or is no text. */
+function fieldsOf({ data }: RunEvent): Fields {
+  return (name) => {
+    const value = data[name];
+    return typeof value === "string" || typeof value === "number" ? String(value) : "";
+  };
+}
+
+const TOLD: Readonly<Record<RunEventKind, (field: Fields) => string[]>> = {
+  run_started: () => ["The run began."],
+  run_resumed: () => ["The run was taken up again."],
+  run_parked: () => ["The server shut down; the run waits for the next one."],
+  run_completed: () => ["The run is complete."],
+  run_failed: (field) => ["The run failed.", ...quoted(field("message"))],
+  run_cancelled: (field) => ["The run was cancelled.", ...quoted(field("reason"))],
+  todos: () => ["The todos changed."],
+  subagent_started: (field) => ["A subagent began.", ...quoted(field("description"))],
+  subagent_finished: (field) => [
+    field("status") === "error" ? "The subagent failed." : "The subagent reported.",
+    ...quoted(field("report")),
+  ],
+  tool_started: (field) => [`called ${code(field("tool"))}: ${code(field("summary"))}`],
+  tool_finished: (field) => (field("status") === "error" ? [`${code(field("tool"))} failed.`] : []),
+  model_called: (field) => (field("text") === "" ? [] : ["said:", quote(field("text"))]),
+  file_changed: (field) => [
+    `changed ${code(field("path"))}.`,
+    ...(field("diff") === "" ? [] : [fenced(field("diff"), "diff")]),
+  ],
+  message_received: (field) => ["was told:", quote(field("text"))],
+  approval_requested: (field) => [`waits for approval of ${code(field("tool"))}: ${code(field("summary"))}`],
+  approval_decided: (field) => [
+    `${code(field("tool"))}: ${code(field("decision"))}, decided by ${code(field("by"))}.`,
+  ],
+  answer_refused: (field) => [`A client's signed answer was not used: ${code(field("reason"))}.`],
+  model_requested: () => [],
+  model_awaited: () => ["waits for the client's model."],
+  compacted: (field) => [
+    `${field("how")} ${field("messages")} older messages${field("path") === "" ? "." : `; they are kept in ${code(field("path"))}.`}`,
+  ],
+  model_retry: (field) => [`${field("message")}.`],
+  warning: (field) => ["Warning:", quote(field("message"))],
+};
+
+/** On one line, within more backticks than the text itself has in a row. */
+function code(text: string): string {
+  const line = oneLine(stripControl(text), LINE);
+  const ticks = "`".repeat(longestRun(line) + 1);
+  return `${ticks} ${line} ${ticks}`;
+}
+
+function fenced(text: string, language: string): string {
+  const shown = stripControl(text);
+  const fence = "`".repeat(Math.max(3, longestRun(shown) + 1));
+  return `${fence}${language}\n${shown}\n${fence}`;
+}
+
+function quote(text: string): string {
+  return stripControl(text)
+    .split("\n")
+    .map((line) => `> ${line}`.trimEnd())
+    .join("\n");
+}
+
+const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);
+
+const longestRun = (text: string): number =>
+  (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0);

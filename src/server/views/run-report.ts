@@ -1,0 +1,349 @@
+/** What a model is told about a run, and about a list of runs. */
+import { z } from "zod";
+import { isoTime } from "../../core/clock.ts";
+import { cutMiddle, displayText, firstSentence, oneLine, stripControl } from "../../core/text.ts";
+import {
+  type Approval,
+  DEADLINE,
+  type Principal,
+  type Run,
+  type RunHead,
+  type RunStatus,
+  type RunView,
+  type SubagentView,
+  isFinal,
+} from "../../runs/run.ts";
+import type { RunService } from "../../runs/service.ts";
+import { dollars, totalCost } from "../../runs/view.ts";
+import { runUri } from "../resources/uris.ts";
+import { agentLabel, agentTypes } from "./approval-form.ts";
+
+/** Sizes beyond which a report is cut; what was cut is named in `truncated`. */
+const MAX = { answer: 40_000, detail: 4000, line: 300, todos: 100, agents: 50, approvals: 20, files: 100 };
+/** After the run what its subagents did matters less than the answer: failed ones come first. */
+const MAX_ENDED = { agents: 10, line: 100 };
+/** When it pays to look again. */
+const POLL_SECONDS = { working: 5, input_required: 15 };
+
+/** What a client gets to know of a run; the same object whichever way it is delivered. */
+export const RunReport = z.object({
+  run_id: z.string(),
+  thread_id: z.string(),
+  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
+  message: z.string(),
+  activity: z.string(),
+  answer: z.string().optional(),
+  structured: z.unknown().optional(),
+  stop_reason: z.string().optional(),
+  failure_reason: z.string().optional(),
+  todos: z.array(z.object({ content: z.string(), status: z.string() })),
+  agents: z.array(
+    z.object({
+      agent: z.string(),
+      description: z.string(),
+      status: z.string(),
+      step: z.string(),
+      tool_calls: z.int(),
+    }),
+  ),
+  approvals: z.array(
+    z.object({
+      id: z.string(),
+      tool: z.string(),
+      agent: z.string(),
+      summary: z.string(),
+      detail: z.string(),
+      decisions: z.array(z.string()),
+      expires_at: z.string().optional(),
+    }),
+  ),
+  files_changed: z.array(z.string()),
+  page: z.string().optional(),
+  usage: z.object({
+    input_tokens: z.int(),
+    output_tokens: z.int(),
+    cached_input_tokens: z.int(),
+    cost_usd: z.union([z.number(), z.literal("unknown")]),
+  }),
+  next: z.object({ tool: z.string(), after_seconds: z.number() }).optional(),
+  truncated: z.array(z.string()).optional(),
+});
+export type RunReport = z.output<typeof RunReport>;
+
+/** The part of a report that matters after a run was changed. */
+export const RunChange = RunReport.pick({ run_id: true, status: true, message: true, next: true });
+
+/** How approvals of this client's runs can be decided. */
+export interface AnswerWays {
+  /** How a person decides in a terminal. Absent: a terminal does not show the run. */
+  openCommand?: (run: Run) => string | undefined;
+  /** The client shows forms. */
+  forms: boolean;
+  /** The client opens the local page, on which approvals are decided. */
+  opensPage?: boolean;
+  /** `answer_deep_agent` is allowed. */
+  model: boolean;
+  /** Link to the local page of this run, where people see it; it decides nothing. */
+  page?: string | undefined;
+}
+
+/** `note`: what the call did, before how the run stands. */
+export function runReport(view: RunView, ways: AnswerWays, note?: string): RunReport {
+  const { run } = view;
+  const truncated: string[] = [];
+  const capped = <Item>(name: string, items: readonly Item[], limit: number): readonly Item[] => {
+    if (items.length > limit) truncated.push(name);
+    return items.slice(0, limit);
+  };
+  const pending = pendingApprovals(view);
+  const answer = run.answer === undefined ? undefined : cutToBytes(run.answer, MAX.answer);
+  if (answer !== run.answer) truncated.push("answer");
+  const structured = boundedJson(run.structured, MAX.answer);
+  if (structured === undefined && run.structured !== undefined) truncated.push("structured");
+  const report: Omit<RunReport, "message"> = {
+    run_id: run.id,
+    thread_id: run.threadId,
+    status: run.status,
+    activity: line(view.activity),
+    ...(answer === undefined ? {} : { answer }),
+    ...(structured === undefined ? {} : { structured }),
+    ...(run.stopReason === undefined ? {} : { stop_reason: run.stopReason }),
+    ...(run.failure === undefined ? {} : { failure_reason: run.failure.reason }),
+    todos: capped("todos", run.todos, MAX.todos).map(({ content, status }) => ({
+      content: line(content),
+      status,
+    })),
+    agents: agentsOf(view, capped),
+    approvals: capped("approvals", pending, MAX.approvals).map((approval) => ({
+      id: approval.id,
+      tool: approval.tool,
+      agent: agentLabel(approval.agent),
+      summary: line(approval.preview.summary),
+      detail: cutMiddle(displayText(approval.preview.detail), MAX.detail),
+      decisions: approval.allowedDecisions,
+      ...(approval.expiresAt === undefined ? {} : { expires_at: isoTime(approval.expiresAt) }),
+    })),
+    files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
+    usage: {
+      input_tokens: run.usage.inputTokens,
+      output_tokens: run.usage.outputTokens,
+      cached_input_tokens: run.usage.cachedInputTokens,
+      cost_usd: totalCost(view.models) ?? "unknown",
+    },
+    ...(ways.page === undefined ? {} : { page: ways.page }),
+    ...nextStep(view, ways),
+  };
+  const message = [
+    ...(note === undefined ? [] : [note]),
+    statusMessage(view, ways),
+    ...deniedInTime(view),
+    ...(truncated.length === 0 ? [] : [whereTheRestIs(run.id, truncated)]),
+  ].join(" ");
+  return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
+}
+
+function agentsOf(
+  { run, subagents }: RunView,
+  capped: <Item>(name: string, items: readonly Item[], limit: number) => readonly Item[],
+): RunReport["agents"] {
+  const ended = isFinal(run.status);
+  const max = ended ? MAX_ENDED : MAX;
+  return capped("agents", ended ? subagents.toSorted(failedFirst) : subagents, max.agents).map(
+    (subagent) => ({
+      agent: agentTypes(subagent.agent),
+      description: line(subagent.description, max.line),
+      status: subagent.status,
+      step: line(subagent.step, max.line),
+      tool_calls: subagent.toolCalls,
+    }),
+  );
+}
+
+const whereTheRestIs = (runId: string, truncated: readonly string[]): string =>
+  `Cut short here: ${truncated.join(", ")}. The resource ${runUri(runId)} has all of it.`;
+
+const failedFirst = (one: SubagentView, other: SubagentView): number =>
+  Number(other.status === "failed") - Number(one.status === "failed");
+
+/** `text` cut in the middle to about `limit` bytes of UTF-8. */
+function cutToBytes(text: string, limit: number): string {
+  const bytes = Buffer.byteLength(text);
+  return bytes <= limit ? text : cutMiddle(text, Math.floor((text.length * limit) / bytes));
+}
+
+/** The report for clients that show text only; it leaves nothing out that the reader has to know. */
+export function reportText(report: RunReport): string {
+  const { answer = "", todos, agents, approvals, files_changed: files, usage } = report;
+  const sections = [
+    ...(report.status === "completed" ? [answer, report.message] : [report.message, answer]),
+    section(
+      "Todos",
+      todos.map((todo) => `${TODO_MARKS[todo.status] ?? "[ ]"} ${todo.content}`),
+    ),
+    section(
+      "Agents",
+      agents.map(
+        ({ agent, description, status, step }) =>
+          `- ${agent}, "${firstSentence(description, MAX_ENDED.line)}" (${status}): ${step}`,
+      ),
+    ),
+    ...approvals.map(approvalText),
+    section(
+      "Files changed",
+      files.map((file) => `- ${line(file)}`),
+    ),
+    report.structured === undefined ? "" : `Structured answer: ${JSON.stringify(report.structured)}`,
+    report.page === undefined
+      ? ""
+      : `For the user, to watch the run in a browser on this machine: ${report.page}`,
+    `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out${costText(usage.cost_usd)}`,
+  ];
+  return sections.filter((text) => text !== "").join("\n\n");
+}
+
+const costText = (cost: RunReport["usage"]["cost_usd"]): string =>
+  cost === "unknown" || cost === 0 ? "" : ` · ${dollars(cost)}`;
+
+export const pendingApprovals = (view: RunView): Approval[] =>
+  view.approvals.filter((approval) => approval.status === "pending");
+
+const TODO_MARKS: Record<string, string> = { pending: "[ ]", in_progress: "[>]", completed: "[x]" };
+
+function section(title: string, lines: readonly string[]): string {
+  return lines.length === 0 ? "" : [`${title}:`, ...lines].join("\n");
+}
+
+function approvalText(approval: RunReport["approvals"][number]): string {
+  return [
+    `Approval ${approval.id}: ${approval.agent} wants to run ${approval.tool}: ${approval.summary}`,
+    `Possible decisions: ${approval.decisions.join(", ")}`,
+    ...(approval.expires_at === undefined ? [] : [`Denied unless decided by ${approval.expires_at}`]),
+    approval.detail,
+  ].join("\n");
+}
+
+function statusMessage(view: RunView, ways: AnswerWays): string {
+  const { run } = view;
+  switch (run.status) {
+    case "working":
+      return `Run ${run.id} ${view.place === undefined ? "is working: " : ""}${line(view.activity)}. Call check_deep_agent with this run_id to wait for it.`;
+    case "input_required":
+      if (pendingApprovals(view).length === 0) {
+        return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It goes on when such a client calls check_deep_agent with this run_id.`;
+      }
+      return `Run ${run.id} waits for a person to decide on what is listed under approvals. ${howToAnswer(run, ways)}`;
+    case "completed":
+      return `Run ${run.id} completed${run.stopReason === undefined ? "" : ` early: ${run.stopReason}`}.`;
+    case "failed":
+      return `Run ${run.id} failed (${run.failure?.reason ?? "internal"}): ${sentence(run.failure?.message ?? "no details")} ${GOES_ON}`;
+    case "cancelled":
+      return `Run ${run.id} was cancelled: ${sentence(line(run.cancelReason ?? "no reason given"))} ${GOES_ON}`;
+  }
+}
+
+const GOES_ON = "Its conversation goes on from there with run_deep_agent and its thread_id.";
+
+const sentence = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
+
+/** What nobody decided in time; the newest of it by name. */
+function deniedInTime({ approvals }: RunView): string[] {
+  const denied = approvals.filter(({ decidedBy }) => decidedBy === DEADLINE);
+  const last = denied.at(-1);
+  if (last === undefined) return [];
+  const others = denied.length === 1 ? "" : ` and ${denied.length - 1} before it`;
+  const what = `${oneLine(last.tool, 64)}: ${line(last.preview.summary)}`;
+  return [`Nobody decided in time on ${what}${others}; the deadline denied it.`];
+}
+
+function howToAnswer(run: Run, { forms, opensPage, model, openCommand }: AnswerWays): string {
+  if (model) return "Ask the user, then call answer_deep_agent with their decision.";
+  if (forms) return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";
+  if (opensPage === true) return "Tell the user, then call check_deep_agent: it opens the page for them.";
+  const command = openCommand?.(run);
+  const terminal = command === undefined ? "" : `in a terminal with ${command} or `;
+  return (
+    `This client cannot show an approval form. Tell the user that they can decide ${terminal}` +
+    "in a client that shows forms (by check_deep_agent with this run_id there), or set " +
+    "approvals.allowModelAnswers to true, which lets you pass on their decision with answer_deep_agent."
+  );
+}
+
+function nextStep(view: RunView, ways: AnswerWays): Pick<RunReport, "next"> {
+  const { status } = view.run;
+  if (status !== "working" && status !== "input_required") return {};
+  const tool = status === "input_required" && ways.model ? "answer_deep_agent" : "check_deep_agent";
+  return { next: { tool, after_seconds: POLL_SECONDS[status] } };
+}
+
+/** `value` when its JSON fits. */
+function boundedJson(value: unknown, limit: number): unknown {
+  return (JSON.stringify(value)?.length ?? 0) <= limit ? value : undefined;
+}
+
+function line(text: string, limit = MAX.line): string {
+  return oneLine(stripControl(text), limit);
+}
+
+/** Among how many of the newest runs those are chosen that are told. */
+const LOOKED_AT = 100;
+const TOLD = 10;
+const MAX_TASK_CHARACTERS = 120;
+const MAX_ACTIVITY_CHARACTERS = 200;
+
+/** Recent runs, for callers that have lost their run_id. */
+export const RunList = z.object({
+  message: z.string(),
+  runs: z.array(
+    RunReport.pick({ run_id: true, thread_id: true, status: true }).extend({
+      task: z.string(),
+      started_at: z.string(),
+      /** Its newest step, or the reason why it waits; absent once it is over. */
+      activity: z.string().optional(),
+    }),
+  ),
+});
+export type RunList = z.output<typeof RunList>;
+
+const URGENCY: Readonly<Record<RunStatus, number>> = {
+  input_required: 0,
+  working: 1,
+  completed: 2,
+  failed: 2,
+  cancelled: 2,
+};
+
+/** The principal's recent runs: first what waits for a person, then what works, each newest first. */
+export async function recentRuns(service: RunService, principal: Principal): Promise<RunList> {
+  const newest = await service.list(principal, { limit: LOOKED_AT });
+  const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, TOLD);
+  const runs = await Promise.all(chosen.map((run) => summaryOf(run, service)));
+  if (runs.length === 0) return { message: "You have no runs. Start one with run_deep_agent.", runs };
+  return {
+    message:
+      "Your recent runs, first those that wait for a person. Call check_deep_agent with one's run_id: it gives the answer, waits for it, or asks what is open.",
+    runs,
+  };
+}
+
+/** The list for clients that show text only. */
+export function runListText({ message, runs }: RunList): string {
+  return [message, ...runs.map(runText)].join("\n\n");
+}
+
+async function summaryOf(run: RunHead, service: RunService): Promise<RunList["runs"][number]> {
+  const view = URGENCY[run.status] < 2 ? await service.view(run.principal, run.id) : undefined;
+  return {
+    run_id: run.id,
+    thread_id: run.threadId,
+    status: run.status,
+    task: oneLine(stripControl(run.task), MAX_TASK_CHARACTERS),
+    started_at: isoTime(run.createdAt),
+    ...(view === undefined
+      ? {}
+      : { activity: oneLine(stripControl(view.activity), MAX_ACTIVITY_CHARACTERS) }),
+  };
+}
+
+function runText({ run_id: id, status, task, started_at: began, activity }: RunList["runs"][number]): string {
+  return `${id} · ${status} · started ${began}\nTask: ${task}${activity === undefined ? "" : `\n${activity}`}`;
+}
