@@ -1,21 +1,10 @@
 #!/usr/bin/env node
 import module from "node:module";
 import { homedir } from "node:os";
+import { COMMANDS } from "./cli/commands.ts";
 import { type Command, type ExitCode, parseArguments } from "./cli/command.ts";
-import { compileCacheDir } from "./config/paths.ts";
+import { compileCacheDir, packageVersion } from "./config/paths.ts";
 import { ConfigurationError, errorMessage } from "./core/errors.ts";
-
-/** Loaded on demand: `serve` must answer the handshake before anything it does not need is read. */
-const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
-  serve: async () => (await import("./cli/commands.ts")).serveCommand,
-  run: async () => (await import("./cli/commands.ts")).runCommand,
-  runs: async () => (await import("./cli/commands.ts")).runsCommand,
-  demo: async () => (await import("./cli/commands.ts")).demoCommand,
-  install: async () => (await import("./cli/commands.ts")).installCommand,
-  uninstall: async () => (await import("./cli/commands.ts")).uninstallCommand,
-  doctor: async () => (await import("./cli/commands.ts")).doctorCommand,
-  graph: async () => (await import("./cli/commands.ts")).graphCommand,
-};
 
 const HOST = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };
 
@@ -27,15 +16,14 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   const [first = "serve", ...rest] = argv;
   if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0]);
   if (["version", "--version", "-v"].includes(first)) {
-    const { packageVersion } = await import("./config/paths.ts");
     process.stdout.write(`${packageVersion()}\n`);
     return 0;
   }
   const named = !first.startsWith("-");
-  const load = named ? commandNamed(first) : COMMANDS["serve"];
-  if (load === undefined) return complain([`Unknown command "${first}".`]);
+  const command = commandNamed(named ? first : "serve");
+  if (command === undefined) return complain([`Unknown command "${first}".`]);
   try {
-    return await runCommand(await load(), named ? rest : argv);
+    return await runCommand(command, named ? rest : argv);
   } catch (error) {
     return complain([errorMessage(error)], error instanceof ConfigurationError ? 2 : 1);
   }
@@ -51,17 +39,17 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<Ex
 async function showHelp(name?: string): Promise<ExitCode> {
   const { commandHelp, overview } = await import("./cli/help.ts");
   if (name === undefined || name.startsWith("-")) {
-    process.stdout.write(overview(await Promise.all(Object.values(COMMANDS).map((load) => load()))));
+    process.stdout.write(overview(COMMANDS));
     return 0;
   }
-  const load = commandNamed(name);
-  if (load === undefined) return complain([`Unknown command "${name}".`]);
-  process.stdout.write(commandHelp(await load()));
+  const command = commandNamed(name);
+  if (command === undefined) return complain([`Unknown command "${name}".`]);
+  process.stdout.write(commandHelp(command));
   return 0;
 }
 
-function commandNamed(name: string): (() => Promise<Command>) | undefined {
-  return Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+function commandNamed(name: string): Command | undefined {
+  return COMMANDS.find((command) => command.name === name);
 }
 
 /**

@@ -7,6 +7,7 @@ import { keptAtLeastMs } from "../runs/ports.ts";
 import type { Run } from "../runs/run.ts";
 import { principalOf } from "../server/auth/auth.ts";
 import { type ServerDeps, createPageLinks, lazyRuns } from "../server/protocol/deps.ts";
+import { loadPreviousStateKey, loadStateKey } from "../server/protocol/state.ts";
 import { createResourceChanges } from "../server/resources/changes.ts";
 import { retentionOf } from "./lifecycle.ts";
 
@@ -40,8 +41,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
-  const stateKey = async (): Promise<Uint8Array> =>
-    (await import("../server/protocol/state.ts")).loadStateKey(config.dataDir);
+  const stateKey = (): Promise<Uint8Array> => loadStateKey(config.dataDir);
   const links = createPageLinks(async () => {
     const { openPageServer } = await import("../server/page/page-server.ts");
     return openPageServer({ runs, stateKey: await stateKey(), clock: monotonicClock, openCommand, logger });
@@ -55,8 +55,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
     monotonic: monotonicClock,
     runs,
     stateKey,
-    previousStateKey: async () =>
-      (await import("../server/protocol/state.ts")).loadPreviousStateKey(config.dataDir),
+    previousStateKey: () => loadPreviousStateKey(config.dataDir),
     principalOf,
     openCommand,
     changes,

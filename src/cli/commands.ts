@@ -1,19 +1,18 @@
-/** All commands by name. What a command does is loaded when it runs. */
+/** All commands. What a command does is loaded when it runs: `serve` has to answer the handshake at once. */
 import type { Command, Flag } from "./command.ts";
 import { CLIENT_NAMES } from "./install-clients.ts";
-import { runServe } from "./serve.ts";
 
-export const serveCommand: Command = {
+const serve: Command = {
   name: "serve",
   usage: "serve",
   summary:
     "Serve MCP over stdio, or with --http over Streamable HTTP; beyond this machine with tokens only. The default.",
   configurable: true,
   flags: [{ name: "http", kind: "boolean", help: "Listen on --host and --port instead of stdio." }],
-  run: (args) => runServe(args),
+  run: async (args) => (await import("./serve.ts")).runServe(args),
 };
 
-export const runCommand: Command = {
+const run: Command = {
   name: "run",
   usage: 'run ["TASK"]',
   summary: "Work on a task in this terminal: a live tree of agents, and approvals as questions.",
@@ -33,7 +32,7 @@ export const runCommand: Command = {
   run: async (args) => (await import("./run.ts")).runTask(args),
 };
 
-export const runsCommand: Command = {
+const runs: Command = {
   name: "runs",
   usage: "runs ACTION [RUN]",
   summary:
@@ -63,7 +62,7 @@ export const runsCommand: Command = {
   run: async (args) => (await import("./runs.ts")).runRuns(args),
 };
 
-export const demoCommand: Command = {
+const demo: Command = {
   name: "demo",
   usage: 'demo ["TASK"]',
   summary: "Watch a whole run in the terminal: a real client, this server, and a live tree of agents.",
@@ -79,7 +78,7 @@ const PROJECT: Flag = {
   help: "The file of the project in the current folder, for claude-code, cursor and vscode, instead of your own.",
 };
 
-export const installCommand: Command = {
+const install: Command = {
   name: "install",
   usage: "install CLIENT",
   summary: `Add this server to a client's configuration: ${CLIENT_NAMES.join(", ")}.`,
@@ -100,7 +99,7 @@ export const installCommand: Command = {
   run: async (args) => (await import("./install.ts")).runInstall(args),
 };
 
-export const uninstallCommand: Command = {
+const uninstall: Command = {
   name: "uninstall",
   usage: "uninstall CLIENT",
   summary: "Take this server out of a client's configuration, and leave everything else.",
@@ -110,7 +109,7 @@ export const uninstallCommand: Command = {
   run: async (args) => (await import("./install.ts")).runUninstall(args),
 };
 
-export const doctorCommand: Command = {
+const doctor: Command = {
   name: "doctor",
   usage: "doctor",
   summary: "Check what a run needs: Node, workspace, data folder, model, sandbox, search program.",
@@ -119,7 +118,7 @@ export const doctorCommand: Command = {
   run: async (args) => (await import("./doctor.ts")).runDoctor(args),
 };
 
-export const graphCommand: Command = {
+const graph: Command = {
   name: "graph",
   usage: "graph",
   summary: "Print how the agent works as a drawing, in the language of Mermaid.",
@@ -133,3 +132,6 @@ export const graphCommand: Command = {
     });
   },
 };
+
+/** In the order that help lists them. */
+export const COMMANDS: readonly Command[] = [serve, run, runs, demo, install, uninstall, doctor, graph];
