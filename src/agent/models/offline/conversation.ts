@@ -1,9 +1,12 @@
-/** Reads the conversation and the outputs of tools, as far as the rules of the offline model need them. */
+/** The conversation as the rules of the offline model read it, and the runner of their tables of steps. */
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { trimEndOf } from "../../../core/text.ts";
 import { isTask } from "../../conversation/messages.ts";
 
-/** One call of the current turn with what came back; without a result it counts as failed. */
+/** The tools that are offered: their descriptions by name. */
+export type Tools = ReadonlyMap<string, string>;
+
+/** A call of the current turn with its result; without a result it counts as failed. */
 export interface CallRecord {
   name: string;
   args: Record<string, unknown>;
@@ -13,50 +16,85 @@ export interface CallRecord {
 
 /** The conversation from the newest task on. */
 export interface Turn {
-  /** Text of that message. */
   task: string;
-  /** What was said while the task was worked on. */
-  told: string[];
+  /** Messages that arrived during the work. */
+  remarks: string[];
   calls: CallRecord[];
-}
-
-/** A tool as it was bound. */
-export interface OfferedTool {
-  name: string;
-  description: string;
 }
 
 /** What to say and call next; without calls it is the final answer. */
 export interface Step {
   text: string;
-  calls: PlannedCall[];
+  calls: { name: string; args: Record<string, unknown> }[];
 }
 
-export interface PlannedCall {
-  name: string;
-  args: Record<string, unknown>;
+/** One row of a table of steps: calls of one tool. */
+export interface Row<Work> {
+  /** The item of the plan to which the row belongs; agents that show no plan leave it out. */
+  todo?: string;
+  tool: string;
+  text: string;
+  /** The arguments of the calls to make now; none when there is nothing to do. */
+  args: (work: Work) => Record<string, unknown>[];
+  /** Whether the row may use a tool that the turn has used already; `args` says then when it is done. */
+  repeats?: boolean;
+}
+
+/** The first row with calls to make by a tool that is offered, with the plan brought up to date; else the answer. */
+export function nextStep<Work extends { turn: Turn; tools: Tools }>(
+  table: readonly Row<Work>[],
+  work: Work,
+  answer: (work: Work) => string,
+): Step {
+  const plan = [...new Set(table.flatMap(({ todo }) => todo ?? []))];
+  for (const { todo = "", tool, text, args, repeats } of table) {
+    const isUsed = !repeats && callsOf(work.turn, tool).length > 0;
+    const calls = isUsed || !work.tools.has(tool) ? [] : args(work).map((args) => ({ name: tool, args }));
+    if (calls.length > 0) return { text, calls: [...planUpdate(plan, plan.indexOf(todo), work), ...calls] };
+  }
+  const closing = planUpdate(plan, plan.length, work);
+  return closing.length > 0
+    ? { text: "All steps are done.", calls: closing }
+    : { text: answer(work), calls: [] };
+}
+
+/** The call that shows the plan with everything before `current` done; none when it already shows that. */
+function planUpdate(
+  plan: readonly string[],
+  current: number,
+  { turn, tools }: { turn: Turn; tools: Tools },
+): Step["calls"] {
+  const todos = plan.map((content, index) => ({
+    content,
+    status: index < current ? "completed" : index === current ? "in_progress" : "pending",
+  }));
+  const shown = callsOf(turn, "write_todos").at(-1)?.args["todos"] ?? [];
+  const isShown = JSON.stringify(shown) === JSON.stringify(todos);
+  return isShown || !tools.has("write_todos") ? [] : [{ name: "write_todos", args: { todos } }];
 }
 
 export function currentTurn(messages: readonly BaseMessage[]): Turn {
   const start = messages.findLastIndex(isTask);
+  const later = messages.slice(start + 1);
   const results = new Map<string, ToolMessage>();
-  for (const message of messages.slice(start + 1)) {
+  for (const message of later) {
     if (ToolMessage.isInstance(message) && !results.has(message.tool_call_id)) {
       results.set(message.tool_call_id, message);
     }
   }
-  const calls: CallRecord[] = [];
-  for (const message of messages.slice(start + 1)) {
-    if (!AIMessage.isInstance(message)) continue;
-    for (const { id, name, args } of message.tool_calls ?? []) {
-      const result = id === undefined ? undefined : results.get(id);
-      const text = result?.text ?? "";
-      const failed = result === undefined || result.status === "error" || REFUSED.test(text);
-      calls.push({ name, args, result: text, failed });
-    }
-  }
-  const told = messages.slice(start + 1).filter((message) => HumanMessage.isInstance(message));
-  return { task: messages[start]?.text.trim() ?? "", told: told.map(({ text }) => text.trim()), calls };
+  const made = later.flatMap((message) => (AIMessage.isInstance(message) ? (message.tool_calls ?? []) : []));
+  return {
+    task: messages[start]?.text.trim() ?? "",
+    remarks: later
+      .filter((message) => HumanMessage.isInstance(message))
+      .map((message) => message.text.trim()),
+    calls: made.map(({ id, name, args }) => {
+      const message = id === undefined ? undefined : results.get(id);
+      const result = message?.text ?? "";
+      const failed = message === undefined || message.status === "error" || REFUSED.test(result);
+      return { name, args, result, failed };
+    }),
+  };
 }
 
 /** How refusals begin, also where the status of a result was lost on the way. */
@@ -67,10 +105,10 @@ export function callsOf(turn: Turn, name: string): CallRecord[] {
   return turn.calls.filter((call) => call.name === name);
 }
 
-/** A text argument, or `""`. */
-export function textArgument({ args }: Pick<CallRecord, "args">, name: string): string {
-  const value = args[name];
-  return typeof value === "string" ? value : "";
+/** The path that a call is about, or `""`. */
+export function pathOf({ args }: CallRecord): string {
+  const path = args["path"] ?? args["file_path"];
+  return typeof path === "string" ? path : "";
 }
 
 /** The first line of a failure, without its prefix. */
@@ -124,14 +162,14 @@ export function parseMatches(output: string): Match[] {
   return matches;
 }
 
-/** Lines of `read_file`, those between two numbers counted on; continued pieces of a long line are left out. */
-export function parseLines(output: string): { line: number; text: string }[] {
+/** Lines of `read_file`, with those between two numbers counted; leaves out continued pieces of a long line. */
+export function parseLines(output: string, path: string): Match[] {
   let line = 0;
   return output.split("\n").flatMap((row) => {
     const [, label, text = ""] = /^(\d*)\t(.*)$/.exec(row) ?? [];
     if (label === undefined) return [];
     line = label === "" ? line + 1 : Number(label);
-    return [{ line, text }];
+    return [{ path, line, text }];
   });
 }
 
@@ -140,8 +178,8 @@ const MOST_WORDS = 5;
 const LONGEST_TASK = 4000;
 
 /**
- * What to search for, taken from the words of a task in any language: quoted text and names of things
- * (`camelCase`, `snake_case`, file names) first, then the longer words that are not everyday ones.
+ * The words of a task to search for, in any language: quoted text and names of things (`camelCase`,
+ * `snake_case`, file names) first, then the longer words that are not everyday ones.
  */
 export function searchWords(task: string): string[] {
   const text = task.slice(0, LONGEST_TASK);
@@ -149,60 +187,49 @@ export function searchWords(task: string): string[] {
   const names = [...text.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*(?:[.\-/_][\p{L}\p{N}_$]+)*/gu)]
     .map(([name]) => name)
     .filter((name) => /[a-z][A-Z]|_|\.\w{1,5}$|\w-\w|\/\w/.test(name));
-  const plain = plainWords(text);
   const words: string[] = [];
-  for (const candidate of [...quoted, ...names, ...plain]) {
+  for (const candidate of [...quoted, ...names, ...plainWords(text)]) {
     const word = candidate.trim();
-    const known = words.some((other) => other.toLowerCase().includes(word.toLowerCase()));
-    if (word.length >= 2 && !known) words.push(word);
+    const isKnown = words.some((other) => other.toLowerCase().includes(word.toLowerCase()));
+    if (word.length >= 2 && !isKnown) words.push(word);
     if (words.length === MOST_WORDS) break;
   }
   return words;
 }
 
+/** Words of four letters or more, or of two in scripts without blanks between words; plurals in their singular. */
 function plainWords(text: string): string[] {
-  const words: string[] = [];
-  for (const { segment, isWordLike } of new Intl.Segmenter("en", { granularity: "word" }).segment(text)) {
+  return [...new Intl.Segmenter("en", { granularity: "word" }).segment(text)].flatMap(({ segment }) => {
     const word = segment.toLowerCase();
-    const shortest = /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}/u.test(word)
-      ? 2
-      : 4;
-    const one = singular(word);
-    const everyday = EVERYDAY.has(word) || EVERYDAY.has(one);
-    if (isWordLike && word.length >= shortest && /\p{L}/u.test(word) && !everyday) words.push(one);
-  }
-  return words;
+    const one = /[^su]s$/.test(word) && word.length > 4 ? word.slice(0, -1) : word;
+    const isShort =
+      word.length <
+      (/\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}/u.test(word) ? 2 : 4);
+    return isShort || !/\p{L}/u.test(word) || EVERYDAY.has(word) || EVERYDAY.has(one) ? [] : [one];
+  });
 }
 
-/** English plurals are searched in their singular, which finds both. */
-function singular(word: string): string {
-  return /[^su]s$/.test(word) && word.length > 4 ? word.slice(0, -1) : word;
-}
-
-const EVERYDAY = new Set(
+/** Words of four letters or more that say nothing about what a task is about. */
+const EVERYDAY: ReadonlySet<string> = new Set(
   `able about above across after again agent against along also always among analyse analysis analyze another answer
 anything around article before being below between both briefly bring bugs build call called cannot carefully change
-check code codebase collect come compare complete contain could create current deep define defined definition describe detail different
-directory does doing done down each easy either else enough especially every everything examine explain explore
-file files find first folder following from full further general give goal good great have help here high however
-identify important improve improvement include inside into investigate issue just keep kind know large last least
-like line list little locate located long look main make many mark maybe mean might more most much must name need never next
-nothing note only order other over overview part path people place please point possible present problem produce
-project proper provide question quick quickly read really report repository research result review same save
-search section seem several short should show similar simple since small some someone something still such suggest
-summarise summarize summary sure take task tell text than thank that their them then there these they thing think
-this those through time together under understand until upon used useful user using very want well what when where
-whether which while whole whose will with within without word work workspace would write written your yours
-aber alle allem allen alles also andere auch beim bitte dabei damit dann dass dein dem den denn deren dessen dies
-diese diesem diesen dieser dieses doch dort durch eine einem einen einer eines einige etwas finde ganz gibt haben
-hier ihre immer jede jeder kann kein keine können machen mehr mein nach nicht noch oder ohne projekt schreibe sein
-seine sich sind soll suche über unser unter viel vom von vor wann warum welche welcher wenn werden wird wurde zeige
-zum zur zusammen zwischen
-ainsi alors après aussi autre avec avoir bien cela cette comme dans depuis deux donc elle entre être fait faire
-fichier fichiers leur mais même moins nous notre pour plus projet quand quel quelle sans sont sous sujet tous tout
-toute très trouve trouver une vers votre vous
-algo antes archivo archivos como con cual cuando cómo desde donde dónde ellos entre esta este esto hacer hasta para
-pero porque proyecto puede qué quien sobre sola solo también tiene`
-    .split(/\s+/)
-    .filter((word) => word !== ""),
+check code codebase collect come compare complete contain could create current deep define defined definition describe
+detail different directory does doing done down each easy either else enough especially every everything examine
+explain explore file find first folder following from full further general give goal good great have help here high
+however identify important improve improvement include inside into investigate issue just keep kind know large last
+least like line list little locate located long look main make many mark maybe mean might more most much must name
+need never next nothing note only order other over overview part path people place please point possible present
+problem produce project proper provide question quick quickly read really report repository research result review
+same save search section seem several short should show similar simple since small some someone something still such
+suggest summarise summarize summary sure take task tell text than thank that their them then there these they thing
+think this those through time together under understand until upon used useful user using very want well what when
+where whether which while whole whose will with within without word work workspace would write written your aber alle
+allem allen andere auch beim bitte dabei damit dann dass dein denn deren dessen dies diese diesem diesen dieser doch
+dort durch eine einem einen einer einige etwas finde ganz gibt haben hier ihre immer jede jeder kann kein keine können
+machen mehr mein nach nicht noch oder ohne projekt schreibe sein seine sich sind soll suche über unser unter viel wann
+warum welche welcher wenn werden wird wurde zeige zusammen zwischen ainsi alors après aussi autre avec avoir bien cela
+cette comme dans depuis deux donc elle entre être fait faire fichier leur mais même moins nous notre pour plus projet
+quand quel quelle sans sont sous sujet tous tout toute très trouve trouver vers votre vous algo antes archivo como
+cual cuando cómo desde donde dónde ellos esta este esto hacer hasta para pero porque proyecto puede quien sobre sola
+solo también tiene`.split(/\s+/),
 );

@@ -1,6 +1,5 @@
 /** The rule-based model that needs no key. */
 import { createHash } from "node:crypto";
-import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
 import type { BaseLanguageModelInput } from "@langchain/core/language_models/base";
 import {
   BaseChatModel,
@@ -9,15 +8,16 @@ import {
 } from "@langchain/core/language_models/chat_models";
 import {
   AIMessage,
-  AIMessageChunk,
+  type AIMessageChunk,
   type BaseMessage,
   HumanMessage,
   type UsageMetadata,
 } from "@langchain/core/messages";
-import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
+import type { ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
-import { type OfferedTool, type Step, currentTurn } from "./conversation.ts";
-import { nextCoordinatorStep } from "./coordinate.ts";
+import { z } from "zod";
+import { type Step, currentTurn } from "./conversation.ts";
+import { COORDINATOR_TOOLS, nextCoordinatorStep } from "./coordinate.ts";
 import { nextExamineStep } from "./examine.ts";
 
 interface OfflineCallOptions extends BaseChatModelCallOptions {
@@ -26,8 +26,8 @@ interface OfflineCallOptions extends BaseChatModelCallOptions {
 
 /**
  * A chat model without a language model: what it says next follows from the messages and the bound tools
- * by fixed rules, and it says so. With a `task` tool it plans, delegates one subagent per part of the
- * files, writes a report and a note; without one it examines what it is told to and reports.
+ * by fixed rules, and it says so. With the tools for it, it plans, delegates one subagent per part of the
+ * files, writes a report and a note; without them it examines the files itself and reports.
  *
  * The same conversation always gives the same reply. Token counts are estimates, four characters each.
  */
@@ -51,45 +51,19 @@ export class OfflineModel extends BaseChatModel<OfflineCallOptions> {
     return this.withConfig({ ...options, tools });
   }
 
-  override async _generate(
-    messages: BaseMessage[],
-    options: this["ParsedCallOptions"],
-    runManager?: CallbackManagerForLLMRun,
-  ): Promise<ChatResult> {
+  override async _generate(messages: BaseMessage[], options: this["ParsedCallOptions"]): Promise<ChatResult> {
     const message = offlineReply(messages, options.tools ?? []);
-    await runManager?.handleLLMNewToken(message.text);
     return { generations: [{ text: message.text, message }] };
-  }
-
-  override async *_streamResponseChunks(
-    messages: BaseMessage[],
-    options: this["ParsedCallOptions"],
-    runManager?: CallbackManagerForLLMRun,
-  ): AsyncGenerator<ChatGenerationChunk> {
-    const { text, tool_calls: calls = [], ...reply } = offlineReply(messages, options.tools ?? []);
-    const message = new AIMessageChunk({
-      content: text,
-      tool_call_chunks: calls.map(({ id, name, args }, index) => ({
-        type: "tool_call_chunk",
-        index,
-        name,
-        args: JSON.stringify(args),
-        ...(id === undefined ? {} : { id }),
-      })),
-      response_metadata: reply.response_metadata,
-      ...(reply.usage_metadata === undefined ? {} : { usage_metadata: reply.usage_metadata }),
-    });
-    const chunk = new ChatGenerationChunk({ text, message });
-    yield chunk;
-    await runManager?.handleLLMNewToken(text, undefined, undefined, undefined, undefined, { chunk });
   }
 }
 
 /** The reply to a conversation; pure. */
 export function offlineReply(messages: readonly BaseMessage[], tools: readonly BindToolsInput[]): AIMessage {
-  const { text, calls } = nextStep(
-    messages,
-    new Map(tools.map(offeredTool).map((tool) => [tool.name, tool])),
+  const offered = new Map(tools.map(nameAndDescription));
+  const coordinates = COORDINATOR_TOOLS.every((name) => offered.has(name));
+  const { text, calls } = (coordinates ? nextCoordinatorStep : nextExamineStep)(
+    currentTurn(messages),
+    offered,
   );
   const ids = callIds(messages);
   return new AIMessage({
@@ -98,11 +72,6 @@ export function offlineReply(messages: readonly BaseMessage[], tools: readonly B
     usage_metadata: estimatedUsage(messages, text, calls),
     response_metadata: { model_name: "offline" },
   });
-}
-
-function nextStep(messages: readonly BaseMessage[], tools: ReadonlyMap<string, OfferedTool>): Step {
-  const turn = currentTurn(messages);
-  return tools.has("task") ? nextCoordinatorStep(turn, tools) : nextExamineStep(turn, tools);
 }
 
 /**
@@ -116,14 +85,11 @@ function callIds(messages: readonly BaseMessage[]): (index: number) => string {
   return (index) => `offline_${conversation}_${reply}_${index}`;
 }
 
-function offeredTool(tool: BindToolsInput): OfferedTool {
-  const definition: unknown = "function" in tool ? tool.function : tool;
-  const field = (name: string): string => {
-    const value: unknown =
-      typeof definition === "object" && definition !== null ? Reflect.get(definition, name) : "";
-    return typeof value === "string" ? value : "";
-  };
-  return { name: field("name"), description: field("description") };
+const TEXTS = z.object({ name: z.string().catch(""), description: z.string().catch("") });
+
+function nameAndDescription(tool: BindToolsInput): [name: string, description: string] {
+  const { name, description } = TEXTS.parse("function" in tool ? tool.function : tool);
+  return [name, description];
 }
 
 function estimatedUsage(messages: readonly BaseMessage[], text: string, calls: Step["calls"]): UsageMetadata {

@@ -1,24 +1,22 @@
-/** What the offline model knows of a workspace: its areas, and which of them each subagent is given. */
+/** The areas of a workspace, and the assignments by which subagents are given them. */
 import { z } from "zod";
 import { oneLine } from "../../../core/text.ts";
 import {
-  type CallRecord,
   type Entry,
   type Turn,
   callsOf,
-  failureText,
   parseListing,
   parsePaths,
+  pathOf,
   searchWords,
-  textArgument,
 } from "./conversation.ts";
 
-const WORKSPACE = "/workspace/";
-const MEMORIES = "/memories/";
+export const WORKSPACE = "/workspace/";
+export const MEMORIES = "/memories/";
 export const MEMORY_FILE = "/memories/offline-notes.md";
-const MOUNTS = ["/memories/", "/skills/", "/conversation_history/", "/large_tool_results/"];
+const MOUNTS = new Set(["/memories", "/skills", "/conversation_history", "/large_tool_results"]);
 
-/** What the main agent knows so far, read from the calls of its turn. */
+/** The main agent's knowledge so far, read from the calls of its turn. */
 export interface Survey {
   words: string[];
   /** `/workspace/`, or `/` when no folder is mounted there. */
@@ -30,113 +28,8 @@ export interface Survey {
   areas: Area[];
   /** Whether `/memories/` is kept for later threads. */
   remembers: boolean;
-  /** Text of the notes kept from earlier tasks, as numbered lines; empty when there are none. */
-  notes: string;
+  /** Whether there are notes of earlier tasks. */
   hasNotes: boolean;
-}
-
-export function surveyOf(turn: Turn): Survey {
-  const words = searchWords(turn.task);
-  const root = listing(turn, "/");
-  const listed = listing(turn, WORKSPACE);
-  const workspace = listed.length > 0 ? listed : entriesOf(globbed(turn, WORKSPACE).paths);
-  const mounted = workspace.length > 0 || has(root, WORKSPACE);
-  const base = mounted ? WORKSPACE : "/";
-  const entries = mounted ? workspace : root.filter(({ path }) => !MOUNTS.includes(`${path}/`));
-  const folders = foldersToList(entries, words);
-  const files = entries.filter(({ directory }) => !directory).map(({ path }) => path);
-  const inFolders = new Map(folders.map((folder) => [folder, filesBelow(turn, folder)]));
-  const memories = listing(turn, MEMORIES);
-  return {
-    words,
-    base,
-    entries,
-    folders,
-    areas: planAreas({ base, files, folders: inFolders }, words),
-    remembers: has(root, MEMORIES) || memories.length > 0,
-    hasNotes: memories.some(({ path }) => path === MEMORY_FILE),
-    notes: callsOf(turn, "read_file").find(isNotes)?.result ?? "",
-  };
-}
-
-/** The folders of interest that the listing of `/` has. */
-export function mountsOf(turn: Turn): string[] {
-  const root = listing(turn, "/");
-  return [WORKSPACE, MEMORIES].filter((folder) => has(root, folder));
-}
-
-function isNotes(call: CallRecord): boolean {
-  return !call.failed && textArgument(call, "file_path") === MEMORY_FILE;
-}
-
-function listing(turn: Turn, path: string): Entry[] {
-  const call = callsOf(turn, "ls").find((call) => textArgument(call, "path") === path);
-  return call === undefined || call.failed ? [] : parseListing(call.result);
-}
-
-function has(entries: readonly Entry[], folder: string): boolean {
-  return entries.some(({ path, directory }) => directory && `${path}/` === folder);
-}
-
-function filesBelow(turn: Turn, folder: string): { paths: string[]; more: number } {
-  const { paths, more, asked } = globbed(turn, folder);
-  const found = asked ? paths : globbed(turn, WORKSPACE).paths.filter((path) => path.startsWith(folder));
-  return { paths: found.filter((path) => isExamined(path, folder)), more };
-}
-
-function globbed(turn: Turn, folder: string): { paths: string[]; more: number; asked: boolean } {
-  const call = callsOf(turn, "glob").find((call) => textArgument(call, "path") === folder);
-  if (call === undefined) return { paths: [], more: 0, asked: false };
-  // A folder that could not be listed is still an area: its subagent says what went wrong.
-  if (call.failed) return { paths: [], more: 1, asked: true };
-  return { ...parsePaths(call.result), asked: true };
-}
-
-/** What `ls` would say, out of the paths below the workspace. */
-function entriesOf(paths: readonly string[]): Entry[] {
-  const entries = new Map<string, Entry>();
-  for (const path of paths) {
-    const [name = "", ...rest] = path.slice(WORKSPACE.length).split("/");
-    const entry = { path: `${WORKSPACE}${name}`, directory: rest.length > 0 };
-    entries.set(entry.path, entry);
-  }
-  return [...entries.values()];
-}
-
-/** How a write went: not asked for, not possible, done, or refused with the reason. */
-export type WriteOutcome =
-  | { kind: "none" }
-  | { kind: "written"; path: string }
-  | { kind: "refused"; path: string; rejected: boolean; reason: string };
-
-/** The newest attempt to write a file for which `isTarget` holds. */
-export function writeOutcome(turn: Turn, isTarget: (path: string) => boolean): WriteOutcome {
-  const attempts = turn.calls.filter(
-    (call) =>
-      (call.name === "write_file" || call.name === "edit_file") && isTarget(textArgument(call, "file_path")),
-  );
-  const last = attempts.at(-1);
-  if (last === undefined) return { kind: "none" };
-  const asked = textArgument(last, "file_path");
-  if (!last.failed) {
-    // A person may have changed the call before approving it; the result names what was written.
-    return { kind: "written", path: /'(\/[^']+)'/.exec(last.result)?.[1] ?? asked };
-  }
-  return { kind: "refused", path: asked, rejected: !isToolFailure(last), reason: failureText(last) };
-}
-
-/** Whether the tool itself failed; the words of a person who rejects a call have no such prefix. */
-function isToolFailure({ result }: CallRecord): boolean {
-  return result.startsWith("Error: ") || result === "" || result.startsWith("Tool call was cancelled");
-}
-
-/** Whether a write failed only because the name is taken, by a file that is not known or not as it was. */
-export function isTaken(outcome: WriteOutcome): boolean {
-  return (
-    outcome.kind === "refused" &&
-    !outcome.rejected &&
-    /already exists|changed since it was read/.test(outcome.reason)
-  );
 }
 
 /** A part of the workspace that one subagent examines. */
@@ -153,14 +46,51 @@ export interface AreaFolder {
   deep: boolean;
 }
 
-/** What the workspace looks like. */
-export interface Inventory {
-  /** `/workspace/`, or `/` when there is no such mount. */
-  base: string;
-  /** Files directly in the base. */
-  files: string[];
-  /** Files below each folder of the base, as far as they were listed. */
-  folders: ReadonlyMap<string, { paths: readonly string[]; more: number }>;
+export function surveyOf(turn: Turn): Survey {
+  const words = searchWords(turn.task);
+  const base = isMounted(turn, WORKSPACE) ? WORKSPACE : "/";
+  const entries = listing(turn, base).filter(({ path }) => !MOUNTS.has(path));
+  const folders = entries
+    .filter(({ path, directory }) => directory && !isSkippedFolder(nameOf(path)))
+    .map(({ path }) => `${path}/`)
+    .sort((a, b) => relevance(b, words) - relevance(a, words) || compare(a, b))
+    .slice(0, MOST_FOLDERS);
+  const files = entries.filter(({ path, directory }) => !directory && isExamined(path, base));
+  const contents = folders.map((folder) => contentOf(turn, folder));
+  return {
+    words,
+    base,
+    entries,
+    folders,
+    areas: areasOf(base, files.length, contents, words),
+    remembers: isMounted(turn, MEMORIES),
+    hasNotes: listing(turn, MEMORIES).some(({ path }) => path === MEMORY_FILE),
+  };
+}
+
+/** Whether the listing of `/` has the folder. */
+export function isMounted(turn: Turn, folder: string): boolean {
+  return listing(turn, "/").some(({ path, directory }) => directory && `${path}/` === folder);
+}
+
+function listing(turn: Turn, path: string): Entry[] {
+  const call = callsOf(turn, "ls").find((call) => pathOf(call) === path);
+  return call === undefined || call.failed ? [] : parseListing(call.result);
+}
+
+/** The examined files below a folder, and how many more there are. */
+interface FolderContent {
+  folder: string;
+  paths: string[];
+  more: number;
+}
+
+function contentOf(turn: Turn, folder: string): FolderContent {
+  const call = callsOf(turn, "glob").find((call) => pathOf(call) === folder);
+  // A folder that could not be listed is still an area: its subagent says what went wrong.
+  if (call?.failed) return { folder, paths: [], more: 1 };
+  const { paths, more } = parsePaths(call?.result ?? "");
+  return { folder, paths: paths.filter((path) => isExamined(path, folder)), more };
 }
 
 /** Most areas of one task: each is a subagent. */
@@ -171,94 +101,47 @@ const MOST_FOLDERS = 16;
 const LARGE_FOLDER = 24;
 const FEW_AREAS = 3;
 
-const SKIPPED_FOLDERS: ReadonlySet<string> = new Set(
-  "node_modules bower_components vendor venv env dist build out target coverage tmp temp __pycache__ __snapshots__ large_tool_results conversation_history".split(
-    " ",
-  ),
-);
-const KEPT_DOT_FOLDERS = new Set([".github"]);
-const SECRET_FILES: ReadonlySet<string> = new Set([
-  "id_rsa",
-  "id_dsa",
-  "id_ecdsa",
-  "id_ed25519",
-  ".env",
-  ".npmrc",
-  ".netrc",
-  "credentials",
-]);
-const SECRET_NAME = /^\.env\.|\.(?:pem|key|p12|pfx|keystore)$/;
-const OWN_REPORT = /^deepagent-report(?:-\d+)?\.md$/;
-
-function isSkippedFolder(name: string): boolean {
-  return SKIPPED_FOLDERS.has(name) || (/^\../.test(name) && !KEPT_DOT_FOLDERS.has(name));
-}
-
-/** Whether a file below `base` is looked at: not generated, not a dependency, not a secret, not a report of ours. */
-export function isExamined(path: string, base: string): boolean {
-  const segments = path.slice(base.length).split("/");
-  const name = segments.pop() ?? "";
-  const isSecret = SECRET_FILES.has(name) || SECRET_NAME.test(name);
-  return !segments.some(isSkippedFolder) && !isSecret && !OWN_REPORT.test(name);
-}
-
-/** Names of the folders directly in `base` that are worth listing, with trailing slash. */
-function foldersToList(entries: readonly Entry[], words: readonly string[]): string[] {
-  return entries
-    .filter(({ path, directory }) => directory && !isSkippedFolder(nameOf(path)))
-    .map(({ path }) => `${path}/`)
-    .sort((a, b) => relevance(b, words) - relevance(a, words) || compare(a, b))
-    .slice(0, MOST_FOLDERS);
-}
-
 /**
- * Cuts the workspace into areas: a folder each, the files of the base together; a large folder is cut
- * again when there are few, small ones are put together when there are many. The most relevant first.
+ * Cuts the workspace into areas: a folder each, the files of the base together; the largest folder is cut
+ * again when there are few, the last ones are put together when there are many. The most relevant first.
  */
-function planAreas({ base, files, folders }: Inventory, words: readonly string[]): Area[] {
-  const areas: Area[] = [];
-  for (const [folder, { paths, more }] of folders) {
-    const count = paths.filter((path) => isExamined(path, base)).length + more;
-    if (count > 0)
-      areas.push({ title: titleOf(folder, base), folders: [{ path: folder, deep: true }], files: count });
-  }
-  areas.sort((a, b) => weight(b, words) - weight(a, words) || compare(a.title, b.title));
-  const cut = areas.length < FEW_AREAS ? cutLargest(areas, folders, base) : areas;
-  const direct = files.filter((path) => isExamined(path, base));
-  const room = MOST_AREAS - (direct.length > 0 ? 1 : 0);
-  const kept = cut.length > room ? [...cut.slice(0, room - 1), together(cut.slice(room - 1))] : cut;
-  if (direct.length > 0) {
-    kept.push({ title: `files in ${base}`, folders: [{ path: base, deep: false }], files: direct.length });
-  }
-  return kept;
+function areasOf(base: string, files: number, contents: readonly FolderContent[], words: readonly string[]) {
+  const whole = contents
+    .map(({ folder, paths, more }) => areaOf(folder, true, paths.length + more, base))
+    .filter((area) => area.files > 0)
+    .sort(
+      (a, b) =>
+        relevance(b.title, words) - relevance(a.title, words) ||
+        b.files - a.files ||
+        compare(a.title, b.title),
+    );
+  const [largest] = contents.toSorted((a, b) => b.paths.length - a.paths.length);
+  const isCut = whole.length < FEW_AREAS && (largest?.paths.length ?? 0) > LARGE_FOLDER;
+  const areas = whole.flatMap((area) => {
+    const isLargest = largest !== undefined && area.folders[0]?.path === largest.folder;
+    return isCut && isLargest ? partsOf(area, largest.folder, largest.paths, base) : area;
+  });
+  const direct = files > 0 ? [areaOf(base, false, files, base)] : [];
+  const room = MOST_AREAS - direct.length;
+  const rest = areas.splice(areas.length > room ? room - 1 : room);
+  return [...areas, ...(rest.length > 0 ? [together(rest)] : []), ...direct];
 }
 
-function cutLargest(areas: readonly Area[], folders: Inventory["folders"], base: string): Area[] {
-  const largest = areas.toSorted((a, b) => b.files - a.files)[0];
-  const folder = largest?.folders[0]?.path;
-  if (largest === undefined || folder === undefined || largest.files <= LARGE_FOLDER) return [...areas];
+function areaOf(path: string, deep: boolean, files: number, base: string): Area {
+  const name = path.slice(base.length) || path;
+  return { title: deep ? name : `files in ${name}`, folders: [{ path, deep }], files };
+}
+
+/** An area for each folder directly in the folder of an area, and one for the files there. */
+function partsOf(whole: Area, folder: string, paths: readonly string[], base: string): Area[] {
   const counts = new Map<string, number>();
-  let direct = 0;
-  for (const path of folders.get(folder)?.paths ?? []) {
-    if (!isExamined(path, base)) continue;
-    const [below = "", ...rest] = path.slice(folder.length).split("/");
-    if (rest.length === 0) direct += 1;
-    else counts.set(below, (counts.get(below) ?? 0) + 1);
+  for (const path of paths) {
+    const end = path.indexOf("/", folder.length) + 1;
+    const part = end === 0 ? folder : path.slice(0, end);
+    counts.set(part, (counts.get(part) ?? 0) + 1);
   }
-  if (counts.size < 2) return [...areas];
-  const parts = [...counts].map(([name, files]): Area => ({
-    title: titleOf(`${folder}${name}/`, base),
-    folders: [{ path: `${folder}${name}/`, deep: true }],
-    files,
-  }));
-  if (direct > 0)
-    parts.push({
-      title: `files in ${titleOf(folder, base)}`,
-      folders: [{ path: folder, deep: false }],
-      files: direct,
-    });
-  parts.sort((a, b) => b.files - a.files || compare(a.title, b.title));
-  return areas.flatMap((area) => (area === largest ? parts : [area]));
+  const parts = [...counts].map(([part, files]) => areaOf(part, part !== folder, files, base));
+  return parts.length < 2 ? [whole] : parts.sort((a, b) => b.files - a.files || compare(a.title, b.title));
 }
 
 function together(areas: readonly Area[]): Area {
@@ -269,8 +152,19 @@ function together(areas: readonly Area[]): Area {
   };
 }
 
-function weight({ folders, files }: Area, words: readonly string[]): number {
-  return files + 1_000_000 * Math.max(...folders.map(({ path }) => relevance(path, words)));
+const SKIPPED_FOLDER =
+  /^(?:(?!\.github$)\..+|node_modules|bower_components|vendor|venv|env|dist|build|out|target|coverage|tmp|temp|__pycache__|__snapshots__|large_tool_results|conversation_history)$/;
+const SECRET_FILE =
+  /^(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.env|\.npmrc|\.netrc|credentials)$|^\.env\.|\.(?:pem|key|p12|pfx|keystore)$/;
+const OWN_REPORT = /^deepagent-report(?:-\d+)?\.md$/;
+
+const isSkippedFolder = (name: string): boolean => SKIPPED_FOLDER.test(name);
+
+/** Whether a file below `base` is examined: not generated, not a dependency, not a secret, not a report of ours. */
+export function isExamined(path: string, base: string): boolean {
+  const segments = path.slice(base.length).split("/");
+  const name = segments.pop() ?? "";
+  return !segments.some(isSkippedFolder) && !SECRET_FILE.test(name) && !OWN_REPORT.test(name);
 }
 
 /** How many of the words a path contains. */
@@ -280,11 +174,7 @@ export function relevance(path: string, words: readonly string[]): number {
 }
 
 export function nameOf(path: string): string {
-  return path.replace(/\/$/, "").split("/").at(-1) ?? "";
-}
-
-function titleOf(folder: string, base: string): string {
-  return folder.slice(base.length) || folder;
+  return path.slice(path.lastIndexOf("/") + 1);
 }
 
 /** Order that does not depend on the machine's language. */
@@ -305,9 +195,7 @@ export function writeAssignment(area: Area, goal: string, words: readonly string
   return [
     `Examine ${area.title} and report what is there.`,
     "",
-    ...area.folders.map(({ path, deep }) =>
-      deep ? `Folder: ${path}` : `Folder, without subfolders: ${path}`,
-    ),
+    ...area.folders.map(({ path, deep }) => `Folder${deep ? "" : ", without subfolders"}: ${path}`),
     `Goal: ${oneLine(goal, GOAL_LIMIT)}`,
     `Search words: ${words.length === 0 ? "(none)" : words.map((word) => JSON.stringify(word)).join(", ")}`,
     "",
@@ -315,22 +203,24 @@ export function writeAssignment(area: Area, goal: string, words: readonly string
   ].join("\n");
 }
 
+const NAMED_FOLDER = /(?<![\w:/.])\/(?:[\w.@+-]+\/)+/g;
+
 /** Reads an assignment; any other text is taken as a goal, with the folders it names. */
 export function readAssignment(description: string, fallbackFolder: string): Assignment {
   const folders = [...description.matchAll(/^Folder(, without subfolders)?: (\/.*)$/gm)].map(
-    ([, flat, path]): AreaFolder => ({ path: withSlash(path ?? "/"), deep: flat === undefined }),
+    ([, flat, path = "/"]): AreaFolder => ({ path: withSlash(path.trim()), deep: flat === undefined }),
   );
   const goal = /^Goal: (.*)$/m.exec(description)?.[1] ?? description;
   if (folders.length > 0) return { goal, folders, words: listedWords(description) ?? searchWords(goal) };
-  const named = [...description.matchAll(/(?<![\w:/.])\/(?:[\w.@+-]+\/)+/g)].map(([path]) => path);
-  const paths = named.length > 0 ? [...new Set(named)].slice(0, 3) : [fallbackFolder];
+  const named = [...new Set(description.match(NAMED_FOLDER) ?? [fallbackFolder])].slice(0, 3);
   return {
     goal,
-    folders: paths.map((path) => ({ path, deep: true })),
-    words: searchWords(withoutPaths(goal)),
+    folders: named.map((path) => ({ path, deep: true })),
+    words: searchWords(goal.replace(NAMED_FOLDER, " ")),
   };
 }
 
+/** The words of an assignment, none when their line is not a list; undefined when there is no such line. */
 function listedWords(description: string): string[] | undefined {
   const line = /^Search words: (.*)$/m.exec(description)?.[1];
   if (line === undefined) return undefined;
@@ -341,11 +231,4 @@ function listedWords(description: string): string[] | undefined {
   }
 }
 
-function withoutPaths(text: string): string {
-  return text.replace(/(?<![\w:/.])\/(?:[\w.@+-]+\/)+/g, " ");
-}
-
-function withSlash(path: string): string {
-  const trimmed = path.trim();
-  return trimmed.endsWith("/") ? trimmed : `${trimmed}/`;
-}
+const withSlash = (path: string): string => (path.endsWith("/") ? path : `${path}/`);
