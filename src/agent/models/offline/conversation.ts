@@ -30,7 +30,7 @@ export interface Step {
 
 /** One row of a table of steps: calls of one tool. */
 export interface Row<Work> {
-  /** The item of the plan to which the row belongs; agents that show no plan leave it out. */
+  /** The item of the plan that begins with this row; an agent without any shows no plan. */
   todo?: string;
   tool: string;
   text: string;
@@ -40,37 +40,33 @@ export interface Row<Work> {
   repeats?: boolean;
 }
 
-/** The first row with calls to make by a tool that is offered, with the plan brought up to date; else the answer. */
+/** The first row with calls to make by an offered tool, with the plan brought up to date; else the answer. */
 export function nextStep<Work extends { turn: Turn; tools: Tools }>(
   table: readonly Row<Work>[],
   work: Work,
   answer: (work: Work) => string,
 ): Step {
-  const plan = [...new Set(table.flatMap(({ todo }) => todo ?? []))];
-  for (const { todo = "", tool, text, args, repeats } of table) {
-    const isUsed = !repeats && callsOf(work.turn, tool).length > 0;
-    const calls = isUsed || !work.tools.has(tool) ? [] : args(work).map((args) => ({ name: tool, args }));
-    if (calls.length > 0) return { text, calls: [...planUpdate(plan, plan.indexOf(todo), work), ...calls] };
+  const { turn, tools } = work;
+  const plan = table.flatMap(({ todo }) => todo ?? []);
+  /** The call that shows the plan with everything before `current` done; none when it already shows that. */
+  const planUpdate = (current: number): Step["calls"] => {
+    const todos = plan.map((content, index) => ({
+      content,
+      status: index < current ? "completed" : index === current ? "in_progress" : "pending",
+    }));
+    const shown = callsOf(turn, "write_todos").at(-1)?.args["todos"] ?? [];
+    const isShown = JSON.stringify(shown) === JSON.stringify(todos);
+    return isShown || !tools.has("write_todos") ? [] : [{ name: "write_todos", args: { todos } }];
+  };
+  let current = -1;
+  for (const { todo, tool, text, args, repeats } of table) {
+    if (todo !== undefined) current += 1;
+    const isUsed = !repeats && callsOf(turn, tool).length > 0;
+    const calls = isUsed || !tools.has(tool) ? [] : args(work).map((args) => ({ name: tool, args }));
+    if (calls.length > 0) return { text, calls: [...planUpdate(current), ...calls] };
   }
-  const closing = planUpdate(plan, plan.length, work);
-  return closing.length > 0
-    ? { text: "All steps are done.", calls: closing }
-    : { text: answer(work), calls: [] };
-}
-
-/** The call that shows the plan with everything before `current` done; none when it already shows that. */
-function planUpdate(
-  plan: readonly string[],
-  current: number,
-  { turn, tools }: { turn: Turn; tools: Tools },
-): Step["calls"] {
-  const todos = plan.map((content, index) => ({
-    content,
-    status: index < current ? "completed" : index === current ? "in_progress" : "pending",
-  }));
-  const shown = callsOf(turn, "write_todos").at(-1)?.args["todos"] ?? [];
-  const isShown = JSON.stringify(shown) === JSON.stringify(todos);
-  return isShown || !tools.has("write_todos") ? [] : [{ name: "write_todos", args: { todos } }];
+  const calls = planUpdate(plan.length);
+  return { text: calls.length > 0 ? "All steps are done." : answer(work), calls };
 }
 
 export function currentTurn(messages: readonly BaseMessage[]): Turn {

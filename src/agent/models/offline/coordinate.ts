@@ -32,10 +32,10 @@ const INTRODUCTION = "I am the offline model: no language model, fixed rules.";
 interface Work extends Survey {
   turn: Turn;
   tools: Tools;
-  /** The task, or a later message, forbids changes. */
+  /** Whether the task, or a later message, forbids changes. */
   isReadOnly: boolean;
-  report?: Write;
-  note?: Write;
+  report: Write | undefined;
+  note: Write | undefined;
 }
 
 /** The newest attempt to write a file. */
@@ -46,20 +46,14 @@ interface Write {
   isTaken: boolean;
 }
 
-const MAP = "Map the files";
-const EXAMINE = "Examine every area with a subagent of its own";
-const REPORT = "Write the report";
-const NOTE = "Keep a note for later and answer";
-
 const STEPS: readonly Row<Work>[] = [
   {
-    todo: MAP,
+    todo: "Map the files",
     tool: "ls",
     text: `${INTRODUCTION} I map the files, search them for the words of the task, and report what I find with its place.`,
     args: () => [{ path: "/" }],
   },
   {
-    todo: MAP,
     tool: "ls",
     text: "Looking into the folders of interest.",
     repeats: true,
@@ -69,19 +63,17 @@ const STEPS: readonly Row<Work>[] = [
         : [WORKSPACE, MEMORIES].filter((path) => isMounted(turn, path)).map((path) => ({ path })),
   },
   {
-    todo: MAP,
     tool: "read_file",
     text: "Reading the notes of earlier tasks.",
     args: ({ hasNotes }) => (hasNotes ? [{ file_path: MEMORY_FILE, limit: 100 }] : []),
   },
   {
-    todo: MAP,
     tool: "glob",
     text: "Mapping the folders.",
     args: ({ folders }) => folders.map((path) => ({ pattern: "**/*", path })),
   },
   {
-    todo: EXAMINE,
+    todo: "Examine every area with a subagent of its own",
     tool: "task",
     text: "One subagent for each area.",
     args: ({ turn, tools, areas, words }) =>
@@ -90,9 +82,15 @@ const STEPS: readonly Row<Work>[] = [
         subagent_type: subagentType(tools.get("task") ?? ""),
       })),
   },
-  { todo: REPORT, tool: "write_file", text: "Writing the report.", repeats: true, args: reportToWrite },
   {
-    todo: NOTE,
+    todo: "Write the report",
+    tool: "write_file",
+    text: "Writing the report.",
+    repeats: true,
+    args: reportToWrite,
+  },
+  {
+    todo: "Keep a note for later and answer",
     tool: "edit_file",
     text: "Adding this task to the notes.",
     args: (work) =>
@@ -103,7 +101,6 @@ const STEPS: readonly Row<Work>[] = [
       })),
   },
   {
-    todo: NOTE,
     tool: "write_file",
     text: "Noting for later conversations what was examined.",
     repeats: true,
@@ -126,8 +123,8 @@ export function nextCoordinatorStep(turn: Turn, tools: Tools): Step {
     turn,
     tools,
     isReadOnly: [turn.task, ...turn.remarks].some((text) => READ_ONLY.test(text)),
-    ...(report === undefined ? {} : { report: writeOf(report) }),
-    ...(note === undefined ? {} : { note: writeOf(note) }),
+    report: report && writeOf(report),
+    note: note && writeOf(note),
   };
   return nextStep(STEPS, work, answer);
 }
@@ -276,8 +273,8 @@ function examinedAreas({ turn, areas }: Work): { area: Area; report: string; fai
   const calls = callsOf(turn, "task");
   return areas.map((area, index) => {
     const call = calls[index];
-    if (call === undefined) return { area, report: "not examined", failed: true };
-    return { area, report: call.failed ? failureText(call) : call.result.trim(), failed: call.failed };
+    const report = call?.failed === false ? call.result.trim() : call && failureText(call);
+    return { area, report: report ?? "not examined", failed: call?.failed ?? true };
   });
 }
 

@@ -113,10 +113,7 @@ function filesToRead({ files, words, matches }: Work): string[] {
     files.map((path) => [path, 6 * relevance(nameOf(path), words) + (TELLING.test(nameOf(path)) ? 5 : 0)]),
   );
   const pointsOf = (path: string): number => points.get(path) ?? 0;
-  for (const word of words) {
-    for (const { path } of matches.filter(contains(word))) points.set(path, pointsOf(path) + 2);
-  }
-  for (const { path } of matches.filter(isDefinition)) points.set(path, pointsOf(path) + 0.5);
+  for (const { path } of matches) points.set(path, pointsOf(path) + 1);
   return files
     .filter((path) => !DULL.test(path))
     .sort((a, b) => pointsOf(b) - pointsOf(a) || a.length - b.length || compare(a, b))

@@ -106,8 +106,10 @@ const FEW_AREAS = 3;
  * again when there are few, the last ones are put together when there are many. The most relevant first.
  */
 function areasOf(base: string, files: number, contents: readonly FolderContent[], words: readonly string[]) {
-  const whole = contents
-    .map(({ folder, paths, more }) => areaOf(folder, true, paths.length + more, base))
+  const isFew = contents.filter(({ paths, more }) => paths.length + more > 0).length < FEW_AREAS;
+  const largest = Math.max(LARGE_FOLDER + 1, ...contents.map(({ paths }) => paths.length));
+  const areas = contents
+    .flatMap((content) => areasIn(content, base, isFew && content.paths.length === largest))
     .filter((area) => area.files > 0)
     .sort(
       (a, b) =>
@@ -115,33 +117,28 @@ function areasOf(base: string, files: number, contents: readonly FolderContent[]
         b.files - a.files ||
         compare(a.title, b.title),
     );
-  const [largest] = contents.toSorted((a, b) => b.paths.length - a.paths.length);
-  const isCut = whole.length < FEW_AREAS && (largest?.paths.length ?? 0) > LARGE_FOLDER;
-  const areas = whole.flatMap((area) => {
-    const isLargest = largest !== undefined && area.folders[0]?.path === largest.folder;
-    return isCut && isLargest ? partsOf(area, largest.folder, largest.paths, base) : area;
-  });
   const direct = files > 0 ? [areaOf(base, false, files, base)] : [];
   const room = MOST_AREAS - direct.length;
   const rest = areas.splice(areas.length > room ? room - 1 : room);
   return [...areas, ...(rest.length > 0 ? [together(rest)] : []), ...direct];
 }
 
-function areaOf(path: string, deep: boolean, files: number, base: string): Area {
-  const name = path.slice(base.length) || path;
-  return { title: deep ? name : `files in ${name}`, folders: [{ path, deep }], files };
-}
-
-/** An area for each folder directly in the folder of an area, and one for the files there. */
-function partsOf(whole: Area, folder: string, paths: readonly string[], base: string): Area[] {
+/** One area for a folder; if it is to be cut, one for each folder in it and one for the files there. */
+function areasIn({ folder, paths, more }: FolderContent, base: string, isCut: boolean): Area[] {
   const counts = new Map<string, number>();
-  for (const path of paths) {
+  for (const path of isCut ? paths : []) {
     const end = path.indexOf("/", folder.length) + 1;
     const part = end === 0 ? folder : path.slice(0, end);
     counts.set(part, (counts.get(part) ?? 0) + 1);
   }
-  const parts = [...counts].map(([part, files]) => areaOf(part, part !== folder, files, base));
-  return parts.length < 2 ? [whole] : parts.sort((a, b) => b.files - a.files || compare(a.title, b.title));
+  return counts.size < 2
+    ? [areaOf(folder, true, paths.length + more, base)]
+    : [...counts].map(([part, files]) => areaOf(part, part !== folder, files, base));
+}
+
+function areaOf(path: string, deep: boolean, files: number, base: string): Area {
+  const name = path.slice(base.length) || path;
+  return { title: deep ? name : `files in ${name}`, folders: [{ path, deep }], files };
 }
 
 function together(areas: readonly Area[]): Area {
