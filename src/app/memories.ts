@@ -10,7 +10,6 @@ import { EmbeddingIndex, forgetUnusedModels } from "../storage/sqlite/memories/e
 import { EmbeddingWorker } from "../storage/sqlite/memories/embedding-worker.ts";
 import { HybridSearch } from "../storage/sqlite/memories/hybrid-search.ts";
 import type { SqliteStore } from "../storage/sqlite/memories/store.ts";
-import { settledTime } from "../storage/sqlite/settled-time.ts";
 import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
 import { memoryNamespace } from "./file-tree.ts";
@@ -53,8 +52,7 @@ export function openMemories(
     toolsOf: (principal) =>
       index === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
     async sweep(signal) {
-      const now = await settledTime(database, systemClock());
-      await forgetUnusedModels(database, { usedBefore: now - KEPT_VECTORS_MS, signal });
+      await forgetUnusedModels(database, { usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
       return store.sweepExpiredItems(signal);
     },
     async close() {

@@ -1,5 +1,4 @@
 /** Clocks, timers, and how often something may happen. */
-import { uptime } from "node:os";
 
 /** Milliseconds since the epoch; injected, so that tests are deterministic. */
 export type Clock = () => number;
@@ -8,9 +7,6 @@ export const systemClock: Clock = () => Date.now();
 
 /** Milliseconds since some moment, which no setting of the system's clock changes: for durations within this process. */
 export const monotonicClock: Clock = () => performance.now();
-
-/** Milliseconds since the machine was started, the time it slept included where the system counts it. */
-export const machineClock: Clock = () => uptime() * 1000;
 
 /** The system's time now, and from then on by the monotonic clock: for times whose differences count. */
 export function steadyClock(): Clock {
@@ -56,32 +52,6 @@ export function durationText(milliseconds: number): string {
 /** Such as `2026-01-31 12:00 UTC`. */
 export const shortTime = (milliseconds: number): string =>
   `${isoTime(milliseconds).slice(0, 16).replace("T", " ")} UTC`;
-
-/** A difference that needs no setting of the clock to come about, in milliseconds. */
-const LEAP_MS = 60_000;
-/** A clock that was set ahead is believed when it has stayed there for so long, in milliseconds. */
-const PATIENCE_MS = 600_000;
-
-/**
- * The time of `clock`, but for the first ten minutes after it was set ahead: then the time goes on as before. What
- * a deadline decides cannot be taken back when the clock is put right again. `machine` counts the time the machine
- * is on, its sleep included, in milliseconds: the time slept is no leap.
- */
-export function patientClock(clock: Clock, machine: Clock): Clock {
-  let believed = { time: clock(), at: machine() };
-  let leaptAt: number | undefined;
-  return () => {
-    const [now, at] = [clock(), machine()];
-    const expected = believed.time + at - believed.at;
-    if (now - expected > LEAP_MS) {
-      leaptAt ??= at;
-      if (at - leaptAt < PATIENCE_MS) return expected;
-    }
-    leaptAt = undefined;
-    believed = { time: now, at };
-    return now;
-  };
-}
 
 export interface PaceOptions {
   /** How many may be sent at once after a quiet while. */

@@ -264,8 +264,6 @@ export interface RunServiceOptions {
   log: Logger;
   /** Default: the system's. */
   clock?: Clock;
-  /** Tells a clock that was set from a machine that slept; see `patientClock`. Default: with `clock`, that one. */
-  machine?: Clock;
   /** Default: random. */
   newId?: IdSource;
   timing?: Partial<RunTiming>;

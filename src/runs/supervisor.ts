@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
-import { type Clock, machineClock, patientClock, systemClock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { type IdSource, randomId } from "../core/text.ts";
 import { durably, inTransaction } from "../storage/sqlite/commit.ts";
@@ -11,7 +11,6 @@ import { assertWritable, readStatistics } from "../storage/sqlite/runs/maintenan
 import { planPrune, prune } from "../storage/sqlite/runs/prune.ts";
 import { RunStore } from "../storage/sqlite/runs/run-store.ts";
 import { WorkStore } from "../storage/sqlite/runs/work-store.ts";
-import { settledTime } from "../storage/sqlite/settled-time.ts";
 import { type LendingContext, NO_LENDER, lenderFor, replyToModel } from "./client-model.ts";
 import { type DecideContext, decide, useAnswer } from "./decide.ts";
 import { ChangeFeed, Pulse, SharedTails, follow, followStarts } from "./follow.ts";
@@ -88,21 +87,16 @@ export async function enforceDeadlines(store: RunStore, now: number, log: Logger
 const HOUR_MS = 3_600_000;
 
 /**
- * Prunes, by the time that is given to `prune`, now and every hour until `signal` aborts. Resolves when nothing of
+ * Prunes now and every hour until `signal` aborts. Resolves when nothing of
  * it is under way any more. Keeps no process alive.
  */
 export async function keepHouse(
   prune: (now: number) => Promise<PruneReport>,
-  { database, clock = systemClock, log }: Pick<RunServiceOptions, "database" | "clock" | "log">,
+  { clock = systemClock, log }: Pick<RunServiceOptions, "clock" | "log">,
   signal: AbortSignal,
 ): Promise<void> {
   const work = async (): Promise<void> => {
-    const now = clock();
-    const settled = await settledTime(database, now);
-    if (settled < now) {
-      log.warn("clock.doubted", { aheadMs: now - settled, effect: "nothing is deleted by it for a day" });
-    }
-    log.info("runs.pruned", { ...(await prune(settled)) });
+    log.info("runs.pruned", { ...(await prune(clock())) });
   };
   while (!signal.aborted) {
     await work().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
@@ -120,8 +114,6 @@ const EVENTS_PER_PAGE = 1000;
 class Supervisor implements RunService {
   readonly #options: RunServiceOptions;
   readonly #clock: Clock;
-  /** For deadlines. */
-  readonly #patient: Clock;
   readonly #newId: IdSource;
   readonly #feed = new ChangeFeed();
   readonly #store: RunStore;
@@ -139,7 +131,6 @@ class Supervisor implements RunService {
     const { pollMs = 100, heartbeatMs = 2000, leaseMs = 10_000 } = timing ?? {};
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#patient = patientClock(this.#clock, options.machine ?? options.clock ?? machineClock);
     this.#newId = options.newId ?? randomId;
     const changed = (runId: string): void => this.#feed.notify(runId);
     const storeChanged = (runId: string): void => {
@@ -180,7 +171,7 @@ class Supervisor implements RunService {
       onHeartbeat: async () => {
         await this.#worker.heartbeat();
         // By the clock of the wall and the stored deadline: neither a restart nor a sleep puts it off.
-        await enforceDeadlines(this.#store, this.#patient(), log);
+        await enforceDeadlines(this.#store, this.#clock(), log);
       },
     });
     this.#worker.start();
@@ -343,7 +334,7 @@ class Supervisor implements RunService {
   }
 
   get #deciding(): DecideContext {
-    return { store: this.#store, agentFor: (run) => this.#agentFor(run), clock: this.#patient };
+    return { store: this.#store, agentFor: (run) => this.#agentFor(run), clock: this.#clock };
   }
 
   async #prune(retention: Retention, orphans: Orphans, now: number): Promise<PruneReport> {

@@ -237,31 +237,6 @@ test("closing breaks housekeeping off, and waits until it has stopped", async ()
   expect(told).toEqual(["stopped"]);
 });
 
-test("a clock that is a year ahead for a while makes housekeeping forget nothing", async () => {
-  const { server, time, ended, rows } = open();
-  await ended("kept");
-  const agent = { model: calling(note("a")) };
-  const pruned = async () => {
-    const told: string[] = [];
-    const note_ = (event: string) => void told.push(event);
-    const log = { debug: note_, info: note_, warn: note_, error: note_ };
-    const options = { clock: () => time.now, concurrentRuns: 0, retention: { maxAgeMs: DAY }, log };
-    const { service } = openServer(server.database.name, agent, options);
-    await expect.poll(() => told).toContain("runs.pruned");
-    await service.close();
-    return [rows("runs"), told.includes("clock.doubted")];
-  };
-  expect(await pruned()).toEqual([1, false]);
-  time.now += 365 * DAY;
-  expect(await pruned()).toEqual([1, true]);
-  time.now -= 365 * DAY;
-  expect(await pruned()).toEqual([1, false]);
-  time.now += 30 * DAY;
-  expect(await pruned()).toEqual([1, true]);
-  time.now += DAY;
-  expect(await pruned()).toEqual([0, false]);
-});
-
 test("a completed run keeps its conversation, and not the steps of its subagents", async () => {
   const model = scriptedModel(({ messages, tools }) => {
     if (!tools.includes("task") || messages.at(-1)?.type === "tool") return { text: "done" };

@@ -6,7 +6,6 @@ import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "../../storage/sqlite/database.ts";
 import { type Migration, migrate } from "../../storage/sqlite/migrations.ts";
-import { settledTime } from "../../storage/sqlite/settled-time.ts";
 import { readInThread } from "../../storage/sqlite/worker-thread.ts";
 
 export interface EventStoreOptions {
@@ -158,7 +157,7 @@ export class SessionEvents {
     const { clock, keepMs, totalCharacters } = this.#options;
     const database = await this.#open();
     if (database === undefined) return;
-    await this.#deleteEvents(database, "WHERE time <= ?", (await settledTime(database, clock())) - keepMs);
+    await this.#deleteEvents(database, "WHERE time <= ?", clock() - keepMs);
     const excess = (await sizeOfAll(database)) - totalCharacters;
     if (excess > 0) await this.#deleteEvents(database, "ORDER BY id", undefined, excess);
   }

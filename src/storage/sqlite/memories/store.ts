@@ -14,7 +14,6 @@ import { type OptionTable, readOptions } from "../../../core/options.ts";
 import { withoutWaiting } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { migrate } from "../migrations.ts";
-import { settledTime } from "../settled-time.ts";
 import { Batches, PUTS_PER_TURN } from "./batches.ts";
 import type { NearPassage } from "./embedding-index.ts";
 import { type StoreStatements, prepareStatements } from "./items.ts";
@@ -230,13 +229,10 @@ export class SqliteStore extends BaseStore {
     return this.#reader.text(namespacePrefix, query, limit, near);
   }
 
-  /**
-   * Deletes the items whose time is over, some in each turn of the event loop; gives their number. Not while the
-   * clock is doubted, see `settledTime`.
-   */
+  /** Deletes the items whose time is over, some in each turn of the event loop; gives their number. */
   async sweepExpiredItems(signal?: AbortSignal): Promise<number> {
     this.#sweptAt = this.#clock();
-    const some = { now: await settledTime(this.#database, this.#sweptAt), limit: ITEMS_PER_SWEEP };
+    const some = { now: this.#sweptAt, limit: ITEMS_PER_SWEEP };
     let swept = 0;
     for (;;) {
       // What a power cut undoes here is as invisible as before.
