@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statfsSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { missingPrograms } from "./programs.ts";
@@ -13,12 +13,17 @@ declare module "vitest" {
 /** Holds a folder for each run of the tests, named after its process. */
 const CACHE = join(import.meta.dirname, "../../node_modules/.cache/deepagent-tests");
 
+/** Linux keeps what is in it in memory; `PREFIX` and a process stand for a run of the tests, as in `CACHE`. */
+const MEMORY = "/dev/shm";
+const PREFIX = "deepagent-tests-";
+
 /** What the files of tests that run at once may take, in bytes. */
 const ROOM = 4 * 1024 ** 3;
 
 /** Before all tests: a place for the programs that test files bundle and others use again, and one in memory. */
 export function setup(project: TestProject): () => void {
-  removeOrphans();
+  removeOrphans(CACHE);
+  removeOrphans(MEMORY, PREFIX);
   const removeFiles = keepFilesInMemory();
   const folder = join(CACHE, String(process.pid));
   const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
@@ -41,12 +46,16 @@ export function setup(project: TestProject): () => void {
  * after each change, which takes a third of the time of their tests. Gives what removes them.
  */
 function keepFilesInMemory(): () => void {
-  if (process.env["TMPDIR"] !== undefined || !hasRoom("/dev/shm")) return () => {};
-  const folder = mkdtempSync("/dev/shm/deepagent-tests-");
+  if (process.env["TMPDIR"] !== undefined || !hasRoom(MEMORY)) return () => {};
+  const folder = join(MEMORY, `${PREFIX}${process.pid}`);
+  const remove = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  // An earlier process may have had this number.
+  remove();
+  mkdirSync(folder);
   // As the system's own: some tests have servers of other users.
   chmodSync(folder, 0o1777);
   process.env["TMPDIR"] = folder;
-  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+  return remove;
 }
 
 function hasRoom(folder: string): boolean {
@@ -63,9 +72,10 @@ function tellWhatIsMissing({ config, vitest }: TestProject): void {
 }
 
 /** What was ended from outside could not clean up after itself. */
-function removeOrphans(): void {
-  for (const pid of existsSync(CACHE) ? readdirSync(CACHE) : []) {
-    if (!isAlive(Number(pid))) rmSync(join(CACHE, pid), { recursive: true, force: true });
+function removeOrphans(folder: string, prefix = ""): void {
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    const pid = Number(name.startsWith(prefix) ? name.slice(prefix.length) : undefined);
+    if (Number.isInteger(pid) && !isAlive(pid)) rmSync(join(folder, name), { recursive: true, force: true });
   }
 }
 
