@@ -14,7 +14,6 @@ import { WorkStore } from "../storage/sqlite/runs/work-store.ts";
 import { type LendingContext, NO_LENDER, lenderFor, replyToModel } from "./client-model.ts";
 import { type DecideContext, decide, useAnswer } from "./decide.ts";
 import { ChangeFeed, Pulse, SharedTails, follow, followStarts } from "./follow.ts";
-import { pointsOfThread } from "./points.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention, RunStatistics } from "./ports.ts";
 import type { Approval, ModelCall, Principal, Run, RunHead, RunView } from "./run.ts";
 import type {
@@ -28,7 +27,7 @@ import type {
   TellOutcome,
   TellRequest,
 } from "./service.ts";
-import { SHUTTING_DOWN, start, tell } from "./start.ts";
+import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { RunFolds, placeText } from "./view.ts";
 import { Worker } from "./worker.ts";
 

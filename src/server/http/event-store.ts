@@ -1,12 +1,13 @@
-/** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. */
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { type EventStore, type JSONRPCMessage, isJSONRPCResponse } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "../../storage/sqlite/database.ts";
+import { readInThread } from "../../storage/sqlite/driver.ts";
 import { type Migration, migrate } from "../../storage/sqlite/migrations.ts";
-import { readInThread } from "../../storage/sqlite/worker-thread.ts";
+
+/** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. */
 
 export interface EventStoreOptions {
   /** `:memory:` keeps the events until the process ends. */

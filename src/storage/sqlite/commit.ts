@@ -2,7 +2,7 @@ import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StorageError, isLocked, mayPass } from "../errors.ts";
 import { type Database, databaseName, inTurn, whenUnlocked } from "./database.ts";
-import { checkpointInThread } from "./worker-thread.ts";
+import { checkpointInThread } from "./driver.ts";
 
 const FULL = 2;
 

@@ -12,8 +12,7 @@ import {
   isLocked,
   storageError,
 } from "../errors.ts";
-import { openConnection } from "./driver.ts";
-import { openInThread } from "./worker-thread.ts";
+import { openConnection, openInThread } from "./driver.ts";
 
 /**
  * What throws once the file that is at `path` now is not there any more. SQLite itself goes on writing to a file

@@ -3,7 +3,7 @@ import type { Statement } from "better-sqlite3";
 import { isFull } from "../errors.ts";
 import { withoutWaiting } from "./commit.ts";
 import { type Database, pragmaNumber, whenUnlocked } from "./database.ts";
-import { checkpointInThread } from "./worker-thread.ts";
+import { checkpointInThread } from "./driver.ts";
 
 /** Pages moved in one transaction: others wait for it. */
 const PAGES_PER_TURN = 64;

@@ -1,10 +1,46 @@
 import { createHash } from "node:crypto";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Statement } from "better-sqlite3";
 import { StorageError } from "../../errors.ts";
 import type { GroupCommit } from "../commit.ts";
 import { type Database, databaseName } from "../database.ts";
 import { type DeletePiece, preparePiece } from "../free-space.ts";
-import { graphKey } from "./address.ts";
+
+/** Where in the tables a configuration of LangGraph points. */
+export interface Address {
+  threadId?: string;
+  namespace: string;
+  checkpointId?: string;
+}
+
+export function addressOf(config: RunnableConfig): Address {
+  const { thread_id, checkpoint_ns, checkpoint_id }: Record<string, unknown> = config.configurable ?? {};
+  return {
+    ...(isName(thread_id) ? { threadId: String(thread_id) } : {}),
+    namespace: typeof checkpoint_ns === "string" ? checkpoint_ns : "",
+    ...(isName(checkpoint_id) ? { checkpointId: String(checkpoint_id) } : {}),
+  };
+}
+
+const isName = (value: unknown): value is string | number =>
+  (typeof value === "string" && value !== "") || typeof value === "number";
+
+/** A checkpoint of a thread as one text. */
+export const keyOf = (thread: string, namespace: string, checkpoint: string | undefined): string =>
+  `${thread.length}:${thread}${namespace.length}:${namespace}${checkpoint ?? ""}`;
+
+/** A graph at work on a thread as one text. */
+export const graphKey = (thread: string, namespace: string): string => keyOf(thread, namespace, undefined);
+
+/** The thread of a checkpoint named by `keyOf`. */
+export function threadOf(key: string): string {
+  const start = key.indexOf(":") + 1;
+  return key.slice(start, start + Number.parseInt(key, 10));
+}
+
+/** What storing without a part of the address fails with. */
+export const missing = (field: string): Error =>
+  new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);
 
 /** Who refers to a blob; it is kept as long as somebody does. */
 export interface BlobOwner {
