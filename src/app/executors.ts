@@ -209,7 +209,7 @@ export class RunExecutors {
   async #current(): Promise<ExecutorChoice> {
     const asked = this.#choice;
     const choice = await asked;
-    if (choice.kind === "sandbox" || choice.mayPass !== true) return choice;
+    if (choice.kind === "sandbox" || choice.isTransient !== true) return choice;
     if (this.#choice === asked) this.#choice = this.#choose().catch(() => choice);
     return this.#choice;
   }

@@ -38,7 +38,8 @@ export async function serveOverHttp(
     factory: createServerFactory(deps),
     changes,
     logger,
-    eventFile: join(dataDir, "streams.db"),
+    openStreams: async () =>
+      (await import("../storage/sqlite/streams.ts")).openStreams(join(dataDir, "streams.db")),
     statistics: async () => (await deps.runs()).statistics(),
     assertReady: async () => (await deps.runs()).assertWritable(),
   });

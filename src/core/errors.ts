@@ -43,3 +43,46 @@ export class Parked extends Error {
 }
 
 export const isParked = (signal: AbortSignal | undefined): boolean => signal?.reason instanceof Parked;
+
+/** Stable reasons why the database cannot be used. */
+export type StorageErrorCode =
+  | "storage_not_loaded"
+  | "storage_directory"
+  | "storage_not_a_database"
+  | "storage_corrupt"
+  | "storage_newer"
+  | "storage_migration"
+  | "storage_busy"
+  | "storage_full"
+  | "storage_readonly"
+  | "storage_io";
+
+/** A failure of the database file or its directory; `name` in the texts is the file's own name, without its folder. */
+export class StorageError extends DeepAgentError {
+  override readonly code: StorageErrorCode;
+
+  constructor(code: StorageErrorCode, message: string, options?: { cause?: unknown }) {
+    super(code, message, options);
+    this.code = code;
+  }
+}
+
+const TRANSIENT: ReadonlySet<StorageErrorCode> = new Set([
+  "storage_busy",
+  "storage_full",
+  "storage_readonly",
+  "storage_directory",
+  "storage_io",
+]);
+
+/** Whether the same may succeed later: when there is space again, a lock is given back, a disk is mounted. */
+export const isTransient = (thrown: unknown): thrown is StorageError =>
+  thrown instanceof StorageError && TRANSIENT.has(thrown.code);
+
+/** Whether another connection held the lock until a try was over. */
+export const isLocked = (thrown: unknown): thrown is StorageError =>
+  thrown instanceof StorageError && thrown.code === "storage_busy";
+
+/** Whether a disk had too little room for what was to be written. */
+export const isFull = (thrown: unknown): boolean =>
+  thrown instanceof StorageError && thrown.code === "storage_full";

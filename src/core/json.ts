@@ -87,3 +87,13 @@ export function canonicalJson(value: unknown): string {
 export const MAX_MESSAGE_BYTES = 768 * 1024;
 
 export const TOO_LONG = `Invalid request: the message must not exceed ${MAX_MESSAGE_BYTES} bytes; put long texts into a file and name it`;
+
+declare const jsonOf: unique symbol;
+
+/** Text that holds a value of type T as JSON. Only `toJson` makes it, so reading it gives a T. */
+export type Json<T> = string & { readonly [jsonOf]: T };
+
+export function toJson<T>(value: T): Json<T> {
+  // `jsonOf` exists in types only.
+  return JSON.stringify(value) as Json<T>;
+}

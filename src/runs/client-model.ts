@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ModelLender, SamplingReply, SamplingRequest } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
-import { toJson } from "../storage/errors.ts";
+import { toJson } from "../core/json.ts";
 import { durably, inTransaction } from "../storage/sqlite/commit.ts";
 import type { Lease } from "../storage/sqlite/runs/leases.ts";
 import type { RunStore } from "../storage/sqlite/runs/run-store.ts";

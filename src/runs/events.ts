@@ -1,6 +1,6 @@
 import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
-import { type Json, toJson } from "../storage/errors.ts";
+import { type Json, toJson } from "../core/json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
 import type { Approval, RunEventKind } from "./run.ts";
 

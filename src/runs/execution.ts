@@ -5,7 +5,7 @@ import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/text.ts";
-import { StorageError, mayPass } from "../storage/errors.ts";
+import { StorageError, isTransient } from "../core/errors.ts";
 import { FencedOffError } from "../storage/sqlite/checkpoints/thread-fences.ts";
 import { type Lease, LeaseLostError } from "../storage/sqlite/runs/leases.ts";
 import type { RunInbox } from "../storage/sqlite/runs/requests.ts";
@@ -76,13 +76,13 @@ async function settle(
   context: ExecutionContext,
 ): Promise<boolean | StorageError> {
   const canWait = execution.stop === undefined;
-  if (mayPass(thrown) && canWait) return thrown;
+  if (isTransient(thrown) && canWait) return thrown;
   try {
     await settleThrown(thrown, execution, context);
     return true;
   } catch (failed) {
     if (failed instanceof LeaseLostError) return true;
-    if (mayPass(failed) && canWait) return failed;
+    if (isTransient(failed) && canWait) return failed;
     context.log.error("run.not_settled", { runId: execution.run.id, error: failed, after: thrown });
     return false;
   }

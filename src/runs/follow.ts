@@ -1,5 +1,5 @@
 import type { Logger } from "../core/logger.ts";
-import { isLocked } from "../storage/errors.ts";
+import { isLocked } from "../core/errors.ts";
 import type { Database } from "../storage/sqlite/database.ts";
 import type { RunStore } from "../storage/sqlite/runs/run-store.ts";
 import { type Principal, type RunEvent, type RunHead, isFinal } from "./run.ts";

@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { monotonicClock } from "../core/clock.ts";
 import { Parked } from "../core/errors.ts";
-import { isLocked } from "../storage/errors.ts";
+import { isLocked } from "../core/errors.ts";
 import { whenUnlocked } from "../storage/sqlite/database.ts";
 import { toRun } from "../storage/sqlite/runs/events.ts";
 import { type ExpiredLease, LeaseLostError } from "../storage/sqlite/runs/leases.ts";

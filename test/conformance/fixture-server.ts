@@ -13,6 +13,7 @@ import { serveSubscriptions } from "../../src/server/resources/subscriptions.ts"
 import { createStateCodec } from "../../src/server/protocol/state.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../../src/server/tasks/tasks.ts";
 import { TASKS_EXTENSION } from "../../src/server/protocol/results.ts";
+import { openStreams } from "../../src/storage/sqlite/streams.ts";
 import { registerAskingTools } from "./fixtures/asking.ts";
 import { registerContentTools } from "./fixtures/content.ts";
 import { registerInputRequired } from "./fixtures/input-required.ts";
@@ -104,6 +105,7 @@ function announce(change: "toolsChanged" | "promptsChanged") {
 }
 
 const server = await serveHttp({
+  openStreams: () => openStreams(":memory:"),
   host: "127.0.0.1",
   port: 0,
   allowedHosts: [],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { AgentEvent } from "../../src/agent/agent.ts";
 import { approvalsOf, entryOf, isRepeat, requestedEntry, type ToldEvent } from "../../src/runs/events.ts";
-import { toJson } from "../../src/storage/errors.ts";
+import { toJson } from "../../src/core/json.ts";
 
 const MAIN: [] = [];
 const SUB = [{ callId: "c1", name: "helper" }];

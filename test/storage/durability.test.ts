@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { durably, flushLog, withoutWaiting } from "../../src/storage/sqlite/commit.ts";
-import { StorageError } from "../../src/storage/errors.ts";
+import { StorageError } from "../../src/core/errors.ts";
 import { watchFlushes } from "../support/disk.ts";
 import { opened, temporaryFolder } from "./support.ts";
 

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
-import { type Embedder, EmbeddingFailure, type EmbeddingPurpose } from "../../src/storage/embedder.ts";
+import { type Embedder, EmbeddingFailure, type EmbeddingPurpose } from "../../src/core/embedder.ts";
 import { EmbeddingIndex } from "../../src/storage/sqlite/memories/embedding-index.ts";
 import { EmbeddingWorker } from "../../src/storage/sqlite/memories/embedding-worker.ts";
 import { meaningOf } from "../support/wire-server-embeddings.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EmbeddingFailure } from "../../src/storage/embedder.ts";
+import { EmbeddingFailure } from "../../src/core/embedder.ts";
 import { EmbeddingIndex } from "../../src/storage/sqlite/memories/embedding-index.ts";
 import { HybridSearch } from "../../src/storage/sqlite/memories/hybrid-search.ts";
 import { createStore } from "../../src/storage/sqlite/memories/store.ts";

@@ -4,6 +4,7 @@ import { silentLogger } from "../../src/core/logger.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";
 import type { ServerDeps } from "../../src/server/protocol/deps.ts";
 import { serveHttp, type HttpOptions, type HttpServer } from "../../src/server/http/http.ts";
+import { openStreams } from "../../src/storage/sqlite/streams.ts";
 import type { Connector } from "./clients.ts";
 
 type CleanUp = (close: () => Promise<void>) => void;
@@ -15,6 +16,7 @@ export async function openHttp(
   options: Partial<HttpOptions> = {},
 ): Promise<HttpServer> {
   const server = await serveHttp({
+    openStreams: () => openStreams(":memory:"),
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],

@@ -6,7 +6,7 @@ import { resolveBackend } from "../../backends/resolve.ts";
 import { withRuntime } from "../../backends/runtime.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { errorMessage, isAbortError } from "../../core/errors.ts";
-import { mayPass } from "../../storage/errors.ts";
+import { isTransient } from "../../core/errors.ts";
 import { type ToolContext, toolError } from "../../tools/tool.ts";
 import { callSummary, resultSummary, toolMessagesOf, toolOutcome } from "../calls/agent-tool.ts";
 import { Approval, type Go, type Verdict, broughtTool, checkCall, unknownTool } from "../calls/approval.ts";
@@ -255,7 +255,7 @@ async function guarded(
     if (isGraphBubbleUp(error)) await effects.withdraw();
     if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
     // A subagent whose steps could not be stored has not failed: it goes on from what is stored.
-    if (mayPass(error) && tools.get(toolCall.name)?.kind === "delegate") throw error;
+    if (isTransient(error) && tools.get(toolCall.name)?.kind === "delegate") throw error;
     if (error instanceof MiddlewareFailure) {
       return toolOutcome(toolCall, toolError(middlewareText(toolCall), { code: error.code }));
     }

@@ -1,5 +1,5 @@
 import { ConfigurationError } from "../../core/errors.ts";
-import { type Embedder, EmbeddingFailure } from "../../storage/embedder.ts";
+import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
 import { type Environment, PROVIDERS, endpointOf, modelChoice, takesNoKey, variable } from "./choose.ts";
 import { failureFacts, modelFailure } from "./failure.ts";
 

@@ -5,7 +5,7 @@ export interface NoSandbox {
   /** What it is, and what to do about it. */
   reason: string;
   /** Nothing is known yet: the machine was too busy to try, and a later attempt may say otherwise. */
-  mayPass?: true;
+  isTransient?: true;
 }
 
 /** How long a program of the sandbox may take to do nothing. */
@@ -20,5 +20,5 @@ export const isMissing = (error: unknown): boolean =>
 
 export const tooSlow = (program: string, timeoutMs: number): NoSandbox => ({
   reason: `Whether commands can be isolated is not known: ${program} did not answer within ${timeoutMs / 1000} s, as on a machine that is overloaded. Try again when it is less busy; a server does so before each run.`,
-  mayPass: true,
+  isTransient: true,
 });

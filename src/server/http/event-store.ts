@@ -1,17 +1,14 @@
-import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
+/** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. */
+import { setTimeout as delay } from "node:timers/promises";
 import { type EventStore, type JSONRPCMessage, isJSONRPCResponse } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
-import { type Database, openDatabaseInTurns, whenUnlocked } from "../../storage/sqlite/database.ts";
-import { readInThread } from "../../storage/sqlite/driver.ts";
-import { type Migration, migrate } from "../../storage/sqlite/migrations.ts";
-
-/** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. */
+import type { StreamStore } from "../../runs/ports.ts";
 
 export interface EventStoreOptions {
-  /** `:memory:` keeps the events until the process ends. */
-  file: string;
+  /** Opens what keeps the events; called again some time after it failed. */
+  open: () => Promise<StreamStore>;
   clock: Clock;
   logger: Logger;
   /** Events kept of one session. Default 1000. */
@@ -37,13 +34,8 @@ const RETRY_MS = 5000;
 const NO_ID = "";
 /** How long a session waits for the file that is being opened, or brought to this version, in milliseconds. */
 const PATIENCE_MS = 3000;
-/** Of what is dropped between two turns of the event loop; each event may be as long as a result. */
-const DELETED_PER_TURN = 20;
-const CHARACTERS_PER_TURN = 1024 * 1024;
-/** Events read in the same. */
+/** Events read between two turns of the event loop; each may be as long as a result. */
 const READ_PER_TURN = 20;
-/** Events whose sizes take about 2 ms to add. */
-const SUMMED_AT_ONCE = 80_000;
 
 /**
  * What 2025-era sessions sent, all but progress, so that a client whose stream broke gets the rest by GET with
@@ -54,8 +46,8 @@ const SUMMED_AT_ONCE = 80_000;
 export class SessionEvents {
   readonly #options: Required<EventStoreOptions>;
   /** Absent: it is not open yet, or cannot be opened now. */
-  #database: Database | undefined;
-  #opening: Promise<Database | undefined> | undefined;
+  #store: StreamStore | undefined;
+  #opening: Promise<StreamStore | undefined> | undefined;
   #triedAt = -Infinity;
   #isClosed = false;
   #lost = 0;
@@ -77,7 +69,7 @@ export class SessionEvents {
    */
   of(session: string, owner: () => string): EventStore {
     const opened = this.#soonOpen()
-      .then((database) => database && this.#storeFor(database, session, owner))
+      .then((store) => store && this.#storeFor(store, session, owner))
       // It was closed meanwhile.
       .catch(() => undefined);
     /** Streams with an id to resume from, until they are answered. */
@@ -118,17 +110,10 @@ export class SessionEvents {
    */
   async after(session: string, maySee: (owner: string) => boolean, id: string): Promise<SentEvent[]> {
     const stream = await this.#streamOf(session, id);
-    if (this.#database === undefined || stream === undefined) return [];
-    const page = this.#database.prepare<
-      [string, string, number],
-      { id: number; owner: string; message: string }
-    >(
-      "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? " +
-        `ORDER BY id LIMIT ${READ_PER_TURN}`,
-    );
+    if (this.#store === undefined || stream === undefined) return [];
     const events: SentEvent[] = [];
     for (let from = Number(id); ;) {
-      const rows = page.all(session, stream, from);
+      const rows = await this.#store.page({ session, stream, from, limit: READ_PER_TURN });
       if (!rows.every(({ owner }) => maySee(owner))) return [];
       events.push(...rows.map((row) => ({ id: String(row.id), message: row.message })));
       const last = rows.at(-1);
@@ -145,9 +130,8 @@ export class SessionEvents {
    * now goes when it is too old.
    */
   async forget(session: string): Promise<void> {
-    if (this.#database === undefined) return;
     try {
-      await this.#deleteEvents(this.#database, "WHERE session = ?", session);
+      await this.#store?.deleteSession(session);
     } catch (error) {
       this.#options.logger.warn("http.events_not_forgotten", { error });
     }
@@ -156,22 +140,20 @@ export class SessionEvents {
   /** Drops what is too old, and the oldest of all sessions until the rest is within the limit. */
   async expire(): Promise<void> {
     const { clock, keepMs, totalCharacters } = this.#options;
-    const database = await this.#open();
-    if (database === undefined) return;
-    await this.#deleteEvents(database, "WHERE time <= ?", clock() - keepMs);
-    const excess = (await sizeOfAll(database)) - totalCharacters;
-    if (excess > 0) await this.#deleteEvents(database, "ORDER BY id", undefined, excess);
+    const store = await this.#open();
+    await store?.deleteUntil(clock() - keepMs);
+    await store?.shrinkTo(totalCharacters);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#opening;
-    this.#database?.close();
+    this.#store?.close();
   }
 
   /** A full disk or a lock must not keep a server from answering: then it is tried again some time later. */
-  async #open(): Promise<Database | undefined> {
-    if (this.#database !== undefined || this.#isClosed) return this.#database;
+  async #open(): Promise<StreamStore | undefined> {
+    if (this.#store !== undefined || this.#isClosed) return this.#store;
     if (this.#opening === undefined && monotonicClock() - this.#triedAt < RETRY_MS) return undefined;
     this.#opening ??= this.#openFile().finally(() => {
       this.#triedAt = monotonicClock();
@@ -181,44 +163,32 @@ export class SessionEvents {
   }
 
   /** The file, unless opening it takes longer than a client should wait. */
-  #soonOpen(): Promise<Database | undefined> {
+  #soonOpen(): Promise<StreamStore | undefined> {
     const opening = this.#open();
     return this.#opening === undefined ? opening : Promise.race([opening, tooLong()]);
   }
 
-  async #openFile(): Promise<Database | undefined> {
-    const { file, logger } = this.#options;
-    let database: Database | undefined;
+  async #openFile(): Promise<StreamStore | undefined> {
     try {
-      database = await openDatabaseInTurns(file, { synchronous: "NORMAL" });
-      migrate(database, "streams", STREAM_MIGRATIONS);
-      this.#database = database;
+      this.#store = await this.#options.open();
     } catch (error) {
-      database?.close();
-      logger.warn("http.streams_not_opened", { error });
+      this.#options.logger.warn("http.streams_not_opened", { error });
     }
-    return this.#database;
+    return this.#store;
   }
 
   /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */
   #storeFor(
-    database: Database,
+    store: StreamStore,
     session: string,
     owner: () => string,
   ): (stream: string, message: string) => Promise<string> {
     const { clock, events, characters } = this.#options;
-    const insert = database.prepare(
-      "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
-    );
-    const drop = database.prepare("DELETE FROM stream_events WHERE session = ? AND id <= ?");
     // A session is continued by the process that opened it only, so what it has stored is known here.
     const kept: { id: number; size: number }[] = [];
     let size = 0;
     return async (stream, message) => {
-      const inserted = await whenUnlocked(database, () =>
-        insert.run(session, owner(), stream, message, message.length, clock()),
-      );
-      const id = Number(inserted.lastInsertRowid);
+      const id = await store.append({ session, owner: owner(), stream, message, time: clock() });
       kept.push({ id, size: message.length });
       size += message.length;
       let dropped: { id: number; size: number } | undefined;
@@ -227,85 +197,19 @@ export class SessionEvents {
         size -= dropped?.size ?? 0;
       }
       const last = dropped?.id;
-      if (last !== undefined) await whenUnlocked(database, () => drop.run(session, last));
+      if (last !== undefined) await store.dropUpTo(session, last);
       return String(id);
     };
   }
 
-  /** A few in each turn of the event loop, until `characters` are gone. */
-  async #deleteEvents(
-    database: Database,
-    which: string,
-    value?: string | number,
-    characters = Infinity,
-  ): Promise<void> {
-    const some = database.prepare<unknown[], { id: number; size: number }>(
-      `SELECT id, size FROM stream_events ${which} LIMIT ${DELETED_PER_TURN}`,
-    );
-    const drop = database.prepare("DELETE FROM stream_events WHERE id = ?");
-    let left = characters;
-    const dropSome = database.transaction((): boolean => {
-      const rows = some.all(...(value === undefined ? [] : [value]));
-      let dropped = 0;
-      for (const { id, size } of rows) {
-        if (dropped >= Math.min(left, CHARACTERS_PER_TURN)) break;
-        drop.run(id);
-        dropped += size;
-      }
-      left -= dropped;
-      return rows.length > 0 && left > 0;
-    });
-    while (await whenUnlocked(database, () => dropSome.immediate())) await nextTurn();
-  }
-
   async #streamOf(session: string, id: string): Promise<string | undefined> {
     if (!/^\d{1,15}$/.test(id)) return undefined;
-    const database = await this.#soonOpen();
-    const stream = database?.prepare<[number, string], string>(
-      "SELECT stream FROM stream_events WHERE id = ? AND session = ?",
-    );
-    return stream?.pluck().get(Number(id), session);
+    const store = await this.#soonOpen();
+    return store?.streamOf(session, Number(id));
   }
 }
 
 const tooLong = (): Promise<undefined> => delay(PATIENCE_MS, undefined, { ref: false });
 
-/** Characters of all messages; very many are summed up by a thread. */
-async function sizeOfAll(database: Database): Promise<number> {
-  const sum = "SELECT total(size) AS total FROM stream_events";
-  const span = database
-    .prepare<[], number | null>(
-      "SELECT (SELECT max(id) FROM stream_events) - (SELECT min(id) FROM stream_events)",
-    )
-    .pluck();
-  if (database.memory || (span.get() ?? 0) < SUMMED_AT_ONCE) {
-    return database.prepare<[], { total: number }>(sum).get()?.total ?? 0;
-  }
-  const [row] = (await readInThread(database.name, sum)) as { total: number }[]; // what it selects
-  return row?.total ?? 0;
-}
-
 const isProgress = (message: JSONRPCMessage): boolean =>
   "method" in message && message.method === "notifications/progress";
-
-/** Set `streams` of the file of what sessions sent. */
-const STREAM_MIGRATIONS: readonly Migration[] = [
-  {
-    version: 1,
-    name: "events",
-    sql: `
-        CREATE TABLE stream_events (
-          id INTEGER PRIMARY KEY AUTOINCREMENT,
-          session TEXT NOT NULL,
-          owner TEXT NOT NULL,
-          stream TEXT NOT NULL,
-          message TEXT NOT NULL,
-          size INTEGER NOT NULL,
-          time INTEGER NOT NULL
-        ) STRICT;
-        CREATE INDEX stream_events_of_session ON stream_events (session, id);
-        CREATE INDEX stream_events_by_time ON stream_events (time);
-        -- A sum of sizes reads this index instead of the long messages.
-        CREATE INDEX stream_events_sizes ON stream_events (size);`,
-  },
-];

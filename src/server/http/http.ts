@@ -3,7 +3,7 @@ import type { McpServerFactory } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock, systemClock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { RunStatistics } from "../../runs/ports.ts";
+import type { RunStatistics, StreamStore } from "../../runs/ports.ts";
 import type { Authenticator } from "../auth/auth.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
 import {
@@ -50,8 +50,8 @@ export interface HttpOptions {
   refusalsPerMinute?: number;
   /** Addresses and networks whose `X-Forwarded-For` is believed. Default: none. */
   trustedProxies?: readonly string[];
-  /** Database of what sessions sent, for streams that are resumed. Absent: kept in memory. */
-  eventFile?: string;
+  /** Opens what keeps the messages of sessions, for streams that are resumed. */
+  openStreams: () => Promise<StreamStore>;
   /** Sessions of 2025-era clients at one time. Default 200. */
   sessions?: number;
   /** Those of one principal. Default 100. */
@@ -175,7 +175,7 @@ function createEndpoint(options: HttpOptions) {
   const elapsed = options.clock ?? monotonicClock;
   const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
   const modern = new ModernHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
-  const events = new SessionEvents({ file: options.eventFile ?? ":memory:", clock, logger });
+  const events = new SessionEvents({ open: options.openStreams, clock, logger });
   const sessions = new Sessions({
     factory,
     events,

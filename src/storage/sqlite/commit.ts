@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { StorageError, isLocked, mayPass } from "../errors.ts";
+import { StorageError, isLocked, isTransient } from "../../core/errors.ts";
 import { type Database, databaseName, inTurn, whenUnlocked } from "./database.ts";
 import { checkpointInThread } from "./driver.ts";
 
@@ -203,7 +203,7 @@ export class GroupCommit {
         throw thrown;
       }
       // What no file takes now is not tried again one by one: each could wait for a lock in vain.
-      if (entries.length === 1 || mayPass(thrown)) for (const entry of entries) entry.reject(thrown);
+      if (entries.length === 1 || isTransient(thrown)) for (const entry of entries) entry.reject(thrown);
       else this.#tryAlone(entries);
       return;
     }

@@ -3,15 +3,8 @@ import { basename, dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type SqliteDatabase from "better-sqlite3";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import {
-  StorageError,
-  damagedError,
-  directoryError,
-  foreignError,
-  isBusy,
-  isLocked,
-  storageError,
-} from "../errors.ts";
+import { StorageError, isLocked } from "../../core/errors.ts";
+import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
 import { openConnection, openInThread } from "./driver.ts";
 
 /**

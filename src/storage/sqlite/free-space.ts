@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Statement } from "better-sqlite3";
-import { isFull } from "../errors.ts";
+import { isFull } from "../../core/errors.ts";
 import { withoutWaiting } from "./commit.ts";
 import { type Database, pragmaNumber, whenUnlocked } from "./database.ts";
 import { checkpointInThread } from "./driver.ts";

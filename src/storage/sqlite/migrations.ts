@@ -1,6 +1,7 @@
 import { closeSync, openSync, renameSync, rmSync } from "node:fs";
 import { oneLine } from "../../core/text.ts";
-import { StorageError, damagedError, storageError } from "../errors.ts";
+import { StorageError } from "../../core/errors.ts";
+import { damagedError, storageError } from "./errors.ts";
 import { type Database, databaseName, integrityProblems, withLongWait } from "./database.ts";
 import { openConnection } from "./driver.ts";
 

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createEmbedder, embedderProblem } from "../../../src/agent/models/embeddings.ts";
-import { EmbeddingFailure } from "../../../src/storage/embedder.ts";
+import { EmbeddingFailure } from "../../../src/core/embedder.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { meaningOf } from "../../support/wire-server-embeddings.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";

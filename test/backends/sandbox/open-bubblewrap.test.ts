@@ -12,7 +12,7 @@ describe("openBubblewrap", () => {
   it("says what to install when the program is missing", async () => {
     const opened = await openBubblewrap({ rootDir: folder(), bwrap: "no-such-bwrap" });
     expect(opened).toMatchObject({ ok: false, reason: expect.stringContaining("install") });
-    expect(opened).not.toHaveProperty("mayPass");
+    expect(opened).not.toHaveProperty("isTransient");
   });
 
   it("says when the program is there and does not work", async () => {
@@ -20,7 +20,7 @@ describe("openBubblewrap", () => {
       '[ "$1" = --version ] && echo bubblewrap 0.9.0 && exit 0\necho "bwrap: No permissions" >&2; exit 1';
     const opened = await openBubblewrap(fakeBwrap(script));
     expect(opened).toMatchObject({ ok: false, reason: expect.stringContaining("bwrap: No permissions") });
-    expect(opened).not.toHaveProperty("mayPass");
+    expect(opened).not.toHaveProperty("isTransient");
     const mute = await openBubblewrap(fakeBwrap("echo broken >&2; exit 1"));
     expect(mute).toMatchObject({ ok: false, reason: expect.stringContaining("broken") });
     expect(mute).not.toMatchObject({ reason: expect.stringContaining("missing") });
@@ -33,7 +33,7 @@ describe("openBubblewrap", () => {
     const probe = await probeBubblewrap(fakeBwrap(script), 300);
     expect(probe).toMatchObject({
       ok: false,
-      mayPass: true,
+      isTransient: true,
       reason: expect.stringContaining("within 0.3 s"),
     });
   });

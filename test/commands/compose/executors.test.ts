@@ -11,7 +11,7 @@ import { ConfigSchema } from "../../../src/config/schema.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { folder } from "../../backends/sandbox/support.ts";
 
-const busy = { reason: "the machine is busy", mayPass: true } as const;
+const busy = { reason: "the machine is busy", isTransient: true } as const;
 const never = (): Promise<void> => new Promise(() => {});
 
 /** A choice that gives one of these answers after the other, the last one from then on. */

@@ -14,6 +14,7 @@ import {
 } from "../../../src/server/auth/auth.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send } from "../../support/clients-raw.ts";
 import { openHome } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
@@ -43,6 +44,7 @@ async function open(authenticator: Authenticator, options: Partial<HttpOptions> 
   const entered = deferred();
   let ahead = 0;
   const server = await serveHttp({
+    openStreams: () => openStreams(":memory:"),
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],

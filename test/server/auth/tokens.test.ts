@@ -5,6 +5,7 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import { tokenVerifier, authInfoOf, ownerOf, principalOf } from "../../../src/server/auth/auth.ts";
 import { serveHttp } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send } from "../../support/clients-raw.ts";
 import { McpServer } from "@modelcontextprotocol/server";
 import { entry, sha256, withTokens } from "./support.ts";
@@ -19,6 +20,7 @@ const PING = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "ping" });
 
 async function serve(host = "127.0.0.1") {
   const server = await serveHttp({
+    openStreams: () => openStreams(":memory:"),
     host,
     port: 0,
     allowedHosts: [],

@@ -8,12 +8,18 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { openDatabase } from "../../../src/storage/sqlite/database.ts";
 import { SessionEvents, type EventStoreOptions } from "../../../src/server/http/event-store.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 
 const message = (n: number): JSONRPCMessage => ({ jsonrpc: "2.0", method: "note", params: { n } });
 const SIZE = JSON.stringify(message(0)).length;
 
 function open(options: Partial<EventStoreOptions> = {}): SessionEvents {
-  const events = new SessionEvents({ file: ":memory:", clock: () => 0, logger: silentLogger, ...options });
+  const events = new SessionEvents({
+    open: () => openStreams(":memory:"),
+    clock: () => 0,
+    logger: silentLogger,
+    ...options,
+  });
   onTestFinished(() => events.close());
   return events;
 }
@@ -165,7 +171,7 @@ test("a lock that another process holds delays what is dropped, and nothing else
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "streams.db");
   let now = 0;
-  const events = open({ file, clock: () => now });
+  const events = open({ open: () => openStreams(file), clock: () => now });
   const ids = [
     await events.of("s0", () => "me").storeEvent("a", message(0)),
     await events.of("s1", () => "me").storeEvent("a", message(1)),
@@ -190,11 +196,11 @@ test("the next process has the events, for the owner of the session only", async
   const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "streams.db");
-  const before = new SessionEvents({ file, clock: () => 0, logger: silentLogger });
+  const before = new SessionEvents({ open: () => openStreams(file), clock: () => 0, logger: silentLogger });
   const first = await before.of("s", () => "me").storeEvent("a", message(1));
   const second = await before.of("s", () => "me").storeEvent("a", message(2));
   await before.close();
-  const after = open({ file });
+  const after = open({ open: () => openStreams(file) });
   expect(await after.after("s", (owner) => owner === "me", first)).toEqual([
     { id: second, message: JSON.stringify(message(2)) },
   ]);
@@ -219,7 +225,7 @@ INSERT INTO stream_events (session, owner, stream, message, size, time) SELECT '
 -- So many ids that a thread adds their sizes.
 UPDATE stream_events SET id = 900000 WHERE id = 3000`);
   older.close();
-  const events = open({ file, totalCharacters: 2000 * 7 });
+  const events = open({ open: () => openStreams(file), totalCharacters: 2000 * 7 });
   let turns = 0;
   const over = new AbortController();
   const dropped = events.expire().finally(() => over.abort());
@@ -237,7 +243,7 @@ test("a file that cannot be opened keeps nobody from sending: what is sent then 
   const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "no folder"), "");
-  const blocked = open({ file: join(folder, "no folder", "streams.db") });
+  const blocked = open({ open: () => openStreams(join(folder, "no folder", "streams.db")) });
   const id = await blocked.of("s", () => "me").storeEvent("a", message(1));
   expect(id).toMatch(/^lost-/);
   expect(await blocked.after("s", () => true, id)).toEqual([]);
@@ -246,7 +252,11 @@ test("a file that cannot be opened keeps nobody from sending: what is sent then 
 });
 
 test("an event that cannot be stored has an id all the same, from which nothing is replayed", async () => {
-  const events = new SessionEvents({ file: ":memory:", clock: () => 0, logger: silentLogger });
+  const events = new SessionEvents({
+    open: () => openStreams(":memory:"),
+    clock: () => 0,
+    logger: silentLogger,
+  });
   const store = events.of("s", () => "me");
   await events.close();
   expect(await store.storeEvent("a", message(1))).toMatch(/^lost-/);

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { serveHttp, type HttpOptions, type HttpServer } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 import { deferred, type Deferred } from "../../support/harness-deferred.ts";
@@ -46,6 +47,7 @@ const changes = createResourceChanges({
 
 async function serve(options: Partial<HttpOptions> = {}): Promise<HttpServer> {
   const server = await serveHttp({
+    openStreams: () => openStreams(":memory:"),
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],

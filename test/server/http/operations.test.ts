@@ -6,6 +6,7 @@ import { metricsText } from "../../../src/server/http/metrics.ts";
 import { RateLimit } from "../../../src/server/http/admission.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 
@@ -22,6 +23,7 @@ const INITIALIZE = JSON.stringify({
 
 async function serve(options: Partial<HttpOptions> = {}) {
   const server = await serveHttp({
+    openStreams: () => openStreams(":memory:"),
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],

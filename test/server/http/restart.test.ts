@@ -7,11 +7,13 @@ import { z } from "zod";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send, type RawResponse } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 
 async function serve(options: Partial<HttpOptions> = {}) {
   const server = await serveHttp({
+    openStreams: () => openStreams(":memory:"),
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],
@@ -59,7 +61,7 @@ describe("a client whose server was restarted", () => {
     const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const options = {
-      eventFile: join(folder, "streams.db"),
+      openStreams: () => openStreams(join(folder, "streams.db")),
       ...(token === undefined ? {} : { authenticator: withTokens(entry("a", "alice"), entry("b", "bob")) }),
     };
     const authorization: Record<string, string> =

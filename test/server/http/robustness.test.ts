@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 
@@ -17,6 +18,7 @@ const INITIALIZE = JSON.stringify({
 
 async function serve(options: Partial<HttpOptions> = {}) {
   const server = await serveHttp({
+    openStreams: () => openStreams(":memory:"),
     host: "127.0.0.1",
     port: 0,
     allowedHosts: ["agent.example"],

@@ -8,6 +8,7 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import { SessionEvents } from "../../../src/server/http/event-store.ts";
 import { readJsonBody } from "../../../src/server/http/request.ts";
 import { Sessions } from "../../../src/server/http/sessions.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -16,7 +17,11 @@ afterEach(async () => {
 
 test("a session expires when it was idle for long enough, not while a stream is open", async () => {
   let now = 0;
-  const events = new SessionEvents({ file: ":memory:", clock: () => now, logger: silentLogger });
+  const events = new SessionEvents({
+    open: () => openStreams(":memory:"),
+    clock: () => now,
+    logger: silentLogger,
+  });
   cleanups.push(() => events.close());
   const sessions = new Sessions({
     factory: () => new McpServer({ name: "fixture", version: "1" }, { capabilities: { tools: {} } }),

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
 import type { ChangeSink, ResourceChanges } from "../../../src/server/resources/changes.ts";
+import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send } from "../../support/clients-raw.ts";
 import { deferred, type Deferred } from "../../support/harness-deferred.ts";
 import { askWithoutReading, legacyAsker, modernAsker, openSession } from "../../support/slow-clients.ts";
@@ -49,6 +50,7 @@ async function serve(options: Partial<HttpOptions> = {}) {
     return mcp;
   };
   const server = await serveHttp({
+    openStreams: () => openStreams(":memory:"),
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Statement } from "better-sqlite3";
-import { StorageError } from "../../errors.ts";
+import { StorageError } from "../../../core/errors.ts";
 import type { GroupCommit } from "../commit.ts";
 import { type Database, databaseName } from "../database.ts";
 import { type DeletePiece, preparePiece } from "../free-space.ts";

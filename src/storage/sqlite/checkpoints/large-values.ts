@@ -6,7 +6,7 @@ import {
   isDeltaSnapshot,
 } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../../../core/concurrency.ts";
-import { unreadable } from "../../errors.ts";
+import { unreadable } from "../errors.ts";
 import type { BlobOwner, Blobs } from "./blobs.ts";
 import type { WriteAddress, WriteFields } from "./schema.ts";
 

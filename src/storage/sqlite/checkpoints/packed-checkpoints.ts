@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import { deflateRaw, inflateRaw } from "node:zlib";
 import type { Transaction } from "better-sqlite3";
-import { unreadable } from "../../errors.ts";
+import { unreadable } from "../errors.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 
 /** A checkpoint and what was written after it, as they lay in their tables. */

@@ -1,6 +1,6 @@
 import type { Transaction } from "better-sqlite3";
 import { ownTurn } from "../../../core/concurrency.ts";
-import { mayPass } from "../../errors.ts";
+import { isTransient } from "../../../core/errors.ts";
 import { durably, withoutWaiting } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import type { ItemWriter, PreparedPut } from "./writes.ts";
@@ -206,5 +206,5 @@ function decoded(text: string): PreparedPut {
 }
 
 function throwUnlessPassing(thrown: unknown): void {
-  if (!mayPass(thrown)) throw thrown;
+  if (!isTransient(thrown)) throw thrown;
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import { headOf } from "../../../core/text.ts";
-import type { Embedder } from "../../embedder.ts";
+import type { Embedder } from "../../../core/embedder.ts";
 import { withoutWaiting } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import {

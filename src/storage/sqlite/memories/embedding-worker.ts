@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/logger.ts";
-import { EmbeddingFailure } from "../../embedder.ts";
-import { mayPass } from "../../errors.ts";
+import { EmbeddingFailure } from "../../../core/embedder.ts";
+import { isTransient } from "../../../core/errors.ts";
 import { type EmbeddedItem, type EmbeddingIndex, passagesOf } from "./embedding-index.ts";
 import type { UnembeddedRow } from "./embedding-tables.ts";
 
@@ -134,7 +134,7 @@ export class EmbeddingWorker {
     // The same failure is told once; what is a bug with its stack.
     if (text === this.#told) return;
     this.#told = text;
-    const isKnown = thrown instanceof EmbeddingFailure || mayPass(thrown);
+    const isKnown = thrown instanceof EmbeddingFailure || isTransient(thrown);
     this.#log.warn("memories.embedding_failed", { error: isKnown ? text : thrown, pauseMs });
   }
 }

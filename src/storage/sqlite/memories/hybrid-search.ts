@@ -1,4 +1,4 @@
-import { EmbeddingFailure } from "../../embedder.ts";
+import { EmbeddingFailure } from "../../../core/embedder.ts";
 import type { EmbeddingIndex, NearPassage } from "./embedding-index.ts";
 import type { TextHit } from "./reads.ts";
 import type { SqliteStore } from "./store.ts";

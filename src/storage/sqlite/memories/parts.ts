@@ -1,6 +1,7 @@
 import type { Statement } from "better-sqlite3";
 import { ownTurn } from "../../../core/concurrency.ts";
-import { StorageError, unreadable } from "../../errors.ts";
+import { StorageError } from "../../../core/errors.ts";
+import { unreadable } from "../errors.ts";
 import { withoutWaiting } from "../commit.ts";
 import { type Database, databaseName, whenUnlocked } from "../database.ts";
 

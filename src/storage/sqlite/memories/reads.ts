@@ -8,7 +8,7 @@ import type {
 } from "@langchain/langgraph-checkpoint";
 import type { Clock } from "../../../core/clock.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
-import { mayPass } from "../../errors.ts";
+import { isTransient } from "../../../core/errors.ts";
 import { withoutWaiting } from "../commit.ts";
 import type { Database } from "../database.ts";
 import type { Batches } from "./batches.ts";
@@ -239,7 +239,7 @@ export class ItemReader {
         for (const { id } of limited) this.#sql.refresh.run({ id, now });
       });
     } catch (thrown) {
-      if (!mayPass(thrown)) throw thrown;
+      if (!isTransient(thrown)) throw thrown;
     }
   }
 }

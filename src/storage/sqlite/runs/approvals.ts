@@ -1,7 +1,7 @@
 import type { Statement } from "better-sqlite3";
 import type { Decision, HitlResponse } from "../../../agent/agent.ts";
 import { type Approval, type Grant, decidedStatus } from "../../../runs/run.ts";
-import { toJson } from "../../errors.ts";
+import { toJson } from "../../../core/json.ts";
 import type { Database } from "../database.ts";
 import { type ApprovalRow, toApproval } from "./events.ts";
 

@@ -1,7 +1,7 @@
 import type { Statement } from "better-sqlite3";
 import type { CallIdentity, EffectLog, StoredOutcome } from "../../../agent/agent.ts";
 import type { Clock } from "../../../core/clock.ts";
-import { toJson } from "../../errors.ts";
+import { toJson } from "../../../core/json.ts";
 import { durably, inTransaction, withoutWaiting } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import type { Lease, LeaseStore } from "./leases.ts";

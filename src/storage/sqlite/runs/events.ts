@@ -12,7 +12,8 @@ import type {
   RunStatus,
 } from "../../../runs/run.ts";
 import type { CallPreview, Todo } from "../../../tools/tool.ts";
-import { type Json, fromJson, toJson } from "../../errors.ts";
+import { type Json, toJson } from "../../../core/json.ts";
+import { fromJson } from "../errors.ts";
 import type { Database } from "../database.ts";
 
 /** A row of `runs`. Columns with a fixed vocabulary are written by this folder alone. */

@@ -4,7 +4,8 @@ import type { Inbox, InboxMessage, SamplingReply, SamplingRequest } from "../../
 import { canonicalJson } from "../../../core/json.ts";
 import type { ModelCall, OpenModelCall, Principal, Run } from "../../../runs/run.ts";
 import type { StartRequest } from "../../../runs/service.ts";
-import { type Json, fromJson, toJson } from "../../errors.ts";
+import { type Json, toJson } from "../../../core/json.ts";
+import { fromJson } from "../errors.ts";
 import type { Database } from "../database.ts";
 import { type RunRow, toRun } from "./events.ts";
 

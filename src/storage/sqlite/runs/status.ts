@@ -8,7 +8,7 @@ import {
   isFinal,
   settle,
 } from "../../../runs/run.ts";
-import { toJson } from "../../errors.ts";
+import { toJson } from "../../../core/json.ts";
 import type { Database } from "../database.ts";
 import type { ApprovalStore, GrantStore } from "./approvals.ts";
 import type { RunRow } from "./events.ts";

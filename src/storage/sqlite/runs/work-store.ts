@@ -19,7 +19,7 @@ import {
 } from "../../../runs/events.ts";
 import { type FailureDetails, breakOff, isWithin, sameAs } from "../../../runs/run.ts";
 import type { Todo } from "../../../tools/tool.ts";
-import { type Json, toJson } from "../../errors.ts";
+import { type Json, toJson } from "../../../core/json.ts";
 import { durably, inQuickTransaction, inTransaction } from "../commit.ts";
 import { whenUnlocked } from "../database.ts";
 import type { ApprovalStore } from "./approvals.ts";

@@ -1,28 +1,7 @@
-import { DeepAgentError, errorMessage } from "../core/errors.ts";
-import { REPAIR, isSqliteError, missingModule } from "./sqlite/driver.ts";
-
-/** Stable reasons why the database cannot be used. */
-export type StorageErrorCode =
-  | "storage_not_loaded"
-  | "storage_directory"
-  | "storage_not_a_database"
-  | "storage_corrupt"
-  | "storage_newer"
-  | "storage_migration"
-  | "storage_busy"
-  | "storage_full"
-  | "storage_readonly"
-  | "storage_io";
-
-/** A failure of the database file or its directory; `name` in the texts is the file's own name, without its folder. */
-export class StorageError extends DeepAgentError {
-  override readonly code: StorageErrorCode;
-
-  constructor(code: StorageErrorCode, message: string, options?: { cause?: unknown }) {
-    super(code, message, options);
-    this.code = code;
-  }
-}
+/** What SQLite and the file system report, as errors with a text that says what to do. */
+import { StorageError, type StorageErrorCode, errorMessage } from "../../core/errors.ts";
+import type { Json } from "../../core/json.ts";
+import { REPAIR, isSqliteError, missingModule } from "./driver.ts";
 
 function damaged(name: string): string {
   return (
@@ -139,26 +118,6 @@ export function storageError(thrown: unknown, name: string): unknown {
   return known === undefined ? thrown : new StorageError(known.code, known.text(name), { cause: thrown });
 }
 
-const PASSING: ReadonlySet<StorageErrorCode> = new Set([
-  "storage_busy",
-  "storage_full",
-  "storage_readonly",
-  "storage_directory",
-  "storage_io",
-]);
-
-/** Whether the same may succeed later: when there is space again, a lock is given back, a disk is mounted. */
-export const mayPass = (thrown: unknown): thrown is StorageError =>
-  thrown instanceof StorageError && PASSING.has(thrown.code);
-
-/** Whether another connection held the lock until a try was over. */
-export const isLocked = (thrown: unknown): thrown is StorageError =>
-  thrown instanceof StorageError && thrown.code === "storage_busy";
-
-/** Whether a disk had too little room for what was to be written. */
-export const isFull = (thrown: unknown): boolean =>
-  thrown instanceof StorageError && thrown.code === "storage_full";
-
 /** Whether another connection's lock is the only thing in the way. */
 export function isBusy(thrown: unknown): boolean {
   return isSqliteError(thrown) && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
@@ -181,16 +140,6 @@ export function directoryError(name: string, thrown: unknown): StorageError {
     `The directory of the database ${name} cannot be used: ${reason}. Choose another data directory, or correct this one.`,
     { cause: thrown },
   );
-}
-
-declare const jsonOf: unique symbol;
-
-/** Text that holds a value of type T as JSON. Only `toJson` makes it, so reading it gives a T. */
-export type Json<T> = string & { readonly [jsonOf]: T };
-
-export function toJson<T>(value: T): Json<T> {
-  // `jsonOf` exists in types only.
-  return JSON.stringify(value) as Json<T>;
 }
 
 export function fromJson<T>(json: Json<T>): T {

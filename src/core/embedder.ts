@@ -1,4 +1,4 @@
-import { DeepAgentError } from "../core/errors.ts";
+import { DeepAgentError } from "./errors.ts";
 
 /** A service that turns texts into vectors: the more alike what texts mean, the closer their vectors. */
 export interface Embedder {

@@ -1,0 +1,116 @@
+/** The SQLite file of what 2025-era sessions were sent. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { SentMessage, StreamStore } from "../../runs/ports.ts";
+import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts";
+import { readInThread } from "./driver.ts";
+import { type Migration, migrate } from "./migrations.ts";
+
+/** What is dropped between two turns of the event loop; each message may be as long as a result. */
+const DELETED_PER_TURN = 20;
+const CHARACTERS_PER_TURN = 1024 * 1024;
+/** Messages whose sizes take about 2 ms to add. */
+const SUMMED_AT_ONCE = 80_000;
+
+/** Opens `file`, and makes it if there is none; `:memory:` keeps the messages until it is closed. @throws StorageError */
+export async function openStreams(file: string): Promise<StreamStore> {
+  const database = await openDatabaseInTurns(file, { synchronous: "NORMAL" });
+  try {
+    migrate(database, "streams", STREAM_MIGRATIONS);
+    return streamStore(database);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function streamStore(database: Database): StreamStore {
+  const insert = database.prepare(
+    "INSERT INTO stream_events (session, owner, stream, message, size, time) VALUES (?, ?, ?, ?, ?, ?)",
+  );
+  const drop = database.prepare("DELETE FROM stream_events WHERE session = ? AND id <= ?");
+  const streamOf = database
+    .prepare<[number, string], string>("SELECT stream FROM stream_events WHERE id = ? AND session = ?")
+    .pluck();
+  const page = database.prepare<[string, string, number, number], SentMessage>(
+    "SELECT id, owner, message FROM stream_events WHERE session = ? AND stream = ? AND id >= ? ORDER BY id LIMIT ?",
+  );
+  return {
+    append: ({ session, owner, stream, message, time }) =>
+      whenUnlocked(database, () =>
+        Number(insert.run(session, owner, stream, message, message.length, time).lastInsertRowid),
+      ),
+    dropUpTo: async (session, id) => void (await whenUnlocked(database, () => drop.run(session, id))),
+    streamOf: async (session, id) => streamOf.get(id, session),
+    page: async ({ session, stream, from, limit }) => page.all(session, stream, from, limit),
+    deleteSession: (session) => deleteInTurns(database, "WHERE session = ?", [session]),
+    deleteUntil: (time) => deleteInTurns(database, "WHERE time <= ?", [time]),
+    shrinkTo: async (characters) => {
+      const excess = (await sizeOfAll(database)) - characters;
+      if (excess > 0) await deleteInTurns(database, "ORDER BY id", [], excess);
+    },
+    close: () => void database.close(),
+  };
+}
+
+/** Deletes the messages selected by `which`, a few in each turn of the event loop, until `characters` are gone. */
+async function deleteInTurns(
+  database: Database,
+  which: string,
+  values: readonly (string | number)[],
+  characters = Infinity,
+): Promise<void> {
+  const some = database.prepare<unknown[], { id: number; size: number }>(
+    `SELECT id, size FROM stream_events ${which} LIMIT ${DELETED_PER_TURN}`,
+  );
+  const drop = database.prepare("DELETE FROM stream_events WHERE id = ?");
+  let left = characters;
+  const dropSome = database.transaction((): boolean => {
+    const rows = some.all(...values);
+    let dropped = 0;
+    for (const { id, size } of rows) {
+      if (dropped >= Math.min(left, CHARACTERS_PER_TURN)) break;
+      drop.run(id);
+      dropped += size;
+    }
+    left -= dropped;
+    return rows.length > 0 && left > 0;
+  });
+  while (await whenUnlocked(database, () => dropSome.immediate())) await nextTurn();
+}
+
+/** Characters of all messages. A worker thread adds them up when there are very many. */
+async function sizeOfAll(database: Database): Promise<number> {
+  const sum = "SELECT total(size) AS total FROM stream_events";
+  const span = database
+    .prepare<[], number | null>(
+      "SELECT (SELECT max(id) FROM stream_events) - (SELECT min(id) FROM stream_events)",
+    )
+    .pluck();
+  if (database.memory || (span.get() ?? 0) < SUMMED_AT_ONCE) {
+    return database.prepare<[], { total: number }>(sum).get()?.total ?? 0;
+  }
+  const [row] = (await readInThread(database.name, sum)) as { total: number }[]; // what it selects
+  return row?.total ?? 0;
+}
+
+/** Set `streams` of the file of what sessions sent. */
+const STREAM_MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: "events",
+    sql: `
+        CREATE TABLE stream_events (
+          id INTEGER PRIMARY KEY AUTOINCREMENT,
+          session TEXT NOT NULL,
+          owner TEXT NOT NULL,
+          stream TEXT NOT NULL,
+          message TEXT NOT NULL,
+          size INTEGER NOT NULL,
+          time INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX stream_events_of_session ON stream_events (session, id);
+        CREATE INDEX stream_events_by_time ON stream_events (time);
+        -- A sum of sizes reads this index instead of the long messages.
+        CREATE INDEX stream_events_sizes ON stream_events (size);`,
+  },
+];
