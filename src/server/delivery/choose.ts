@@ -17,7 +17,7 @@ const handleDelivery: Delivery = {
 };
 
 /**
- * For 2026-07-28 clients with the Tasks extension: the call answers at once with the run as a task, and the
+ * For clients with the Tasks extension: the call answers at once with the run as a task, and the
  * client polls it with `tasks/get`. The run is on disk already.
  */
 const taskDelivery: Delivery = {
@@ -43,13 +43,13 @@ export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
  * `asTask`: whether this call may answer with a task; `lends`: whether runs here ask for the client's model.
  */
 export function chooseDelivery(
-  client: Pick<ClientFacts, "era" | "forms" | "page" | "tasks" | "models">,
+  client: Pick<ClientFacts, "revision" | "forms" | "page" | "tasks" | "models">,
   { asTask, lends }: DeliveryWishes,
 ): DeliveryName {
-  const { era, forms, page, tasks, models } = client;
+  const { revision, forms, page, tasks, models } = client;
   const serves = lends && models;
-  if (asTask && tasks && era === "modern") return "task";
-  if (era === "modern") return forms || page || serves ? "input_required" : "handle";
+  if (asTask && tasks && revision.tasks) return "task";
+  if (revision.asks === "input_required") return forms || page || serves ? "input_required" : "handle";
   if (forms) return "elicit";
   return page ? "elicit_page" : "handle";
 }

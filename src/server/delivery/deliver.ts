@@ -54,7 +54,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       notes: [...(options.note === undefined ? [] : [options.note]), ...(options.answers?.notes ?? [])],
     };
     const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
-    const lends = wishes.lends && call.client.models && call.client.era === "legacy";
+    const lends = wishes.lends && call.client.models && call.client.revision.asks === "pushed";
     // As long as a call may take at all.
     const patienceMs = config.delivery.windowWithProgress * 1000;
     const outcome = lends

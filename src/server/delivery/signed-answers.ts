@@ -11,13 +11,13 @@ import type { CarriedAnswers } from "./session.ts";
 export type Carried = { ok: true; answers: CarriedAnswers | undefined } | { ok: false; outcome: Outcome };
 
 /**
- * Carries out the answers that a 2026-07-28 client brought back with a signed state; 2025-era clients have none
- * of ours. Signature, principal and expiry were checked before the call got here. The state counts once, and only
+ * Carries out the answers that a client brought back with a signed state, where its revision has such states. Signature, principal and expiry were checked before the call got here. The state counts once, and only
  * for the call that asked; it is used up together with what follows from the answers, or not at all.
  */
 export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   const { context, client, runs, principal, digest, deps } = call;
-  const state = client.era === "modern" ? context.mcpReq.requestState<ApprovalState>() : undefined;
+  const isAsked = client.revision.asks === "input_required";
+  const state = isAsked ? context.mcpReq.requestState<ApprovalState>() : undefined;
   if (state === undefined) return { ok: true, answers: undefined };
   const { run: runId, id } = state;
   const view = await runs.view(principal, runId);

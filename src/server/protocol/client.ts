@@ -9,17 +9,18 @@ import { z } from "zod";
 import type { Config } from "../../config/schema.ts";
 import { allows } from "../auth/scopes.ts";
 import { APPS_EXTENSION } from "../resources/run-app.ts";
-import type { Era, ServerDeps } from "./deps.ts";
+import type { ServerDeps } from "./deps.ts";
 import { TASKS_EXTENSION } from "./results.ts";
+import type { Revision } from "./revisions.ts";
 
 /** What a client declared about itself, as far as deliveries differ by it. */
 export interface ClientFacts {
-  era: Era;
+  revision: Revision;
   /** It is asked for approvals in forms: it shows them, and its token may decide on approvals. */
   forms: boolean;
   /** It is asked on the local page: it opens addresses, there is a page, and its token may decide. */
   page: boolean;
-  /** It knows the Tasks extension of 2026-07-28. */
+  /** It declares the Tasks extension. */
   tasks: boolean;
   /** Who it says it is. */
   name?: ClientName | undefined;
@@ -29,16 +30,17 @@ export interface ClientFacts {
   models: boolean;
 }
 
-/** 2026-07-28 clients declare with every request, 2025-era clients once, in the handshake. */
+/** Reads what a client declared, in the handshake or with this request. */
 export function clientFacts(
   mcp: McpServer,
   context: ServerContext,
-  { era, deps }: { era: Era; deps: Pick<ServerDeps, "config" | "page"> },
+  { revision, deps }: { revision: Revision; deps: Pick<ServerDeps, "config" | "page"> },
 ): ClientFacts {
   const envelope: Record<string, unknown> | undefined = context.mcpReq.envelope;
-  const declared =
-    era === "modern" ? envelope?.[CLIENT_CAPABILITIES_META_KEY] : mcp.server.getClientCapabilities();
-  const info = era === "modern" ? envelope?.[CLIENT_INFO_META_KEY] : mcp.server.getClientVersion();
+  const declared = revision.sessions
+    ? mcp.server.getClientCapabilities()
+    : envelope?.[CLIENT_CAPABILITIES_META_KEY];
+  const info = revision.sessions ? mcp.server.getClientVersion() : envelope?.[CLIENT_INFO_META_KEY];
   const mayDecide = allows(context.http?.authInfo, "approve");
   // The page shows the journal too.
   const mayLook = allows(context.http?.authInfo, "read");
@@ -46,10 +48,10 @@ export function clientFacts(
   const hasForms = mayDecide && declaresForms(declared);
   const page = canOpen && (!hasForms || deps.config.delivery.ask === "page");
   return {
-    era,
+    revision,
     forms: hasForms && !page,
     page,
-    tasks: era === "modern" && declaresExtension(declared, TASKS_EXTENSION),
+    tasks: declaresExtension(declared, TASKS_EXTENSION),
     name: Info.safeParse(info).data,
     apps: declaresExtension(declared, APPS_EXTENSION),
     models: declaresModels(declared) && allows(context.http?.authInfo, "run"),

@@ -18,6 +18,7 @@ import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/index.ts";
 import type { ServerDeps } from "./deps.ts";
 import { TASKS_EXTENSION } from "./results.ts";
+import { type Revision, revisionOf } from "./revisions.ts";
 import { createStateCodec } from "./state.ts";
 import { SentResults, registerTool } from "./tool.ts";
 
@@ -30,14 +31,15 @@ const INSTRUCTIONS =
 const LISTS = { ttlMs: 300_000, cacheScope: "public" } as const;
 
 /**
- * Makes server instances for clients of both eras: one per stdio connection, per 2025-era HTTP session and
- * per 2026-07-28 HTTP request. Cheap and without side effects: clients open connections only to probe.
+ * Makes server instances: one per stdio connection, per HTTP session and, in revisions without sessions, per
+ * HTTP request. Cheap and without side effects: clients open connections only to probe.
  */
 export function createServerFactory(deps: ServerDeps): (context: McpRequestContext) => McpServer {
   const codec = createStateCodec(deps);
   const questions = new TaskQuestions(deps);
   const pages = new TaskPages(deps.clock);
   return ({ era, authInfo }) => {
+    const revision = revisionOf(era);
     const own: ServerDeps = { ...deps, runs: async () => scopedRuns(await deps.runs(), authInfo) };
     const mcp = new McpServer(
       { name: "deepagent-mcp", title: "Deep agent", version: deps.version },
@@ -51,7 +53,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
           extensions: {
             ...SKILLS_EXTENSION,
             [APPS_EXTENSION]: {},
-            ...(era === "modern" ? { [TASKS_EXTENSION]: {} } : {}),
+            ...(revision.tasks ? { [TASKS_EXTENSION]: {} } : {}),
           },
         },
         requestState: { verify: codec.verify },
@@ -60,21 +62,27 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     );
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     mcp.server.onerror = (error) => deps.logger.debug("mcp.error", { error: error.message });
-    const registration = { deps: own, codec, era, sent: new SentResults(mcp), open: new OpenRequests() };
+    const registration = {
+      deps: own,
+      codec,
+      revision: () => revisionOf(era, mcp.server.getNegotiatedProtocolVersion()),
+      sent: new SentResults(mcp),
+      open: new OpenRequests(),
+    };
     for (const tool of toolsFor(deps.config)) registerTool(mcp, tool, registration);
-    if (era === "modern") registerTasks(mcp, { deps: own, questions, pages });
+    if (revision.tasks) registerTasks(mcp, { deps: own, revision, questions, pages });
     registerPrompts(mcp);
     const scope: ResourceScope = {
       ...deps,
       runs: async () => readableRuns(await deps.runs(), authInfo),
-      era,
+      revision,
       principal: deps.principalOf(authInfo),
       listing: new ResourceListing(),
     };
     registerResources(mcp, scope);
     registerRunApp(mcp, scope);
     scope.listing.serve(mcp, scope);
-    if (era === "legacy") sendLegacyCodes(mcp);
+    sendErrorCodes(mcp, revision);
     return mcp;
   };
 }
@@ -125,30 +133,27 @@ function registerResources(mcp: McpServer, scope: ResourceScope): void {
   listMemories(scope);
   registerSkills(mcp, scope);
   registerGraph(mcp, scope);
-  if (scope.era === "legacy") serveSubscriptions(mcp, scope);
+  if (scope.revision.sessions) serveSubscriptions(mcp, scope);
 }
 
-/** Of revisions up to 2025-11-25; since then it is "invalid params". */
-const RESOURCE_NOT_FOUND = -32_002;
-
 /**
- * Lets a 2025-era instance answer for a resource that does not exist with the code of its revisions. The SDK
- * sends the one of 2026-07-28 in both eras, so it is replaced on the way out.
+ * Answers for a resource that does not exist with the code of the revision. The SDK sends the latest one in all
+ * revisions, so it is replaced on the way out.
  */
-function sendLegacyCodes(mcp: McpServer): void {
+function sendErrorCodes(mcp: McpServer, { errorCodes }: Revision): void {
   const connect = mcp.server.connect.bind(mcp.server);
   mcp.server.connect = async (transport) => {
     const send = transport.send.bind(transport);
-    transport.send = async (message, options) => send(recoded(message), options);
+    transport.send = async (message, options) => send(recoded(message, errorCodes), options);
     await connect(transport);
   };
 }
 
-function recoded(message: JSONRPCMessage): JSONRPCMessage {
+function recoded(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSONRPCMessage {
   if (!isJSONRPCErrorResponse(message)) return message;
   const { error } = message;
   const isNotFound = error.message.startsWith("Resource not found") && hasUri(error.data);
-  return isNotFound ? { ...message, error: { ...error, code: RESOURCE_NOT_FOUND } } : message;
+  return isNotFound ? { ...message, error: { ...error, code: codes.resourceNotFound } } : message;
 }
 
 const hasUri = (data: unknown): boolean => typeof data === "object" && data !== null && "uri" in data;

@@ -1,5 +1,5 @@
 /** What the server needs from the rest of the program; runs and pages are opened when they are first used. */
-import type { AuthInfo, McpRequestContext } from "@modelcontextprotocol/server";
+import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
@@ -8,9 +8,6 @@ import type { Principal, Run } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import type { PageGrant } from "../page/sessions.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
-
-/** `legacy`: protocol revisions up to 2025-11-25; `modern`: 2026-07-28. */
-export type Era = McpRequestContext["era"];
 
 /** What the server needs from the rest of the program; one object for all connections of a process. */
 export interface ServerDeps {

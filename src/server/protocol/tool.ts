@@ -18,9 +18,10 @@ import { allows } from "../auth/scopes.ts";
 import type { OpenRequests } from "../delivery/session.ts";
 import { type ToolCall, callDigest } from "./call.ts";
 import { clientFacts } from "./client.ts";
-import type { Era, ServerDeps } from "./deps.ts";
+import type { ServerDeps } from "./deps.ts";
 import { type Outcome, refused } from "./outcome.ts";
 import { toResult } from "./results.ts";
+import type { Revision } from "./revisions.ts";
 import type { StateCodec } from "./state.ts";
 
 /** The one fact a tool states about itself; the annotations follow from it. */
@@ -58,18 +59,19 @@ export function defineTool<Input extends z.ZodObject>(tool: ServerTool<Input>): 
 export interface Registration {
   deps: ServerDeps;
   codec: StateCodec;
-  era: Era;
+  /** The revision that the connection speaks now. */
+  revision: () => Revision;
   sent: SentResults;
   open: OpenRequests;
 }
 
 /** Adds a tool to one server instance. What is listed is computed once per process. */
 export function registerTool(mcp: McpServer, tool: ServerTool, registration: Registration): void {
-  const { deps, codec, era, sent, open } = registration;
+  const { deps, codec, revision, sent, open } = registration;
   mcp.registerTool(tool.name, listingOf(tool), async (args, context) => {
     const begunAt = deps.clock();
     const whenSent = sent.of(context);
-    const client = clientFacts(mcp, context, { era, deps });
+    const client = clientFacts(mcp, context, { revision: revision(), deps });
     const outcome = await guarded(tool.name, deps, async () => {
       const principal = deps.principalOf(context.http?.authInfo);
       const digest = callDigest(tool.name, args);
@@ -89,7 +91,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
       picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
       model: deps.config.approvals.allowModelAnswers,
       ttlMs: deps.keptAtLeastMs ?? null,
-      links: era === "modern" || (mcp.server.getNegotiatedProtocolVersion() ?? "") >= FIRST_WITH_LINKS,
+      links: client.revision.links,
     });
   });
 }
@@ -128,8 +130,6 @@ async function pictureOf(
   const { renderAppView } = await import("../page/updates.ts");
   return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run));
 }
-
-const FIRST_WITH_LINKS = "2025-06-18";
 
 /** Whatever goes wrong becomes a text for the client; only our own errors are written for it. */
 async function guarded(tool: string, { logger }: ServerDeps, work: () => Promise<Outcome>): Promise<Outcome> {

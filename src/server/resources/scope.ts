@@ -9,11 +9,12 @@ import {
 import { z } from "zod";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { Principal } from "../../runs/run.ts";
-import type { Era, ServerDeps } from "../protocol/deps.ts";
+import type { ServerDeps } from "../protocol/deps.ts";
+import { type Revision, cacheFor } from "../protocol/revisions.ts";
 
 /** What the resources of one server instance need. */
 export interface ResourceScope extends Pick<ServerDeps, "runs" | "changes" | "logger"> {
-  era: Era;
+  revision: Revision;
   /** Whose resources they are: an instance serves one principal only. */
   principal: Principal;
   /** Collects what `resources/list` shows. */
@@ -42,7 +43,7 @@ const Cursor = z.strictObject({
 type Cursor = z.output<typeof Cursor>;
 
 interface ListingScope extends Pick<ServerDeps, "changes" | "logger"> {
-  era: Era;
+  revision: Revision;
   principal: Principal;
 }
 
@@ -62,13 +63,12 @@ export class ResourceListing {
 
   /** Answers `resources/list`; call it when everything is registered. */
   serve(mcp: McpServer, scope: ListingScope): void {
-    const hints = scope.era === "modern" ? { ttlMs: 0, cacheScope: "private" as const } : {};
     mcp.server.setRequestHandler("resources/list", async ({ params }) =>
       guarded("resources/list", scope, async () => {
         const page = await this.#page(cursorOf(params?.cursor));
         // Whoever has the list wants to hear when it grows.
         scope.changes.watch(scope.principal);
-        return { ...page, ...hints };
+        return { ...page, ...cacheFor(scope.revision, 0) };
       }),
     );
   }

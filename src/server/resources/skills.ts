@@ -12,6 +12,7 @@ import type { Backend } from "../../backends/backend.ts";
 import { isTextType, mimeTypeOf } from "../../backends/mime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { decodeUtf8 } from "../../core/text.ts";
+import { cacheFor } from "../protocol/revisions.ts";
 import { type ResourceScope, guarded } from "./scope.ts";
 import { type Contents, DIRECTORY_TYPE, registerTemplate } from "./template.ts";
 import { decodeOnce, encodePath } from "./uris.ts";
@@ -36,7 +37,7 @@ const UriParams = z.looseObject({ uri: z.string() });
 export function registerSkills(mcp: McpServer, scope: ResourceScope): void {
   const catalog = async (): Promise<SkillCatalog> =>
     new SkillCatalog(await (await scope.runs()).files(scope.principal), scope.logger);
-  const cache = scope.era === "modern" ? { ttlMs: TTL_MS, cacheScope: "private" as const } : {};
+  const cache = cacheFor(scope.revision, TTL_MS);
 
   registerTemplate(mcp, scope, {
     name: "skills",

@@ -16,7 +16,8 @@ import { z } from "zod";
 import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
 import { checkedLines } from "../../core/message-lines.ts";
 import { createServerFactory } from "../protocol/create-server.ts";
-import type { Era, ServerDeps } from "../protocol/deps.ts";
+import type { ServerDeps } from "../protocol/deps.ts";
+import { REVISIONS, type Revision, revisionOf } from "../protocol/revisions.ts";
 import { followListened } from "../resources/changes.ts";
 import { forwardChanges } from "../resources/subscriptions.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "./output-bounds.ts";
@@ -60,9 +61,9 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   const { logger } = deps;
   const transport = openTransport(stdin, stdout);
   const create = connectionFactory(deps);
-  let era: Era | undefined;
+  let revision: Revision | undefined;
   const factory: McpServerFactory = (context) => {
-    ({ era } = context);
+    revision = revisionOf(context.era);
     return create(context);
   };
   const handle = serveStdio(factory, {
@@ -94,7 +95,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   for (const name of SIGNALS) signals.on(name, onSignal);
 
   observe(transport, {
-    era: () => era,
+    revision: () => revision,
     received: (message) => {
       warmUp.postpone();
       followListened(deps.changes, deps.principalOf(undefined), message);
@@ -121,19 +122,20 @@ function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport 
   return transport;
 }
 
-/** On 2026-07-28 one instance lasts as long as the connection and passes changes on itself. */
+/** An instance without sessions lasts as long as the connection and passes changes on itself. */
 function connectionFactory(deps: ServerDeps): McpServerFactory {
   const create = createServerFactory(deps);
   return (context) => {
     const mcp = create(context);
-    if (context.era === "modern") forwardChanges(mcp, { ...deps, principal: deps.principalOf(undefined) });
+    if (!revisionOf(context.era).sessions)
+      forwardChanges(mcp, { ...deps, principal: deps.principalOf(undefined) });
     return mcp;
   };
 }
 
 interface Observer {
   /** What the connection speaks, once its first message has settled it. */
-  era(): Era | undefined;
+  revision(): Revision | undefined;
   received(message: JSONRPCMessage): void;
   sent(message: JSONRPCMessage): void;
   closed(): void;
@@ -145,7 +147,7 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
   const send = transport.send.bind(transport);
   /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is no event target */
   transport.onmessage = (message) => {
-    const refusal = refusalOf(message, observer.era());
+    const refusal = refusalOf(message, observer.revision());
     if (refusal !== undefined && isJSONRPCRequest(message)) return refuse(transport, message.id, refusal);
     observer.received(message);
     onmessage?.(message);
@@ -239,8 +241,8 @@ export function boundOutput(transport: Transport, stdin: Readable, stdout: Writa
   };
 }
 
-const UNSUPPORTED_VERSION = -32_022;
-const MODERN_REVISION = "2026-07-28";
+/** Revisions of which every request names its own. */
+const NAMED_BY_REQUESTS = REVISIONS.filter(({ sessions }) => !sessions).map(({ id }) => id);
 const Enveloped = z.looseObject({
   params: z.looseObject({ _meta: z.looseObject({ [PROTOCOL_VERSION_META_KEY]: z.string() }) }),
 });
@@ -252,13 +254,13 @@ export interface Refusal {
 }
 
 /** Refuses a revision other than the connection's, for which the SDK looks at the first message only. */
-function refusalOf(message: JSONRPCMessage, era: Era | undefined): Refusal | undefined {
-  if (era !== "modern" || !isJSONRPCRequest(message)) return undefined;
+function refusalOf(message: JSONRPCMessage, revision: Revision | undefined): Refusal | undefined {
+  if (revision === undefined || revision.sessions || !isJSONRPCRequest(message)) return undefined;
   const requested = Enveloped.safeParse(message).data?.params._meta[PROTOCOL_VERSION_META_KEY];
-  if (requested === undefined || requested === MODERN_REVISION) return undefined;
+  if (requested === undefined || requested === revision.id) return undefined;
   return {
-    code: UNSUPPORTED_VERSION,
+    code: ProtocolErrorCode.UnsupportedProtocolVersion,
     message: `Unsupported protocol version: ${requested.slice(0, 100)}`,
-    data: { supported: [MODERN_REVISION], requested },
+    data: { supported: NAMED_BY_REQUESTS, requested },
   };
 }

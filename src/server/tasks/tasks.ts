@@ -27,6 +27,7 @@ import {
   taskFields,
   withNote,
 } from "../protocol/results.ts";
+import type { Revision } from "../protocol/revisions.ts";
 import { pageOf } from "../protocol/tool.ts";
 import { guarded } from "../resources/scope.ts";
 import { approvalForm } from "../views/approval-form.ts";
@@ -34,6 +35,7 @@ import { pendingApprovals } from "../views/run-report.ts";
 
 export interface TasksScope {
   deps: ServerDeps;
+  revision: Revision;
   questions: TaskQuestions;
   pages: TaskPages;
 }
@@ -46,18 +48,17 @@ interface TaskRequest {
   context: ServerContext;
 }
 
-const MISSING_CLIENT_CAPABILITY = -32_021;
 const Task = z.looseObject({ taskId: z.string().min(1).max(200) });
 
 /**
- * `tasks/get`, `tasks/update` and `tasks/cancel` on one 2026-07-28 instance. The task of a run is the run
+ * `tasks/get`, `tasks/update` and `tasks/cancel` on one instance. The task of a run is the run
  * itself, so any process finds it, and tools and resources show the same.
  */
 export function registerTasks(mcp: McpServer, scope: TasksScope): void {
   const serve = (method: string, answer: (request: TaskRequest) => Promise<object>): void => {
     mcp.server.setRequestHandler(method, { params: Task }, ({ taskId }, context) =>
       guarded(method, scope.deps, async () => {
-        const client = clientFacts(mcp, context, { era: "modern", deps: scope.deps });
+        const client = clientFacts(mcp, context, scope);
         if (!client.tasks) throw notDeclared();
         const principal = scope.deps.principalOf(context.http?.authInfo);
         const runs = await scope.deps.runs();
@@ -221,7 +222,7 @@ async function takeModelReplies(
 }
 
 const notDeclared = (): ProtocolError =>
-  new ProtocolError(MISSING_CLIENT_CAPABILITY, "Missing required client capability", {
+  new ProtocolError(ProtocolErrorCode.MissingRequiredClientCapability, "Missing required client capability", {
     requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
   });
 

@@ -1,0 +1,59 @@
+/** The protocol revisions that the server speaks, as data. A new revision is a row, and what is new in it. */
+import { type McpRequestContext, ProtocolErrorCode } from "@modelcontextprotocol/server";
+
+export interface Revision {
+  readonly id: string;
+  /** How people and the client's model are asked: while a call is open, or by a result that ends the call. */
+  readonly asks: "pushed" | "input_required";
+  /** Whether a call may answer with a task. */
+  readonly tasks: boolean;
+  /** Whether results may link to resources. */
+  readonly links: boolean;
+  /** A handshake declares the client once and opens its session. Otherwise every request declares its client. */
+  readonly sessions: boolean;
+  /** Whether answers say how long a client may keep them. */
+  readonly cacheHints: boolean;
+  readonly errorCodes: { readonly resourceNotFound: number };
+}
+
+const WITH_HANDSHAKE = {
+  asks: "pushed",
+  tasks: false,
+  links: true,
+  sessions: true,
+  cacheHints: false,
+  errorCodes: { resourceNotFound: ProtocolErrorCode.ResourceNotFound },
+} as const;
+
+const LATEST: Revision = {
+  id: "2026-07-28",
+  asks: "input_required",
+  tasks: true,
+  links: true,
+  sessions: false,
+  cacheHints: true,
+  errorCodes: { resourceNotFound: ProtocolErrorCode.InvalidParams },
+};
+const OLDEST: Revision = { id: "2024-10-07", ...WITH_HANDSHAKE, links: false };
+
+export const REVISIONS: readonly Revision[] = [
+  LATEST,
+  { id: "2025-11-25", ...WITH_HANDSHAKE },
+  { id: "2025-06-18", ...WITH_HANDSHAKE },
+  { id: "2025-03-26", ...WITH_HANDSHAKE, links: false },
+  { id: "2024-11-05", ...WITH_HANDSHAKE, links: false },
+  OLDEST,
+];
+
+/**
+ * The revision of a request or connection. The SDK calls it `modern` where requests stand alone and `legacy`
+ * where a handshake settles the `id`; before that the connection gets what every such client understands.
+ */
+export function revisionOf(era: McpRequestContext["era"], id?: string): Revision {
+  if (era === "modern") return LATEST;
+  return REVISIONS.find((revision) => revision.id === id) ?? OLDEST;
+}
+
+/** How long a client may keep an answer, where the revision says so. */
+export const cacheFor = ({ cacheHints }: Revision, ttlMs: number) =>
+  cacheHints ? { ttlMs, cacheScope: "private" as const } : {};
