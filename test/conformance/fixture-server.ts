@@ -13,6 +13,7 @@ import { serveSubscriptions } from "../../src/server/resources/subscriptions.ts"
 import { createStateCodec } from "../../src/server/protocol/state.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../../src/server/tasks/tasks.ts";
 import { TASKS_EXTENSION } from "../../src/server/protocol/results.ts";
+import { revisionOf } from "../../src/server/protocol/revisions.ts";
 import { openStreams } from "../../src/storage/sqlite/streams.ts";
 import { registerAskingTools } from "./fixtures/asking.ts";
 import { registerContentTools } from "./fixtures/content.ts";
@@ -93,7 +94,7 @@ function factory({ era }: McpRequestContext): McpServer {
   registerInputRequired(mcp, codec);
   registerTaskTools(mcp, deps, codec);
   takeConfirmations(mcp);
-  registerTasks(mcp, { deps, questions, pages });
+  registerTasks(mcp, { deps, revision: revisionOf(era), questions, pages });
   mcp.registerTool("test_trigger_tool_change", TRIGGER, () => announce("toolsChanged"));
   mcp.registerTool("test_trigger_prompt_change", TRIGGER, () => announce("promptsChanged"));
   return mcp;

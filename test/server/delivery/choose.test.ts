@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { declaresForms, declaresUrls } from "../../../src/server/protocol/client.ts";
 import { chooseDelivery } from "../../../src/server/delivery/choose.ts";
+import { revisionOf } from "../../../src/server/protocol/revisions.ts";
 
 test.each([
   ["modern", { forms: true, page: false }, "input_required"],
@@ -10,7 +11,7 @@ test.each([
   ["legacy", { forms: false, page: true }, "elicit_page"],
   ["legacy", { forms: false, page: false }, "handle"],
 ] as const)("%s client that is asked by %j: %s", (era, asked, delivery) => {
-  const client = { era, ...asked, tasks: false, models: true };
+  const client = { revision: revisionOf(era), ...asked, tasks: false, models: true };
   expect(chooseDelivery(client, { asTask: true, lends: false })).toBe(delivery);
 });
 
@@ -21,10 +22,16 @@ test.each([
   ["legacy", false, "handle", "handle"],
 ] as const)("%s client with tasks, forms %s: %s, or %s where no task fits", (era, forms, task, other) => {
   expect(
-    chooseDelivery({ era, forms, page: false, tasks: true, models: false }, { asTask: true, lends: true }),
+    chooseDelivery(
+      { revision: revisionOf(era), forms, page: false, tasks: true, models: false },
+      { asTask: true, lends: true },
+    ),
   ).toBe(task);
   expect(
-    chooseDelivery({ era, forms, page: false, tasks: true, models: false }, { asTask: false, lends: true }),
+    chooseDelivery(
+      { revision: revisionOf(era), forms, page: false, tasks: true, models: false },
+      { asTask: false, lends: true },
+    ),
   ).toBe(other);
 });
 
@@ -32,7 +39,7 @@ test.each([
   ["modern", "task"],
   ["legacy", "handle"],
 ] as const)("a %s client that lends its model is asked in its way, by its task too", (era, delivery) => {
-  const client = { era, forms: false, page: false, tasks: true, models: true };
+  const client = { revision: revisionOf(era), forms: false, page: false, tasks: true, models: true };
   expect(chooseDelivery(client, { asTask: true, lends: true })).toBe(delivery);
 });
 
