@@ -184,8 +184,8 @@ export { createLogger, type LogFields, type Logger, type LogLevel } from "./core
 export type { NearPassage } from "./storage/sqlite/memories/embedding-index.ts";
 export type { TextHit, VersionedItem } from "./storage/sqlite/memories/reads.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
-export type { FencingToken } from "./storage/sqlite/checkpoints/thread-fences.ts";
-export type { ThreadStep } from "./storage/sqlite/checkpoints/thread-history.ts";
+export type { FencingToken } from "./runs/ports.ts";
+export type { ThreadStep } from "./runs/ports.ts";
 export { createCheckpointer, type SqliteCheckpointer } from "./storage/sqlite/checkpoints/checkpointer.ts";
 export { type Database, type DatabaseOptions, openDatabase } from "./storage/sqlite/database.ts";
 export {

@@ -42,6 +42,7 @@ const sources = await loadSources(`
   export { StateBackend } from "./src/backends/stores/state.ts";
   export { snapshotFiles } from "./src/backends/runtime.ts";
   export { silentLogger } from "./src/core/logger.ts";
+  export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
   export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
@@ -60,7 +61,7 @@ const checkpoints = sources.openDatabase(join(folder, "checkpoints.db"), { synch
 const checkpointer = sources.createCheckpointer(checkpoints);
 const model = new SteppingModel({});
 const service = sources.createRunService({
-  database,
+  runs: sources.sqliteRuns(database),
   checkpoints: async () => checkpointer,
   agentFor: async () =>
     sources.buildAgent({ model, checkpointer, interruptOn: { write_file: true }, recursionLimit: 100_000 }),

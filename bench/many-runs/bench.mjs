@@ -47,6 +47,7 @@ const sources = await loadSources(`
   export { StateBackend } from "./src/backends/stores/state.ts";
   export { snapshotFiles } from "./src/backends/runtime.ts";
   export { silentLogger } from "./src/core/logger.ts";
+  export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
   export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
   export { createRunService } from "./src/runs/supervisor.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
@@ -62,7 +63,7 @@ function open(name) {
   const checkpointer = sources.createCheckpointer(checkpoints);
   const asks = ({ args }) => args.file_path === "/asked.md";
   const service = sources.createRunService({
-    database,
+    runs: sources.sqliteRuns(database),
     checkpoints: async () => checkpointer,
     agentFor: async () =>
       sources.buildAgent({

@@ -2,7 +2,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command, END, type StateSnapshot } from "@langchain/langgraph";
-import type { FileData } from "../backends/backend.ts";
+import type { MaybePromise, FileData } from "../backends/backend.ts";
 import { RunFailure } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import type {
@@ -92,7 +92,7 @@ export interface StreamOptions {
   /** What the agent is told while it works. It does not finish before it has read all of it. */
   inbox?: Inbox;
   /** Whether answers wait that the agent was not resumed with: then a limit does not close the other requests yet. */
-  hasAnswers?: () => boolean;
+  hasAnswers?: () => MaybePromise<boolean>;
   /** Where its spans belong, if a tracer listens. */
   trace?: TracePlace;
 }

@@ -13,6 +13,7 @@ import { writeLogInThread } from "../storage/sqlite/commit.ts";
 import { type Database, type DatabaseOptions, openDatabaseInTurns } from "../storage/sqlite/database.ts";
 import { STORE_MIGRATIONS } from "../storage/sqlite/memories/schema.ts";
 import { migrate, schemaVersion } from "../storage/sqlite/migrations.ts";
+import { sqliteRuns } from "../storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../storage/sqlite/runs/schema.ts";
 import type { Agents } from "./agents.ts";
 import { retentionOf } from "./lifecycle.ts";
@@ -65,7 +66,7 @@ function assemble(
   const { config, logger } = settings;
   const canWork = config.workspace !== undefined && choice.ok;
   const service: RunService = createRunService({
-    database: storage.runs,
+    runs: sqliteRuns(storage.runs),
     agentFor: async (run, lender) =>
       (await agents()).agentFor(run, lender, () => endOf(service, run.principal, run.id)),
     checkpoints: async () => (await agents()).checkpoints,

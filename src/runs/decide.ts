@@ -2,8 +2,7 @@ import type { Agent, Decision } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
 import { canonicalJson } from "../core/json.ts";
 import { shownName } from "../core/text.ts";
-import { durably } from "../storage/sqlite/commit.ts";
-import type { DecidedCall, RunStore } from "../storage/sqlite/runs/run-store.ts";
+import type { DecidedCall, RunRepository } from "./ports.ts";
 import {
   type Approval,
   DEADLINE,
@@ -24,7 +23,7 @@ export interface DecideRequest {
 }
 
 export interface DecideContext {
-  store: RunStore;
+  runs: RunRepository;
   agentFor: (run: Run) => Promise<Agent>;
   clock: Clock;
 }
@@ -39,13 +38,10 @@ interface Ready {
 
 /** Stores a person's decision on one call. A deadline that has passed denies instead. */
 export async function decide(request: DecideRequest, context: DecideContext): Promise<DecideOutcome> {
-  const { store, clock } = context;
+  const { runs, clock } = context;
   const ready = await prepare(request, context);
   if ("ok" in ready) return ready;
-  const { approval, decision } = ready.call;
-  const decided = await durably(store.database, () =>
-    store.answers.decide(approval, decision, request.by, clock()),
-  );
+  const decided = await runs.decide(ready.call, request.by, clock());
   return outcomeOf(ready, decided, context);
 }
 
@@ -57,8 +53,8 @@ export async function useAnswer(
   { principal, runId, answer }: { principal: Principal; runId: string; answer: CarriedAnswer },
   context: DecideContext,
 ): Promise<UsedAnswer | undefined> {
-  const { store, clock } = context;
-  const run = store.get(principal, runId);
+  const { runs, clock } = context;
+  const run = await runs.read.run(principal, runId);
   if (run === undefined) return undefined;
   const { id, by, problem, replies } = answer;
   const prepared: (Ready | DecideOutcome)[] = [];
@@ -67,23 +63,23 @@ export async function useAnswer(
   }
   const decisions = prepared.flatMap((one) => ("ok" in one ? [] : [one.call]));
   const signed = { id, by, problem, decisions, replies };
-  const settled = await durably(store.database, () => store.answers.use(run, signed, clock()));
-  if (settled === undefined) return undefined;
-  const decided = settled.decided.values();
+  const applied = await runs.useSignedAnswer(run, signed, clock());
+  if (applied === undefined) return undefined;
+  const decided = applied.decided.values();
   const outcomes: DecideOutcome[] = [];
   for (const one of prepared) {
     outcomes.push("ok" in one ? one : await outcomeOf(one, decided.next().value, context));
   }
-  return { decided: outcomes, replied: settled.replied };
+  return { decided: outcomes, replied: applied.replied };
 }
 
 /** The decision ready to be stored, or what it comes to without that. */
 async function prepare(
   { principal, runId, approvalId, decision }: DecideRequest,
-  { store, agentFor }: DecideContext,
+  { runs, agentFor }: DecideContext,
 ): Promise<Ready | DecideOutcome> {
-  const run = store.get(principal, runId);
-  const approval = run === undefined ? undefined : store.approvals.get(runId, approvalId);
+  const run = await runs.read.run(principal, runId);
+  const approval = run === undefined ? undefined : await runs.read.approval(runId, approvalId);
   if (run === undefined || approval === undefined) {
     return {
       ok: false,
@@ -91,7 +87,7 @@ async function prepare(
       message: `There is no approval ${shownName(approvalId)} in run ${shownName(runId)}.`,
     };
   }
-  if (approval.status !== "pending") return repeated(approval, decision, { store, run, agentFor });
+  if (approval.status !== "pending") return repeated(approval, decision, { runs, run, agentFor });
   const offered = offeredDecisions(approval);
   if (!offered.includes(decision.type)) {
     const allowed = offered.join(", ");
@@ -110,23 +106,23 @@ async function prepare(
 async function outcomeOf(
   { run, decision, call: { approval } }: Ready,
   decided: Approval | undefined,
-  { store, agentFor }: DecideContext,
+  { runs, agentFor }: DecideContext,
 ): Promise<DecideOutcome> {
   if (decided !== undefined && decided.decidedBy !== DEADLINE) {
     return { ok: true, approval: decided, repeated: false };
   }
   // By someone else while this was checked, or by the deadline.
-  const now = decided ?? store.approvals.get(run.id, approval.id) ?? approval;
-  return repeated(now, decision, { store, run, agentFor });
+  const now = decided ?? (await runs.read.approval(run.id, approval.id)) ?? approval;
+  return repeated(now, decision, { runs, run, agentFor });
 }
 
 /** What an answer comes to that is not the first. */
 async function repeated(
   approval: Approval,
   decision: PersonDecision,
-  { store, run, agentFor }: Pick<DecideContext, "store" | "agentFor"> & { run: Run },
+  { runs, run, agentFor }: Pick<DecideContext, "runs" | "agentFor"> & { run: Run },
 ): Promise<DecideOutcome> {
-  if (await isAsDecided(approval, decision, { store, run, agentFor })) {
+  if (await isAsDecided(approval, decision, { runs, run, agentFor })) {
     return { ok: true, approval, repeated: true };
   }
   return { ok: false, code: "already_decided", message: alreadyDecided(approval), approval };
@@ -136,14 +132,13 @@ async function repeated(
 async function isAsDecided(
   approval: Approval,
   decision: PersonDecision,
-  { store, run, agentFor }: Pick<DecideContext, "store" | "agentFor"> & { run: Run },
+  { runs, run, agentFor }: Pick<DecideContext, "runs" | "agentFor"> & { run: Run },
 ): Promise<boolean> {
   const { status, decision: stored, decidedBy } = approval;
   if (decidedBy === DEADLINE || stored === undefined) return false;
   if (decision.type === "approve_same") {
-    return (
-      status === "approved" && store.grants.ofRun(run.id).some(({ approvalId: id }) => id === approval.id)
-    );
+    const grants = status === "approved" ? await runs.read.grants(run.id) : [];
+    return grants.some(({ approvalId: id }) => id === approval.id);
   }
   if (decision.type !== "edit" || stored.type !== "edit") return decision.type === stored.type;
   const checked = checkedEdit(decision, approval, await agentFor(run));

@@ -6,17 +6,14 @@ import { ConfigurationError, RunFailure, errorMessage } from "../core/errors.ts"
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/text.ts";
 import { StorageError, isTransient } from "../core/errors.ts";
-import { FencedOffError } from "../storage/sqlite/checkpoints/thread-fences.ts";
-import { type Lease, LeaseLostError } from "../storage/sqlite/runs/leases.ts";
-import type { RunInbox } from "../storage/sqlite/runs/requests.ts";
-import type { WorkStore } from "../storage/sqlite/runs/work-store.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import { entryOf } from "./events.ts";
+import { FencedOffError, type Lease, LeaseLostError, type RunInbox, type WorkLog } from "./ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
 import type { RunServiceOptions } from "./service.ts";
 
 export interface ExecutionContext {
-  work: WorkStore;
+  work: WorkLog;
   agentFor(run: Run, worker: WorkerOfRun): Promise<Agent>;
   clock: Clock;
   newId: IdSource;
@@ -101,7 +98,7 @@ async function converse(
   const token = { run: lease.run, claim: lease.epoch };
   const checkpoints = await context.checkpoints?.();
   // Takes the thread, so that nobody with an earlier token stores anything in it.
-  await work.whenUnlocked(() => checkpoints?.startOver(run.threadId, token));
+  await checkpoints?.startOver(run.threadId, token);
   if (trouble !== undefined) {
     const message = `The run waited for its storage. ${trouble.message}`;
     const warning = entryOf({ kind: "warning", agent: [], message });
@@ -112,7 +109,7 @@ async function converse(
   const offered = new Set<string>();
   const inbox = work.inbox(lease);
   for (;;) {
-    const input = work.nextInput(lease);
+    const input = await work.nextInput(lease);
     const end = await stream(agent, input, inbox, execution, context);
     if (end.kind === "finished") {
       const isComplete = await work.complete(lease, end, inbox, clock());
@@ -171,7 +168,7 @@ async function journalled(
   // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
   const { streamEvents } = await import("../agent/agent.ts");
   let handedOver = input.kind !== "task";
-  const hasAnswers = (): boolean => context.work.hasAnswers(run.id);
+  const hasAnswers = (): Promise<boolean> => context.work.hasAnswers(run.id);
   const trace = context.work.tracePlace(run.id);
   const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox, hasAnswers, trace };
   for await (const event of streamEvents(agent, input, options)) {

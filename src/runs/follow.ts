@@ -1,7 +1,4 @@
-import type { Logger } from "../core/logger.ts";
-import { isLocked } from "../core/errors.ts";
-import type { Database } from "../storage/sqlite/database.ts";
-import type { RunStore } from "../storage/sqlite/runs/run-store.ts";
+import type { JournalPage, RunQueries } from "./ports.ts";
 import { type Principal, type RunEvent, type RunHead, isFinal } from "./run.ts";
 
 /** Tells when a run may have changed; not what changed. */
@@ -88,26 +85,20 @@ function mark(listener: Listener): void {
 export const PAGE = 200;
 
 interface Sources {
-  store: Pick<RunStore, "head" | "events">;
+  runs: Pick<RunQueries, "journal" | "list">;
   feed: ChangeFeed;
-}
-
-/** A run and a page of its journal, read after it: when the run is final, the journal holds nothing more. */
-export interface Look {
-  run: RunHead;
-  events: readonly RunEvent[];
 }
 
 /** One follower's use of a tail. */
 export interface TailReader {
   /** The run as it was at the newest change, and at most `PAGE` events after `seq`. `undefined`: no such run. */
-  after(seq: number): Look | undefined;
+  after(seq: number): Promise<JournalPage | undefined>;
   close(): void;
 }
 
 /**
  * The newest events of the runs that are followed in this process: whatever their number, followers of a run
- * cost two statements for each change of it. One that has fallen behind reads its own pages from the database.
+ * cost one look for each change of it. One that has fallen behind reads its own pages.
  */
 export class SharedTails {
   readonly #sources: Sources;
@@ -117,13 +108,13 @@ export class SharedTails {
     this.#sources = sources;
   }
 
-  /** Looks at the database at once, for this principal and from `after` on. */
-  open(principal: Principal, runId: string, after: number): TailReader {
+  /** Follows the run for this principal. */
+  open(principal: Principal, runId: string): TailReader {
     const key = JSON.stringify([principal, runId]);
     const tail = this.#tails.get(key) ?? new Tail(principal, runId, this.#sources);
     this.#tails.set(key, tail);
     tail.readers += 1;
-    tail.look(after);
+    tail.refresh();
     return {
       after: (seq) => tail.after(seq),
       close: () => {
@@ -138,10 +129,10 @@ export class SharedTails {
 
 class Tail {
   readers = 0;
-  readonly #principal: Principal;
-  readonly #runId: string;
-  readonly #store: Sources["store"];
-  readonly #news: ReturnType<ChangeFeed["subscribe"]>;
+  readonly #look: (after: number) => Promise<JournalPage | undefined>;
+  readonly #news: Subscription;
+  #isStale = true;
+  #looking: Promise<void> = Promise.resolve();
   #run: RunHead | undefined;
   /** Without a gap, the newest last. */
   #events: readonly RunEvent[] = [];
@@ -149,42 +140,58 @@ class Tail {
   #start: number | undefined;
   #end = 0;
 
-  constructor(principal: Principal, runId: string, { store, feed }: Sources) {
-    this.#principal = principal;
-    this.#runId = runId;
-    this.#store = store;
+  constructor(principal: Principal, runId: string, { runs, feed }: Sources) {
+    this.#look = (after) => runs.journal(principal, runId, after, PAGE);
     this.#news = feed.subscribe(runId);
   }
 
-  look(from: number): void {
-    this.#news.take();
-    this.#run = this.#store.head(this.#principal, this.#runId);
-    if (this.#run === undefined) return;
-    const oldest = this.#run.lastSeq - PAGE;
-    if (this.#start === undefined || this.#end < oldest) {
-      this.#start = Math.max(from, oldest, 0);
-      this.#end = this.#start;
-      this.#events = [];
-    }
-    const fresh = this.#store.events.page(this.#runId, this.#end, PAGE);
-    if (fresh.length === 0) return;
-    this.#end += fresh.length;
-    this.#start = Math.max(this.#start, this.#end - PAGE);
-    this.#events = [...this.#events, ...fresh].slice(this.#start - this.#end);
+  /** Has the next reader look anew. */
+  refresh(): void {
+    this.#isStale = true;
   }
 
-  after(seq: number): Look | undefined {
-    if (this.#news.take()) this.look(seq);
+  async after(seq: number): Promise<JournalPage | undefined> {
+    if (this.#news.take() || this.#isStale) {
+      this.#isStale = false;
+      this.#looking = this.#looking.then(() => this.#update(seq));
+    }
+    await this.#looking;
     const run = this.#run;
     if (run === undefined || this.#start === undefined) return undefined;
-    if (seq >= this.#start) {
-      const events = this.#events.slice(seq - this.#start);
-      if (run.status === "input_required") this.#forget();
-      return { run, events };
+    // Nobody takes what is left of the journal for the whole while the run is being forgotten: this looks again.
+    if (seq < this.#start) return this.#look(seq);
+    const events = this.#events.slice(seq - this.#start);
+    if (run.status === "input_required") this.#forget();
+    return { run, events };
+  }
+
+  /** Takes in what is new. A failure is told to those who wait; the next reader tries again. */
+  async #update(from: number): Promise<void> {
+    try {
+      const after = this.#start === undefined ? from : this.#end;
+      let page = await this.#look(after);
+      this.#run = page?.run;
+      if (page === undefined) return;
+      const oldest = page.run.lastSeq - PAGE;
+      if (this.#start === undefined || this.#end < oldest) {
+        this.#start = Math.max(from, oldest, 0);
+        this.#end = this.#start;
+        this.#events = [];
+        if (this.#start !== after) page = (await this.#look(this.#start)) ?? page;
+      }
+      this.#append(page.events);
+    } catch (error) {
+      this.#isStale = true;
+      this.#looking = Promise.resolve();
+      throw error;
     }
-    // Of a run that is being forgotten, nobody takes what is left of the journal for the whole.
-    if (this.#store.head(this.#principal, this.#runId) === undefined) return undefined;
-    return { run, events: this.#store.events.page(this.#runId, seq, PAGE) };
+  }
+
+  #append(fresh: readonly RunEvent[]): void {
+    if (fresh.length === 0) return;
+    this.#end += fresh.length;
+    this.#start = Math.max(this.#start ?? 0, this.#end - PAGE);
+    this.#events = [...this.#events, ...fresh].slice(this.#start - this.#end);
   }
 
   /** A run may wait for days: whoever has not read these yet reads them from the database. */
@@ -201,11 +208,6 @@ class Tail {
 /** Runs started at one moment that are told, the newest of them. */
 const STARTED_AT_ONCE = 50;
 
-interface FollowSources {
-  store: RunStore;
-  feed: ChangeFeed;
-}
-
 /**
  * A run's journal from `after` on, as it grows. What is new is read once for all who follow the run; one that
  * is behind reads its own pages. None holds up the run or another follower.
@@ -217,7 +219,7 @@ export async function* follow(
   { feed, tails }: { feed: ChangeFeed; tails: SharedTails },
 ): AsyncGenerator<RunEvent, void, undefined> {
   const subscription = feed.subscribe(runId);
-  const tail = tails.open(principal, runId, after);
+  const tail = tails.open(principal, runId);
   let last = after;
   try {
     while (!signal.aborted && !feed.closed) {
@@ -240,7 +242,7 @@ async function* page(
   after: number,
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent, { last: number; isFull: boolean; isFinal: boolean } | undefined, undefined> {
-  const look = tail.after(after);
+  const look = await tail.after(after);
   let last = after;
   for (const event of look?.events ?? []) {
     if (signal.aborted) return undefined;
@@ -254,82 +256,20 @@ async function* page(
 export async function* followStarts(
   principal: Principal,
   signal: AbortSignal,
-  { store, feed }: FollowSources,
+  { runs, feed }: Sources,
 ): AsyncGenerator<RunHead, void, undefined> {
   const subscription = feed.subscribe();
-  let newest = store.list(principal, 1)[0]?.id;
   try {
+    let newest = (await runs.list(principal, 1))[0]?.id;
     while (!signal.aborted && !feed.closed) {
       await subscription.changed(signal);
-      if (store.list(principal, 1)[0]?.id === newest) continue;
-      const runs = store.list(principal, STARTED_AT_ONCE);
-      const known = runs.findIndex(({ id }) => id === newest);
-      newest = runs[0]?.id;
-      yield* runs.slice(0, known === -1 ? runs.length : known).toReversed();
+      if ((await runs.list(principal, 1))[0]?.id === newest) continue;
+      const started = await runs.list(principal, STARTED_AT_ONCE);
+      const known = started.findIndex(({ id }) => id === newest);
+      newest = started[0]?.id;
+      yield* started.slice(0, known === -1 ? started.length : known).toReversed();
     }
   } finally {
     subscription.close();
-  }
-}
-
-export interface PulseOptions {
-  database: Database;
-  log: Logger;
-  pollMs: number;
-  heartbeatMs: number;
-  /** Another connection to the database has committed something. */
-  onForeignChange(): void;
-  /** Not called again before it is through. */
-  onHeartbeat(): Promise<void>;
-}
-
-/** The clockwork of a service: looks for other processes' writes, and beats. Keeps no process alive. */
-export class Pulse {
-  readonly #options: PulseOptions;
-  readonly #timers: NodeJS.Timeout[];
-  #version: unknown;
-  #beat: Promise<void> | undefined;
-
-  constructor(options: PulseOptions) {
-    this.#options = options;
-    this.#version = this.#readVersion();
-    this.#timers = [
-      setInterval(() => this.#poll(), options.pollMs).unref(),
-      setInterval(() => this.#startBeat(), options.heartbeatMs).unref(),
-    ];
-  }
-
-  /** Stops, and waits for the beat under way: its database may be closed then. */
-  async close(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer);
-    await this.#beat;
-  }
-
-  #poll(): void {
-    try {
-      const version = this.#readVersion();
-      if (version === this.#version) return;
-      this.#version = version;
-      this.#options.onForeignChange();
-    } catch (error) {
-      this.#failed("poll", error);
-    }
-  }
-
-  #startBeat(): void {
-    this.#beat ??= this.#options
-      .onHeartbeat()
-      .catch((error: unknown) => this.#failed("heartbeat", error))
-      .finally(() => (this.#beat = undefined));
-  }
-
-  /** Changes when another connection commits, and only then. */
-  #readVersion(): unknown {
-    return this.#options.database.pragma("data_version", { simple: true });
-  }
-
-  /** A locked or full database now may be well at the next beat. */
-  #failed(what: string, error: unknown): void {
-    this.#options.log[isLocked(error) ? "debug" : "warn"]("runs.pulse_failed", { what, error });
   }
 }

@@ -1,6 +1,384 @@
-import type { FencingToken } from "../storage/sqlite/checkpoints/thread-fences.ts";
-import type { ThreadStep } from "../storage/sqlite/checkpoints/thread-history.ts";
-import type { RunStatus } from "./run.ts";
+/** What runs need stored. Drivers below `storage/` implement these ports; nobody above sees a database. */
+import type {
+  AgentEvent,
+  AgentInput,
+  AgentPath,
+  EffectLog,
+  HitlRequest,
+  Inbox,
+  SamplingReply,
+  SamplingRequest,
+  TracePlace,
+} from "../agent/agent.ts";
+import type { Clock } from "../core/clock.ts";
+import type { JournalEntry } from "./events.ts";
+import type { Place } from "./queue.ts";
+import type {
+  Approval,
+  FailureDetails,
+  Grant,
+  ModelCall,
+  OpenModelCall,
+  PersonDecision,
+  Principal,
+  Run,
+  RunEvent,
+  RunHead,
+  RunStatus,
+} from "./run.ts";
+
+/** The right to work on a run, until it is given back or taken away for want of heartbeats. */
+export interface Lease {
+  readonly runId: string;
+  /** Number of the run; grows with every run that is started. */
+  readonly run: number;
+  /** Id of the server process. */
+  readonly owner: string;
+  /** Number of the claim; grows with every one. */
+  readonly epoch: number;
+}
+
+/** Someone else works on the run now, or it has ended: whoever gets this must stop at once. */
+export class LeaseLostError extends Error {
+  constructor(runId: string) {
+    super(`The lease of run ${runId} is lost.`);
+    this.name = "LeaseLostError";
+  }
+}
+
+/** Orders those who work on a thread one after the other: by the number of their run, then of its claim. */
+export interface FencingToken {
+  readonly run: number;
+  readonly claim: number;
+}
+
+/** Someone else was given the thread since: whoever gets this must stop at once. */
+export class FencedOffError extends Error {
+  constructor(threadId: string) {
+    super(`Another server works on thread ${threadId} now.`);
+    this.name = "FencedOffError";
+  }
+}
+
+/** A step on the way to the newest checkpoint of a thread. */
+export interface ThreadStep {
+  /** LangGraph's number of the step: grows along the thread. */
+  number: number;
+  checkpointId: string;
+  /** Milliseconds since the epoch. */
+  time: number;
+  /** What the step added to the channel `messages`, one value for each task. */
+  messages: unknown[];
+}
+
+export interface ClaimRequest {
+  owner: string;
+  environment: string;
+  /** Number of runs this process works on, by principal. */
+  active: ReadonlyMap<string, number>;
+  /** Number of the last turn each principal had in this process. Default: none had any. */
+  turns?: ReadonlyMap<string, number>;
+  now: number;
+  expiresAt: number;
+}
+
+export interface Claim {
+  lease: Lease;
+  /** The run as it was before the claim. */
+  run: Run;
+  /** Whether somebody worked on it before and was broken off. */
+  recovered: boolean;
+}
+
+export interface OwnedRun {
+  id: string;
+  epoch: number;
+  status: RunStatus;
+}
+
+/** A lease as it was seen. */
+export interface SeenLease {
+  runId: string;
+  owner: string;
+  epoch: number;
+  heartbeatAt: number;
+}
+
+export interface StartRequest {
+  task: string;
+  /**
+   * Continues this thread; must be the principal's own. While a run works in it, the task is a message to that
+   * run. With the name of a point, such as `thr_a@7`, a new thread begins as this one was there: its messages
+   * and files, no approval that waits.
+   */
+  threadId?: string;
+  /** A repeated start with the same key and the same task gives the same run. */
+  idempotencyKey?: string;
+  /**
+   * When the call began that waits for the answer. Until it is `answered`, the same request of a later call, with
+   * no key, joins its run.
+   */
+  askedAt?: number;
+}
+
+/** How a run is started. */
+export interface NewRun {
+  runId: string;
+  /** Id of the thread, when the request names none or a point of another. */
+  newThreadId: string;
+  environment: string;
+  /** How many runs of the principal may be open, this one not counted. Default: any number. */
+  openRuns?: number | undefined;
+  now: number;
+}
+
+export type Created =
+  | { kind: "created" | "existing" | "joined"; run: Run }
+  | { kind: "conflict"; run: Run }
+  | { kind: "thread_not_found" }
+  | { kind: "thread_busy"; run: Run }
+  | { kind: "too_many_open"; limit: number }
+  | { kind: "copy_given_up" };
+
+/** What keeps a run from being started, or makes it needless. */
+export type Obstacle = Exclude<Created, { kind: "created" }>;
+
+/** A message for a run that is not over. */
+export interface NewMessage {
+  id: string;
+  text: string;
+  idempotencyKey?: string | undefined;
+  /** The call that made it instead of starting a run; the run's answer is for that call from now on. */
+  call?: StartRequest;
+  now: number;
+}
+
+export type Sent =
+  | { kind: "sent" | "repeated" | "ended"; run: Run }
+  | { kind: "not_found" }
+  /** The key stands for something else, that this run was told or is. */
+  | { kind: "conflict"; runId: string };
+
+/** What is decided of one call. */
+export interface DecidedCall {
+  approval: Approval;
+  decision: PersonDecision;
+}
+
+/** What came back from a client at once, under one signed id. */
+export interface SignedAnswer {
+  /** Good once. */
+  id: string;
+  /** What speaks against it; then nothing in it counts. */
+  problem?: string | undefined;
+  decisions: readonly DecidedCall[];
+  replies: readonly { callId: string; reply: SamplingReply }[];
+  by: string;
+}
+
+/** What a signed answer came to, each list in the order of the answer's own. */
+export interface AppliedAnswer {
+  /** `undefined`: it was decided or withdrawn before. */
+  decided: (Approval | undefined)[];
+  /** False: it was replied to before, or is asked no more. */
+  replied: boolean[];
+}
+
+/** A run and a page of its journal, read after it: when the run is final, the journal holds nothing more. */
+export interface JournalPage {
+  run: RunHead;
+  events: readonly RunEvent[];
+}
+
+/** A run at one moment, with a page of its journal. */
+export interface RunPicture {
+  run: Run;
+  events: readonly RunEvent[];
+  /** Oldest first. */
+  approvals: Approval[];
+  grants: Grant[];
+  /** Absent: it does not wait for its turn. */
+  place?: Place | undefined;
+  modelCalls: OpenModelCall[];
+}
+
+/** What is read of runs. A run of another principal is no run. */
+export interface RunQueries {
+  run(principal: Principal, runId: string): Promise<Run | undefined>;
+  /** Newest first; an unknown `before` counts as none. */
+  list(principal: Principal, limit: number, before?: string): Promise<RunHead[]>;
+  /** The run, and at most `limit` events with `seq > after`, oldest first. */
+  journal(
+    principal: Principal,
+    runId: string,
+    after: number,
+    limit: number,
+  ): Promise<JournalPage | undefined>;
+  picture(principal: Principal, runId: string, after: number, limit: number): Promise<RunPicture | undefined>;
+  approval(runId: string, approvalId: string): Promise<Approval | undefined>;
+  grants(runId: string): Promise<Grant[]>;
+  /** Model calls that a client is to answer, oldest first. */
+  modelCalls(runId: string): Promise<ModelCall[]>;
+  modelReply(runId: string, callId: string): Promise<SamplingReply | undefined>;
+  /** What a start with this request would meet; `undefined`: nothing in the way. */
+  obstacle(
+    principal: Principal,
+    request: StartRequest,
+    limits: Pick<NewRun, "environment" | "openRuns">,
+  ): Promise<Obstacle | undefined>;
+}
+
+/** Told of changes after they are stored. */
+export interface RunListener {
+  /** This process changed a run. `fromOutside`: by what is no work on it, so that it may be claimable now. */
+  changed(runId: string, fromOutside: boolean): void;
+  /** Another process changed something. */
+  changedElsewhere(): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * What follows a pause. `waiting`: for people or a client's model; the lease is given back. `answered`: an answer
+ * came in meanwhile; resume at once. `stuck`: the agent waits for nothing that a person could still answer.
+ */
+export type PauseOutcome = "waiting" | "answered" | "stuck";
+
+/** An interrupt whose answer the agent was resumed with; `again`: not for the first time. */
+export interface Delivered {
+  interruptId: string;
+  again: boolean;
+}
+
+/** What the agent stopped with. */
+export type Paused = Pick<Extract<AgentEvent, { kind: "paused" }>, "interrupts" | "modelAwaited">;
+
+export interface RunResult {
+  answer: string;
+  structured?: unknown;
+  /** Why the agent ended early, with what it had. */
+  stopReason?: string;
+}
+
+/** What a run was told, with how far the agent has read. */
+export interface RunInbox extends Inbox {
+  /** Number of the newest message the agent was given. */
+  readonly read: number;
+}
+
+export interface WorkOptions {
+  /** Makes checkpoints durable, before anything that relies on them is. */
+  syncCheckpoints?: () => Promise<void>;
+  /** Milliseconds after which a new approval is denied. Default: never. */
+  deadlineMs?: number | undefined;
+}
+
+/**
+ * What the holder of a lease reads and writes of its run, each in one transaction. All throw LeaseLostError when
+ * the run has ended or was claimed by someone else: then nothing was written.
+ */
+export interface WorkLog {
+  /** What to give the agent next. */
+  nextInput(lease: Lease): Promise<AgentInput>;
+  /** Whether people have answered what the agent was not resumed with. */
+  hasAnswers(runId: string): Promise<boolean>;
+  tracePlace(runId: string): TracePlace;
+  inbox(lease: Lease): RunInbox;
+  /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
+  effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog;
+  /** The agent has the task in its state, which is on the disk first: from here on it continues. */
+  markHandedOver(lease: Lease): Promise<void>;
+  /** Journals one event with its effect on the run; a repeat changes nothing. Durable with the next other method. */
+  record(lease: Lease, entry: JournalEntry, now: number): Promise<void>;
+  /** Stores what a call asks for; what is stored already, decided or not, stays as it is. */
+  requestApprovals(
+    lease: Lease,
+    agent: AgentPath,
+    interruptId: string,
+    request: HitlRequest,
+    now: number,
+  ): Promise<void>;
+  /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
+  pause(lease: Lease, paused: Paused, delivered: readonly Delivered[], now: number): Promise<PauseOutcome>;
+  /** False, and nothing is changed, when the run was told something that the agent has not read. */
+  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<boolean>;
+  fail(lease: Lease, failure: FailureDetails, now: number): Promise<void>;
+  /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
+  park(lease: Lease, stopped: boolean, now: number): Promise<void>;
+  /** Stores a model call for clients to answer, under its id; gives its reply if it has one. */
+  askModel(
+    lease: Lease,
+    request: SamplingRequest,
+    now: number,
+  ): Promise<{ id: string; reply?: SamplingReply }>;
+  /** From here on the run waits for this call; a reply that came at the last moment is given. */
+  awaitModel(lease: Lease, callId: string, now: number): Promise<SamplingReply | undefined>;
+}
+
+/**
+ * All runs. Every method is one transaction, and durable when it resolves. Throws StorageError when the data
+ * cannot be read or written now.
+ */
+export interface RunRepository {
+  readonly read: RunQueries;
+  create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created>;
+  /** The newest call that waits for this run is the one with this request. */
+  awaitedBy(runId: string, request: StartRequest): Promise<void>;
+  /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
+  answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
+  send(principal: Principal, runId: string, message: NewMessage): Promise<Sent>;
+  /** `ended`: it was over before. Whoever works on it keeps the lease until it has stopped. `undefined`: no such run. */
+  cancel(
+    principal: Principal,
+    runId: string,
+    reason: string,
+    now: number,
+  ): Promise<{ run: Run; ended: boolean } | undefined>;
+  /** The approval as decided; a deadline that has passed decides. `undefined`: it was not pending any more. */
+  decide(call: DecidedCall, by: string, now: number): Promise<Approval | undefined>;
+  /** Uses up a signed answer with all it says. `undefined`: it was used before, or has a problem; nothing counts. */
+  useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined>;
+  /** Stores a reply to a model call; false: it was replied to before, or is asked no more. */
+  reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean>;
+  /** Denies what nobody decided in time, in all runs; gives what it denied. */
+  denyExpired(now: number): Promise<Approval[]>;
+  /** Notes that a thread is being made as a copy, before it is. */
+  beginCopy(threadId: string, now: number): Promise<void>;
+
+  /**
+   * Claims the run whose turn it is; `undefined`: none waits. Runs that brought their server down `crashLimit`
+   * times are ended on the way.
+   */
+  claimNext(request: ClaimRequest, crashLimit: number): Promise<Claim | undefined>;
+  renew(owner: string, runIds: readonly string[], now: number, expiresAt: number): Promise<void>;
+  /** Does nothing when the lease is not held any more. */
+  release(lease: Lease): Promise<void>;
+  /** Takes a lease away from its owner, unless it was renewed since it was seen. */
+  revoke(lease: SeenLease): Promise<void>;
+  leases(): Promise<SeenLease[]>;
+  /** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */
+  expiredLeases(now: number, leaseMs: number): Promise<SeenLease[]>;
+  ownedBy(owner: string): Promise<OwnedRun[]>;
+  work(options: WorkOptions): WorkLog;
+
+  /** Tells of changes, looking for those of other processes every `pollMs`, until it is closed. */
+  watch(listener: RunListener, pollMs: number): { close(): void };
+  prune(retention: Retention, context: PruneContext): Promise<PruneReport>;
+  /** What `prune` would do now; changes nothing. */
+  planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan>;
+  statistics(): Promise<RunStatistics>;
+  /** @throws unless runs can be stored now. */
+  assertWritable(): Promise<void>;
+}
+
+export interface PruneContext {
+  checkpoints: Checkpoints | undefined;
+  now: number;
+  signal: AbortSignal;
+  /** Default `keep`. */
+  orphans?: Orphans;
+  /** Deletes the memories whose time is over; gives their number. */
+  sweepMemories?: ((signal: AbortSignal) => Promise<number>) | undefined;
+}
 
 export interface PruneReport {
   runs: number;
@@ -40,7 +418,7 @@ export interface Checkpoints {
    * For whoever goes on from what is stored: forgets which results of the thread could not be, and keeps those
    * with an earlier token from storing any. Throws `FencedOffError` when there is a later one.
    */
-  startOver(threadId: string, token: FencingToken): void;
+  startOver(threadId: string, token: FencingToken): Promise<void>;
   deleteThread(threadId: string): Promise<void>;
   /**
    * Makes a thread small whose run is over: forgets the steps of its subagents, packs its own. Leaves it as it is

@@ -3,8 +3,16 @@ import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/text.ts";
-import type { Database } from "../storage/sqlite/database.ts";
-import type { Checkpoints, Orphans, PrunePlan, PruneReport, Retention, RunStatistics } from "./ports.ts";
+import type {
+  Checkpoints,
+  Orphans,
+  PrunePlan,
+  PruneReport,
+  Retention,
+  RunRepository,
+  RunStatistics,
+  StartRequest,
+} from "./ports.ts";
 import type {
   Approval,
   ModelCall,
@@ -16,23 +24,6 @@ import type {
   RunView,
   SamplingReply,
 } from "./run.ts";
-
-export interface StartRequest {
-  task: string;
-  /**
-   * Continues this thread; must be the principal's own. While a run works in it, the task is a message to that
-   * run. With the name of a point, such as `thr_a@7`, a new thread begins as this one was there: its messages
-   * and files, no approval that waits.
-   */
-  threadId?: string;
-  /** A repeated start with the same key and the same task gives the same run. */
-  idempotencyKey?: string;
-  /**
-   * When the call began that waits for the answer. Until it is `answered`, the same request of a later call, with
-   * no key, joins its run.
-   */
-  askedAt?: number;
-}
 
 /**
  * What a start came to: a new run; a message to the run at work in the thread; or, for a repeated one, what it
@@ -218,8 +209,8 @@ export interface RunTiming {
 }
 
 export interface RunServiceOptions {
-  /** Migrated with `RUN_MIGRATIONS`. Stays the caller's: close it after the service. */
-  database: Database;
+  /** Where runs are stored. Stays the caller's: close it after the service. */
+  runs: RunRepository;
   /**
    * The agent to work on this run with; called once for each stretch of work. `lender`: the models of the
    * principal's clients.

@@ -1,16 +1,12 @@
 import type { Clock } from "../core/clock.ts";
 import { type IdSource, shownName, wellFormed } from "../core/text.ts";
-import { durably, inTransaction } from "../storage/sqlite/commit.ts";
-import type { Created, RunStore } from "../storage/sqlite/runs/run-store.ts";
-import { messageEntry } from "./events.ts";
-import type { Checkpoints } from "./ports.ts";
-import { type Principal, type Run, isFinal, parsePoint } from "./run.ts";
+import type { Checkpoints, Created, NewRun, RunRepository, StartRequest } from "./ports.ts";
+import { type Principal, type Run, parsePoint } from "./run.ts";
 import type {
   RunPoint,
   RunServiceOptions,
   StartOutcome,
   StartRefusal,
-  StartRequest,
   TellOutcome,
   TellRequest,
 } from "./service.ts";
@@ -19,7 +15,7 @@ import type {
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
 
 export interface ForkContext {
-  store: RunStore;
+  runs: RunRepository;
   /** Without them there is nothing to begin another thread from. */
   checkpoints: Checkpoints | undefined;
   newId: IdSource;
@@ -30,15 +26,17 @@ export interface ForkContext {
 export async function pointsOfThread(
   principal: Principal,
   threadId: string,
-  { store, checkpoints }: Pick<ForkContext, "store" | "checkpoints">,
+  { runs, checkpoints }: Pick<ForkContext, "runs" | "checkpoints">,
 ): Promise<RunPoint[]> {
-  const points = await readPoints(threadId, checkpoints);
+  const points: RunPoint[] = [];
   let runId: string | undefined;
-  return points.map(({ number, time, messageId, summary }) => {
+  for (const { number, time, messageId, summary } of await readPoints(threadId, checkpoints)) {
     // What a run is told while it works is no run of its own.
-    if (messageId !== undefined && store.get(principal, messageId) !== undefined) runId = messageId;
-    return { id: pointId(threadId, number), time, summary, ...(runId === undefined ? {} : { runId }) };
-  });
+    const begins = messageId !== undefined && (await runs.read.run(principal, messageId)) !== undefined;
+    if (begins) runId = messageId;
+    points.push({ id: pointId(threadId, number), time, summary, ...(runId === undefined ? {} : { runId }) });
+  }
+  return points;
 }
 
 /**
@@ -47,13 +45,13 @@ export async function pointsOfThread(
  */
 export async function forkThread(
   point: { threadId: string; number: number },
-  { store, checkpoints, newId, now }: ForkContext,
+  { runs, checkpoints, newId, now }: ForkContext,
 ): Promise<{ ok: true; threadId: string } | Extract<StartOutcome, { ok: false }>> {
   const name = pointId(point.threadId, point.number);
   const found = (await readPoints(point.threadId, checkpoints)).find(({ number }) => number === point.number);
   if (found === undefined || checkpoints === undefined) return noPoint(name);
   const threadId = newId("thr");
-  await durably(store.database, () => store.copies.begin(threadId, now));
+  await runs.beginCopy(threadId, now);
   if (!(await checkpoints.copyThread(point.threadId, threadId, found.checkpointId))) return noPoint(name);
   await checkpoints.sync();
   return { ok: true, threadId };
@@ -76,45 +74,42 @@ export const keyConflict = (runId: string): string =>
   `This idempotency key was used before, for run ${runId} with another task or thread. Use a new key for a new task.`;
 
 /** Stores a message for an open run; its agent reads it before it next asks its model. */
-export function tell(
+export async function tell(
   principal: Principal,
   runId: string,
-  { text: given, idempotencyKey: givenKey }: TellRequest,
-  { store, newId, now }: { store: RunStore; newId: IdSource; now: number },
-): TellOutcome {
-  // As they are read back: a repeated message is to be the same.
-  const text = wellFormed(given);
-  const idempotencyKey = givenKey === undefined ? undefined : wellFormed(givenKey);
-  const outcome = inTransaction(store.database, (): TellOutcome => {
-    const run = store.get(principal, runId);
-    if (run === undefined) {
+  { text, idempotencyKey, call }: TellRequest & { call?: StartRequest },
+  { runs, newId, now }: { runs: RunRepository; newId: IdSource; now: number },
+): Promise<TellOutcome> {
+  const sent = await runs.send(principal, runId, {
+    id: newId("msg"),
+    // As they are read back: a repeated message is to be the same.
+    text: wellFormed(text),
+    idempotencyKey: idempotencyKey === undefined ? undefined : wellFormed(idempotencyKey),
+    ...(call === undefined ? {} : { call }),
+    now,
+  });
+  switch (sent.kind) {
+    case "sent":
+    case "repeated":
+      return { ok: true, run: sent.run, repeated: sent.kind === "repeated" };
+    case "not_found":
       return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
-    }
-    const sent = idempotencyKey === undefined ? undefined : store.messages.byKey(principal, idempotencyKey);
-    if (sent?.runId === runId && sent.text === text) return { ok: true, run, repeated: true };
-    const other = sent?.runId ?? store.startedWith(principal, idempotencyKey)?.id;
-    if (other !== undefined) return { ok: false, code: "idempotency_conflict", message: keyConflict(other) };
-    if (isFinal(run.status)) {
+    case "conflict":
+      return { ok: false, code: "idempotency_conflict", message: keyConflict(sent.runId) };
+    case "ended":
       return {
         ok: false,
         code: "ended",
-        message: `Run ${runId} is over (${run.status}). Start a new run in its thread ${run.threadId} to go on.`,
+        message: `Run ${runId} is over (${sent.run.status}). Start a new run in its thread ${sent.run.threadId} to go on.`,
       };
-    }
-    const id = newId("msg");
-    store.messages.add(runId, { id, text }, idempotencyKey, now);
-    store.events.append(runId, messageEntry(id, text), now);
-    return { ok: true, run: store.get(principal, runId) ?? run, repeated: false };
-  });
-  if (outcome.ok && !outcome.repeated) store.changed(runId);
-  return outcome;
+  }
 }
 
 export interface StartContext {
-  store: RunStore;
+  runs: RunRepository;
   checkpoints: RunServiceOptions["checkpoints"];
   preflight: () => Promise<{ code: StartRefusal; message: string } | undefined>;
-  environment: string;
+  limits: Pick<NewRun, "environment" | "openRuns">;
   newId: IdSource;
   clock: Clock;
 }
@@ -136,10 +131,11 @@ export async function start(
 ): Promise<StartOutcome> {
   const request = storable(given);
   for (;;) {
-    const obstacle = context.store.obstacle(principal, request, context.environment);
+    const obstacle = await context.runs.read.obstacle(principal, request, context.limits);
     const met = obstacle ?? (await create(principal, request, context));
     if ("ok" in met) return met;
-    if (met.kind === "joined") await join(met.run, request, context);
+    // From now on the answer to this call counts, and not the one to a call before it.
+    if (met.kind === "joined") await context.runs.awaitedBy(met.run.id, request);
     if (met.kind !== "thread_busy") return outcomeOf(met, request);
     const told = await tellInstead(principal, met.run, request, context);
     if (told !== undefined) return told;
@@ -156,7 +152,7 @@ function storable({ task, idempotencyKey, ...rest }: StartRequest): StartRequest
 async function create(
   principal: Principal,
   request: StartRequest,
-  { store, checkpoints, preflight, environment, newId, clock }: StartContext,
+  { runs, checkpoints, preflight, limits, newId, clock }: StartContext,
 ): Promise<Created | Extract<StartOutcome, { ok: false }>> {
   const refusal = await preflight();
   if (refusal !== undefined) return { ok: false, ...refusal };
@@ -164,15 +160,10 @@ async function create(
   const thread =
     point === undefined
       ? { ok: true as const, threadId: newId("thr") }
-      : await forkThread(point, { store, checkpoints: await checkpoints?.(), newId, now: clock() });
+      : await forkThread(point, { runs, checkpoints: await checkpoints?.(), newId, now: clock() });
   if (!thread.ok) return thread;
-  const fresh = { runId: newId("run"), newThreadId: thread.threadId, environment };
-  return durably(store.database, () => store.create(principal, request, { ...fresh, now: clock() }));
-}
-
-/** From now on the answer to this call counts, and not the one to a call before it. */
-async function join({ id }: Run, request: StartRequest, { store }: StartContext): Promise<void> {
-  await durably(store.database, () => store.calls.ask(id, request));
+  const fresh = { ...limits, runId: newId("run"), newThreadId: thread.threadId };
+  return runs.create(principal, request, { ...fresh, now: clock() });
 }
 
 /** `undefined`: the run at work in the thread has ended. */
@@ -180,15 +171,11 @@ async function tellInstead(
   principal: Principal,
   run: Run,
   request: StartRequest,
-  { store, newId, clock }: StartContext,
+  { runs, newId, clock }: StartContext,
 ): Promise<StartOutcome | undefined> {
   const { task: text, idempotencyKey } = request;
-  const message = { text, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) };
-  const told = await durably(store.database, () => {
-    const outcome = tell(principal, run.id, message, { store, newId, now: clock() });
-    if (outcome.ok) store.calls.ask(run.id, request);
-    return outcome;
-  });
+  const message = { text, ...(idempotencyKey === undefined ? {} : { idempotencyKey }), call: request };
+  const told = await tell(principal, run.id, message, { runs, newId, now: clock() });
   if (told.ok) return { ok: true, run: told.run, how: told.repeated ? "existing" : "told" };
   if (told.code === "idempotency_conflict") return { ok: false, code: told.code, message: told.message };
   return undefined;

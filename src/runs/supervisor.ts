@@ -2,20 +2,24 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
-import type { Logger } from "../core/logger.ts";
 import { type IdSource, randomId } from "../core/text.ts";
-import { durably, inTransaction } from "../storage/sqlite/commit.ts";
-import type { ApprovalStore } from "../storage/sqlite/runs/approvals.ts";
-import { toApproval } from "../storage/sqlite/runs/events.ts";
-import { assertWritable, readStatistics } from "../storage/sqlite/runs/maintenance.ts";
-import { planPrune, prune } from "../storage/sqlite/runs/prune.ts";
-import { RunStore } from "../storage/sqlite/runs/run-store.ts";
-import { WorkStore } from "../storage/sqlite/runs/work-store.ts";
-import { type LendingContext, NO_LENDER, lenderFor, replyToModel } from "./client-model.ts";
+import { ownTurn } from "../core/concurrency.ts";
+import { isLocked } from "../core/errors.ts";
+import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, useAnswer } from "./decide.ts";
-import { ChangeFeed, Pulse, SharedTails, follow, followStarts } from "./follow.ts";
-import type { Orphans, PrunePlan, PruneReport, Retention, RunStatistics } from "./ports.ts";
-import type { Approval, ModelCall, Principal, Run, RunHead, RunView } from "./run.ts";
+import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
+import type {
+  Orphans,
+  PrunePlan,
+  PruneReport,
+  Retention,
+  RunListener,
+  RunRepository,
+  RunStatistics,
+  StartRequest,
+  WorkLog,
+} from "./ports.ts";
+import type { ModelCall, Principal, Run, RunHead, RunView } from "./run.ts";
 import type {
   CancelOutcome,
   MemorySearch,
@@ -23,65 +27,12 @@ import type {
   RunService,
   RunServiceOptions,
   StartOutcome,
-  StartRequest,
   TellOutcome,
   TellRequest,
 } from "./service.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { RunFolds, placeText } from "./view.ts";
 import { Worker } from "./worker.ts";
-
-interface Settled {
-  /** Number of the newest row that is in `approvals`; none before it is pending. */
-  upTo: number;
-  approvals: Approval[];
-}
-
-/**
- * The approvals of runs as views show them. A decision is never taken back, so that each is read once: a look
- * at a run costs the same after a thousand. Not for use within a transaction, which may be.
- */
-export class ApprovalViews {
-  readonly #store: ApprovalStore;
-  readonly #capacity: number;
-  readonly #settled = new Map<string, Settled>();
-
-  constructor(store: ApprovalStore, capacity = 256) {
-    this.#store = store;
-    this.#capacity = capacity;
-  }
-
-  /** Oldest first. */
-  of(runId: string): Approval[] {
-    const settled = this.#settled.get(runId) ?? { upTo: 0, approvals: [] };
-    this.#settled.delete(runId);
-    this.#settled.set(runId, settled);
-    const oldest = this.#settled.keys().next();
-    if (this.#settled.size > this.#capacity && oldest.done !== true) this.#settled.delete(oldest.value);
-    const rows = this.#store.after(runId, settled.upTo);
-    const firstPending = rows.findIndex(({ status }) => status === "pending");
-    const decided = firstPending === -1 ? rows : rows.slice(0, firstPending);
-    settled.approvals.push(...decided.map(toApproval));
-    settled.upTo = decided.at(-1)?.number ?? settled.upTo;
-    return [...settled.approvals, ...rows.slice(decided.length).map(toApproval)];
-  }
-}
-
-/**
- * Denies what nobody decided in time, in all runs. What was asked for by a clock that was set back since gets its
- * whole time from now on.
- */
-export async function enforceDeadlines(store: RunStore, now: number, log: Logger): Promise<void> {
-  const { approvals, database } = store;
-  if (approvals.anyOfFuture(now)) {
-    const bringBack = (): string[] => inTransaction(database, () => approvals.bringBack(now));
-    for (const runId of new Set(await durably(database, bringBack))) store.changed(runId);
-  }
-  if (approvals.expired(now).length === 0) return;
-  for (const { runId, id } of await durably(database, () => store.answers.expire(now))) {
-    log.info("approval.deadline_passed", { runId, approvalId: id });
-  }
-}
 
 const HOUR_MS = 3_600_000;
 
@@ -115,39 +66,34 @@ class Supervisor implements RunService {
   readonly #clock: Clock;
   readonly #newId: IdSource;
   readonly #feed = new ChangeFeed();
-  readonly #store: RunStore;
+  readonly #runs: RunRepository;
+  readonly #work: WorkLog;
   readonly #tails: SharedTails;
   readonly #worker: Worker;
-  readonly #folds: RunFolds;
-  readonly #approvals: ApprovalViews;
-  readonly #pulse: Pulse;
+  readonly #folds = new RunFolds();
   readonly #closed = new AbortController();
+  readonly #changes: { close(): void };
+  readonly #heartbeat: NodeJS.Timeout;
   readonly #housekeeping: Promise<void> | undefined;
+  #beat: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   constructor(options: RunServiceOptions) {
-    const { database, log, environment, concurrentRuns, timing } = options;
+    const { runs, log, environment, concurrentRuns, timing, checkpoints, approvalDeadlineMs } = options;
     const { pollMs = 100, heartbeatMs = 2000, leaseMs = 10_000 } = timing ?? {};
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? randomId;
-    const changed = (runId: string): void => this.#feed.notify(runId);
-    const storeChanged = (runId: string): void => {
-      changed(runId);
-      // At once: what this server was given, it begins, and the log keeps the order on the disk.
-      this.#worker.pump();
-    };
-    this.#store = new RunStore(database, storeChanged, { openRuns: options.openRuns });
-    this.#tails = new SharedTails({ store: this.#store, feed: this.#feed });
-    this.#folds = new RunFolds((runId, seq, limit) => this.#store.events.page(runId, seq, limit));
-    this.#approvals = new ApprovalViews(this.#store.approvals);
+    this.#runs = runs;
+    this.#tails = new SharedTails({ runs: runs.read, feed: this.#feed });
+    this.#work = runs.work({
+      syncCheckpoints: async () => (await checkpoints?.())?.sync(),
+      deadlineMs: approvalDeadlineMs,
+    });
     this.#worker = new Worker({
-      store: this.#store,
-      work: new WorkStore(this.#store, changed, {
-        syncCheckpoints: async () => (await options.checkpoints?.())?.sync(),
-        deadlineMs: options.approvalDeadlineMs,
-      }),
-      agentFor: (run, worker) => this.#options.agentFor(run, lenderFor(worker, this.#lending)),
+      runs,
+      work: this.#work,
+      agentFor: (run, worker) => options.agentFor(run, lenderFor(worker, this.#lending)),
       clock: this.#clock,
       newId: this.#newId,
       log,
@@ -156,23 +102,10 @@ class Supervisor implements RunService {
       leaseMs,
       crashLimit: options.crashLimit ?? 10,
       mayClaim: options.mayClaim ?? (() => true),
-      checkpoints: options.checkpoints,
+      checkpoints,
     });
-    this.#pulse = new Pulse({
-      database,
-      log,
-      pollMs,
-      heartbeatMs,
-      onForeignChange: () => {
-        this.#worker.review();
-        this.#feed.notifyAll();
-      },
-      onHeartbeat: async () => {
-        await this.#worker.heartbeat();
-        // By the clock of the wall and the stored deadline: neither a restart nor a sleep puts it off.
-        await enforceDeadlines(this.#store, this.#clock(), log);
-      },
-    });
+    this.#changes = runs.watch(this.#listener(), pollMs);
+    this.#heartbeat = setInterval(() => this.#startBeat(), heartbeatMs).unref();
     this.#worker.start();
     const { retention } = options;
     this.#housekeeping =
@@ -181,54 +114,61 @@ class Supervisor implements RunService {
 
   async start(principal: Principal, request: StartRequest): Promise<StartOutcome> {
     if (this.#closing !== undefined) return SHUTTING_DOWN;
-    const outcome = await start(principal, request, {
-      store: this.#store,
-      checkpoints: this.#options.checkpoints,
+    const { checkpoints, environment, openRuns } = this.#options;
+    return start(principal, request, {
+      runs: this.#runs,
+      checkpoints,
       preflight: () => this.#options.preflight(principal),
-      environment: this.#options.environment,
+      limits: { environment, openRuns },
       newId: this.#newId,
       clock: this.#clock,
     });
-    return outcome;
   }
 
-  async answered(principal: Principal, runId: string, begunAt: number): Promise<void> {
-    const { calls } = this.#store;
-    // Looked at first: most answers change nothing, and need not wait for whoever writes.
-    if (calls.isUnanswered(principal, runId, begunAt)) await this.#write(() => calls.answer(runId));
+  answered(principal: Principal, runId: string, begunAt: number): Promise<void> {
+    return this.#runs.answered(principal, runId, begunAt);
   }
 
   async view(principal: Principal, runId: string): Promise<RunView | undefined> {
-    if (this.#store.head(principal, runId) === undefined) return undefined;
-    const fold = await this.#folds.of(runId);
-    // Read after the fold and in one go with it, so that all parts tell of the same moment.
-    const run = this.#store.get(principal, runId);
-    if (run === undefined) return undefined;
-    for (const event of this.#store.events.page(runId, fold.lastSeq, EVENTS_PER_PAGE)) fold.add(event);
-    const place = this.#store.leases.placeOf(runId);
-    return {
-      run,
-      approvals: this.#approvals.of(runId),
-      grants: this.#store.grants.ofRun(runId),
-      subagents: fold.subagents(),
-      filesChanged: fold.filesChanged(),
-      activity: place === undefined ? fold.activity : placeText(place),
-      ...(place === undefined ? {} : { place }),
-      modelCalls: this.#store.models.open(runId),
-      models: fold.models(),
-    };
+    for (;;) {
+      const fold = this.#folds.of(runId);
+      const after = fold.lastSeq;
+      const picture = await this.#runs.read.picture(principal, runId, after, EVENTS_PER_PAGE);
+      if (picture === undefined) return undefined;
+      // Somebody else looked meanwhile and went on with the fold: look again, from there.
+      if (fold.lastSeq !== after) continue;
+      const { run, events, approvals, grants, place, modelCalls } = picture;
+      for (const event of events) fold.add(event);
+      this.#folds.keep(runId, fold);
+      if (events.length === EVENTS_PER_PAGE) {
+        await ownTurn();
+        continue;
+      }
+      return {
+        run,
+        approvals,
+        grants,
+        subagents: fold.subagents(),
+        filesChanged: fold.filesChanged(),
+        activity: place === undefined ? fold.activity : placeText(place),
+        ...(place === undefined ? {} : { place }),
+        modelCalls,
+        models: fold.models(),
+      };
+    }
   }
 
   async list(
     principal: Principal,
     { limit, before }: { limit: number; before?: string },
   ): Promise<RunHead[]> {
-    return this.#store.list(principal, limit, before);
+    return this.#runs.read.list(principal, limit, before);
   }
 
   async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {
-    if (this.#store.head(principal, runId) === undefined) return undefined;
-    return this.#store.events.page(runId, options.after ?? 0, options.limit ?? EVENTS_PER_PAGE);
+    const { after = 0, limit = EVENTS_PER_PAGE } = options;
+    const page = await this.#runs.read.journal(principal, runId, after, limit);
+    return page && [...page.events];
   }
 
   watch(principal: Principal, runId: string, options: { after?: number; signal: AbortSignal }) {
@@ -236,14 +176,14 @@ class Supervisor implements RunService {
   }
 
   watchStarts(principal: Principal, { signal }: { signal: AbortSignal }) {
-    return followStarts(principal, signal, { store: this.#store, feed: this.#feed });
+    return followStarts(principal, signal, { runs: this.#runs.read, feed: this.#feed });
   }
 
   async points(principal: Principal, runId: string): Promise<RunPoint[] | undefined> {
-    const threadId = this.#store.head(principal, runId)?.threadId;
-    if (threadId === undefined) return undefined;
+    const run = await this.#runs.read.run(principal, runId);
+    if (run === undefined) return undefined;
     const checkpoints = await this.#options.checkpoints?.();
-    return pointsOfThread(principal, threadId, { store: this.#store, checkpoints });
+    return pointsOfThread(principal, run.threadId, { runs: this.#runs, checkpoints });
   }
 
   async decide(...[principal, runId, approvalId, decision, by]: Parameters<RunService["decide"]>) {
@@ -255,12 +195,15 @@ class Supervisor implements RunService {
   }
 
   async modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
-    return this.#store.head(principal, runId) === undefined ? [] : this.#store.models.calls(runId);
+    const run = await this.#runs.read.run(principal, runId);
+    return run === undefined ? [] : this.#runs.read.modelCalls(runId);
   }
 
   async replyToModel(...[principal, runId, callId, reply]: Parameters<RunService["replyToModel"]>) {
-    const given = { principal, runId, callId, reply };
-    return this.#write(() => replyToModel(given, this.#store, this.#clock()));
+    const run = await this.#runs.read.run(principal, runId);
+    if (run === undefined) return noRun(runId);
+    const isFirst = await this.#runs.reply(run, callId, reply, this.#clock());
+    return { ok: true as const, repeated: !isFirst };
   }
 
   prune(retention: Retention, orphans: Orphans = "keep"): Promise<PruneReport> {
@@ -268,26 +211,23 @@ class Supervisor implements RunService {
   }
 
   async planPrune(retention: Retention): Promise<PrunePlan> {
-    const { database, checkpoints } = this.#options;
-    return planPrune(retention, { database, checkpoints: await checkpoints?.(), now: this.#clock() });
+    const checkpoints = await this.#options.checkpoints?.();
+    return this.#runs.planPrune(retention, checkpoints, this.#clock());
   }
 
-  async tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome> {
-    const context = { store: this.#store, newId: this.#newId, now: this.#clock() };
-    return this.#write(() => tell(principal, runId, request, context));
+  tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome> {
+    return tell(principal, runId, request, { runs: this.#runs, newId: this.#newId, now: this.#clock() });
   }
 
   async cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome> {
-    const cancelled = await this.#write(() => this.#store.cancel(principal, runId, reason, this.#clock()));
-    if (cancelled === undefined) {
-      return { ok: false, code: "not_found", message: `There is no run ${runId}.` };
-    }
+    const cancelled = await this.#runs.cancel(principal, runId, reason, this.#clock());
+    if (cancelled === undefined) return noRun(runId);
     await this.#worker.cancel(runId);
     return { ok: true, run: cancelled.run, alreadyEnded: cancelled.ended };
   }
 
   async runFiles(principal: Principal, runId: string): Promise<Backend | undefined> {
-    const run = this.#store.get(principal, runId);
+    const run = await this.#runs.read.run(principal, runId);
     if (run === undefined) return undefined;
     const { threadTree } = await import("./run-files.ts");
     return threadTree(run, { ...this.#options, agentFor: (one) => this.#agentFor(one) });
@@ -305,12 +245,12 @@ class Supervisor implements RunService {
     return this.#options.drawing(principal);
   }
 
-  async assertWritable(): Promise<void> {
-    await assertWritable(this.#store.database);
+  assertWritable(): Promise<void> {
+    return this.#runs.assertWritable();
   }
 
-  async statistics(): Promise<RunStatistics> {
-    return readStatistics(this.#options.database);
+  statistics(): Promise<RunStatistics> {
+    return this.#runs.statistics();
   }
 
   close(): Promise<void> {
@@ -318,8 +258,37 @@ class Supervisor implements RunService {
     return this.#closing;
   }
 
-  #write<T>(work: () => T): Promise<T> {
-    return durably(this.#store.database, work);
+  #listener(): RunListener {
+    return {
+      changed: (runId, fromOutside) => {
+        this.#feed.notify(runId);
+        if (fromOutside) this.#worker.pump();
+      },
+      changedElsewhere: () => {
+        this.#worker.review();
+        this.#feed.notifyAll();
+      },
+      failed: (error) => this.#failed("poll", error),
+    };
+  }
+
+  #startBeat(): void {
+    this.#beat ??= this.#onHeartbeat()
+      .catch((error: unknown) => this.#failed("heartbeat", error))
+      .finally(() => (this.#beat = undefined));
+  }
+
+  async #onHeartbeat(): Promise<void> {
+    await this.#worker.heartbeat();
+    // By the clock of the wall and the stored deadline: neither a restart nor a sleep puts it off.
+    for (const { runId, id } of await this.#runs.denyExpired(this.#clock())) {
+      this.#options.log.info("approval.deadline_passed", { runId, approvalId: id });
+    }
+  }
+
+  /** A locked or full database now may be well at the next beat. */
+  #failed(what: string, error: unknown): void {
+    this.#options.log[isLocked(error) ? "debug" : "warn"]("runs.pulse_failed", { what, error });
   }
 
   /** To look at, or to ask about a call. */
@@ -329,23 +298,31 @@ class Supervisor implements RunService {
 
   get #lending(): LendingContext {
     const patienceMs = this.#options.timing?.lendMs ?? 30_000;
-    return { store: this.#store, feed: this.#feed, clock: this.#clock, patienceMs };
+    return { work: this.#work, read: this.#runs.read, feed: this.#feed, clock: this.#clock, patienceMs };
   }
 
   get #deciding(): DecideContext {
-    return { store: this.#store, agentFor: (run) => this.#agentFor(run), clock: this.#clock };
+    return { runs: this.#runs, agentFor: (run) => this.#agentFor(run), clock: this.#clock };
   }
 
   async #prune(retention: Retention, orphans: Orphans, now: number): Promise<PruneReport> {
-    const { database, sweepMemories } = this.#options;
+    const { sweepMemories } = this.#options;
     const checkpoints = await this.#options.checkpoints?.();
     const signal = this.#closed.signal;
-    return prune(retention, { orphans, database, checkpoints, sweepMemories, now, signal });
+    return this.#runs.prune(retention, { orphans, checkpoints, sweepMemories, now, signal });
   }
 
   async #close(): Promise<void> {
     this.#closed.abort();
-    await Promise.all([this.#pulse.close(), this.#housekeeping, this.#worker.close()]);
+    this.#changes.close();
+    clearInterval(this.#heartbeat);
+    await Promise.all([this.#beat, this.#housekeeping, this.#worker.close()]);
     this.#feed.close();
   }
 }
+
+const noRun = (runId: string) => ({
+  ok: false as const,
+  code: "not_found" as const,
+  message: `There is no run ${runId}.`,
+});

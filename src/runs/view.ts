@@ -257,32 +257,23 @@ const DECIDED: Readonly<Record<string, string>> = {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** Keeps the folds of the runs that were looked at last, and brings them up to date from the journal. */
+/** Keeps the folds of the runs that were looked at last. */
 export class RunFolds {
   readonly #folds = new Map<string, RunFold>();
   readonly #capacity: number;
-  readonly #pageAfter: (runId: string, seq: number, limit: number) => RunEvent[];
 
-  constructor(pageAfter: (runId: string, seq: number, limit: number) => RunEvent[], capacity = 256) {
-    this.#pageAfter = pageAfter;
+  constructor(capacity = 256) {
     this.#capacity = capacity;
   }
 
-  /** Up to date with the journal; lets other work go on between two pages of a long one. */
-  async of(runId: string): Promise<RunFold> {
-    const fold = this.#folds.get(runId) ?? new RunFold();
+  of(runId: string): RunFold {
+    return this.#folds.get(runId) ?? new RunFold();
+  }
+
+  keep(runId: string, fold: RunFold): void {
     this.#folds.delete(runId);
     this.#folds.set(runId, fold);
     const oldest = this.#folds.keys().next();
     if (this.#folds.size > this.#capacity && oldest.done !== true) this.#folds.delete(oldest.value);
-    for (;;) {
-      // Read and folded in one go: a second caller meanwhile finds the fold consistent and goes on from it.
-      const page = this.#pageAfter(runId, fold.lastSeq, PAGE);
-      for (const event of page) fold.add(event);
-      if (page.length < PAGE) return fold;
-      await new Promise((resolve) => setImmediate(resolve));
-    }
   }
 }
-
-const PAGE = 500;

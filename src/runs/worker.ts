@@ -2,13 +2,9 @@ import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { monotonicClock } from "../core/clock.ts";
-import { Parked } from "../core/errors.ts";
-import { isLocked } from "../core/errors.ts";
-import { whenUnlocked } from "../storage/sqlite/database.ts";
-import { toRun } from "../storage/sqlite/runs/events.ts";
-import { type ExpiredLease, LeaseLostError } from "../storage/sqlite/runs/leases.ts";
-import type { RunStore } from "../storage/sqlite/runs/run-store.ts";
+import { Parked, isLocked } from "../core/errors.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
+import { LeaseLostError, type RunRepository, type SeenLease } from "./ports.ts";
 import type { Principal } from "./run.ts";
 
 /**
@@ -46,7 +42,7 @@ function machineMark(): string | undefined {
 }
 
 export interface WorkerOptions extends ExecutionContext {
-  store: RunStore;
+  runs: RunRepository;
   environment: string;
   concurrentRuns: number;
   /** How long a lease lives without a heartbeat. */
@@ -74,9 +70,9 @@ export class Worker {
   readonly #owner: string;
   readonly #slots = new Map<string, Slot>();
   /** Leases found expired at the last heartbeat, and since when, by the monotonic clock. */
-  #suspects = new Map<string, ExpiredLease & { since: number }>();
-  /** Whether a claim waits for another server's lock. */
-  #isClaiming = false;
+  #suspects = new Map<string, SeenLease & { since: number }>();
+  /** Runs are being claimed; `again`: somebody asked for it meanwhile. */
+  #claiming: { done: Promise<void>; again: boolean } | undefined;
   /** Number of the last turn each principal had. */
   readonly #turns = new Map<Principal, number>();
   #closed = false;
@@ -88,84 +84,83 @@ export class Worker {
 
   /** Takes up what servers of this machine left that have ended, in its order, and what waits. */
   start(): void {
-    try {
-      this.#revokeOrphans();
-    } catch (error) {
+    void this.#revokeOrphans()
       // The next heartbeat does it.
-      this.#options.log[isLocked(error) ? "debug" : "warn"]("run.orphans_not_revoked", { error });
-    }
-    this.pump();
+      .catch((error: unknown) => this.#warn("run.orphans_not_revoked", error))
+      .then(() => this.pump());
   }
 
   /** Fills free slots with waiting runs. */
   pump(): void {
-    if (this.#isClaiming) return;
-    try {
-      this.#fill();
-    } catch (error) {
-      if (isLocked(error)) void this.#fillLater();
-      else this.#options.log.warn("run.claim_failed", { error });
+    if (this.#claiming !== undefined) {
+      this.#claiming.again = true;
+      return;
     }
+    const claiming = { done: Promise.resolve(), again: false };
+    this.#claiming = claiming;
+    claiming.done = this.#fill()
+      // What cannot be claimed for long is found at the next heartbeat.
+      .catch((error: unknown) => this.#options.log.warn("run.claim_failed", { error }))
+      .finally(() => {
+        this.#claiming = undefined;
+        if (claiming.again) this.pump();
+      });
   }
 
-  #fill(): void {
-    const { work, clock, environment, concurrentRuns, leaseMs, crashLimit, mayClaim, log } = this.#options;
+  async #fill(): Promise<void> {
+    const { runs, work, clock, environment, concurrentRuns, leaseMs, crashLimit, mayClaim, log } =
+      this.#options;
     while (!this.#closed && this.#slots.size < concurrentRuns && mayClaim()) {
       const now = clock();
       const active = this.#activeByPrincipal();
       const turns = this.#turns;
       const request = { owner: this.#owner, environment, active, turns, now, expiresAt: now + leaseMs };
-      const claim = work.claimNext(request, crashLimit);
+      const claim = await runs.claimNext(request, crashLimit);
       if (claim === undefined) return;
-      this.#noteTurn(claim.before.principal);
-      log.debug("run.claimed", { runId: claim.lease.runId, recovered: claim.before.in_flight !== 0 });
-      this.#begin({
-        run: toRun(claim.before),
-        lease: claim.lease,
-        controller: new AbortController(),
-        stop: undefined,
-      });
+      const { run, lease, recovered } = claim;
+      if (this.#closed) return work.park(lease, true, clock());
+      this.#noteTurn(run.principal);
+      log.debug("run.claimed", { runId: run.id, recovered });
+      this.#begin({ run, lease, controller: new AbortController(), stop: undefined });
     }
-  }
-
-  /** What cannot be claimed for long is found at the next heartbeat. */
-  async #fillLater(): Promise<void> {
-    this.#isClaiming = true;
-    try {
-      await whenUnlocked(this.#options.store.database, () => this.#fill());
-    } catch (error) {
-      this.#options.log.warn("run.claim_failed", { error });
-    }
-    this.#isClaiming = false;
   }
 
   /** Renews the leases of what runs here, then looks for runs whose server is gone. */
   async heartbeat(): Promise<void> {
-    const { store } = this.#options;
-    if (this.#slots.size > 0) await whenUnlocked(store.database, () => this.#renew());
+    const { runs, clock, leaseMs } = this.#options;
+    if (this.#slots.size > 0) {
+      const now = clock();
+      await runs.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
+    }
     if (this.#closed) return;
-    this.#revokeStale(this.#options.clock());
-    this.#revokeOrphans();
-    this.review();
-  }
-
-  #renew(): void {
-    const { store, clock, leaseMs } = this.#options;
-    const now = clock();
-    store.leases.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
+    await this.#revokeStale(clock());
+    await this.#revokeOrphans();
+    await this.#stopLost();
+    this.pump();
   }
 
   /** After another process wrote: stops what was cancelled or claimed there, takes what waits. */
   review(): void {
-    if (this.#slots.size > 0) {
-      const owned = new Map(this.#options.store.leases.owned(this.#owner).map((row) => [row.id, row]));
-      for (const slot of this.#slots.values()) {
-        const row = owned.get(slot.run.id);
-        if (row?.lease_epoch !== slot.lease.epoch) stopSlot(slot, "lease_lost");
-        else if (row.status === "cancelled") stopSlot(slot, "cancelled");
-      }
+    void this.#stopLost()
+      .catch((error: unknown) => this.#warn("run.review_failed", error))
+      .then(() => this.pump());
+  }
+
+  async #stopLost(): Promise<void> {
+    if (this.#slots.size === 0) return;
+    // Asked for before the rows are read: what is claimed meanwhile is not among them.
+    const slots = [...this.#slots.values()];
+    const owned = new Map((await this.#options.runs.ownedBy(this.#owner)).map((row) => [row.id, row]));
+    for (const slot of slots) {
+      const row = owned.get(slot.run.id);
+      if (row?.epoch !== slot.lease.epoch) stopSlot(slot, "lease_lost");
+      else if (row.status === "cancelled") stopSlot(slot, "cancelled");
     }
-    this.pump();
+  }
+
+  /** What a lock causes passes, and is no news. */
+  #warn(event: string, error: unknown): void {
+    this.#options.log[isLocked(error) ? "debug" : "warn"](event, { error });
   }
 
   /** Stops work on a cancelled run, if it is done here; waits a little for it to have stopped. */
@@ -179,6 +174,7 @@ export class Worker {
   /** Parks everything. What does not stop in time is fenced off and its lease left to run out. */
   async close(): Promise<void> {
     this.#closed = true;
+    await within(this.#claiming?.done ?? Promise.resolve(), STOP_MS);
     const slots = [...this.#slots.values()];
     for (const slot of slots) stopSlot(slot, "parked");
     await settledWithin(slots, STOP_MS);
@@ -197,31 +193,29 @@ export class Worker {
    * enough: after the machine slept, or its clock was set, leases of servers that are well look expired until
    * their next heartbeat, and those of a server with another clock always do.
    */
-  #revokeStale(now: number): void {
-    const { store, leaseMs } = this.#options;
-    const { leases } = store;
+  async #revokeStale(now: number): Promise<void> {
+    const { runs, leaseMs, log } = this.#options;
     const at = monotonicClock();
-    const sinceWhen = (lease: ExpiredLease): number => {
-      const seen = this.#suspects.get(lease.id);
-      const isSame = seen?.lease_epoch === lease.lease_epoch && seen.heartbeat_at === lease.heartbeat_at;
-      return isSame ? seen.since : at;
+    const sinceWhen = ({ runId, epoch, heartbeatAt }: SeenLease): number => {
+      const seen = this.#suspects.get(runId);
+      return seen?.epoch === epoch && seen.heartbeatAt === heartbeatAt ? seen.since : at;
     };
-    const expired = leases.expired(now, leaseMs).map((lease) => ({ ...lease, since: sinceWhen(lease) }));
-    this.#suspects = new Map(expired.map((lease) => [lease.id, lease]));
-    for (const { since, ...lease } of expired) {
+    const expired = await runs.expiredLeases(now, leaseMs);
+    this.#suspects = new Map(expired.map((lease) => [lease.runId, { ...lease, since: sinceWhen(lease) }]));
+    for (const { since, ...lease } of this.#suspects.values()) {
       if (at - since < leaseMs / 2) continue;
-      leases.revoke(lease);
-      this.#options.log.info("run.lease_revoked", { runId: lease.id });
+      await runs.revoke(lease);
+      log.info("run.lease_revoked", { runId: lease.runId });
     }
   }
 
   /** Takes away leases of servers of this machine that are certainly not there any more. */
-  #revokeOrphans(): void {
-    const { leases } = this.#options.store;
-    for (const lease of leases.all()) {
-      if (!isGone(lease.lease_owner)) continue;
-      leases.revoke(lease);
-      this.#options.log.info("run.lease_orphaned", { runId: lease.id });
+  async #revokeOrphans(): Promise<void> {
+    const { runs, log } = this.#options;
+    for (const lease of await runs.leases()) {
+      if (!isGone(lease.owner)) continue;
+      await runs.revoke(lease);
+      log.info("run.lease_orphaned", { runId: lease.runId });
     }
   }
 
@@ -233,11 +227,10 @@ export class Worker {
 
   /** A lease that is not given back here runs out: the delay before the run is tried again. */
   async #end(slot: Slot, inOrder: boolean): Promise<void> {
-    const { leases, database } = this.#options.store;
     // Lost and claimed again meanwhile, the run has another slot.
     if (this.#slots.get(slot.run.id) === slot) this.#slots.delete(slot.run.id);
     try {
-      if (inOrder) await whenUnlocked(database, () => leases.release(slot.lease));
+      if (inOrder) await this.#options.runs.release(slot.lease);
     } catch (error) {
       this.#options.log.warn("run.release_failed", { runId: slot.run.id, error });
     }
@@ -266,10 +259,12 @@ function stopSlot(slot: Slot, reason: StopReason): void {
 }
 
 /** Waits for all of `slots`, but no longer than `milliseconds`. */
-async function settledWithin(slots: readonly Slot[], milliseconds: number): Promise<void> {
-  if (slots.length === 0) return;
+const settledWithin = (slots: readonly Slot[], milliseconds: number): Promise<void> =>
+  within(Promise.all(slots.map((slot) => slot.settled)), milliseconds);
+
+async function within(work: Promise<unknown>, milliseconds: number): Promise<void> {
   const timer = new AbortController();
   const deadline = delay(milliseconds, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([Promise.all(slots.map((slot) => slot.settled)), deadline]);
+  await Promise.race([work, deadline]);
   timer.abort();
 }

@@ -15,6 +15,7 @@ import { createRunService } from "../../src/runs/supervisor.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { scriptedModel, type ScriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
 import { Job } from "./fixtures/tasks.ts";
 
@@ -29,7 +30,7 @@ export function openFixtureRuns(): FixtureRuns {
   const database = openDatabase(join(folder, "data.sqlite"), { synchronous: "NORMAL" });
   migrate(database, "runs", RUN_MIGRATIONS);
   const service = createRunService({
-    database,
+    runs: sqliteRuns(database),
     agentFor: (run) => agentFor(run, createCheckpointer(database)),
     tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles() })),
     treeWithThread: () => Promise.resolve(StateBackend),

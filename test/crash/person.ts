@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import type { Approval, Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
+import type { StartRequest } from "../../src/runs/ports.ts";
 import type {
   CancelOutcome,
   DecideOutcome,
   RunPoint,
   StartOutcome,
-  StartRequest,
   TellOutcome,
 } from "../../src/runs/service.ts";
 import { decisionOn, type Promised } from "./checks.ts";

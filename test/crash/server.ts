@@ -8,10 +8,12 @@ import { createLogger } from "../../src/core/logger.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import type { PersonDecision, RunEvent } from "../../src/runs/run.ts";
-import type { RunService, StartRequest } from "../../src/runs/service.ts";
+import type { StartRequest } from "../../src/runs/ports.ts";
+import type { RunService } from "../../src/runs/service.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { openAgent, openFiles } from "./agent.ts";
 
 export interface Opening {
@@ -52,7 +54,7 @@ async function openService({ folder, leaseMs = 5000, linesServer }: Opening): Pr
   const mcp = openMcpTools(otherServers(folder, linesServer), { env: {}, version: "1", log });
   let agent: Promise<Agent> | undefined;
   const runs = createRunService({
-    database,
+    runs: sqliteRuns(database),
     agentFor: () => (agent ??= openAgent(folder, backend, checkpointer, mcp)),
     checkpoints: async () => checkpointer,
     tree: () => Promise.resolve(backend),

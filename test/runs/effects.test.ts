@@ -4,7 +4,7 @@ import { z } from "zod";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
-import { LeaseLostError } from "../../src/storage/sqlite/runs/leases.ts";
+import { LeaseLostError } from "../../src/runs/ports.ts";
 import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
 import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";

@@ -2,8 +2,9 @@ import { expect, test } from "vitest";
 import type { ModelLender } from "../../src/agent/agent.ts";
 import { ClientModel } from "../../src/agent/models/client-model.ts";
 import { ChangeFeed } from "../../src/runs/follow.ts";
-import { lenderFor, replyToModel } from "../../src/runs/client-model.ts";
-import { LeaseLostError } from "../../src/storage/sqlite/runs/leases.ts";
+import { lenderFor } from "../../src/runs/client-model.ts";
+import { LeaseLostError } from "../../src/runs/ports.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
 import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
 import { deferred } from "../support/harness-deferred.ts";
@@ -85,6 +86,7 @@ test("a server that lost a run asks no client for it", async () => {
 
 test("nor does it give up waiting for what another server asks", async () => {
   const database = connect(databaseFile());
+  const runs = sqliteRuns(database);
   const store = new RunStore(database, () => {});
   const work = new WorkStore(store, () => {});
   const fresh = { runId: "run_1", newThreadId: "thr_1", environment: "e", now: 1 };
@@ -96,7 +98,7 @@ test("nor does it give up waiting for what another server asks", async () => {
     const onFailure = (error: unknown) => void failures.push(error);
     const lender = lenderFor(
       { lease: claimed.lease, onFailure },
-      { store, feed, clock: () => now, patienceMs: 60_000 },
+      { work, read: runs.read, feed, clock: () => now, patienceMs: 60_000 },
     );
     return { lender, feed, failures };
   };
@@ -106,6 +108,7 @@ test("nor does it give up waiting for what another server asks", async () => {
   for (const lease of store.leases.expired(100, 10)) store.leases.revoke(lease);
   const next = claim("next", 100);
   const asking = next.lender.reply(request, undefined);
+  await expect.poll(() => store.models.open("run_1")).toHaveLength(1);
   const before = store.events.page("run_1", 0, 100);
   sleeper.feed.close(); // its waiting is over
   await expect(waiting).rejects.toThrow(LeaseLostError);
@@ -113,7 +116,7 @@ test("nor does it give up waiting for what another server asks", async () => {
   expect(store.events.page("run_1", 0, 100)).toEqual(before);
   const [call] = store.models.open("run_1");
   expect(call).toMatchObject({ waiting: false });
-  replyToModel({ principal: ME, runId: "run_1", callId: call?.id ?? "", reply: replies.text }, store, 101);
+  await runs.reply(store.get(ME, "run_1")!, call?.id ?? "", replies.text, 101);
   next.feed.notify("run_1");
   expect(await asking).toEqual(replies.text);
   expect(next.failures).toEqual([]);

@@ -1,26 +1,25 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { silentLogger } from "../../src/core/logger.ts";
-import { Pulse } from "../../src/runs/follow.ts";
-import { connect, databaseFile } from "./support.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
+import { connect, databaseFile, openServer } from "./support.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
 
 test("closing waits for the beat under way", async () => {
   let begin = (): void => undefined;
   const begun = new Promise<void>((resolve) => (begin = resolve));
   let ended = false;
-  const pulse = new Pulse({
-    database: connect(databaseFile()),
-    log: silentLogger,
-    pollMs: 1000,
-    heartbeatMs: 1,
-    onForeignChange: () => undefined,
-    onHeartbeat: async () => {
+  const file = databaseFile();
+  const runs = {
+    ...sqliteRuns(connect(file)),
+    denyExpired: async () => {
       begin();
       await nextTurn();
       ended = true;
+      return [];
     },
-  });
+  };
+  const { service } = openServer(file, { model: scriptedModel(() => ({ text: "" })) }, { runs });
   await begun;
-  await pulse.close();
+  await service.close();
   expect(ended).toBe(true);
 });

@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
 import type { AgentPath, RunEvent, RunEventKind } from "../../src/runs/run.ts";
 import { RunFold, RunFolds } from "../../src/runs/view.ts";
+import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
+import { databaseFile, ME, openServer, startRun } from "./support.ts";
 
 const SUB: AgentPath = [{ callId: "c1", name: "helper" }];
 
@@ -109,40 +112,47 @@ test.each([
   expect(view.activity).toBe(activity);
 });
 
-test("a fold is brought up to date from where it stands, and each event is read once", async () => {
-  const log = Array.from({ length: 1234 }, (_, index) => index + 1).map((seq): RunEvent => ({
-    runId: "r",
-    seq,
-    time: 0,
-    agent: [],
-    kind: "file_changed",
-    data: { path: `/${seq}` },
-  }));
-  let available = 1234 - 1;
-  let read = 0;
-  const folds = new RunFolds((_run, after, limit) => {
-    const page = log.slice(after, Math.min(available, after + limit));
-    read += page.length;
-    return page;
-  });
-  const [one, two] = await Promise.all([folds.of("r"), folds.of("r")]);
-  expect(one).toBe(two);
-  expect(one.filesChanged()).toHaveLength(1233);
-  available = 1234;
-  expect((await folds.of("r")).filesChanged()).toHaveLength(1234);
-  expect(read).toBe(1234);
+test("views asked for at once take in each event of a long journal once", async () => {
+  const file = databaseFile();
+  const { service, database } = openServer(
+    file,
+    { model: scriptedModel(() => ({ text: "" })) },
+    { concurrentRuns: 0 },
+  );
+  const run = await startRun(service, "go");
+  const { events } = new RunStore(database, () => {});
+  const change = (n: number): void =>
+    events.append(run.id, { kind: "file_changed", agent: [], data: { path: `/${n}` } }, 1);
+  const started = { kind: "subagent_started", data: { name: "a", description: "d" } } as const;
+  const called = { kind: "tool_started", data: { summary: "ls" } } as const;
+  const agent = [{ name: "a", callId: "1" }];
+  events.append(run.id, { ...started, agent }, 1);
+  for (let n = 0; n < 2345; n += 1) {
+    change(n);
+    events.append(run.id, { ...called, agent }, 1);
+  }
+  const views = await Promise.all(Array.from({ length: 5 }, () => service.view(ME, run.id)));
+  for (const view of views) {
+    expect(view?.filesChanged).toHaveLength(2345);
+    expect(view?.subagents).toMatchObject([{ toolCalls: 2345 }]);
+  }
+  change(2345);
+  expect((await service.view(ME, run.id))?.filesChanged).toHaveLength(2346);
 });
 
-test("a fold that was dropped for others is built again", async () => {
-  const folds = new RunFolds((_run, after) => DELEGATED.slice(after), 2);
-  const first = await folds.of("a");
-  await folds.of("b");
-  expect(await folds.of("a")).toBe(first);
-  await folds.of("c");
-  expect(await folds.of("a")).toBe(first);
-  await folds.of("b");
-  await folds.of("c");
-  const again = await folds.of("a");
-  expect(again).not.toBe(first);
-  expect(again.subagents()).toEqual(first.subagents());
+test("the folds of the runs that were looked at last are kept", () => {
+  const folds = new RunFolds(2);
+  const look = (runId: string): RunFold => {
+    const fold = folds.of(runId);
+    folds.keep(runId, fold);
+    return fold;
+  };
+  const first = look("a");
+  look("b");
+  expect(look("a")).toBe(first);
+  look("c");
+  expect(look("a")).toBe(first);
+  look("b");
+  look("c");
+  expect(look("a")).not.toBe(first);
 });

@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { ChangeFeed, follow, PAGE, SharedTails } from "../../src/runs/follow.ts";
 import type { RunEvent } from "../../src/runs/run.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
@@ -19,7 +20,7 @@ function journal() {
   const feed = new ChangeFeed();
   const store = new RunStore(database, (runId) => feed.notify(runId));
   store.create("me", { task: "t" }, { runId: RUN, newThreadId: "thr_1", environment: "e", now: 1 });
-  const tails = new SharedTails({ store, feed });
+  const tails = new SharedTails({ runs: sqliteRuns(database).read, feed });
   const since = (): number => {
     const result = statements;
     statements = 0;

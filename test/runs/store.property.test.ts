@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent.ts";
-import { ApprovalViews } from "../../src/runs/supervisor.ts";
+import { ApprovalViews } from "../../src/storage/sqlite/runs/approvals.ts";
 import { entryOf } from "../../src/runs/events.ts";
-import { type Lease, LeaseLostError } from "../../src/storage/sqlite/runs/leases.ts";
+import { type Lease, LeaseLostError } from "../../src/runs/ports.ts";
 import type { RunRow } from "../../src/storage/sqlite/runs/events.ts";
 import { DEADLINE, TRANSITIONS, type Approval, type RunEvent, isFinal } from "../../src/runs/run.ts";
 import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
@@ -108,7 +108,8 @@ class World {
         return work.requestApprovals(lease, [], operation.interrupt, requestOf(operation.calls), now);
       case "decide": {
         const approval = store.approvals.get(RUN, `${operation.interrupt}:${operation.index}`);
-        if (approval !== undefined) store.answers.decide(approval, operation.decision, "test", now);
+        if (approval !== undefined)
+          store.answers.decide({ approval, decision: operation.decision }, "test", now);
         return;
       }
       case "pause": {
@@ -247,10 +248,10 @@ test("an interrupt with two calls is answered when both are decided, in the orde
   await world.apply({ do: "request", interrupt: "i1", calls: 2 });
   await world.apply({ do: "request", interrupt: "i2", calls: 1 });
   await world.apply({ do: "decide", interrupt: "i1", index: 1, decision: { type: "reject" } });
-  expect(world.work.nextInput(world.lease).kind).toBe("task");
+  expect((await world.work.nextInput(world.lease)).kind).toBe("task");
   await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
   const answers = { i1: { decisions: [{ type: "approve" }, { type: "reject" }] } };
-  expect(world.work.nextInput(world.lease)).toEqual({ kind: "resume", answers });
+  expect(await world.work.nextInput(world.lease)).toEqual({ kind: "resume", answers });
   const open = [{ id: "i2", request: requestOf(1) }];
   expect(await world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("waiting");
   expect(world.row()).toMatchObject({
@@ -269,7 +270,7 @@ test("an answer the agent did not take in, because it asks the same again, is of
   await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
   const open = [{ id: "i1", request: requestOf(1) }];
   expect(await world.work.pause(world.lease, stoppedWith(open), [first("i1")], 1)).toBe("answered");
-  expect(world.work.nextInput(world.lease).kind).toBe("resume");
+  expect((await world.work.nextInput(world.lease)).kind).toBe("resume");
   expect(
     await world.work.pause(world.lease, stoppedWith(open), [{ interruptId: "i1", again: true }], 1),
   ).toBe("stuck");

@@ -18,6 +18,7 @@ import { createRunService } from "../../src/runs/supervisor.ts";
 import { createCheckpointer, SqliteCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { openDatabase, type Database } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import {
   scriptedModel,
   type ScriptedModel,
@@ -106,11 +107,11 @@ type AgentParams =
 export function openServer(
   file: string,
   agent: AgentParams,
-  options: Partial<RunServiceOptions> = {},
+  { database: ofRuns, ...options }: Partial<RunServiceOptions> & { database?: Database } = {},
 ): Server {
   const database = connect(file);
   const service = createRunService({
-    database,
+    runs: sqliteRuns(ofRuns ?? database),
     agentFor: async (run, lender): Promise<Agent> => {
       const params = typeof agent === "function" ? await agent(run, lender) : agent;
       createCheckpointer(database);

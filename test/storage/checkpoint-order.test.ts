@@ -134,7 +134,7 @@ describe("a clock that is set back", () => {
     const [first, second] = [made(0), made(-MINUTE)];
     await saver.put(at(), first, METADATA);
     await saver.put(at(first.id), second, METADATA);
-    saver.startOver("t", { run: 1, claim: 1 });
+    await saver.startOver("t", { run: 1, claim: 1 });
     await saver.put(at(), first, METADATA);
     expect((await saver.getTuple(at()))?.config).toEqual(at(second.id));
   });

@@ -198,7 +198,7 @@ describe("a large text", () => {
       [other, 2],
       [saver, 3],
     ] as const) {
-      who.startOver("t", { run, claim: 1 });
+      await who.startOver("t", { run, claim: 1 });
     }
     // As a write does before it is stored itself.
     database.exec(`INSERT INTO checkpoint_blobs (hash, text) VALUES (x'00', '"two"');
@@ -206,7 +206,7 @@ describe("a large text", () => {
     for (const run of [1, 2]) await saver.tidyThread("t", { run, claim: 1 });
     expect(count(database)).toBe(2);
     // Nor is the one at work taken for one that has left.
-    other.startOver("t", { run: 4, claim: 1 });
+    await other.startOver("t", { run: 4, claim: 1 });
     await expect(saver.put(at("t"), checkpointOf(2, {}), METADATA)).rejects.toThrow("works on thread t now");
     await other.tidyThread("t", { run: 4, claim: 1 });
     expect(count(database)).toBe(1);

@@ -146,9 +146,9 @@ export class DeepAgentGraph
     const { trace: above, tracePlace: place } = contextOf({ configurable });
     if (above) return yield* this.#endingAtLimits(input, options);
     const { threadId, runId } = agentRuntime({ configurable });
-    const begunIn = isTracing() ? place?.before : undefined;
+    const begunIn = isTracing() ? await place?.before() : undefined;
     const { trace, traceparent } = await startTrace({ agent: this.getName(), threadId, runId, begunIn });
-    if (traceparent !== undefined && begunIn === undefined) place?.began(traceparent);
+    if (traceparent !== undefined && begunIn === undefined) await place?.began(traceparent);
     const own = trace ? { ...options, configurable: withContext(options.configurable, { trace }) } : options;
     const { signal } = options;
     // Nobody asks a stream that was aborted for more: what follows would not be reached.
@@ -191,7 +191,7 @@ export class DeepAgentGraph
       if (!isGraphInterrupt(error)) throw error;
       pause = error; // of a graph inside another one
     }
-    const limit = contextOf({ configurable }).hasAnswers?.() ? undefined : meter.stop;
+    const limit = (await contextOf({ configurable }).hasAnswers?.()) ? undefined : meter.stop;
     if (limit && (await closeCallsAtLimit(this, { ...this.config?.configurable, ...configurable }, limit))) {
       const resuming = {
         ...configurable,

@@ -4,7 +4,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { type AIMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, LangGraphRunnableConfig } from "@langchain/langgraph";
-import type { BackendRuntime, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
+import type { MaybePromise, BackendRuntime, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { runtimeOf } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import type {
@@ -42,7 +42,7 @@ export interface TaskContext {
   /** Messages to the main agent. */
   inbox?: Inbox | undefined;
   /** Whether people have answered what the graph cannot know before it is resumed. */
-  hasAnswers?: (() => boolean) | undefined;
+  hasAnswers?: (() => MaybePromise<boolean>) | undefined;
   tracePlace?: TracePlace | undefined;
   trace?: RunTrace | undefined;
   /** Counts what the agent of this graph uses. */
@@ -236,9 +236,9 @@ export interface RunTrace {
 /** Where a run is traced, beyond the end of a process. */
 export interface TracePlace {
   /** The first span of the run, as `traceparent` of the W3C names it. */
-  readonly before: string | undefined;
+  before(): MaybePromise<string | undefined>;
   /** Told of the first span, when there was none before. */
-  began(traceparent: string): void;
+  began(traceparent: string): MaybePromise<void>;
 }
 
 /** Tells an event to whoever traces the run, or streams the graph in mode `custom`. */

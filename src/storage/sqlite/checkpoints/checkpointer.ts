@@ -41,8 +41,10 @@ import {
   prepareRead,
   prepareStatements,
 } from "./schema.ts";
-import { FencedOffError, type FencingToken, ThreadFences } from "./thread-fences.ts";
-import { ThreadChain, ThreadCopy, type ThreadStep, ThreadSteps } from "./thread-history.ts";
+import { ThreadFences } from "./thread-fences.ts";
+import { FencedOffError, type FencingToken } from "../../../runs/ports.ts";
+import { ThreadChain, ThreadCopy, ThreadSteps } from "./thread-history.ts";
+import { type ThreadStep } from "../../../runs/ports.ts";
 
 /** Newest ids whose place is remembered of each thread, up to twice as many; and threads of which any is. */
 const IDS_PER_THREAD = 500;
@@ -388,11 +390,10 @@ export class SqliteCheckpointer extends SqliteSaver {
   /**
    * For whoever begins, or begins again, at what is stored. Forgets which results of the thread could not be
    * stored, which otherwise no checkpoint may follow. Processes that were given the thread with an earlier
-   * token store nothing in it any more. Throws `FencedOffError` when there is a later one, and while another
-   * connection holds the lock.
+   * token store nothing in it any more. Throws `FencedOffError` when there is a later one.
    */
-  startOver(threadId: string, token: FencingToken): void {
-    this.fences.take(threadId, token);
+  async startOver(threadId: string, token: FencingToken): Promise<void> {
+    await whenUnlocked(this.db, () => this.fences.take(threadId, token));
     this.ids.forget(threadId);
     for (const key of this.underWay.keys()) {
       if (threadOf(key) === threadId) this.underWay.delete(key);

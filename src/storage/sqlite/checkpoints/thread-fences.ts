@@ -1,19 +1,6 @@
 import type { Statement } from "better-sqlite3";
+import { FencedOffError, type FencingToken } from "../../../runs/ports.ts";
 import type { Database } from "../database.ts";
-
-/** Orders those who work on a thread one after the other: by the number of their run, then of its claim. */
-export interface FencingToken {
-  readonly run: number;
-  readonly claim: number;
-}
-
-/** Someone else was given the thread since: whoever gets this must stop at once. */
-export class FencedOffError extends Error {
-  constructor(threadId: string) {
-    super(`Another server works on thread ${threadId} now.`);
-    this.name = "FencedOffError";
-  }
-}
 
 interface FenceRow {
   thread: string;

@@ -3,6 +3,7 @@ import type { Statement, Transaction } from "better-sqlite3";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
+import type { ThreadStep } from "../../../runs/ports.ts";
 
 /** A checkpoint of a thread's own graph, and where it lies. */
 export interface Link {
@@ -61,17 +62,6 @@ export class ThreadChain {
 
 const linkOf = (packed: PackedCheckpoint | undefined): Link | undefined =>
   packed && { id: packed.id, parent: packed.parent, packed };
-
-/** A step on the way to the newest checkpoint of a thread. */
-export interface ThreadStep {
-  /** LangGraph's number of the step: grows along the thread. */
-  number: number;
-  checkpointId: string;
-  /** Milliseconds since the epoch. */
-  time: number;
-  /** What the step added to the channel `messages`, one value for each task. */
-  messages: unknown[];
-}
 
 interface StepFacts {
   number: number;

@@ -171,6 +171,42 @@ export class ApprovalStore {
   }
 }
 
+interface DecidedApprovals {
+  /** Number of the newest row that is in `approvals`; none before it is pending. */
+  upTo: number;
+  approvals: Approval[];
+}
+
+/**
+ * The approvals of runs as views show them. A decision is never taken back, so that each is read once: a look
+ * at a run costs the same after a thousand. Not for use within a transaction, which may be.
+ */
+export class ApprovalViews {
+  readonly #store: ApprovalStore;
+  readonly #capacity: number;
+  readonly #decided = new Map<string, DecidedApprovals>();
+
+  constructor(store: ApprovalStore, capacity = 256) {
+    this.#store = store;
+    this.#capacity = capacity;
+  }
+
+  /** Oldest first. */
+  of(runId: string): Approval[] {
+    const decidedBefore = this.#decided.get(runId) ?? { upTo: 0, approvals: [] };
+    this.#decided.delete(runId);
+    this.#decided.set(runId, decidedBefore);
+    const oldest = this.#decided.keys().next();
+    if (this.#decided.size > this.#capacity && oldest.done !== true) this.#decided.delete(oldest.value);
+    const rows = this.#store.after(runId, decidedBefore.upTo);
+    const firstPending = rows.findIndex(({ status }) => status === "pending");
+    const decided = firstPending === -1 ? rows : rows.slice(0, firstPending);
+    decidedBefore.approvals.push(...decided.map(toApproval));
+    decidedBefore.upTo = decided.at(-1)?.number ?? decidedBefore.upTo;
+    return [...decidedBefore.approvals, ...rows.slice(decided.length).map(toApproval)];
+  }
+}
+
 interface GrantRow {
   run_id: string;
   key: string;

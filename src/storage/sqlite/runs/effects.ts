@@ -4,7 +4,8 @@ import type { Clock } from "../../../core/clock.ts";
 import { toJson } from "../../../core/json.ts";
 import { durably, inTransaction, withoutWaiting } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
-import type { Lease, LeaseStore } from "./leases.ts";
+import type { Lease } from "../../../runs/ports.ts";
+import type { LeaseStore } from "./leases.ts";
 
 interface Call {
   run_id: string;

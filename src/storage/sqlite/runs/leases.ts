@@ -1,65 +1,16 @@
 import type { Statement } from "better-sqlite3";
+import {
+  type ClaimRequest,
+  type Lease,
+  LeaseLostError,
+  type OwnedRun,
+  type SeenLease,
+} from "../../../runs/ports.ts";
 import { type Place, type Waiting, fairest, turnOf } from "../../../runs/queue.ts";
 import type { FailureDetails, OpenStatus } from "../../../runs/run.ts";
 import { withoutWaiting } from "../commit.ts";
 import type { Database } from "../database.ts";
 import type { RunRow } from "./events.ts";
-
-/** The right to work on a run, until it is given back or taken away for want of heartbeats. */
-export interface Lease {
-  readonly runId: string;
-  /** Number of the run; grows with every run that is started. */
-  readonly run: number;
-  /** Id of the server process. */
-  readonly owner: string;
-  /** Number of the claim; grows with every one. */
-  readonly epoch: number;
-}
-
-/** Someone else works on the run now, or it has ended: whoever gets this must stop at once. */
-export class LeaseLostError extends Error {
-  constructor(runId: string) {
-    super(`The lease of run ${runId} is lost.`);
-    this.name = "LeaseLostError";
-  }
-}
-
-export interface ClaimRequest {
-  owner: string;
-  environment: string;
-  /** Number of runs this process works on, by principal. */
-  active: ReadonlyMap<string, number>;
-  /** Number of the last turn each principal had in this process. Default: none had any. */
-  turns?: ReadonlyMap<string, number>;
-  now: number;
-  expiresAt: number;
-}
-
-export interface Claim {
-  lease: Lease;
-  /** The row as it was before the claim. */
-  before: RunRow;
-  /** How often a server ended while it worked on the run, one time soon after the other. */
-  crashes: number;
-}
-
-export interface OwnedRun {
-  id: string;
-  lease_epoch: number;
-  status: RunRow["status"];
-}
-
-/** A lease nobody renewed in time, as it was seen. */
-export interface ExpiredLease {
-  id: string;
-  lease_epoch: number;
-  heartbeat_at: number;
-}
-
-/** A lease with its owner. */
-export interface HeldLease extends ExpiredLease {
-  lease_owner: string;
-}
 
 /** A run that is not over. */
 export type OpenRunRow = RunRow & { status: OpenStatus };
@@ -68,6 +19,17 @@ interface LeaseRow {
   id: string;
   owner: string;
   epoch: number;
+}
+
+const SEEN_LEASES =
+  "SELECT id AS runId, lease_owner AS owner, lease_epoch AS epoch, heartbeat_at AS heartbeatAt FROM runs WHERE lease_owner IS NOT NULL";
+
+/** A claim, with the row as it was before. */
+export interface ClaimedRow {
+  lease: Lease;
+  before: RunRow;
+  /** How often a server ended while it worked on the run, one time soon after the other. */
+  crashes: number;
 }
 
 /**
@@ -86,9 +48,9 @@ export class LeaseStore {
   readonly #inLine: Statement<[string], Waiting>;
   readonly #atWork: Statement<[string], string>;
   readonly #queued: Statement<[string], string>;
-  readonly #expired: Statement<{ now: number; ahead: number }, ExpiredLease>;
-  readonly #leased: Statement<[], HeldLease>;
-  readonly #revoke: Statement<ExpiredLease>;
+  readonly #expired: Statement<{ now: number; ahead: number }, SeenLease>;
+  readonly #leased: Statement<[], SeenLease>;
+  readonly #revoke: Statement<SeenLease>;
   readonly #claim: Statement<{ id: string; owner: string; expires: number; now: number; crashes: number }>;
   readonly #renew: Statement<{ owner: string; ids: string; expires: number; now: number }>;
   readonly #owned: Statement<[string], OwnedRun>;
@@ -122,15 +84,12 @@ export class LeaseStore {
       )
       .pluck();
     this.#expired = database.prepare(
-      `SELECT id, lease_epoch, heartbeat_at FROM runs
-       WHERE lease_owner IS NOT NULL AND (lease_expires_at <= @now OR heartbeat_at > @ahead)`,
+      `${SEEN_LEASES} AND (lease_expires_at <= @now OR heartbeat_at > @ahead)`,
     );
-    this.#leased = database.prepare(
-      "SELECT id, lease_epoch, heartbeat_at, lease_owner FROM runs WHERE lease_owner IS NOT NULL",
-    );
+    this.#leased = database.prepare(SEEN_LEASES);
     this.#revoke = database.prepare(
       `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL
-       WHERE id = @id AND lease_epoch = @lease_epoch AND heartbeat_at = @heartbeat_at`,
+       WHERE id = @runId AND lease_epoch = @epoch AND heartbeat_at = @heartbeatAt`,
     );
     this.#claim = database.prepare(
       `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
@@ -140,7 +99,7 @@ export class LeaseStore {
       `UPDATE runs SET lease_expires_at = @expires, heartbeat_at = @now
        WHERE lease_owner = @owner AND id IN (SELECT value FROM json_each(@ids))`,
     );
-    this.#owned = database.prepare("SELECT id, lease_epoch, status FROM runs WHERE lease_owner = ?");
+    this.#owned = database.prepare("SELECT id, lease_epoch AS epoch, status FROM runs WHERE lease_owner = ?");
     const held = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
     this.#held = database.prepare(
       `SELECT * FROM runs WHERE ${held} AND status IN ('working', 'input_required')`,
@@ -153,7 +112,7 @@ export class LeaseStore {
   }
 
   /** Takes the run whose turn it is; `undefined` when none waits. Belongs inside a transaction. */
-  claimNext(request: ClaimRequest): Claim | undefined {
+  claimNext(request: ClaimRequest): ClaimedRow | undefined {
     const waiting = this.#waiting.all(request.environment);
     const next = fairest(waiting, request.active, request.turns);
     const before = next === undefined ? undefined : this.#get.get(next.id);
@@ -183,17 +142,17 @@ export class LeaseStore {
   }
 
   /** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */
-  expired(now: number, leaseMs: number): ExpiredLease[] {
+  expired(now: number, leaseMs: number): SeenLease[] {
     return this.#expired.all({ now, ahead: now + leaseMs });
   }
 
   /** All leases, whoever has them. */
-  all(): HeldLease[] {
+  all(): SeenLease[] {
     return this.#leased.all();
   }
 
   /** Takes a lease away from its owner, unless it was renewed since it was looked at. */
-  revoke(lease: ExpiredLease): void {
+  revoke(lease: SeenLease): void {
     this.#revoke.run(lease);
   }
 

@@ -3,7 +3,7 @@ import { ownTurn } from "../../../core/concurrency.ts";
 import {
   type Checkpoints,
   KEPT_FOR_SIZE_MS,
-  type Orphans,
+  type PruneContext,
   type PrunePlan,
   type PruneReport,
   type Retention,
@@ -12,17 +12,6 @@ import { durably, flushLog, inQuickTransaction, inTransaction, withoutWaiting } 
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
 import { CopyStore } from "./run-store.ts";
-
-export interface PruneContext {
-  database: Database;
-  checkpoints: Checkpoints | undefined;
-  now: number;
-  signal: AbortSignal;
-  /** Default `keep`. */
-  orphans?: Orphans;
-  /** Deletes the memories whose time is over; gives their number. */
-  sweepMemories?: ((signal: AbortSignal) => Promise<number>) | undefined;
-}
 
 /** Nobody copies a thread for so long. */
 const COPY_MS = 3_600_000;
@@ -42,8 +31,9 @@ const TURN_MS = 2;
  * thread its conversation and files. Broken off, it goes on where it was. Memories stay.
  */
 export async function prune(
+  database: Database,
   { maxAgeMs, maxBytes }: Retention,
-  { database, checkpoints, now, signal, orphans = "keep", sweepMemories }: PruneContext,
+  { checkpoints, now, signal, orphans = "keep", sweepMemories }: PruneContext,
 ): Promise<PruneReport> {
   const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
   const isTooMuch = (): boolean => maxBytes !== undefined && storedBytes(database, checkpoints) > maxBytes;
@@ -92,8 +82,10 @@ export async function prune(
 
 /** What `prune` would do now; changes nothing. */
 export async function planPrune(
+  database: Database,
   { maxAgeMs, maxBytes }: Retention,
-  { database, checkpoints, now }: Pick<PruneContext, "database" | "checkpoints" | "now">,
+  checkpoints: Checkpoints | undefined,
+  now: number,
 ): Promise<PrunePlan> {
   const count = database
     .prepare<[number], number>(`SELECT count(*) FROM runs WHERE ended_at < ? AND lease_owner IS NULL`)

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Statement } from "better-sqlite3";
-import type { Inbox, InboxMessage, SamplingReply, SamplingRequest } from "../../../agent/agent.ts";
+import type { InboxMessage, SamplingReply, SamplingRequest } from "../../../agent/agent.ts";
 import { canonicalJson } from "../../../core/json.ts";
 import type { ModelCall, OpenModelCall, Principal, Run } from "../../../runs/run.ts";
-import type { StartRequest } from "../../../runs/service.ts";
+import type { RunInbox, StartRequest } from "../../../runs/ports.ts";
 import { type Json, toJson } from "../../../core/json.ts";
 import { fromJson } from "../errors.ts";
 import type { Database } from "../database.ts";
@@ -75,11 +75,11 @@ export class MessageStore {
 }
 
 /** The messages of one run, with how far the agent has read. */
-export class RunInbox implements Inbox {
+export class StoredInbox implements RunInbox {
   readonly #store: MessageStore;
   readonly #runId: string;
   readonly #messages: InboxMessage[] = [];
-  #read = 0;
+  read = 0;
 
   constructor(store: MessageStore, runId: string) {
     this.#store = store;
@@ -87,16 +87,11 @@ export class RunInbox implements Inbox {
   }
 
   messages(): readonly InboxMessage[] {
-    for (const { number, id, text } of this.#store.after(this.#runId, this.#read)) {
+    for (const { number, id, text } of this.#store.after(this.#runId, this.read)) {
       this.#messages.push({ id, text });
-      this.#read = number;
+      this.read = number;
     }
     return this.#messages;
-  }
-
-  /** Whether a message came since the agent looked. */
-  hasUnread(): boolean {
-    return this.#store.hasNewerThan(this.#runId, this.#read);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Statement } from "better-sqlite3";
-import type { Decision, SamplingReply, TracePlace } from "../../../agent/agent.ts";
-import { decidedEntry } from "../../../runs/events.ts";
+import type { Decision, SamplingReply } from "../../../agent/agent.ts";
+import { decidedEntry, messageEntry } from "../../../runs/events.ts";
 import {
   type Approval,
   DEADLINE,
@@ -13,7 +13,17 @@ import {
   parsePoint,
   sameAs,
 } from "../../../runs/run.ts";
-import type { StartRequest } from "../../../runs/service.ts";
+import type {
+  AppliedAnswer,
+  Created,
+  DecidedCall,
+  NewMessage,
+  NewRun,
+  Obstacle,
+  Sent,
+  SignedAnswer,
+  StartRequest,
+} from "../../../runs/ports.ts";
 import { inTransaction } from "../commit.ts";
 import type { Database } from "../database.ts";
 import { ApprovalStore, GrantStore } from "./approvals.ts";
@@ -22,31 +32,6 @@ import { EventStore, HEAD_COLUMNS, type HeadRow, type RunRow, toRun, toRunHead }
 import { LeaseStore } from "./leases.ts";
 import { CallStore, MessageStore, ModelRequestStore } from "./requests.ts";
 import { StatusStore } from "./status.ts";
-
-/** What is decided of one call. */
-export interface DecidedCall {
-  approval: Approval;
-  decision: PersonDecision;
-}
-
-/** What came back from a client at once, under one signed id. */
-export interface SignedAnswer {
-  /** Good once. */
-  id: string;
-  /** What speaks against it; then nothing in it counts. */
-  problem?: string | undefined;
-  decisions: readonly DecidedCall[];
-  replies: readonly { callId: string; reply: SamplingReply }[];
-  by: string;
-}
-
-/** What a signed answer came to, each list in the order of the answer's own. */
-export interface Settled {
-  /** `undefined`: it was decided or withdrawn before. */
-  decided: (Approval | undefined)[];
-  /** False: it was replied to before, or is asked no more. */
-  replied: boolean[];
-}
 
 /**
  * What people answer, and clients in their place, of all runs. Each answer is one transaction with all that
@@ -69,9 +54,9 @@ export class AnswerStore {
    * after the deadline is not taken: the deadline decides. `undefined`: it was decided or withdrawn before,
    * and nothing changed.
    */
-  decide(approval: Approval, decision: PersonDecision, by: string, now: number): Approval | undefined {
-    const decided = inTransaction(this.#store.database, () => this.#settle({ approval, decision }, by, now));
-    if (decided !== undefined) this.#store.changed(approval.runId);
+  decide(call: DecidedCall, by: string, now: number): Approval | undefined {
+    const decided = inTransaction(this.#store.database, () => this.#settle(call, by, now));
+    if (decided !== undefined) this.#store.changed(call.approval.runId);
     return decided;
   }
 
@@ -79,7 +64,7 @@ export class AnswerStore {
   expire(now: number): Approval[] {
     return this.#store.approvals
       .expired(now)
-      .flatMap((approval) => this.decide(approval, TOO_LATE, DEADLINE, now) ?? []);
+      .flatMap((approval) => this.decide({ approval, decision: TOO_LATE }, DEADLINE, now) ?? []);
   }
 
   /** Stores a reply to a model call, if it is the first; the run can go on. */
@@ -94,9 +79,9 @@ export class AnswerStore {
    * before, by whatever process, or there is a problem with it; the journal of a run that is not over tells of
    * that.
    */
-  use(run: Run, answer: SignedAnswer, now: number): Settled | undefined {
+  use(run: Run, answer: SignedAnswer, now: number): AppliedAnswer | undefined {
     const { events, database } = this.#store;
-    const settled = inTransaction(database, (): Settled | undefined => {
+    const settled = inTransaction(database, (): AppliedAnswer | undefined => {
       const reason = answer.problem ?? (this.#takes(answer.id, run.id, now) ? undefined : "replayed");
       if (reason === undefined) {
         return {
@@ -208,22 +193,6 @@ export class CopyStore {
   }
 }
 
-export interface NewRun {
-  runId: string;
-  /** Id of the thread, when the request names none or a point of another. */
-  newThreadId: string;
-  environment: string;
-  now: number;
-}
-
-export type Created =
-  | { kind: "created" | "existing" | "joined"; run: Run }
-  | { kind: "conflict"; run: Run }
-  | { kind: "thread_not_found" }
-  | { kind: "thread_busy"; run: Run }
-  | { kind: "too_many_open"; limit: number }
-  | { kind: "copy_given_up" };
-
 type InsertRow = Pick<
   RunRow,
   "id" | "thread_id" | "principal" | "environment" | "idempotency_key" | "task" | "created_at" | "forked_from"
@@ -257,19 +226,10 @@ export class RunStore {
   readonly #list: Statement<{ principal: string; before: string | null; limit: number }, HeadRow>;
   readonly #makeRunnable: Statement<{ id: string; now: number }>;
   readonly #hasMoreOpenThan: Statement<[string, number]>;
-  readonly #openRuns: number;
 
-  /**
-   * `changed` is told of every run that was changed here, after the change is on disk. `openRuns`: how many runs of
-   * one principal may be open when another is started.
-   */
-  constructor(
-    database: Database,
-    changed: (runId: string) => void,
-    { openRuns = Number.MAX_SAFE_INTEGER }: { openRuns?: number | undefined } = {},
-  ) {
+  /** `changed` is told of every run that was changed here, after the change is on disk. */
+  constructor(database: Database, changed: (runId: string) => void) {
     this.database = database;
-    this.#openRuns = openRuns;
     this.changed = changed;
     this.events = new EventStore(database);
     this.approvals = new ApprovalStore(database);
@@ -334,8 +294,8 @@ export class RunStore {
   obstacle(
     principal: Principal,
     request: StartRequest,
-    environment: string,
-  ): Exclude<Created, { kind: "created" }> | undefined {
+    { environment, openRuns }: Pick<NewRun, "environment" | "openRuns">,
+  ): Obstacle | undefined {
     const { task, threadId, idempotencyKey } = request;
     const same = this.startedWith(principal, idempotencyKey);
     if (same !== undefined) {
@@ -349,18 +309,18 @@ export class RunStore {
     }
     const unanswered = this.calls.unanswered(principal, request, environment);
     if (unanswered !== undefined) return { kind: "joined", run: unanswered };
-    if (threadId === undefined) return this.#crowd(principal);
+    if (threadId === undefined) return this.#crowd(principal, openRuns);
     const point = parsePoint(threadId);
     if (this.#thread.get(point?.threadId ?? threadId, principal) === undefined) {
       return { kind: "thread_not_found" };
     }
     const busy = point === undefined ? this.#openInThread.get(threadId) : undefined;
-    return busy === undefined ? this.#crowd(principal) : { kind: "thread_busy", run: toRun(busy) };
+    return busy === undefined ? this.#crowd(principal, openRuns) : { kind: "thread_busy", run: toRun(busy) };
   }
 
   create(principal: Principal, request: StartRequest, fresh: NewRun): Created {
     const created = inTransaction(this.database, (): Created => {
-      const obstacle = this.obstacle(principal, request, fresh.environment);
+      const obstacle = this.obstacle(principal, request, fresh);
       if (obstacle !== undefined) return obstacle;
       const named = request.threadId;
       const isFork = named !== undefined && parsePoint(named) !== undefined;
@@ -384,6 +344,26 @@ export class RunStore {
     });
     if (created.kind === "created") this.changed(fresh.runId);
     return created;
+  }
+
+  /** Stores a message for a run that is not over, for its agent to read before it next asks its model. */
+  send(principal: Principal, runId: string, { id, text, idempotencyKey, call, now }: NewMessage): Sent {
+    const sent = inTransaction(this.database, (): Sent => {
+      const run = this.get(principal, runId);
+      if (run === undefined) return { kind: "not_found" };
+      const before =
+        idempotencyKey === undefined ? undefined : this.messages.byKey(principal, idempotencyKey);
+      if (before?.runId === runId && before.text === text) return { kind: "repeated", run };
+      const other = before?.runId ?? this.startedWith(principal, idempotencyKey)?.id;
+      if (other !== undefined) return { kind: "conflict", runId: other };
+      if (isFinal(run.status)) return { kind: "ended", run };
+      this.messages.add(runId, { id, text }, idempotencyKey, now);
+      this.events.append(runId, messageEntry(id, text), now);
+      return { kind: "sent", run: this.#known(principal, runId) };
+    });
+    if (call !== undefined && (sent.kind === "sent" || sent.kind === "repeated")) this.calls.ask(runId, call);
+    if (sent.kind === "sent") this.changed(runId);
+    return sent;
   }
 
   /** `ended`: it was over before, and nothing changed. Whoever works on it keeps its lease until it has stopped. */
@@ -420,9 +400,9 @@ export class RunStore {
     this.#makeRunnable.run({ id: runId, now });
   }
 
-  #crowd(principal: Principal): { kind: "too_many_open"; limit: number } | undefined {
-    const isFull = this.#hasMoreOpenThan.get(principal, this.#openRuns - 1) !== undefined;
-    return isFull ? { kind: "too_many_open", limit: this.#openRuns } : undefined;
+  #crowd(principal: Principal, limit = Number.MAX_SAFE_INTEGER): Obstacle | undefined {
+    const isFull = this.#hasMoreOpenThan.get(principal, limit - 1) !== undefined;
+    return isFull ? { kind: "too_many_open", limit } : undefined;
   }
 
   #known(principal: Principal, runId: string): Run {
@@ -430,20 +410,4 @@ export class RunStore {
     if (run === undefined) throw new Error(`Run ${runId} is missing.`);
     return run;
   }
-}
-
-/** Keeps a run's spans in one trace, whichever process works on it. */
-export function tracePlace(database: Database, runId: string): TracePlace {
-  const read = database.prepare<[string], { traceparent: string | null }>(
-    "SELECT traceparent FROM runs WHERE id = ?",
-  );
-  const write = database.prepare<[string, string]>(
-    "UPDATE runs SET traceparent = ? WHERE id = ? AND traceparent IS NULL",
-  );
-  return {
-    get before() {
-      return read.get(runId)?.traceparent ?? undefined;
-    },
-    began: (traceparent) => void write.run(traceparent, runId),
-  };
 }

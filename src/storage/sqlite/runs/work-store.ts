@@ -1,11 +1,13 @@
+import { createHash } from "node:crypto";
 import type { Statement } from "better-sqlite3";
 import type {
-  AgentEvent,
   AgentInput,
   AgentPath,
   EffectLog,
   HitlRequest,
   PendingInterrupt,
+  SamplingReply,
+  SamplingRequest,
   TracePlace,
 } from "../../../agent/agent.ts";
 import type { Clock } from "../../../core/clock.ts";
@@ -17,16 +19,27 @@ import {
   decidedEntry,
   requestedEntry,
 } from "../../../runs/events.ts";
-import { type FailureDetails, breakOff, isWithin, sameAs } from "../../../runs/run.ts";
+import type {
+  ClaimRequest,
+  Delivered,
+  Lease,
+  PauseOutcome,
+  Paused,
+  RunResult,
+  WorkLog,
+  WorkOptions,
+  RunInbox,
+} from "../../../runs/ports.ts";
+import { type FailureDetails, type RunEventKind, breakOff, isWithin, sameAs } from "../../../runs/run.ts";
 import type { Todo } from "../../../tools/tool.ts";
 import { type Json, toJson } from "../../../core/json.ts";
 import { durably, inQuickTransaction, inTransaction } from "../commit.ts";
 import { whenUnlocked } from "../database.ts";
 import type { ApprovalStore } from "./approvals.ts";
 import { effectLog } from "./effects.ts";
-import { type Claim, type ClaimRequest, type Lease, type OpenRunRow, crashFailure } from "./leases.ts";
-import { RunInbox } from "./requests.ts";
-import { type RunStore, tracePlace } from "./run-store.ts";
+import { type ClaimedRow, type OpenRunRow, crashFailure } from "./leases.ts";
+import { StoredInbox } from "./requests.ts";
+import type { RunStore } from "./run-store.ts";
 
 /** Whether these are the very questions that are stored under this interrupt. */
 export function isRepeated(
@@ -76,35 +89,6 @@ export function withdrawOf(store: RunStore, runId: string, agent: AgentPath, now
   return true;
 }
 
-/**
- * What follows a pause. `waiting`: for people or a client's model; the lease is given back. `answered`: an answer came in
- * meanwhile; resume at once. `stuck`: the agent waits for nothing that a person could still answer.
- */
-export type PauseOutcome = "waiting" | "answered" | "stuck";
-
-/** An interrupt whose answer the agent was resumed with; `again`: not for the first time. */
-export interface Delivered {
-  interruptId: string;
-  again: boolean;
-}
-
-/** What the agent stopped with. */
-export type Paused = Pick<Extract<AgentEvent, { kind: "paused" }>, "interrupts" | "modelAwaited">;
-
-export interface RunResult {
-  answer: string;
-  structured?: unknown;
-  /** Why the agent ended early, with what it had. */
-  stopReason?: string;
-}
-
-export interface WorkStoreOptions {
-  /** Makes checkpoints durable, before anything that relies on them is. */
-  syncCheckpoints?: () => Promise<void>;
-  /** Milliseconds after which a new approval is denied. Default: never. */
-  deadlineMs?: number | undefined;
-}
-
 interface EffectRow {
   id: string;
   todos: Json<Todo[]> | null;
@@ -118,7 +102,7 @@ interface EffectRow {
  * What the holder of a lease reads and writes of its run, each in one transaction. All throw
  * LeaseLostError when the run has ended or was claimed by someone else: then nothing was written.
  */
-export class WorkStore {
+export class WorkStore implements WorkLog {
   readonly #store: RunStore;
   readonly #changed: (runId: string) => void;
   readonly #syncCheckpoints: () => Promise<void>;
@@ -127,11 +111,13 @@ export class WorkStore {
   readonly #handOver: Statement<[string]>;
   readonly #wait: Statement<[string]>;
   readonly #parked: Statement<[string]>;
+  readonly #trace: Statement<[string], { traceparent: string | null }>;
+  readonly #beginTrace: Statement<[string, string]>;
 
   constructor(
     store: RunStore,
     changed: (runId: string) => void,
-    { syncCheckpoints, deadlineMs }: WorkStoreOptions = {},
+    { syncCheckpoints, deadlineMs }: WorkOptions = {},
   ) {
     this.#store = store;
     this.#changed = changed;
@@ -144,6 +130,10 @@ export class WorkStore {
     );
     this.#handOver = store.database.prepare("UPDATE runs SET input_handed_over = 1 WHERE id = ?");
     this.#parked = store.database.prepare("UPDATE runs SET in_flight = 2 WHERE id = ?");
+    this.#trace = store.database.prepare("SELECT traceparent FROM runs WHERE id = ?");
+    this.#beginTrace = store.database.prepare(
+      "UPDATE runs SET traceparent = ? WHERE id = ? AND traceparent IS NULL",
+    );
     this.#wait = store.database.prepare("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = ?");
   }
 
@@ -151,7 +141,7 @@ export class WorkStore {
    * Claims the run whose turn it is; journals when it was broken off before. Runs that keep bringing
    * their server down are ended on the way.
    */
-  claimNext(request: ClaimRequest, crashLimit = Number.POSITIVE_INFINITY): Claim | undefined {
+  claimNext(request: ClaimRequest, crashLimit = Number.POSITIVE_INFINITY): ClaimedRow | undefined {
     while (this.#store.leases.anyWaiting(request.environment)) {
       const claim = inQuickTransaction(this.#store.database, () => {
         const next = this.#store.leases.claimNext(request);
@@ -210,13 +200,8 @@ export class WorkStore {
     return effectLog(lease, { queue: this, store: this.#store, syncCheckpoints, clock, onFailure });
   }
 
-  /** Does `work` now, or when no other process holds a lock on either database. */
-  whenUnlocked<T>(work: () => T): Promise<T> {
-    return whenUnlocked(this, work);
-  }
-
   /** What to give the agent next. */
-  nextInput(lease: Lease): AgentInput {
+  async nextInput(lease: Lease): Promise<AgentInput> {
     const row = this.#store.leases.held(lease);
     const answers = this.#store.approvals.undelivered(lease.runId);
     if (Object.keys(answers).length > 0) return { kind: "resume", answers };
@@ -230,10 +215,17 @@ export class WorkStore {
     };
   }
 
-  readonly tracePlace = (runId: string): TracePlace => tracePlace(this.#store.database, runId);
+  /** Keeps a run's spans in one trace, whichever process works on it. */
+  tracePlace(runId: string): TracePlace {
+    return {
+      before: () => this.#trace.get(runId)?.traceparent ?? undefined,
+      began: async (traceparent) =>
+        void (await whenUnlocked(this, () => this.#beginTrace.run(traceparent, runId))),
+    };
+  }
 
   /** Whether people have answered what the agent was not resumed with. */
-  hasAnswers(runId: string): boolean {
+  async hasAnswers(runId: string): Promise<boolean> {
     return Object.keys(this.#store.approvals.undelivered(runId)).length > 0;
   }
 
@@ -277,14 +269,14 @@ export class WorkStore {
 
   /** What the run is told; what the agent has read of it is in its thread. */
   inbox(lease: Lease): RunInbox {
-    return new RunInbox(this.#store.messages, lease.runId);
+    return new StoredInbox(this.#store.messages, lease.runId);
   }
 
   /** False, and nothing is changed, when the run was told something that the agent has not read. */
   complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<boolean> {
     const { answer, structured, stopReason } = result;
     return this.#write(lease, (row) => {
-      if (inbox.hasUnread()) return false;
+      if (this.#store.messages.hasNewerThan(row.id, inbox.read)) return false;
       this.#store.withdraw(row.id, "agent", now);
       this.#store.models.forget(row.id);
       this.#store.status.settle(row.id, row.status, now);
@@ -295,6 +287,21 @@ export class WorkStore {
       this.#store.leases.release(lease);
       return true;
     });
+  }
+
+  /** The id is made of what is asked: a call that is made again after a crash or a pause finds its reply. */
+  async askModel(lease: Lease, request: SamplingRequest, now: number) {
+    const id = createHash("sha256").update(toJson(request)).digest("base64url");
+    const reply = await this.#unlessReplied(lease, id, "model_requested", now, () =>
+      this.#store.models.ask(lease.runId, id, request, now),
+    );
+    return reply === undefined ? { id } : { id, reply };
+  }
+
+  awaitModel(lease: Lease, callId: string, now: number): Promise<SamplingReply | undefined> {
+    return this.#unlessReplied(lease, callId, "model_awaited", now, () =>
+      this.#store.models.wait(lease.runId, callId),
+    );
   }
 
   fail(lease: Lease, failure: FailureDetails, now: number): Promise<void> {
@@ -309,6 +316,24 @@ export class WorkStore {
       this.#store.events.append(row.id, { kind: "run_parked", agent: [], data: {} }, now);
       if (stopped) this.#store.leases.release(lease);
       else this.#store.leases.fenceOff(lease);
+    });
+  }
+
+  /** Gives the reply of a model call, or does `work` with an event and the status that follows from it. */
+  #unlessReplied(
+    lease: Lease,
+    callId: string,
+    kind: RunEventKind,
+    now: number,
+    work: () => void,
+  ): Promise<SamplingReply | undefined> {
+    return this.#write(lease, ({ id, status }) => {
+      const reply = this.#store.models.replyTo(id, callId);
+      if (reply !== undefined) return reply;
+      work();
+      this.#store.events.append(id, { kind, agent: [], data: {} }, now);
+      this.#store.status.settle(id, status, now);
+      return undefined;
     });
   }
 
