@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { dirname, join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { requirementTags } from "./test/support/programs.ts";
@@ -15,8 +16,19 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+/** Takes styles and scripts of pages in as texts, as the bundler does by the attribute of their imports. */
+const pageTexts = {
+  name: "page-texts",
+  enforce: "pre",
+  resolveId: (source: string, importer = "") =>
+    /\.(css|browser\.js)$/.test(source) ? `${join(dirname(importer), source)}?raw` : undefined,
+} as const;
+
 export default defineConfig(async ({ mode }) => ({
+  plugins: [pageTexts],
   test: {
+    // Leaves styles as they are; otherwise they would be empty here.
+    css: true,
     include: ["test/**/*.test.ts"],
     globalSetup: "test/support/suite.ts",
     // A test that needs a program of the machine, or minutes, has its tag, and is skipped where that is missing.

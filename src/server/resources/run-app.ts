@@ -20,7 +20,7 @@ export function registerRunApp(mcp: McpServer, scope: ResourceScope): void {
   scope.listing.add(async () => [{ uri: RUN_APP_URI, name: "run-app", ...metadata }]);
   mcp.registerResource("run-app", RUN_APP_URI, metadata, ({ href }) =>
     guarded(`resources/read of ${href}`, scope, async () => {
-      const { appDocument } = await import("../page/assets.ts");
+      const { appDocument } = await import("../page/app-document.ts");
       // Nothing from elsewhere is loaded or asked: an empty policy allows just what is in the document.
       const contents = { uri: href, mimeType: MIME_TYPE, text: appDocument(), _meta: { ui: { csp: {} } } };
       return { contents: [contents], ttlMs: TTL_MS, cacheScope: "public" as const };

@@ -1,0 +1,29 @@
+import { APP_VIEW_META } from "../resources/run-app.ts";
+import { Html, html } from "../views/html.ts";
+import APP_STYLE from "./assets/app.css" with { type: "text" };
+import APP_SCRIPT from "./assets/app.browser.js" with { type: "text" };
+import PAGE_STYLE from "./assets/page.css" with { type: "text" };
+
+/** The MCP App as one self-contained document; the pictures of the run come with tool results. */
+export function appDocument(): string {
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>Deep agent run</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <style>
+          ${new Html(PAGE_STYLE + APP_STYLE)}
+        </style>
+      </head>
+      <body>
+        <main>
+          <p id="note" class="brand" role="status">Starting …</p>
+          <div id="view" data-meta="${APP_VIEW_META}"></div>
+        </main>
+        <script>
+          ${new Html(APP_SCRIPT)};
+        </script>
+      </body>
+    </html> `.text;
+}
