@@ -11,8 +11,8 @@ import { expect, it } from "vitest";
 import { ROOT } from "../commands/built-bin.ts";
 
 const DIST = join(ROOT, "dist");
-/** What has no name that anybody would write: a computation of types, and a class that others only extend. */
-const INNER: ReadonlySet<string> = new Set(["Definition", "TreeBackend"]);
+/** What has no name that anybody would write: a computation of types, and classes that others only extend. */
+const INNER: ReadonlySet<string> = new Set(["CheckedBackend", "Definition", "TreeBackend"]);
 
 /** The declaration behind a name, also behind imports and exports. */
 const behind = (checker: Checker, symbol: TypeSymbol): TypeSymbol =>
