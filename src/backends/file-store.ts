@@ -1,43 +1,32 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
 import { Semaphore } from "../core/concurrency.ts";
 import type {
-  Backend,
   BackendCapabilities,
   CallOptions,
-  DeleteResult,
-  EditOptions,
-  EditResult,
   FileData,
-  FileDownloadResponse,
   FileInfo,
-  FileUploadResponse,
-  GlobResult,
-  GrepOptions,
-  GrepResult,
-  LsResult,
   MaybePromise,
-  ReadRawResult,
-  ReadResult,
   WriteOptions,
   WriteResult,
 } from "./backend.ts";
-import * as errors from "./errors.ts";
 import {
-  type FileFormat,
-  bytesToWrite,
-  editFileData,
-  infoOf,
-  readFileData,
-  toFileData,
-  versionOf,
-} from "./file-data.ts";
+  COMPLETE,
+  CheckedBackend,
+  type Edit,
+  type Located,
+  type Operations,
+  PARALLEL_TRANSFERS,
+  PutOperations,
+  type Search,
+} from "./checked-backend.ts";
+import * as errors from "./errors.ts";
+import { type FileFormat, editFileData, infoOf, readFileData, toFileData, versionOf } from "./file-data.ts";
 import { fileLocks } from "./keyed-lock.ts";
-import { pageRequest } from "./pages.ts";
+import type { PageRequest } from "./pages.ts";
 import { parentsOf, validatePath } from "./paths.ts";
 import {
   type SearchFile,
   type SearchableContent,
-  downloadOf,
   globFlat,
   grepListed,
   listFlat,
@@ -131,113 +120,91 @@ export interface FileStoreBackendOptions {
   clock?: Clock;
 }
 
-/** Requests of one operation that are under way at the same time. */
-const PARALLEL = 8;
 /** How often a change is made again on what another process has put there meanwhile. */
 const MAX_ATTEMPTS = 5;
 
-type Change = (old: FileData | undefined) => { bytes: Uint8Array } | errors.BackendFailure;
+interface StorePath extends Located {
+  store: FileStore;
+}
 
-/**
- * A backend over any `FileStore`: every method of the port, once.
- *
- * Writes to one file are serialized in this process. Against other processes they are as safe as the store's
- * `put`. Searches read the files below their path whose names the filter accepts, and no others.
- */
-export class FileStoreBackend implements Backend {
-  readonly capabilities: Partial<BackendCapabilities>;
+/** The operations of the port over get, put, remove and list. */
+class StoreOperations extends PutOperations implements Operations {
+  readonly parallel = PARALLEL_TRANSFERS;
   readonly #open: () => FileStore | errors.BackendFailure;
   readonly #options: FileStoreBackendOptions;
 
-  /** `store` may be a function, called for each operation, that gives the store or why there is none. */
-  constructor(
-    store: FileStore | (() => FileStore | errors.BackendFailure),
-    options: FileStoreBackendOptions = {},
-  ) {
-    this.#open = typeof store === "function" ? store : () => store;
+  constructor(open: () => FileStore | errors.BackendFailure, options: FileStoreBackendOptions) {
+    super();
+    this.#open = open;
     this.#options = options;
-    const { lifetime, writes }: Partial<FileStore> = typeof store === "function" ? {} : store;
-    this.capabilities = {
-      writeMode: true,
-      regexGrep: true,
-      versions: true,
-      abort: true,
-      rawRead: true,
-      paths: "virtual",
-      isolation: "none",
-      lifetime: lifetime ?? "persistent",
-      ...(writes === undefined ? {} : { writes }),
-    };
   }
 
-  ls(path: string, options?: CallOptions): Promise<LsResult> {
-    return this.#at(path, options, async (path, store) =>
-      listFlat(path, (await collect(store.list(path, { ...options, shallow: true }))).map(withSize)),
+  locate(given: string): ({ ok: true } & StorePath) | ({ ok: false } & errors.BackendFailure) {
+    const valid = validatePath(given);
+    if (!valid.ok) return valid;
+    const store = this.#open();
+    return "error" in store ? { ok: false, ...store } : { ok: true, path: valid.path, store };
+  }
+
+  async attempt<Result>(
+    { path, store }: StorePath,
+    { options }: { options: CallOptions },
+    run: () => MaybePromise<Result>,
+  ): Promise<Result | errors.BackendFailure> {
+    const isAborted = (): boolean => options.signal?.aborted === true;
+    if (isAborted()) return errors.operationAborted(path);
+    try {
+      return (await untilAborted(run, options.signal)) ?? errors.operationAborted(path);
+    } catch (thrown) {
+      if (isAborted()) return errors.operationAborted(path);
+      if (thrown instanceof FileTooLarge) return errors.fileTooLarge(path, thrown.bytes, thrown.limit);
+      const reason = store.explain?.(thrown) ?? "its storage failed; try again";
+      return errors.backendFailed(path, reason, thrown);
+    }
+  }
+
+  async ls({ path, store }: StorePath, options: CallOptions) {
+    return listFlat(path, (await collect(store.list(path, { ...options, shallow: true }))).map(withSize));
+  }
+
+  async read({ path, store }: StorePath, page: PageRequest, options: CallOptions) {
+    const found = await store.get(path, options);
+    return found === undefined ? missing(path, store) : readFileData(path, found.data, page);
+  }
+
+  async readRaw({ path, store }: StorePath, options: CallOptions) {
+    const found = await store.get(path, options);
+    if (found === undefined) return missing(path, store);
+    return { data: found.data, version: versionOf(found.data) };
+  }
+
+  async grep({ path, store }: StorePath, search: Search) {
+    const listed = await collect(store.list(path, search.options));
+    return grepListed(listed, { ...search, path }, (files) =>
+      readAhead(files, async (file): Promise<SearchableContent> => {
+        const data = file.data ?? (await getUnlessLarge(store, file.path, search.options));
+        return data === undefined ? { kind: "skipped" } : searchable(file.path, data);
+      }),
     );
   }
 
-  read(filePath: string, offset?: number, limit?: number, options?: CallOptions): Promise<ReadResult> {
-    return this.#at(filePath, options, async (path, store) => {
-      const found = await store.get(path, options);
-      if (found === undefined) return missing(path, store);
-      return readFileData(path, found.data, pageRequest(offset, limit));
-    });
+  async glob({ path, store }: StorePath, pattern: string, options: CallOptions) {
+    return globFlat(pattern, path, await collect(store.list(path, options)));
   }
 
-  readRaw(filePath: string, options?: CallOptions): Promise<ReadRawResult> {
-    return this.#at(filePath, options, async (path, store): Promise<ReadRawResult> => {
-      const found = await store.get(path, options);
-      if (found === undefined) return missing(path, store);
-      return { data: found.data, version: versionOf(found.data) };
-    });
+  put(at: StorePath, bytes: Uint8Array, options: WriteOptions) {
+    return this.#change(at, options, (old) => refusedWrite(at.path, old, options) ?? { bytes });
   }
 
-  grep(
-    pattern: string,
-    path?: string | null,
-    glob?: string | null,
-    maxCount?: number | null,
-    options?: GrepOptions,
-  ): Promise<GrepResult> {
-    return this.#at(path ?? "/", options, async (path, store) => {
-      const listed = await collect(store.list(path, options));
-      return grepListed(listed, { pattern, path, glob, maxCount, options }, (files) =>
-        readAhead(files, async (file): Promise<SearchableContent> => {
-          const data = file.data ?? (await getUnlessLarge(store, file.path, options));
-          return data === undefined ? { kind: "skipped" } : searchable(file.path, data);
-        }),
-      );
-    });
+  override upload(at: StorePath, bytes: Uint8Array, options: CallOptions) {
+    return this.#change(at, options, () => ({ bytes }), "any");
   }
 
-  glob(pattern: string, path = "/", options?: CallOptions): Promise<GlobResult> {
-    return this.#at(path, options, async (path, store) =>
-      globFlat(pattern, path, await collect(store.list(path, options))),
-    );
-  }
-
-  write(filePath: string, content: string, options: WriteOptions = {}): Promise<WriteResult> {
-    return this.#change(filePath, options, (path) => {
-      const given = bytesToWrite(path, content);
-      return (old) => {
-        if (!given.ok) return { error: given.error, code: given.code };
-        return refusedWrite(path, old, options) ?? { bytes: given.bytes };
-      };
-    });
-  }
-
-  async edit(
-    filePath: string,
-    oldString: string,
-    newString: string,
-    replaceAll = false,
-    options: EditOptions = {},
-  ): Promise<EditResult> {
+  async edit(at: StorePath, edit: Edit) {
     let occurrences = 0;
-    const edit = { oldString, newString, replaceAll, expectedVersion: options.expectedVersion };
-    const result = await this.#change(filePath, options, (path) => (old) => {
-      if (old === undefined) return errors.fileNotFound(path);
-      const edited = editFileData(path, old, edit);
+    const result = await this.#change(at, edit, (old) => {
+      if (old === undefined) return errors.fileNotFound(at.path);
+      const edited = editFileData(at.path, old, edit);
       if (!edited.ok) return { error: edited.error, code: edited.code };
       occurrences = edited.occurrences;
       return { bytes: edited.bytes };
@@ -245,82 +212,71 @@ export class FileStoreBackend implements Backend {
     return result.error === undefined ? { ...result, occurrences } : result;
   }
 
-  delete(filePath: string, options?: CallOptions): Promise<DeleteResult> {
-    return this.#at(filePath, options, async (path, store): Promise<DeleteResult> => {
-      if (path === "/") return errors.refusedToDelete(path);
-      const files = await collect(store.list(path, options));
-      if (files.length === 0) return errors.fileNotFound(path);
-      await inParallel(files, (file) =>
-        lockedFile(store, file.path, async () => store.remove(file.path, options)),
-      );
-      return { path, filesUpdate: null };
-    });
-  }
-
-  uploadFiles(files: Array<[string, Uint8Array]>, options?: CallOptions): Promise<FileUploadResponse[]> {
-    return inParallel(files, async ([filePath, bytes]) => {
-      const result = await this.#change(filePath, options, () => () => ({ bytes }), "any");
-      return { path: filePath, error: errors.operationError(result.code) };
-    });
-  }
-
-  downloadFiles(paths: string[], options?: CallOptions): Promise<FileDownloadResponse[]> {
-    return inParallel(paths, async (path) => downloadOf(path, await this.readRaw(path, options)));
-  }
-
-  async #at<Result extends object>(
-    filePath: string,
-    options: CallOptions | undefined,
-    run: (path: string, store: FileStore) => Promise<Result>,
-  ): Promise<Result | errors.BackendFailure> {
-    const valid = validatePath(filePath);
-    if (!valid.ok) return { error: valid.error, code: valid.code };
-    const { path } = valid;
-    if (isAborted(options)) return errors.operationAborted(path);
-    const store = this.#open();
-    if ("error" in store) return store;
-    try {
-      const result = await untilAborted(() => run(path, store), options?.signal);
-      return result ?? errors.operationAborted(path);
-    } catch (thrown) {
-      if (isAborted(options)) return errors.operationAborted(path);
-      if (thrown instanceof FileTooLarge) return errors.fileTooLarge(path, thrown.bytes, thrown.limit);
-      const reason = store.explain?.(thrown) ?? "its storage failed; try again";
-      return errors.backendFailed(path, reason, thrown);
-    }
+  async delete({ path, store }: StorePath, options: CallOptions) {
+    if (path === "/") return errors.refusedToDelete(path);
+    const files = await collect(store.list(path, options));
+    if (files.length === 0) return errors.fileNotFound(path);
+    const slots = new Semaphore(PARALLEL_TRANSFERS);
+    await Promise.all(
+      files.map((file) =>
+        slots.run(() => lockedFile(store, file.path, async () => store.remove(file.path, options))),
+      ),
+    );
+    return { path, filesUpdate: null };
   }
 
   /** Stores what `plan` makes of the file that is there; when that was replaced meanwhile, of the new one. */
   #change(
-    filePath: string,
-    options: CallOptions | undefined,
-    plan: (path: string) => Change,
+    { path, store }: StorePath,
+    options: CallOptions,
+    plan: (old: FileData | undefined) => { bytes: Uint8Array } | errors.BackendFailure,
     whatever?: "any",
   ): Promise<WriteResult> {
-    return this.#at(filePath, options, (path, store) =>
-      lockedFile(store, path, async (): Promise<WriteResult> => {
-        const change = plan(path);
-        for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-          const found = await store.get(path, options);
-          const obstacle = found === undefined ? await obstacleTo(path, store, options) : undefined;
-          if (obstacle !== undefined) return obstacle;
-          const changed = change(found?.data);
-          if ("error" in changed) return changed;
-          const now = isoTime((this.#options.clock ?? systemClock)());
-          const times = { now, createdAt: found?.data.created_at };
-          const data = toFileData(path, changed.bytes, times, this.#options.fileFormat);
-          const expected = whatever ?? (found === undefined ? "absent" : { version: found.version });
-          if (await store.put(path, data, expected, options)) {
-            return { path, filesUpdate: null, version: versionOf(data) };
-          }
+    return lockedFile(store, path, async (): Promise<WriteResult> => {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+        const found = await store.get(path, options);
+        const obstacle = found === undefined ? await obstacleTo(path, store, options) : undefined;
+        if (obstacle !== undefined) return obstacle;
+        const changed = plan(found?.data);
+        if ("error" in changed) return changed;
+        const now = isoTime((this.#options.clock ?? systemClock)());
+        const times = { now, createdAt: found?.data.created_at };
+        const data = toFileData(path, changed.bytes, times, this.#options.fileFormat);
+        const expected = whatever ?? (found === undefined ? "absent" : { version: found.version });
+        if (await store.put(path, data, expected, options)) {
+          return { path, filesUpdate: null, version: versionOf(data) };
         }
-        return errors.changedSinceRead(path);
-      }),
-    );
+      }
+      return errors.changedSinceRead(path);
+    });
   }
 }
 
-const isAborted = (options: CallOptions | undefined): boolean => options?.signal?.aborted === true;
+/**
+ * A backend over any `FileStore`.
+ *
+ * Writes to one file are serialized in this process. Against other processes they are as safe as the store's
+ * `put`. Searches read the files below their path whose names the filter accepts, and no others.
+ */
+export class FileStoreBackend extends CheckedBackend {
+  readonly capabilities: Partial<BackendCapabilities>;
+
+  /** `store` may be a function, called for each operation, that gives the store or why there is none. */
+  constructor(
+    store: FileStore | (() => FileStore | errors.BackendFailure),
+    options: FileStoreBackendOptions = {},
+  ) {
+    super(new StoreOperations(typeof store === "function" ? store : () => store, options));
+    const { lifetime = "persistent", writes }: Partial<FileStore> = typeof store === "function" ? {} : store;
+    this.capabilities = {
+      ...COMPLETE,
+      paths: "virtual",
+      isolation: "none",
+      lifetime,
+      ...(writes === undefined ? {} : { writes }),
+    };
+  }
+}
 
 const lockedFile = <Result>(store: FileStore, path: string, run: () => Promise<Result>): Promise<Result> =>
   fileLocks.run(JSON.stringify([store.id, path]), run);
@@ -371,14 +327,6 @@ async function collect<Item>(items: AsyncIterable<Item> | Iterable<Item>): Promi
   return found;
 }
 
-function inParallel<Item, Result>(
-  items: readonly Item[],
-  run: (item: Item) => Promise<Result>,
-): Promise<Result[]> {
-  const slots = new Semaphore(PARALLEL);
-  return Promise.all(items.map((item) => slots.run(() => run(item))));
-}
-
 /** Files of a search in their order; the contents of the next few are on their way while one is searched. */
 async function* readAhead<File extends { path: string }>(
   files: readonly File[],
@@ -390,7 +338,7 @@ async function* readAhead<File extends { path: string }>(
     // The search may end before it gets there.
     loading.catch(() => {});
     begun.push({ path: file.path, load: () => loading });
-    if (begun.length === PARALLEL) yield* begun.splice(0, 1);
+    if (begun.length === PARALLEL_TRANSFERS) yield* begun.splice(0, 1);
   }
   yield* begun;
 }

@@ -6,30 +6,29 @@ import type {
   BackendRuntime,
   BackendSource,
   CallOptions,
-  DeleteResult,
-  EditOptions,
-  EditResult,
-  FileDownloadResponse,
   FileRoot,
-  FileUploadResponse,
-  GlobResult,
-  GrepOptions,
-  GrepResult,
-  LsResult,
-  ReadRawResult,
-  ReadResult,
+  MaybePromise,
   ResolveOptions,
   WriteOptions,
-  WriteResult,
 } from "./backend.ts";
 import { lifetimeAt, rootsOf } from "./capabilities.ts";
+import {
+  CheckedBackend,
+  type Edit,
+  type Located,
+  type Method,
+  type Operations,
+  PARALLEL_TRANSFERS,
+  type Search,
+  uploadTo,
+} from "./checked-backend.ts";
 import * as errors from "./errors.ts";
-import { bytesOf } from "./file-data.ts";
 import { type Glob, compileGlob } from "./glob.ts";
+import type { PageRequest } from "./pages.ts";
 import { isAtOrBelow, parentsOf, validatePath, withSlash, withoutSlash } from "./paths.ts";
 import { checkBackend, obtainBackend } from "./resolve.ts";
 import { bindRuntime } from "./runtime.ts";
-import { DEFAULT_MAX_COUNT } from "./search.ts";
+import { grepShown } from "./search.ts";
 
 export interface PolicyOptions {
   /** Refuses every change. Default false. */
@@ -130,24 +129,134 @@ const OPTIONS: OptionTable<PolicyOptions> = {
   allowPrefixes: "a list of non-empty texts",
 };
 
+interface PolicyPath extends Located {
+  /** The path as it was checked; undefined for an invalid one, which the inner backend refuses. */
+  at: string | undefined;
+}
+
+/** Directories above what may be seen can be listed and searched. */
+const SEARCHES: ReadonlySet<Method> = new Set<Method>(["ls", "glob", "grep"]);
+
+const REFUSALS: Partial<Record<Method, (path: string) => errors.BackendFailure>> = {
+  write: errors.writesNotAllowed,
+  upload: errors.writesNotAllowed,
+  edit: errors.editsNotAllowed,
+  delete: errors.deletesNotAllowed,
+};
+
+class PolicyOperations implements Operations {
+  readonly parallel = PARALLEL_TRANSFERS;
+  readonly #rules: PolicyRules;
+  readonly #inner: () => Promise<Backend>;
+
+  constructor(rules: PolicyRules, inner: () => Promise<Backend>) {
+    this.#rules = rules;
+    this.#inner = inner;
+  }
+
+  locate(path: string) {
+    const valid = validatePath(path);
+    return { ok: true as const, path, at: valid.ok ? valid.path : undefined };
+  }
+
+  attempt<Result>(
+    { at }: PolicyPath,
+    { method }: { method: Method },
+    run: () => MaybePromise<Result>,
+  ): MaybePromise<Result | errors.BackendFailure> {
+    if (at === undefined) return run();
+    const isWay = SEARCHES.has(method) && this.#rules.isOnTheWay(at);
+    if (!isWay && this.#rules.isHidden(at)) return errors.sensitivePath();
+    const refusal = REFUSALS[method];
+    return refusal !== undefined && this.#rules.isReadOnly(at) ? refusal(at) : run();
+  }
+
+  async ls({ path }: Located, options: CallOptions) {
+    const rules = this.#rules;
+    const result = await (await this.#inner()).ls(path, options);
+    const files = result.files?.filter((entry) => {
+      const at = withoutSlash(entry.path);
+      return !rules.isHidden(at) || rules.isOnTheWay(at);
+    });
+    return files === undefined ? result : { ...result, files };
+  }
+
+  async read({ path }: Located, { offset, limit }: PageRequest, options: CallOptions) {
+    return (await this.#inner()).read(path, offset, limit, options);
+  }
+
+  async readRaw({ path }: Located, options: CallOptions) {
+    return (await this.#inner()).readRaw(path, options);
+  }
+
+  async glob({ path }: Located, pattern: string, options: CallOptions) {
+    const result = await (await this.#inner()).glob(pattern, path, options);
+    const files = result.files?.filter((file) => !this.#rules.isHidden(withoutSlash(file.path)));
+    return files === undefined ? result : { ...result, files };
+  }
+
+  async grep({ path }: Located, { pattern, glob, maxCount, options }: Search) {
+    const inner = await this.#inner();
+    const result = await grepShown(
+      (cap) => inner.grep(pattern, path, glob, cap, options),
+      maxCount,
+      (match) => !this.#rules.isHidden(match),
+    );
+    if (result.matches === undefined) return result;
+    const truncated = result.truncated === true || result.matches.length > maxCount;
+    return { ...result, matches: result.matches.slice(0, maxCount), truncated };
+  }
+
+  async write({ path }: Located, content: string, options: WriteOptions) {
+    return (await this.#inner()).write(path, content, options);
+  }
+
+  async upload({ path }: Located, bytes: Uint8Array, options: CallOptions) {
+    return uploadTo(await this.#inner(), path, bytes, options);
+  }
+
+  async edit({ path }: Located, { oldString, newString, replaceAll, ...options }: Edit) {
+    return (await this.#inner()).edit(path, oldString, newString, replaceAll, options);
+  }
+
+  async delete({ path, at }: PolicyPath, options: CallOptions) {
+    const inner = await this.#inner();
+    if (inner.delete === undefined) return errors.deletionUnavailable(at ?? path);
+    // The inner backend refuses invalid paths, and the root.
+    const isProtected = at !== undefined && at !== "/" && (await this.#protectsBelow(inner, at, options));
+    return isProtected ? errors.deletesNotAllowed(at) : inner.delete(path, options);
+  }
+
+  /** Whether a directory holds something that may not be changed or not be seen. */
+  async #protectsBelow(inner: Backend, path: string, options: CallOptions): Promise<boolean> {
+    if (this.#rules.hasReadOnlyBelow(path)) return true;
+    if (!this.#rules.hidesNames) return false;
+    const { files = [], truncated } = await inner.glob("**", path, options);
+    return truncated === true || files.some((file) => this.#rules.isHidden(file.path));
+  }
+}
+
 /**
  * Any backend, with paths that may not be changed or not be seen. Paths are those the inner backend knows.
  * It decides by name: a link the inner backend follows can give a file a second name. It runs no commands.
  */
-export class PolicyBackend implements Backend {
+export class PolicyBackend extends CheckedBackend {
   readonly #source: BackendSource;
   readonly #rules: PolicyRules;
-  readonly #runtime: BackendRuntime | undefined;
-  #bound: Promise<Backend> | undefined;
+  readonly #inner: () => Promise<Backend>;
 
   constructor(inner: BackendSource, options: PolicyOptions | PolicyRules, runtime?: BackendRuntime) {
     checkBackend("The first argument of PolicyBackend", inner);
-    this.#source = inner;
-    this.#rules =
+    const rules =
       options instanceof PolicyRules
         ? options
         : new PolicyRules(readOptions("PolicyBackend", options, OPTIONS));
-    this.#runtime = runtime;
+    let bound: Promise<Backend> | undefined;
+    const open = (): Promise<Backend> => (bound ??= obtainBackend(inner, runtime));
+    super(new PolicyOperations(rules, open));
+    this.#source = inner;
+    this.#rules = rules;
+    this.#inner = open;
   }
 
   get capabilities(): Partial<BackendCapabilities> | undefined {
@@ -175,153 +284,4 @@ export class PolicyBackend implements Backend {
     const inner = await this.#inner();
     return inner.followLinks === undefined ? path : inner.followLinks(path, options);
   }
-
-  async ls(path: string, options?: CallOptions): Promise<LsResult> {
-    const rules = this.#rules;
-    const valid = validatePath(path);
-    if (valid.ok && rules.isHidden(valid.path) && !rules.isOnTheWay(valid.path))
-      return errors.sensitivePath();
-    const result = await (await this.#inner()).ls(path, options);
-    const files = result.files?.filter((entry) => {
-      const at = withoutSlash(entry.path);
-      return !rules.isHidden(at) || rules.isOnTheWay(at);
-    });
-    return files === undefined ? result : { ...result, files };
-  }
-
-  async read(filePath: string, offset?: number, limit?: number, options?: CallOptions): Promise<ReadResult> {
-    return this.#hidden(filePath) ?? (await this.#inner()).read(filePath, offset, limit, options);
-  }
-
-  async readRaw(filePath: string, options?: CallOptions): Promise<ReadRawResult> {
-    return this.#hidden(filePath) ?? (await this.#inner()).readRaw(filePath, options);
-  }
-
-  async glob(pattern: string, path = "/", options?: CallOptions): Promise<GlobResult> {
-    const hidden = this.#hiddenTree(path);
-    if (hidden !== undefined) return hidden;
-    const result = await (await this.#inner()).glob(pattern, path, options);
-    const files = result.files?.filter((file) => !this.#rules.isHidden(withoutSlash(file.path)));
-    return files === undefined ? result : { ...result, files };
-  }
-
-  async grep(
-    pattern: string,
-    path?: string | null,
-    glob?: string | null,
-    maxCount?: number | null,
-    options?: GrepOptions,
-  ): Promise<GrepResult> {
-    const hidden = this.#hiddenTree(path ?? "/");
-    if (hidden !== undefined) return hidden;
-    const inner = await this.#inner();
-    const wanted = maxCount ?? DEFAULT_MAX_COUNT;
-    // Hidden matches use up the inner cap, so a capped result may need a larger one.
-    for (let cap = wanted; ; cap *= 4) {
-      const result = await inner.grep(pattern, path, glob, cap, options);
-      const matches = result.matches?.filter((match) => !this.#rules.isHidden(match.path));
-      if (matches === undefined) return result;
-      // Fewer than the cap: it is the time that was up.
-      const isCapped = result.truncated === true && (result.matches?.length ?? 0) >= cap;
-      const enough = matches.length >= wanted || !isCapped || cap > wanted * MAX_GROWTH;
-      if (!enough) continue;
-      const truncated = result.truncated === true || matches.length > wanted;
-      return { ...result, matches: matches.slice(0, wanted), truncated };
-    }
-  }
-
-  async write(filePath: string, content: string, options?: WriteOptions): Promise<WriteResult> {
-    return (
-      this.#refused(filePath, errors.writesNotAllowed) ??
-      (await this.#inner()).write(filePath, content, options)
-    );
-  }
-
-  async edit(
-    filePath: string,
-    oldString: string,
-    newString: string,
-    replaceAll?: boolean,
-    options?: EditOptions,
-  ): Promise<EditResult> {
-    return (
-      this.#refused(filePath, errors.editsNotAllowed) ??
-      (await this.#inner()).edit(filePath, oldString, newString, replaceAll, options)
-    );
-  }
-
-  async delete(filePath: string, options?: CallOptions): Promise<DeleteResult> {
-    const refused = this.#refused(filePath, errors.deletesNotAllowed);
-    if (refused !== undefined) return refused;
-    const inner = await this.#inner();
-    const valid = validatePath(filePath);
-    const path = valid.ok ? valid.path : filePath;
-    if (inner.delete === undefined) return errors.deletionUnavailable(path);
-    // What is no path, or the root, the inner backend refuses.
-    if (valid.ok && path !== "/" && (await this.#protectsBelow(inner, path, options))) {
-      return errors.deletesNotAllowed(path);
-    }
-    return inner.delete(filePath, options);
-  }
-
-  async uploadFiles(
-    files: Array<[string, Uint8Array]>,
-    options?: CallOptions,
-  ): Promise<FileUploadResponse[]> {
-    const inner = await this.#inner();
-    const passed = files.filter(([path]) => this.#refused(path, errors.writesNotAllowed) === undefined);
-    const answers = inner.uploadFiles === undefined ? [] : await inner.uploadFiles(passed, options);
-    let next = 0;
-    return files.map((file): FileUploadResponse => {
-      const answer = file === passed[next] ? answers[next++] : undefined;
-      return answer ?? { path: file[0], error: "permission_denied" };
-    });
-  }
-
-  async downloadFiles(paths: string[], options?: CallOptions): Promise<FileDownloadResponse[]> {
-    return Promise.all(
-      paths.map(async (path): Promise<FileDownloadResponse> => {
-        const { data, code } = await this.readRaw(path, options);
-        return data === undefined
-          ? { path, content: null, error: errors.operationError(code) ?? "file_not_found" }
-          : { path, content: bytesOf(data), error: null };
-      }),
-    );
-  }
-
-  /** Whether a directory holds something that may not be changed or not be seen. */
-  async #protectsBelow(inner: Backend, path: string, options: CallOptions | undefined): Promise<boolean> {
-    if (this.#rules.hasReadOnlyBelow(path)) return true;
-    if (!this.#rules.hidesNames) return false;
-    const { files = [], truncated } = await inner.glob("**", path, options);
-    return truncated === true || files.some((file) => this.#rules.isHidden(file.path));
-  }
-
-  #inner(): Promise<Backend> {
-    this.#bound ??= obtainBackend(this.#source, this.#runtime);
-    return this.#bound;
-  }
-
-  /** An invalid path is left to the inner backend, which says what is wrong with it. */
-  #hidden(path: string): errors.BackendFailure | undefined {
-    const valid = validatePath(path);
-    return valid.ok && this.#rules.isHidden(valid.path) ? errors.sensitivePath() : undefined;
-  }
-
-  #hiddenTree(path: string): errors.BackendFailure | undefined {
-    const valid = validatePath(path);
-    return valid.ok && this.#rules.isOnTheWay(valid.path) ? undefined : this.#hidden(path);
-  }
-
-  #refused(
-    path: string,
-    refusal: (path: string) => errors.BackendFailure,
-  ): errors.BackendFailure | undefined {
-    const valid = validatePath(path);
-    if (!valid.ok) return undefined;
-    return this.#hidden(path) ?? (this.#rules.isReadOnly(valid.path) ? refusal(valid.path) : undefined);
-  }
 }
-
-/** How many times its cap a search may ask for to make up for hidden matches. */
-const MAX_GROWTH = 256;

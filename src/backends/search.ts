@@ -3,14 +3,13 @@ import { RE2JS, RE2JSException } from "re2js";
 import { headOf, tailOf } from "../core/text.ts";
 import type {
   FileData,
-  FileDownloadResponse,
   FileInfo,
   GlobResult,
   GrepMatch,
   GrepOptions,
   GrepResult,
   LsResult,
-  ReadRawResult,
+  MaybePromise,
   WriteOptions,
 } from "./backend.ts";
 import {
@@ -23,10 +22,9 @@ import {
   multilineSearch,
   notDirectory,
   operationAborted,
-  operationError,
   pathNotFound,
 } from "./errors.ts";
-import { bytesOf, contentOf, versionOf } from "./file-data.ts";
+import { contentOf, versionOf } from "./file-data.ts";
 import { compileGlob } from "./glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
 import { BYTE_ORDER_MARK } from "./text-edit.ts";
@@ -339,6 +337,25 @@ export async function grepListed<File extends { path: string }>(
   return searchFiles(open(sortByPath(chosen)), { pattern, maxCount, options, path });
 }
 
+/** How many times its cap a search may ask for to make up for matches that are not shown. */
+const MAX_GROWTH = 256;
+
+/** Asks a search for at least `wanted` matches in files that `isShown`, or for all of them if there are fewer. */
+export async function grepShown(
+  ask: (cap: number) => MaybePromise<GrepResult>,
+  wanted: number,
+  isShown: (path: string) => boolean,
+): Promise<GrepResult> {
+  for (let cap = wanted; ; cap *= 4) {
+    const result = await ask(cap);
+    const matches = result.matches?.filter(({ path }) => isShown(path));
+    if (matches === undefined) return result;
+    // Fewer than the cap: it is the time that was up.
+    const isAll = result.truncated !== true || (result.matches?.length ?? 0) < cap;
+    if (isAll || matches.length >= wanted || cap > wanted * MAX_GROWTH) return { ...result, matches };
+  }
+}
+
 /** Refuses a write over the file `old` that its options do not allow; `undefined`: it may be made. */
 export function refusedWrite(
   path: string,
@@ -349,12 +366,6 @@ export function refusedWrite(
   const isChanged = expectedVersion !== undefined && expectedVersion !== (old && versionOf(old));
   return isChanged ? changedSinceRead(path) : undefined;
 }
-
-/** Makes the answer to a download of what was read at a path. */
-export const downloadOf = (path: string, { data, code }: ReadRawResult): FileDownloadResponse =>
-  data === undefined
-    ? { path, content: null, error: operationError(code) }
-    : { path, content: bytesOf(data), error: null };
 
 /** Text of kept file data for a search; text in another encoding is searched as far as it decodes. */
 export function searchable(path: string, data: FileData): SearchableContent {

@@ -14,6 +14,7 @@ import type {
 import { contentOf } from "../../backends/file-data.ts";
 import { isAtOrBelow, sanitizeToolCallId, validatePath } from "../../backends/paths.ts";
 import { sortByPath } from "../../backends/search.ts";
+import { wrapBackend } from "../../backends/checked-backend.ts";
 import { StateBackend } from "../../backends/stores/state.ts";
 import { headOf, tailOf, wellFormed } from "../../core/text.ts";
 import { wholeTextOf } from "../calls/agent-tool.ts";
@@ -140,14 +141,7 @@ export function withKeptFiles(backend: Backend, files: ThreadFiles, folders: rea
       return keeps(path) ? found : mergedMatches(await backend.grep(pattern, path, ...rest), found);
     },
   };
-  // Everything else, commands included, is the backend's, which may keep private fields: `this` stays its own.
-  return new Proxy(backend, {
-    get(target, name) {
-      if (Object.hasOwn(shown, name)) return Reflect.get(shown, name);
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+  return wrapBackend(backend, shown);
 }
 
 function keptIn(files: ThreadFiles, folders: readonly string[]): string[] {

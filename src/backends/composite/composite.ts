@@ -8,18 +8,12 @@ import type {
   BackendSource,
   CallOptions,
   DeleteResult,
-  EditOptions,
   EditResult,
   ExecuteOptions,
   Failure,
   FileData,
-  FileDownloadResponse,
   FileRoot,
-  FileUploadResponse,
-  GlobResult,
-  GrepOptions,
-  GrepResult,
-  LsResult,
+  MaybePromise,
   ReadRawResult,
   ReadResult,
   ResolveOptions,
@@ -29,16 +23,26 @@ import type {
 } from "../backend.ts";
 import { lifetimeAt, rootsOf } from "../capabilities.ts";
 import {
+  COMPLETE,
+  CheckedBackend,
+  type Edit,
+  type Located,
+  type Operations,
+  PARALLEL_TRANSFERS,
+  type Search,
+  downloadOf,
+  uploadTo,
+} from "../checked-backend.ts";
+import {
   type BackendFailure,
   commandsRunIn,
   deletionUnavailable,
-  operationError,
   partlyDeleted,
   refusedToDelete,
 } from "../errors.ts";
-import { bytesOf } from "../file-data.ts";
+import type { PageRequest } from "../pages.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
-import { bindRuntime, prefixKeys } from "../runtime.ts";
+import { bindRuntime } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
 import { type Mount, MountTree, type Target, readMounts, restore } from "./mounts.ts";
 import { globTree, grepTree, listTree } from "./search.ts";
@@ -47,11 +51,7 @@ import { globTree, grepTree, listTree } from "./search.ts";
  * Deletes a path and what mounts hold below it. The root and mount points are refused; when a backend that
  * is concerned cannot delete, nothing is touched; a later failure tells what was removed before it.
  */
-export async function deleteTree(
-  tree: MountTree,
-  path: string,
-  options: CallOptions | undefined,
-): Promise<DeleteResult> {
+async function deleteTree(tree: MountTree, path: string, options: CallOptions): Promise<DeleteResult> {
   const owner = tree.targetOf(path);
   if (owner.inner === "/") return refusedToDelete(path);
   const below = tree.below(path);
@@ -87,11 +87,7 @@ export async function deleteTree(
   };
 }
 
-async function deleteAt(
-  tree: MountTree,
-  target: Target,
-  options: CallOptions | undefined,
-): Promise<DeleteResult> {
+async function deleteAt(tree: MountTree, target: Target, options: CallOptions): Promise<DeleteResult> {
   const backend = await tree.backend(target.mount);
   const result = await backend.delete?.(target.inner, options);
   return restore(target, result ?? deletionUnavailable(target.inner));
@@ -106,12 +102,12 @@ export interface CompositeOptions {
 }
 
 /** The one backend of a tree that runs commands, and where it is mounted. */
-export interface Executor {
+interface Executor {
   prefix: string;
   backend: SandboxBackend;
 }
 
-export function executorOf(mounts: readonly Mount[], { executor }: CompositeOptions): Executor | undefined {
+function executorOf(mounts: readonly Mount[], { executor }: CompositeOptions): Executor | undefined {
   if (executor === undefined) {
     const root = mounts.find(({ prefix }) => prefix === "/");
     return root === undefined || !runsCommands(root.source)
@@ -133,7 +129,7 @@ const runsCommands = (source: Mount["source"]): source is SandboxBackend =>
   typeof source === "object" && "execute" in source && typeof source.execute === "function";
 
 /** What a tree says about the commands it runs. */
-export function executorCapabilities(executor: Executor | undefined): Partial<BackendCapabilities> {
+function executorCapabilities(executor: Executor | undefined): Partial<BackendCapabilities> {
   const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
   return {
     ...(executeOptions === undefined ? {} : { executeOptions }),
@@ -142,7 +138,7 @@ export function executorCapabilities(executor: Executor | undefined): Partial<Ba
 }
 
 /** What runs commands, as a tree offers it: working directories are paths of the tree. */
-export function executionOf(
+function executionOf(
   tree: Pick<Backend, "ls">,
   executor: Executor,
 ): Pick<SandboxBackend, "id" | "execute" | "jobs" | "commands"> {
@@ -188,102 +184,78 @@ async function innerOptions(
   return error === undefined ? { ...rest, cwd: stripPrefix(prefix, valid.path) } : { error, code };
 }
 
-/** Uploads each file to its owner; answers come in the order of the files. */
-export async function uploadTree(
-  tree: MountTree,
-  files: ReadonlyArray<[string, Uint8Array]>,
-  options: CallOptions | undefined,
-): Promise<FileUploadResponse[]> {
-  return perOwner(
-    tree,
-    files,
-    ([path]) => path,
-    async (mount, group): Promise<FileUploadResponse[]> => {
-      const backend = await tree.backend(mount);
-      if (backend.uploadFiles === undefined) {
-        return group.map(({ path }) => ({ path, error: "permission_denied" }));
-      }
-      const inner = group.map(({ item, target }): [string, Uint8Array] => [target.inner, item[1]]);
-      const answers = await backend.uploadFiles(inner, options);
-      return answers.map((answer, index) => ({
-        ...answer,
-        path: group[index]?.path ?? answer.path,
-        ...(answer.filesUpdate ? { filesUpdate: prefixKeys(mount.prefix, answer.filesUpdate) } : {}),
-      }));
-    },
-  );
-}
-
-/** Downloads each file from its owner; answers come in the order of the paths. */
-export async function downloadTree(
-  tree: MountTree,
-  paths: readonly string[],
-  options: CallOptions | undefined,
-): Promise<FileDownloadResponse[]> {
-  return perOwner(
-    tree,
-    paths,
-    (path) => path,
-    async (mount, group) => {
-      const backend = await tree.backend(mount);
-      if (backend.downloadFiles !== undefined) {
-        const answers = await backend.downloadFiles(
-          group.map(({ target }) => target.inner),
-          options,
-        );
-        return answers.map((answer, index) => ({ ...answer, path: group[index]?.path ?? answer.path }));
-      }
-      return Promise.all(
-        group.map(async ({ path, target }): Promise<FileDownloadResponse> => {
-          const { data, code } = await backend.readRaw(target.inner, options);
-          return data === undefined
-            ? { path, content: null, error: operationError(code) ?? "file_not_found" }
-            : { path, content: bytesOf(data), error: null };
-        }),
-      );
-    },
-  );
-}
-
-interface Member<Item> {
-  item: Item;
-  path: string;
-  target: Target;
-}
-
-async function perOwner<Item, Answer extends FileUploadResponse | FileDownloadResponse>(
-  tree: MountTree,
-  items: readonly Item[],
-  pathOf: (item: Item) => string,
-  transfer: (mount: Mount, group: Member<Item>[]) => Promise<Answer[]>,
-): Promise<Answer[]> {
-  const answers = Array.from<Answer>({ length: items.length });
-  const groups = new Map<Mount, (Member<Item> & { index: number })[]>();
-  for (const [index, item] of items.entries()) {
-    const path = pathOf(item);
-    const valid = validatePath(path);
-    // The mount at `/` answers for a path that is none: it refuses it as it refuses any other.
-    const target = valid.ok ? tree.targetOf(valid.path) : { ...tree.targetOf("/"), inner: path };
-    const group = groups.get(target.mount) ?? [];
-    group.push({ item, path, target, index });
-    groups.set(target.mount, group);
-  }
-  await Promise.all(
-    [...groups].map(async ([mount, group]) => {
-      const given = await transfer(mount, group);
-      for (const [at, { index }] of group.entries()) {
-        const answer = given[at];
-        if (answer !== undefined) answers[index] = answer;
-      }
-    }),
-  );
-  return answers;
-}
-
 const OPTIONS: OptionTable<CompositeOptions> = { executor: "a text" };
 
-/** The operations of a tree of mounts. */
-class TreeBackend implements Backend {
+/** A path of the tree, and the backend that owns it. */
+interface TreePath extends Located, Target {}
+
+class TreeOperations implements Operations {
+  readonly parallel = PARALLEL_TRANSFERS;
+  readonly #tree: MountTree;
+
+  constructor(tree: MountTree) {
+    this.#tree = tree;
+  }
+
+  locate(path: string): ({ ok: true } & TreePath) | ({ ok: false } & BackendFailure) {
+    const valid = validatePath(path);
+    return valid.ok ? { ...valid, ...this.#tree.targetOf(valid.path) } : valid;
+  }
+
+  ls({ path }: Located, options: CallOptions) {
+    return listTree(this.#tree, path, options);
+  }
+
+  read(at: TreePath, { offset, limit }: PageRequest, options: CallOptions) {
+    return this.#owner<ReadResult>(at, (owner) => owner.read(at.inner, offset, limit, options));
+  }
+
+  readRaw(at: TreePath, options: CallOptions) {
+    return this.#owner<ReadRawResult>(at, (owner) => owner.readRaw(at.inner, options));
+  }
+
+  grep({ path }: Located, search: Search) {
+    return grepTree(this.#tree, { ...search, path });
+  }
+
+  glob({ path }: Located, pattern: string, options: CallOptions) {
+    return globTree(this.#tree, pattern, path, options);
+  }
+
+  write(at: TreePath, content: string, options: WriteOptions) {
+    return this.#owner<WriteResult>(at, (owner) => owner.write(at.inner, content, options));
+  }
+
+  edit(at: TreePath, { oldString, newString, replaceAll, ...options }: Edit) {
+    return this.#owner<EditResult>(at, (owner) =>
+      owner.edit(at.inner, oldString, newString, replaceAll, options),
+    );
+  }
+
+  delete({ path }: Located, options: CallOptions) {
+    return deleteTree(this.#tree, path, options);
+  }
+
+  upload(at: TreePath, bytes: Uint8Array, options: CallOptions) {
+    return this.#owner<WriteResult>(at, (owner) => uploadTo(owner, at.inner, bytes, options));
+  }
+
+  async download({ mount, inner }: TreePath, options: CallOptions) {
+    const owner = await this.#tree.backend(mount);
+    const [answer] = (await owner.downloadFiles?.([inner], options)) ?? [];
+    return answer ?? downloadOf(inner, await owner.readRaw(inner, options));
+  }
+
+  async #owner<Result extends Failure & { path?: string }>(
+    at: TreePath,
+    run: (owner: Backend) => MaybePromise<Result>,
+  ): Promise<Result> {
+    return restore(at, await run(await this.#tree.backend(at.mount)));
+  }
+}
+
+/** A tree of mounts, tied to the runtime of one call or to none. */
+class TreeBackend extends CheckedBackend {
   readonly capabilities: Partial<BackendCapabilities>;
   /** There when the tree has an executor, and absent otherwise. */
   declare readonly id?: string;
@@ -294,17 +266,10 @@ class TreeBackend implements Backend {
   readonly #executor: Executor | undefined;
 
   constructor(tree: MountTree, executor: Executor | undefined) {
+    super(new TreeOperations(tree));
     this.#tree = tree;
     this.#executor = executor;
-    this.capabilities = {
-      writeMode: true,
-      regexGrep: true,
-      versions: true,
-      abort: true,
-      rawRead: true,
-      paths: "virtual",
-      ...executorCapabilities(executor),
-    };
+    this.capabilities = { ...COMPLETE, paths: "virtual", ...executorCapabilities(executor) };
     if (executor !== undefined) Object.assign(this, executionOf(this, executor));
   }
 
@@ -342,80 +307,6 @@ class TreeBackend implements Backend {
     if (backend.followLinks === undefined) return valid.path;
     const led = await backend.followLinks(inner, options);
     return led === undefined ? undefined : addPrefix(mount.prefix, led);
-  }
-
-  ls(path: string, options?: CallOptions): Promise<LsResult> {
-    return this.#at(path, ({ path }) => listTree(this.#tree, path, options));
-  }
-
-  read(filePath: string, offset?: number, limit?: number, options?: CallOptions): Promise<ReadResult> {
-    return this.#owner(filePath, (backend, inner) => backend.read(inner, offset, limit, options));
-  }
-
-  readRaw(filePath: string, options?: CallOptions): Promise<ReadRawResult> {
-    return this.#owner(filePath, (backend, inner) => backend.readRaw(inner, options));
-  }
-
-  grep(
-    pattern: string,
-    path?: string | null,
-    glob?: string | null,
-    maxCount?: number | null,
-    options?: GrepOptions,
-  ): Promise<GrepResult> {
-    return this.#at(path ?? "/", ({ path }) =>
-      grepTree(this.#tree, { pattern, path, glob, maxCount, options }),
-    );
-  }
-
-  glob(pattern: string, path = "/", options?: CallOptions): Promise<GlobResult> {
-    return this.#at(path, ({ path }) => globTree(this.#tree, pattern, path, options));
-  }
-
-  write(filePath: string, content: string, options?: WriteOptions): Promise<WriteResult> {
-    return this.#owner(filePath, (backend, inner) => backend.write(inner, content, options));
-  }
-
-  edit(
-    filePath: string,
-    oldString: string,
-    newString: string,
-    replaceAll?: boolean,
-    options?: EditOptions,
-  ): Promise<EditResult> {
-    return this.#owner(filePath, (backend, inner) =>
-      backend.edit(inner, oldString, newString, replaceAll, options),
-    );
-  }
-
-  delete(filePath: string, options?: CallOptions): Promise<DeleteResult> {
-    return this.#at(filePath, ({ path }) => deleteTree(this.#tree, path, options));
-  }
-
-  uploadFiles(files: Array<[string, Uint8Array]>, options?: CallOptions): Promise<FileUploadResponse[]> {
-    return uploadTree(this.#tree, files, options);
-  }
-
-  downloadFiles(paths: string[], options?: CallOptions): Promise<FileDownloadResponse[]> {
-    return downloadTree(this.#tree, paths, options);
-  }
-
-  async #at<Result>(
-    path: string,
-    run: (target: Target & { path: string }) => Promise<Result>,
-  ): Promise<Result | BackendFailure> {
-    const valid = validatePath(path);
-    if (!valid.ok) return { error: valid.error, code: valid.code };
-    return run({ ...this.#tree.targetOf(valid.path), path: valid.path });
-  }
-
-  #owner<Result extends Failure & { path?: string }>(
-    path: string,
-    run: (backend: Backend, inner: string) => Result | Promise<Result>,
-  ): Promise<Result | BackendFailure> {
-    return this.#at(path, async (target) =>
-      restore(target, await run(await this.#tree.backend(target.mount), target.inner)),
-    );
   }
 }
 

@@ -4,21 +4,17 @@ import type {
   FileInfo,
   GlobResult,
   GrepMatch,
-  GrepOptions,
   GrepResult,
   LsResult,
 } from "../backend.ts";
+import type { Located, Search } from "../checked-backend.ts";
 import { type Glob, compileGlob, patternFrom } from "../glob.ts";
 import { addPrefix, relativeTo, withSlash, withoutSlash } from "../paths.ts";
-import { DEFAULT_MAX_COUNT, sortByPath } from "../search.ts";
+import { sortByPath } from "../search.ts";
 import { type Mount, type MountTree, type Target, restore } from "./mounts.ts";
 
 /** The listing of the owner of `directory`, with an entry for each mount at or on the way below it. */
-export async function listTree(
-  tree: MountTree,
-  directory: string,
-  options: CallOptions | undefined,
-): Promise<LsResult> {
+export async function listTree(tree: MountTree, directory: string, options: CallOptions): Promise<LsResult> {
   const target = tree.targetOf(directory);
   const backend = await tree.backend(target.mount);
   const owner = restore<LsResult>(target, await backend.ls(target.inner, options));
@@ -45,7 +41,7 @@ export async function globTree(
   tree: MountTree,
   given: string,
   directory: string,
-  options: CallOptions | undefined,
+  options: CallOptions,
 ): Promise<GlobResult> {
   const pattern = patternFrom(given, directory);
   const compiled = compileGlob(pattern);
@@ -64,19 +60,10 @@ export async function globTree(
   return parts.failure ?? { ...merge(parts), files: sortByPath(files) };
 }
 
-export interface TreeSearch {
-  pattern: string;
-  path: string;
-  glob?: string | null | undefined;
-  maxCount?: number | null | undefined;
-  options?: GrepOptions | undefined;
-}
-
 /** Every mount gives its first matches in path order, so the first of all of them together are exact. */
-export async function grepTree(tree: MountTree, search: TreeSearch): Promise<GrepResult> {
-  const { pattern, path: directory, options } = search;
+export async function grepTree(tree: MountTree, search: Search & Located): Promise<GrepResult> {
+  const { pattern, path: directory, maxCount, options } = search;
   const glob = typeof search.glob === "string" ? patternFrom(search.glob, directory) : undefined;
-  const maxCount = search.maxCount ?? DEFAULT_MAX_COUNT;
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   const parts = await askMounts<GrepResult>(tree, directory, async ({ mount, inner, isOwner }) => {

@@ -4,29 +4,27 @@ import { ConfigurationError, isAbortError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
 import type {
-  Backend,
   BackendCapabilities,
   CallOptions,
-  DeleteResult,
-  EditOptions,
-  EditResult,
-  FileDownloadResponse,
   FileRoot,
-  FileUploadResponse,
   GlobResult,
-  GrepOptions,
-  GrepResult,
-  LsResult,
-  ReadRawResult,
-  ReadResult,
+  MaybePromise,
   ResolveOptions,
   WriteOptions,
-  WriteResult,
 } from "../backend.ts";
+import {
+  COMPLETE,
+  CheckedBackend,
+  type Edit,
+  type Located,
+  type Method,
+  type Operations,
+  PutOperations,
+  type Search,
+} from "../checked-backend.ts";
 import * as errors from "../errors.ts";
-import { bytesOf, bytesToWrite } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
-import { pageRequest } from "../pages.ts";
+import type { PageRequest } from "../pages.ts";
 import { Jail, codeOf, realSegments } from "./jail.ts";
 import { listDirectory } from "./list.ts";
 import { type FilesystemPath, type PathForm, filesystemPathOf, parseFilesystemPath } from "./paths.ts";
@@ -134,209 +132,160 @@ export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
 
 const BYTES_PER_MB = 1024 * 1024;
 
-/** Files of a directory on disk, which no path, link or race leads out of. */
-export class FilesystemBackend implements Backend {
-  readonly capabilities: Partial<BackendCapabilities>;
-  readonly #jail: Jail;
-  readonly #form: PathForm;
-  readonly #maxFileSize: number;
-  readonly #respectGitignore: boolean;
-  readonly #ripgrep: string | false | undefined;
+/** What a missing thing is called where it is no file. */
+const EXPECTED: Partial<Record<Method, Expected>> = { ls: "directory", glob: "directory", grep: "path" };
+const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload"]);
 
-  /** Throws `ConfigurationError` when `rootDir` is something else than a directory. */
-  constructor(given: FilesystemOptions = {}) {
-    const options = readOptions("FilesystemBackend", given, FILESYSTEM_OPTIONS);
+class DiskOperations extends PutOperations implements Operations {
+  readonly form: PathForm;
+  readonly jail: Jail;
+  readonly top: string;
+  readonly #options: FilesystemOptions;
+  readonly #maxFileSize: number;
+
+  constructor(options: FilesystemOptions) {
+    super();
     const configuredDir = resolve(options.rootDir ?? ".");
     const rootDir = directoryAt(configuredDir);
     const isContained = options.containment !== "none";
     const jailDir = isContained ? rootDir : parse(rootDir).root;
-    this.#form = { virtual: options.virtualMode === true, rootDir, configuredDir, jailDir };
+    this.form = { virtual: options.virtualMode === true, rootDir, configuredDir, jailDir };
+    this.top = this.form.virtual ? "/" : rootDir;
     const { descriptorPaths, hidden } = options;
-    this.#jail = new Jail(isContained ? configuredDir : jailDir, descriptorPaths, hidden);
+    this.jail = new Jail(isContained ? configuredDir : jailDir, descriptorPaths, hidden);
+    this.#options = options;
     this.#maxFileSize = (options.maxFileSizeMb ?? 10) * BYTES_PER_MB;
-    this.#respectGitignore = options.respectGitignore === true;
-    this.#ripgrep = options.ripgrep;
+  }
+
+  locate(path: string) {
+    return parseFilesystemPath(path, this.form);
+  }
+
+  async attempt<Result>(
+    { path }: Located,
+    { method }: { method: Method },
+    run: () => MaybePromise<Result>,
+  ): Promise<Result | errors.BackendFailure> {
+    try {
+      return await run();
+    } catch (thrown) {
+      return CHANGES.has(method)
+        ? writeFailureOf(thrown, path)
+        : failureOf(thrown, path, EXPECTED[method] ?? "file");
+    }
+  }
+
+  ls(at: FilesystemPath, options: CallOptions) {
+    return this.#isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(this.jail, at, options);
+  }
+
+  read(at: FilesystemPath, page: PageRequest, options: CallOptions) {
+    return readPath(this.jail, at, page, options);
+  }
+
+  readRaw(at: FilesystemPath, options: CallOptions) {
+    return readWholePath(this.jail, at, options);
+  }
+
+  async grep(at: FilesystemPath, given: Search) {
+    const filter = compileGlob(given.glob ?? "*", { nameAtAnyDepth: true });
+    if (!filter.ok) return { error: filter.error, code: filter.code };
+    if (this.#isUnmade(at)) return { matches: [], skipped: 0, truncated: false };
+    // A promise that is kept would keep the graph that searched first, through its async context.
+    const ripgrep = (this.#options.ripgrep ?? (await findRipgrep())) || undefined;
+    const search = { ...given, maxFileSize: this.#maxFileSize, ripgrep };
+    return this.#search(
+      at,
+      (root) => grepDirectory(root, search),
+      () => grepFile(this.jail, at, search),
+    );
+  }
+
+  glob(at: FilesystemPath, pattern: string, options: CallOptions) {
+    const compiled = compileGlob(pattern);
+    if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+    if (this.#isUnmade(at)) return { files: [], skipped: 0, truncated: false };
+    return this.#search<GlobResult>(
+      at,
+      (root) => globDirectory(root, pattern, options),
+      () => errors.notDirectory(at.path),
+    );
+  }
+
+  put(at: FilesystemPath, bytes: Uint8Array, options: WriteOptions) {
+    return putPath(this.jail, at, bytes, options);
+  }
+
+  edit(at: FilesystemPath, edit: Edit) {
+    return editPath(this.jail, at, { ...edit, maxFileSize: this.#maxFileSize });
+  }
+
+  delete(at: FilesystemPath, options: CallOptions) {
+    const base = this.#topSegments();
+    const isAboveRoot = at.segments.every((segment, index) => base[index] === segment);
+    return isAboveRoot ? errors.refusedToDelete(at.path) : deleteEntry(this.jail, at, options);
+  }
+
+  #topSegments(): readonly string[] {
+    const top = this.locate(this.top);
+    return top.ok ? top.segments : [];
+  }
+
+  /** Whether a path is the root, and nothing was written there yet. */
+  #isUnmade({ segments }: FilesystemPath): boolean {
+    return segments.length === 0 && this.jail.isUnmade;
+  }
+
+  /** Searches in the directory at a path, or asks `ofFile` when a file is there. */
+  async #search<Result>(
+    at: FilesystemPath,
+    run: (root: SearchRoot) => Promise<Result>,
+    ofFile: () => MaybePromise<Result>,
+  ): Promise<Result> {
+    const { jail } = this;
+    try {
+      return await jail.inDirectory(at.segments, {}, (directory, segments) => {
+        const root = { jail, directory, segments, path: at.path };
+        return this.#options.respectGitignore === true
+          ? withGitignore(root, this.#topSegments(), run)
+          : run(root);
+      });
+    } catch (thrown) {
+      const isFile = codeOf(thrown) === "ENOTDIR" && jail.lookUp(at.segments) !== undefined;
+      if (isFile) return ofFile();
+      throw thrown;
+    }
+  }
+}
+
+/** Files of a directory on disk, which no path, link or race leads out of. */
+export class FilesystemBackend extends CheckedBackend {
+  readonly capabilities: Partial<BackendCapabilities>;
+  readonly #disk: DiskOperations;
+
+  /** Throws `ConfigurationError` when `rootDir` is something else than a directory. */
+  constructor(given: FilesystemOptions = {}) {
+    const disk = new DiskOperations(readOptions("FilesystemBackend", given, FILESYSTEM_OPTIONS));
+    super(disk);
+    this.#disk = disk;
     this.capabilities = {
-      writeMode: true,
-      regexGrep: true,
-      versions: true,
-      abort: true,
-      rawRead: true,
-      paths: this.#form.virtual ? "virtual" : "real",
+      ...COMPLETE,
+      paths: disk.form.virtual ? "virtual" : "real",
       lifetime: "persistent",
       isolation: "none",
     };
   }
 
   roots(): FileRoot[] {
-    return [{ path: this.#root(), holds: "disk" }];
+    return [{ path: this.#disk.top, holds: "disk" }];
   }
 
   async followLinks(path: string, { lastLink }: ResolveOptions = {}): Promise<string | undefined> {
-    const parsed = parseFilesystemPath(path, this.#form);
+    const { form, jail } = this.#disk;
+    const parsed = parseFilesystemPath(path, form);
     if (!parsed.ok) return undefined;
-    const real = await realSegments(this.#jail, parsed.segments, lastLink);
-    return real && filesystemPathOf(real, this.#form);
-  }
-
-  ls(path: string, options?: CallOptions): Promise<LsResult> {
-    return this.#attempt(path, "directory", (at) =>
-      this.#isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(this.#jail, at, options),
-    );
-  }
-
-  read(filePath: string, offset?: number, limit?: number, options?: CallOptions): Promise<ReadResult> {
-    return this.#attempt(filePath, "file", (path) =>
-      readPath(this.#jail, path, pageRequest(offset, limit), options),
-    );
-  }
-
-  readRaw(filePath: string, options?: CallOptions): Promise<ReadRawResult> {
-    return this.#attempt(filePath, "file", (path) => readWholePath(this.#jail, path, options));
-  }
-
-  grep(
-    pattern: string,
-    path?: string | null,
-    glob?: string | null,
-    maxCount?: number | null,
-    options?: GrepOptions,
-  ): Promise<GrepResult> {
-    return this.#attempt(path ?? this.#root(), "path", async ({ segments, shownAs }) => {
-      const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
-      if (!filter.ok) return { error: filter.error, code: filter.code };
-      if (this.#isUnmade({ segments })) return { matches: [], skipped: 0, truncated: false };
-      const search = { pattern, glob, maxCount, options, maxFileSize: this.#maxFileSize };
-      // A promise that is kept would keep the graph that searched first, through its async context.
-      const ripgrep = (this.#ripgrep ?? (await findRipgrep())) || undefined;
-      try {
-        return await this.#search({ segments, shownAs }, (root) =>
-          grepDirectory(root, { ...search, ripgrep }),
-        );
-      } catch (thrown) {
-        const isFile = codeOf(thrown) === "ENOTDIR" && this.#jail.lookUp(segments) !== undefined;
-        if (isFile) return grepFile(this.#jail, segments, shownAs, { ...search, ripgrep });
-        throw thrown;
-      }
-    });
-  }
-
-  glob(pattern: string, path?: string, options?: CallOptions): Promise<GlobResult> {
-    return this.#attempt(path ?? this.#root(), "directory", async ({ segments, shownAs }) => {
-      const compiled = compileGlob(pattern);
-      if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-      if (this.#isUnmade({ segments })) return { files: [], skipped: 0, truncated: false };
-      try {
-        return await this.#search({ segments, shownAs }, (root) => globDirectory(root, pattern, options));
-      } catch (thrown) {
-        const isFile = codeOf(thrown) === "ENOTDIR" && this.#jail.lookUp(segments) !== undefined;
-        if (isFile) return errors.notDirectory(shownAs);
-        throw thrown;
-      }
-    });
-  }
-
-  async write(filePath: string, content: string, options: WriteOptions = {}): Promise<WriteResult> {
-    const bytes = bytesToWrite(filePath, content);
-    if (!bytes.ok) return { error: bytes.error, code: bytes.code };
-    return this.#put(filePath, bytes.bytes, options);
-  }
-
-  edit(
-    filePath: string,
-    oldString: string,
-    newString: string,
-    replaceAll = false,
-    { expectedVersion, signal }: EditOptions = {},
-  ): Promise<EditResult> {
-    const edit = {
-      oldString,
-      newString,
-      replaceAll,
-      expectedVersion,
-      signal,
-      maxFileSize: this.#maxFileSize,
-    };
-    return this.#attempt(filePath, "file", (path) => editPath(this.#jail, path, edit), writeFailureOf);
-  }
-
-  delete(filePath: string, options?: CallOptions): Promise<DeleteResult> {
-    return this.#attempt(filePath, "file", ({ segments, shownAs }) => {
-      const base = parseFilesystemPath(this.#root(), this.#form);
-      const isAboveRoot = base.ok && segments.every((segment, index) => base.segments[index] === segment);
-      if (isAboveRoot) return errors.refusedToDelete(shownAs);
-      return deleteEntry(this.#jail, { segments, shownAs }, options);
-    });
-  }
-
-  async uploadFiles(
-    files: Array<[string, Uint8Array]>,
-    options?: CallOptions,
-  ): Promise<FileUploadResponse[]> {
-    const answers: FileUploadResponse[] = [];
-    for (const [path, bytes] of files) {
-      const result = await this.#put(path, bytes, { ...options, mode: "overwrite" });
-      answers.push({ path, error: errors.operationError(result.code) });
-    }
-    return answers;
-  }
-
-  async downloadFiles(paths: string[], options?: CallOptions): Promise<FileDownloadResponse[]> {
-    const answers: FileDownloadResponse[] = [];
-    for (const path of paths) {
-      const { data, code } = await this.readRaw(path, options);
-      answers.push(
-        data === undefined
-          ? { path, content: null, error: errors.operationError(code) }
-          : { path, content: bytesOf(data), error: null },
-      );
-    }
-    return answers;
-  }
-
-  #root(): string {
-    return this.#form.virtual ? "/" : this.#form.rootDir;
-  }
-
-  /** Whether a path is the root, and nothing was written there yet. */
-  #isUnmade({ segments }: Pick<FilesystemPath, "segments">): boolean {
-    return segments.length === 0 && this.#jail.isUnmade;
-  }
-
-  #search<Result>(
-    { segments, shownAs }: FilesystemPath,
-    run: (root: SearchRoot) => Promise<Result>,
-  ): Promise<Result> {
-    return this.#jail.inDirectory(segments, {}, (directory, real) => {
-      const root = { jail: this.#jail, directory, segments: real, shownAs };
-      if (!this.#respectGitignore) return run(root);
-      const top = parseFilesystemPath(this.#root(), this.#form);
-      return withGitignore(root, top.ok ? top.segments : [], run);
-    });
-  }
-
-  #put(filePath: string, bytes: Uint8Array, options: WriteOptions): Promise<WriteResult> {
-    return this.#attempt(
-      filePath,
-      "file",
-      (path) => putPath(this.#jail, path, bytes, options),
-      writeFailureOf,
-    );
-  }
-
-  async #attempt<Result>(
-    filePath: string,
-    expected: Expected,
-    run: (path: FilesystemPath) => Result | Promise<Result>,
-    toFailure: typeof failureOf = failureOf,
-  ): Promise<Result | errors.BackendFailure> {
-    const parsed = parseFilesystemPath(filePath, this.#form);
-    if (!parsed.ok) return { error: parsed.error, code: parsed.code };
-    try {
-      return await run(parsed);
-    } catch (thrown) {
-      return toFailure(thrown, parsed.shownAs, expected);
-    }
+    const real = await realSegments(jail, parsed.segments, lastLink);
+    return real && filesystemPathOf(real, form);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Dirent } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallOptions, FileInfo, LsResult } from "../backend.ts";
+import type { Located } from "../checked-backend.ts";
 import type { Glob } from "../glob.ts";
 import { joinPath } from "../paths.ts";
 import { sortByPath } from "../search.ts";
@@ -154,28 +155,29 @@ const SLICE = 500;
 /** The entries of a directory, or the one file a path names. */
 export async function listDirectory(
   jail: Jail,
-  { segments, shownAs }: FilesystemPath,
+  { segments, path }: FilesystemPath,
   options: CallOptions | undefined,
 ): Promise<LsResult> {
   try {
     return await jail.inDirectory(segments, {}, (directory, real) =>
-      listEntries({ jail, directory, segments: real, shownAs }, options),
+      listEntries({ jail, directory, segments: real, path }, options),
     );
   } catch (thrown) {
     const stats = codeOf(thrown) === "ENOTDIR" ? jail.lookUp(segments) : undefined;
     if (stats === undefined || stats.isDirectory()) throw thrown;
-    return { files: [{ path: shownAs, is_dir: false, ...sizeAndTime(stats) }] };
+    return { files: [{ path: path, is_dir: false, ...sizeAndTime(stats) }] };
   }
 }
 
-interface Place {
+/** An open directory of the jail. */
+export interface OpenDirectory extends Located {
   jail: Jail;
   directory: DirectoryHandle;
+  /** From the root of the jail, free of links. */
   segments: readonly string[];
-  shownAs: string;
 }
 
-async function listEntries(place: Place, options: CallOptions | undefined): Promise<LsResult> {
+async function listEntries(place: OpenDirectory, options: CallOptions | undefined): Promise<LsResult> {
   const files: FileInfo[] = [];
   const entries = await place.directory.entries();
   const expressible = expressibleEntries(place.directory, entries);
@@ -192,22 +194,22 @@ async function listEntries(place: Place, options: CallOptions | undefined): Prom
 }
 
 function describe(
-  { jail, directory, segments, shownAs }: Place,
+  { jail, directory, segments, path }: OpenDirectory,
   entry: Dirent,
 ): FileInfo | "gone" | "unreadable" {
-  const path = joinPath(shownAs, entry.name);
+  const shown = joinPath(path, entry.name);
   if (entry.isSymbolicLink()) {
     // A link shows what it leads to inside the root; of one that leads elsewhere only the name is ours.
     const target = jail.lookUp([...segments, entry.name]);
-    if (target?.isDirectory() === true) return { path: `${path}/`, is_dir: true };
-    return { path, is_dir: false, ...(target === undefined ? {} : sizeAndTime(target)) };
+    if (target?.isDirectory() === true) return { path: `${shown}/`, is_dir: true };
+    return { path: shown, is_dir: false, ...(target === undefined ? {} : sizeAndTime(target)) };
   }
   try {
     const stats = statEntry(directory, entry.name);
     if (stats === undefined) return "gone";
     if (stats.isDirectory())
-      return { path: `${path}/`, is_dir: true, modified_at: stats.mtime.toISOString() };
-    return { path, is_dir: false, ...sizeAndTime(stats) };
+      return { path: `${shown}/`, is_dir: true, modified_at: stats.mtime.toISOString() };
+    return { path: shown, is_dir: false, ...sizeAndTime(stats) };
   } catch {
     return "unreadable";
   }

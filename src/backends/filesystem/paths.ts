@@ -1,12 +1,11 @@
 import { relative, resolve, sep } from "node:path";
+import type { Located } from "../checked-backend.ts";
 import { type BackendFailure, outsideRoot } from "../errors.ts";
 import { validatePath } from "../paths.ts";
 
 /** A path as it was asked for, and as segments from the root of the jail. */
-export interface FilesystemPath {
-  segments: string[];
-  /** How results and errors name it. */
-  shownAs: string;
+export interface FilesystemPath extends Located {
+  segments: readonly string[];
 }
 
 export type FilesystemPathResult = ({ ok: true } & FilesystemPath) | ({ ok: false } & BackendFailure);
@@ -30,13 +29,13 @@ export function parseFilesystemPath(path: string, form: PathForm): FilesystemPat
   if (!valid.ok) return valid;
   const base = segmentsOf(relative(form.jailDir, form.rootDir), sep);
   if (form.virtual) {
-    return { ok: true, segments: [...base, ...segmentsOf(valid.path, "/")], shownAs: valid.path };
+    return { ok: true, segments: [...base, ...segmentsOf(valid.path, "/")], path: valid.path };
   }
   const asked = resolve(form.rootDir, valid.path);
   const wanted = replaceBase(asked, form.configuredDir, form.rootDir) ?? asked;
   const below = replaceBase(wanted, form.jailDir, "");
   if (below === undefined) return { ok: false, ...outsideRoot(valid.path) };
-  return { ok: true, segments: segmentsOf(below, sep), shownAs: wanted };
+  return { ok: true, segments: segmentsOf(below, sep), path: wanted };
 }
 
 /** The path that `parseFilesystemPath` reads as `segments`; undefined when it has none in this form. */

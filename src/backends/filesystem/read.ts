@@ -21,13 +21,13 @@ export interface OpenFile {
 export async function withOpenFile<Result>(
   directory: DirectoryHandle,
   name: string,
-  shownAs: string,
+  path: string,
   use: (file: OpenFile) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   const descriptor = directory.openFile(name, constants.O_RDONLY);
   try {
     const stats = fstatSync(descriptor, { bigint: true });
-    return whyNotFile(stats, shownAs) ?? (await use({ descriptor, stats }));
+    return whyNotFile(stats, path) ?? (await use({ descriptor, stats }));
   } finally {
     closeSync(descriptor);
   }
@@ -41,53 +41,45 @@ export function whyNotFile(stats: BigIntStats, path: string): errors.BackendFail
 /** A page of a text file, or a binary file whole. Links inside the root are followed. */
 export function readPath(
   jail: Jail,
-  { segments, shownAs }: FilesystemPath,
+  at: FilesystemPath,
   request: PageRequest,
-  options: CallOptions | undefined,
+  options: CallOptions,
 ): Promise<ReadResult> {
-  return openPath(
-    jail,
-    { segments, shownAs },
-    options,
-    async ({ descriptor, stats }): Promise<ReadResult> => {
-      const version = statVersion(stats);
-      const mimeType = mimeTypeOf(shownAs);
-      if (isTextType(mimeType) && !(await startsBinary(descriptor))) {
-        const page = await readFilePage(shownAs, descriptor, request, options?.signal);
-        if (page.error !== undefined) return page;
-        const isText = typeof page.content === "string" && !page.content.includes("\0");
-        if (isText) return { ...page, mimeType, version };
-      }
-      if (stats.size > MAX_BINARY_SIZE) return errors.binaryTooLarge(Number(stats.size));
-      const bytes = await readBytes(descriptor, Number(stats.size), MAX_BINARY_SIZE);
-      const type = isTextType(mimeType) ? DEFAULT_BINARY_TYPE : mimeType;
-      return { content: plainBytes(bytes), mimeType: type, version };
-    },
-  );
+  const { path } = at;
+  return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadResult> => {
+    const version = statVersion(stats);
+    const mimeType = mimeTypeOf(path);
+    if (isTextType(mimeType) && !(await startsBinary(descriptor))) {
+      const page = await readFilePage(path, descriptor, request, options.signal);
+      if (page.error !== undefined) return page;
+      const isText = typeof page.content === "string" && !page.content.includes("\0");
+      if (isText) return { ...page, mimeType, version };
+    }
+    if (stats.size > MAX_BINARY_SIZE) return errors.binaryTooLarge(Number(stats.size));
+    const bytes = await readBytes(descriptor, Number(stats.size), MAX_BINARY_SIZE);
+    const type = isTextType(mimeType) ? DEFAULT_BINARY_TYPE : mimeType;
+    return { content: plainBytes(bytes), mimeType: type, version };
+  });
 }
 
 /** A file whole, as file data. Links inside the root are followed. */
-export function readWholePath(
-  jail: Jail,
-  path: FilesystemPath,
-  options: CallOptions | undefined,
-): Promise<ReadRawResult> {
-  return openPath(jail, path, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
+export function readWholePath(jail: Jail, at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> {
+  return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
     const bytes = await readBytes(descriptor, Number(stats.size), MAX_LOAD_SIZE);
     if (bytes.length > MAX_LOAD_SIZE) {
-      return errors.tooLargeToLoad(path.shownAs, Number(stats.size), MAX_LOAD_SIZE);
+      return errors.tooLargeToLoad(at.path, Number(stats.size), MAX_LOAD_SIZE);
     }
     const times = { createdAt: stats.birthtime.toISOString(), now: stats.mtime.toISOString() };
-    return { data: toFileData(path.shownAs, plainBytes(bytes), times), version: statVersion(stats) };
+    return { data: toFileData(at.path, plainBytes(bytes), times), version: statVersion(stats) };
   });
 }
 
 function openPath<Result>(
   jail: Jail,
-  { segments, shownAs }: FilesystemPath,
-  options: CallOptions | undefined,
+  { segments, path }: FilesystemPath,
+  options: CallOptions,
   use: (file: OpenFile) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
-  options?.signal?.throwIfAborted();
-  return jail.atEntry(segments, {}, ({ directory, name }) => withOpenFile(directory, name, shownAs, use));
+  options.signal?.throwIfAborted();
+  return jail.atEntry(segments, {}, ({ directory, name }) => withOpenFile(directory, name, path, use));
 }

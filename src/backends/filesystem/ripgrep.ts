@@ -20,7 +20,7 @@ export interface RipgrepRequest {
   maxFiles: number;
   /** Milliseconds of `performance.now()`. */
   deadline: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** Paths are relative to the directory searched. */

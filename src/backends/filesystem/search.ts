@@ -1,14 +1,14 @@
 import { closeSync, constants, fstatSync } from "node:fs";
 import { join } from "node:path";
 import { decodeUtf8 } from "../../core/text.ts";
-import type { CallOptions, FileInfo, GlobResult, GrepOptions, GrepResult } from "../backend.ts";
+import type { CallOptions, FileInfo, GlobResult, GrepResult } from "../backend.ts";
+import type { Search } from "../checked-backend.ts";
 import { operationAborted } from "../errors.ts";
 import { type Glob, compileGlob } from "../glob.ts";
 import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
 import { readBytes } from "../pages.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "../paths.ts";
 import {
-  DEFAULT_MAX_COUNT,
   SEARCH_TIME_LIMIT_MS,
   type SearchFile,
   type SearchableContent,
@@ -19,19 +19,15 @@ import { isTemporaryName } from "./file-writer.ts";
 import { GitignoreTree } from "./gitignore.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 import { type Jail, codeOf } from "./jail.ts";
-import { walkFiles } from "./list.ts";
+import { type OpenDirectory, walkFiles } from "./list.ts";
+import type { FilesystemPath } from "./paths.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
 
 /** Most files one `glob` returns; beyond it the result is marked `truncated`. */
 const MAX_GLOB_RESULTS = 100_000;
 
-/** Where a search starts: an open directory, and the path its results are shown below. */
-export interface SearchRoot {
-  jail: Jail;
-  directory: DirectoryHandle;
-  /** From the root of the jail, free of links. */
-  segments: readonly string[];
-  shownAs: string;
+/** The directory in which a search starts. */
+export interface SearchRoot extends OpenDirectory {
   /** What is passed over; undefined for nothing. */
   ignored?: GitignoreTree;
 }
@@ -68,7 +64,7 @@ function selectionOf(glob: Glob, { ignored }: SearchRoot): Glob {
 export async function globDirectory(
   root: SearchRoot,
   pattern: string,
-  options: CallOptions | undefined,
+  options: CallOptions,
 ): Promise<GlobResult> {
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
@@ -79,9 +75,9 @@ export async function globDirectory(
   const isFile = (link: string): boolean =>
     root.jail.lookUp([...root.segments, ...link.split("/")])?.isFile() === true;
   const request = { glob, isFile, onUnreadable: () => (skipped += 1) };
-  const base = withSlash(root.shownAs);
+  const base = withSlash(root.path);
   for await (const paths of walkFiles(root.directory, request)) {
-    if (options?.signal?.aborted === true) return operationAborted(root.shownAs);
+    if (options.signal?.aborted === true) return operationAborted(root.path);
     if (performance.now() > deadline) return { files, skipped, truncated: true };
     for (const path of paths) {
       if (!glob.matches(path)) continue;
@@ -92,11 +88,7 @@ export async function globDirectory(
   return { files, skipped, truncated: false };
 }
 
-export interface FilesystemSearch {
-  pattern: string;
-  glob?: string | null | undefined;
-  maxCount?: number | null | undefined;
-  options?: GrepOptions | undefined;
+export interface FilesystemSearch extends Search {
   maxFileSize: number;
   /** The `rg` to use; undefined for the built-in walk. */
   ripgrep: string | undefined;
@@ -107,7 +99,7 @@ export interface FilesystemSearch {
  * and searched here, so that the result is the same without it and holds nothing from outside.
  */
 export async function grepDirectory(root: SearchRoot, search: FilesystemSearch): Promise<GrepResult> {
-  const { pattern, maxCount, options = {} } = search;
+  const { pattern, maxCount, options } = search;
   const compiled = compileSearch(pattern, options);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
   const filter = compileGlob(search.glob ?? "**", { nameAtAnyDepth: true });
@@ -115,7 +107,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   const deadline = performance.now() + SEARCH_TIME_LIMIT_MS;
   const glob = selectionOf(filter.glob, root);
   const proposed = await propose(root, glob, search, deadline);
-  if (proposed?.end === "aborted") return operationAborted(root.shownAs);
+  if (proposed?.end === "aborted") return operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
   let skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
   const walk = { glob, onUnreadable: () => (skipped += 1) };
@@ -127,7 +119,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
     pattern,
     maxCount,
     options,
-    path: root.shownAs,
+    path: root.path,
     // What a search that ran out of time has found is looked at all the same.
     deadline: proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline,
   }).finally(() => trail.close());
@@ -142,34 +134,28 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
 /** Matching lines of one file, which was named and is therefore searched whatever its name is. */
 export async function grepFile(
   jail: Jail,
-  segments: readonly string[],
-  shownAs: string,
+  { segments, path }: FilesystemPath,
   search: FilesystemSearch,
 ): Promise<GrepResult> {
   const filter = compileGlob(search.glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
   const file = {
-    path: shownAs,
+    path,
     load: () =>
-      loadText(baseName(shownAs), search.maxFileSize, (use) =>
+      loadText(baseName(path), search.maxFileSize, (use) =>
         jail.atEntry(segments, { links: "inside" }, ({ directory, name }) =>
           use(directory.openFile(name, constants.O_RDONLY)),
         ),
       ),
   };
-  const files = filter.glob.matches(baseName(shownAs)) ? [file] : [];
-  return searchFiles(files, {
-    pattern: search.pattern,
-    maxCount: search.maxCount,
-    options: search.options,
-    path: shownAs,
-  });
+  const files = filter.glob.matches(baseName(path)) ? [file] : [];
+  return searchFiles(files, { ...search, path });
 }
 
 async function propose(
   { jail, directory, segments, ignored }: SearchRoot,
   filter: Glob,
-  { pattern, maxCount, options = {}, maxFileSize, ripgrep }: FilesystemSearch,
+  { pattern, maxCount, options, maxFileSize, ripgrep }: FilesystemSearch,
   deadline: number,
 ): Promise<RipgrepAnswer | undefined> {
   const isRegex = options.regex === true;
@@ -181,10 +167,10 @@ async function propose(
     pattern: translated,
     isRegex,
     caseSensitive: options.caseSensitive !== false,
-    maxFiles: Math.min(Math.max((maxCount ?? DEFAULT_MAX_COUNT) * 10, 1000), 10_000),
+    maxFiles: Math.min(Math.max(maxCount * 10, 1000), 10_000),
     globs: toRipgrepGlobs(filter),
     excluded: ignored === undefined ? [] : [".git", ...(await directoriesLeftOut(directory, ignored))],
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
+    signal: options.signal,
   };
   if (LIMITS_MEMORY) {
     const everything = { ...request, maxFileSize: undefined, deadline: Math.min(deadline, soon()) };
@@ -233,7 +219,7 @@ function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: Ripgre
 }
 
 async function* candidates(
-  { shownAs }: SearchRoot,
+  root: SearchRoot,
   glob: Glob,
   portions: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
   { trail, maxFileSize }: { trail: DirectoryTrail; maxFileSize: number },
@@ -243,7 +229,7 @@ async function* candidates(
       const name = baseName(path);
       if (!glob.matches(path) || isTemporaryName(name)) continue;
       yield {
-        path: joinPath(shownAs, path),
+        path: joinPath(root.path, path),
         load: () => loadText(name, maxFileSize, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
       };
     }

@@ -1,8 +1,8 @@
 import { type BigIntStats, rmdirSync, unlinkSync } from "node:fs";
 import type { CallOptions, DeleteResult, EditResult, WriteOptions, WriteResult } from "../backend.ts";
+import type { Edit } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
-import { fileNotFound } from "../errors.ts";
-import { type ContentEdit, classifyBytes, editContent } from "../file-data.ts";
+import { classifyBytes, editContent } from "../file-data.ts";
 import { fileLocks } from "../keyed-lock.ts";
 import { readBytes } from "../pages.ts";
 import { entryKey, putFile, statEntry, statVersion } from "./file-writer.ts";
@@ -14,14 +14,14 @@ import { whyNotFile, withOpenFile } from "./read.ts";
 /** Creates a file and missing parent directories, or with mode `overwrite` replaces one. */
 export function putPath(
   jail: Jail,
-  path: FilesystemPath,
+  at: FilesystemPath,
   bytes: Uint8Array,
   options: WriteOptions,
 ): Promise<WriteResult> {
-  const { shownAs } = path;
-  return exclusively(jail, path, { create: true, lastLink: "itself" }, async ({ directory, name }) => {
+  const { path } = at;
+  return exclusively(jail, at, { create: true, lastLink: "itself" }, async ({ directory, name }) => {
     const old = statEntry(directory, name);
-    const refused = whyNotWritable(old, shownAs, options);
+    const refused = whyNotWritable(old, path, options);
     if (refused !== undefined) return refused;
     options.signal?.throwIfAborted();
     try {
@@ -31,18 +31,17 @@ export function putPath(
         replaces: old,
         mayProceed: () => options.expectedVersion === undefined || isSame(statEntry(directory, name), old),
       });
-      if (version === undefined) return errors.changedSinceRead(shownAs);
-      return { path: shownAs, filesUpdate: null, version };
+      if (version === undefined) return errors.changedSinceRead(path);
+      return { path, filesUpdate: null, version };
     } catch (thrown) {
       if (codeOf(thrown) !== "EEXIST") throw thrown;
-      return whyNotWritable(statEntry(directory, name), shownAs, options) ?? errors.alreadyExists(shownAs);
+      return whyNotWritable(statEntry(directory, name), path, options) ?? errors.alreadyExists(path);
     }
   });
 }
 
-export interface PathEdit extends ContentEdit {
+export interface PathEdit extends Edit {
   maxFileSize: number;
-  signal?: AbortSignal | undefined;
 }
 
 /** How often an edit is made again on the content another process has put there meanwhile. */
@@ -52,31 +51,31 @@ const MAX_ATTEMPTS = 5;
  * Replaces text in a file. Of a link inside the root the file it leads to is changed, not the link. An edit
  * bound to a version fails when that is gone; another is made on the newest content.
  */
-export function editPath(jail: Jail, path: FilesystemPath, edit: PathEdit): Promise<EditResult> {
-  return exclusively(jail, path, {}, async (located): Promise<EditResult> => {
+export function editPath(jail: Jail, at: FilesystemPath, edit: PathEdit): Promise<EditResult> {
+  return exclusively(jail, at, {}, async (located): Promise<EditResult> => {
     for (let attempt = 1; ; attempt += 1) {
-      const result = await editOnce(located, path.shownAs, edit);
+      const result = await editOnce(located, at.path, edit);
       const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
       if (isFinal || attempt === MAX_ATTEMPTS) return result;
     }
   });
 }
 
-async function editOnce({ directory, name }: Located, shownAs: string, edit: PathEdit): Promise<EditResult> {
+async function editOnce({ directory, name }: Located, path: string, edit: PathEdit): Promise<EditResult> {
   const { maxFileSize, signal, expectedVersion } = edit;
-  const loaded = await withOpenFile(directory, name, shownAs, async ({ descriptor, stats }) => ({
+  const loaded = await withOpenFile(directory, name, path, async ({ descriptor, stats }) => ({
     stats,
     bytes: await readBytes(descriptor, Number(stats.size), maxFileSize),
   }));
   if ("error" in loaded) return loaded;
   const { stats, bytes } = loaded;
   if (bytes.length > maxFileSize) {
-    return errors.tooLargeToEdit(shownAs, Math.max(Number(stats.size), bytes.length), maxFileSize);
+    return errors.tooLargeToEdit(path, Math.max(Number(stats.size), bytes.length), maxFileSize);
   }
   if (expectedVersion !== undefined && expectedVersion !== statVersion(stats)) {
-    return errors.changedSinceRead(shownAs);
+    return errors.changedSinceRead(path);
   }
-  const edited = editContent(shownAs, classifyBytes(shownAs, bytes), edit);
+  const edited = editContent(path, classifyBytes(path, bytes), edit);
   if (!edited.ok) return { error: edited.error, code: edited.code };
   signal?.throwIfAborted();
   const version = await putFile(directory, name, {
@@ -85,18 +84,18 @@ async function editOnce({ directory, name }: Located, shownAs: string, edit: Pat
     replaces: stats,
     mayProceed: () => isSame(statEntry(directory, name), stats),
   });
-  if (version === undefined) return errors.changedSinceRead(shownAs);
-  return { path: shownAs, filesUpdate: null, version, occurrences: edited.occurrences };
+  if (version === undefined) return errors.changedSinceRead(path);
+  return { path, filesUpdate: null, version, occurrences: edited.occurrences };
 }
 
 /** One change of an entry at a time, in this process. Waiting holds nothing open. */
 async function exclusively<Result>(
   jail: Jail,
-  { segments, shownAs }: FilesystemPath,
+  { segments, path }: FilesystemPath,
   walk: WalkOptions,
   run: (located: Located) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
-  if (segments.length === 0) return errors.isDirectory(shownAs);
+  if (segments.length === 0) return errors.isDirectory(path);
   const key = await jail.atEntry(segments, walk, ({ directory, name }) => entryKey(directory, name));
   return fileLocks.run(key, () => jail.atEntry(segments, walk, run));
 }
@@ -120,20 +119,20 @@ const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): bo
 /** Removes a file, a link (never what it leads to) or a directory with everything below it, if nothing there is hidden. */
 export function deleteEntry(
   jail: Jail,
-  { segments, shownAs }: FilesystemPath,
-  options: CallOptions | undefined,
+  { segments, path }: FilesystemPath,
+  options: CallOptions,
 ): Promise<DeleteResult> {
   return jail.atEntry(
     segments,
     { lastLink: "itself" },
     async ({ directory, name }): Promise<DeleteResult> => {
       const stats = statEntry(directory, name);
-      if (stats === undefined) return fileNotFound(shownAs);
+      if (stats === undefined) return errors.fileNotFound(path);
       if (stats.isDirectory() && jail.hidden.areBelow(stats)) throw new AccessError("EACCES");
-      if (stats.isDirectory()) await removeTree(directory, name, options?.signal);
+      if (stats.isDirectory()) await removeTree(directory, name, options.signal);
       else unlinkSync(directory.at(name));
       await directory.flush();
-      return { path: shownAs, filesUpdate: null };
+      return { path, filesUpdate: null };
     },
   );
 }

@@ -14,12 +14,12 @@ import type {
   ReadResult,
   WriteResult,
 } from "../backend.ts";
+import { CheckedBackend, wrapBackend } from "../checked-backend.ts";
 import { backendFailed, foreignFailure, thrownFailure } from "../errors.ts";
 import { readFileData } from "../file-data.ts";
 import { KeyedLock } from "../keyed-lock.ts";
 import { pageRequest } from "../pages.ts";
 import { Adapted } from "./adapted.ts";
-import { ForeignFiles } from "./files.ts";
 
 /** The first version of the deepagents protocol: plain values, failures as strings or exceptions. */
 export interface BackendV1 {
@@ -163,22 +163,13 @@ export function guardBackend(backend: Backend, log?: Logger): Backend {
       }
     };
   };
-  const guarded = new Map<string | symbol, unknown>();
+  const guarded: Record<string, unknown> = {};
   for (const name of Object.keys(SHAPES)) {
     const method = name as Guarded; // a key of the table
     const run = backend[method];
-    if (run !== undefined) guarded.set(method, guard(method, run as (...args: unknown[]) => unknown));
+    if (run !== undefined) guarded[method] = guard(method, run as (...args: unknown[]) => unknown);
   }
-  // All else that callers may look for is there as it was, also what only this backend has. The target is an object
-  // of its own, because the proxy of a frozen object may answer nothing else than the object does.
-  return new Proxy({} as Backend, {
-    get: (_target, name) => {
-      const value: unknown = guarded.get(name) ?? Reflect.get(backend, name, backend);
-      return typeof value === "function" ? (value.bind(backend) as unknown) : value;
-    },
-    has: (_target, name) => name in backend,
-    getPrototypeOf: () => Reflect.getPrototypeOf(backend),
-  });
+  return wrapBackend(backend, guarded);
 }
 
 const shapeOf = (result: unknown): string =>
@@ -186,7 +177,7 @@ const shapeOf = (result: unknown): string =>
     ? `an object with ${Object.keys(result).slice(0, 10).join(", ") || "nothing"}`
     : typeof result;
 
-const COMPLETE = ["writeMode", "regexGrep", "versions", "abort"] as const;
+const PROMISES = ["writeMode", "regexGrep", "versions", "abort"] as const;
 
 /** Writes to a foreign backend, one at a time for each path, whatever number of adapters it has. */
 const locks = new WeakMap<object, KeyedLock>();
@@ -200,40 +191,14 @@ const locks = new WeakMap<object, KeyedLock>();
 export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backend {
   const backend = guardBackend(isV1(foreign) ? fromV1(foreign) : foreign, log);
   const declared = backend.capabilities ?? {};
-  if (COMPLETE.every((capability) => declared[capability] === true)) return backend;
+  if (PROMISES.every((capability) => declared[capability] === true)) return backend;
   const lock = locks.get(foreign) ?? new KeyedLock();
   locks.set(foreign, lock);
-  const adapted = new Adapted(backend, new ForeignFiles(backend), lock);
-  const lifetimeOf = backend.lifetimeOf?.bind(backend);
-  const roots = backend.roots?.bind(backend);
-  const followLinks = backend.followLinks?.bind(backend);
-  return {
+  const adapted = new CheckedBackend(new Adapted(backend, lock));
+  const optional = (["delete", "uploadFiles", "downloadFiles"] as const).filter((name) => backend[name]);
+  const methods = [...(["ls", "read", "readRaw", "grep", "glob", "write", "edit"] as const), ...optional];
+  return wrapBackend(backend, {
     capabilities: { ...declared, writeMode: true, regexGrep: true, versions: true, abort: true },
-    ls: (...args) => adapted.ls(...args),
-    read: (...args) => adapted.read(...args),
-    readRaw: (...args) => adapted.readRaw(...args),
-    grep: (...args) => adapted.grep(...args),
-    glob: (...args) => adapted.glob(...args),
-    write: (...args) => adapted.write(...args),
-    edit: (...args) => adapted.edit(...args),
-    ...(backend.delete === undefined ? {} : { delete: (...args) => adapted.delete(...args) }),
-    ...(backend.uploadFiles === undefined ? {} : { uploadFiles: (...args) => adapted.uploadFiles(...args) }),
-    ...(backend.downloadFiles === undefined
-      ? {}
-      : { downloadFiles: (...args) => adapted.downloadFiles(...args) }),
-    ...(lifetimeOf === undefined ? {} : { lifetimeOf }),
-    ...(roots === undefined ? {} : { roots }),
-    ...(followLinks === undefined ? {} : { followLinks }),
-    ...executionOf(backend),
-  };
-}
-
-/** `id` and `execute` of a sandbox; nothing of other backends. */
-function executionOf(backend: Backend): object {
-  if (!("execute" in backend) || typeof backend.execute !== "function") return {};
-  const { execute } = backend;
-  return {
-    id: "id" in backend ? backend.id : "",
-    execute: (...args: unknown[]): unknown => Reflect.apply(execute, backend, args),
-  };
+    ...Object.fromEntries(methods.map((name) => [name, adapted[name].bind(adapted)])),
+  });
 }

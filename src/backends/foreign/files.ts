@@ -81,35 +81,26 @@ export class ForeignFiles {
     return { ...result, files };
   }
 
-  /** Some backends write over a file, others refuse to; an upload always does, and keeps every byte. */
+  /**
+   * Stores bytes. Some backends write over a file, others refuse to; an upload always does, and keeps every byte.
+   * `content`: the text of a new file.
+   */
   async put(
     path: string,
     bytes: Uint8Array,
-    { replaces, content }: { replaces: boolean; content: string | undefined },
+    content: string | undefined,
     options: CallOptions = {},
   ): Promise<WriteResult> {
-    const written = await this.#put(path, bytes, replaces ? undefined : content, options);
-    return written.error === undefined ? { ...written, path, version: versionOfBytes(bytes) } : written;
-  }
-
-  async #put(
-    path: string,
-    bytes: Uint8Array,
-    content: string | undefined,
-    options: CallOptions,
-  ): Promise<WriteResult> {
-    if (this.#backend.uploadFiles === undefined || content !== undefined) {
-      const text = content ?? Buffer.from(bytes).toString("utf8");
-      return this.guard<WriteResult>(path, options, () => this.#backend.write(path, text));
-    }
-    return this.guard<WriteResult>(path, options, async () => {
-      const answers: UploadAnswers =
-        (await this.#backend.uploadFiles?.([[path, new Uint8Array(bytes)]])) ?? [];
+    const written = await this.guard<WriteResult>(path, options, async () => {
+      if (this.#backend.uploadFiles === undefined || content !== undefined) {
+        return this.#backend.write(path, content ?? Buffer.from(bytes).toString("utf8"));
+      }
+      const answers: UploadAnswers = await this.#backend.uploadFiles([[path, new Uint8Array(bytes)]]);
       const [answer] = answers;
       const filesUpdate = answer?.filesUpdate ?? answers.filesUpdate ?? null;
-      if (answer?.error === null) return { path, filesUpdate };
-      return foreignFailure(path, answer?.error ?? "");
+      return answer?.error === null ? { path, filesUpdate } : foreignFailure(path, answer?.error ?? "");
     });
+    return written.error === undefined ? { ...written, path, version: versionOfBytes(bytes) } : written;
   }
 
   /** A call of the foreign backend that never throws, does not outlast its signal and names its failures. */

@@ -12,7 +12,7 @@ export interface SandboxFilesOptions {
   /** Bytes of one piece of a file that is read; base64 of it must fit into the output of a command. */
   readChunk: number;
   /** Moves what does not fit into one command; without it that goes in pieces. */
-  transfer?: FileTransfer;
+  transfer?: FileTransfer | undefined;
 }
 
 /** A way of files in and out of a sandbox besides commands. Paths are those inside; failures are thrown. */
@@ -105,7 +105,7 @@ export class SandboxFiles {
   async write(
     path: string,
     bytes: Uint8Array,
-    { create, expected = "" }: { create: boolean; expected?: string },
+    { create, expected = "" }: { create: boolean; expected?: string | undefined },
     options: CallOptions,
   ): Promise<Written> {
     const file = this.#real(path);

@@ -5,37 +5,28 @@ import type {
   BackendCapabilities,
   BackendRuntime,
   CallOptions,
-  DeleteResult,
-  EditOptions,
-  EditResult,
   FileData,
-  FileDownloadResponse,
   FileInfo,
   FileUploadResponse,
-  GlobResult,
-  GrepOptions,
-  GrepResult,
-  LsResult,
-  ReadRawResult,
-  ReadResult,
   ThreadFiles,
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import * as errors from "../errors.ts";
 import {
-  type FileFormat,
-  bytesToWrite,
-  editFileData,
-  infoOf,
-  readFileData,
-  toFileData,
-  versionOf,
-} from "../file-data.ts";
-import { pageRequest } from "../pages.ts";
+  COMPLETE,
+  CheckedBackend,
+  type Edit,
+  type Located,
+  type Operations,
+  PutOperations,
+  type Search,
+} from "../checked-backend.ts";
+import * as errors from "../errors.ts";
+import { type FileFormat, editFileData, infoOf, readFileData, toFileData, versionOf } from "../file-data.ts";
+import type { PageRequest } from "../pages.ts";
 import { isAtOrBelow, parentsOf, validatePath } from "../paths.ts";
 import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
-import { downloadOf, globFlat, grepFlat, listFlat, refusedWrite } from "../search.ts";
+import { globFlat, grepFlat, listFlat, refusedWrite } from "../search.ts";
 
 export interface StateBackendOptions {
   /** `v1` keeps lines, for old readers. Both are read. Default `v2`. */
@@ -48,6 +39,90 @@ const OPTIONS: OptionTable<StateBackendOptions> = {
   clock: "a function",
 };
 
+interface StatePath extends Located {
+  files: ThreadFiles;
+}
+
+class StateOperations extends PutOperations implements Operations {
+  readonly atOnce = true;
+  readonly #runtime: BackendRuntime | undefined;
+  readonly #options: StateBackendOptions;
+
+  constructor(runtime: BackendRuntime | undefined, options: StateBackendOptions) {
+    super();
+    this.#runtime = runtime;
+    this.#options = options;
+  }
+
+  locate(given: string): ({ ok: true } & StatePath) | ({ ok: false } & errors.BackendFailure) {
+    const valid = validatePath(given);
+    if (!valid.ok) return valid;
+    const runtime = this.#runtime ?? ambientRuntime();
+    return runtime === undefined
+      ? { ok: false, ...errors.threadFilesMissing() }
+      : { ok: true, path: valid.path, files: runtime.files };
+  }
+
+  ls({ path, files }: StatePath) {
+    return listFlat(path, infosOf(files));
+  }
+
+  read({ path, files }: StatePath, page: PageRequest) {
+    const data = files.get(path);
+    return data === undefined ? missing(path, files) : readFileData(path, data, page);
+  }
+
+  readRaw({ path, files }: StatePath) {
+    const data = files.get(path);
+    return data === undefined ? missing(path, files) : { data, version: versionOf(data) };
+  }
+
+  grep({ path, files }: StatePath, search: Search) {
+    return grepFlat(files.entries(), { ...search, path });
+  }
+
+  glob({ path, files }: StatePath, pattern: string) {
+    return globFlat(pattern, path, infosOf(files));
+  }
+
+  put({ path, files }: StatePath, bytes: Uint8Array, options: WriteOptions) {
+    const old = files.get(path);
+    return (
+      obstacleTo(path, files) ?? refusedWrite(path, old, options) ?? this.#store(files, path, bytes, old)
+    );
+  }
+
+  edit({ path, files }: StatePath, edit: Edit) {
+    const old = files.get(path);
+    if (old === undefined) return missing(path, files);
+    const edited = editFileData(path, old, edit);
+    if (!edited.ok) return { error: edited.error, code: edited.code };
+    return { ...this.#store(files, path, edited.bytes, old), occurrences: edited.occurrences };
+  }
+
+  delete({ path, files }: StatePath) {
+    if (path === "/") return errors.refusedToDelete(path);
+    const below = [...files.entries()].map(([known]) => known).filter((known) => isAtOrBelow(known, path));
+    if (below.length === 0) return errors.fileNotFound(path);
+    const filesUpdate = Object.fromEntries(below.map((known): [string, null] => [known, null]));
+    files.apply(filesUpdate);
+    return { path, ...this.#returned(filesUpdate) };
+  }
+
+  #store(files: ThreadFiles, path: string, bytes: Uint8Array, old: FileData | undefined): WriteResult {
+    const now = isoTime((this.#options.clock ?? systemClock)());
+    const data = toFileData(path, bytes, { now, createdAt: old?.created_at }, this.#options.fileFormat);
+    const filesUpdate = { [path]: data };
+    files.apply(filesUpdate);
+    return { path, ...this.#returned(filesUpdate), version: versionOf(data) };
+  }
+
+  /** Leaves out the change when the task that calls has it already. */
+  #returned<Update>(filesUpdate: Update): { filesUpdate?: Update } {
+    return this.#runtime === undefined ? {} : { filesUpdate };
+  }
+}
+
 /**
  * Files in the state of the running thread: checkpointed with it, gone with it, seen by no other thread.
  *
@@ -56,13 +131,9 @@ const OPTIONS: OptionTable<StateBackendOptions> = {
  * a change is returned as `filesUpdate`. It is visible to later calls of the same step at once.
  * Every operation but `grep` finishes in one turn, so parallel calls cannot interleave.
  */
-export class StateBackend implements Backend {
+export class StateBackend extends CheckedBackend<true> {
   readonly capabilities: Partial<BackendCapabilities> = {
-    writeMode: true,
-    regexGrep: true,
-    versions: true,
-    abort: true,
-    rawRead: true,
+    ...COMPLETE,
     paths: "virtual",
     lifetime: "thread",
     isolation: "none",
@@ -75,6 +146,7 @@ export class StateBackend implements Backend {
     options?: StateBackendOptions,
   ) {
     const split = splitArguments("StateBackend", OPTIONS, runtimeOrOptions, options);
+    super(new StateOperations(split.runtime, split.options));
     this.#runtime = split.runtime;
     this.#options = split.options;
   }
@@ -83,121 +155,12 @@ export class StateBackend implements Backend {
     return this.#runtime === undefined ? new StateBackend(runtime, this.#options) : this;
   }
 
-  ls(path: string, _options?: CallOptions): LsResult {
-    return this.#at(path, (path, files) => listFlat(path, infosOf(files)));
-  }
-
-  read(filePath: string, offset?: number, limit?: number, _options?: CallOptions): ReadResult {
-    return this.#at(filePath, (path, files) => {
-      const data = files.get(path);
-      return data === undefined ? missing(path, files) : readFileData(path, data, pageRequest(offset, limit));
-    });
-  }
-
-  readRaw(filePath: string, _options?: CallOptions): ReadRawResult {
-    return this.#at(filePath, (path, files) => {
-      const data = files.get(path);
-      return data === undefined ? missing(path, files) : { data, version: versionOf(data) };
-    });
-  }
-
-  async grep(
-    pattern: string,
-    path?: string | null,
-    glob?: string | null,
-    maxCount?: number | null,
-    options?: GrepOptions,
-  ): Promise<GrepResult> {
-    return this.#at(path ?? "/", (path, files) =>
-      grepFlat(files.entries(), { pattern, path, glob, maxCount, options }),
-    );
-  }
-
-  glob(pattern: string, path = "/", _options?: CallOptions): GlobResult {
-    return this.#at(path, (path, files) => globFlat(pattern, path, infosOf(files)));
-  }
-
-  write(filePath: string, content: string, options: WriteOptions = {}): WriteResult {
-    return this.#at(filePath, (path, files) => {
-      const bytes = bytesToWrite(path, content);
-      if (!bytes.ok) return { error: bytes.error, code: bytes.code };
-      const old = files.get(path);
-      const obstacle = obstacleTo(path, files);
-      if (obstacle !== undefined) return obstacle;
-      return refusedWrite(path, old, options) ?? this.#put(files, path, bytes.bytes, old);
-    });
-  }
-
-  edit(
-    filePath: string,
-    oldString: string,
-    newString: string,
-    replaceAll = false,
-    options: EditOptions = {},
-  ): EditResult {
-    return this.#at(filePath, (path, files): EditResult => {
-      const old = files.get(path);
-      if (old === undefined) return missing(path, files);
-      const edit = { oldString, newString, replaceAll, expectedVersion: options.expectedVersion };
-      const edited = editFileData(path, old, edit);
-      if (!edited.ok) return { error: edited.error, code: edited.code };
-      return { ...this.#put(files, path, edited.bytes, old), occurrences: edited.occurrences };
-    });
-  }
-
-  delete(filePath: string, _options?: CallOptions): DeleteResult {
-    return this.#at(filePath, (path, files): DeleteResult => {
-      if (path === "/") return errors.refusedToDelete(path);
-      const below = [...files.entries()].map(([known]) => known).filter((known) => isAtOrBelow(known, path));
-      if (below.length === 0) return errors.fileNotFound(path);
-      const filesUpdate = Object.fromEntries(below.map((known): [string, null] => [known, null]));
-      files.apply(filesUpdate);
-      return this.#returned({ path, filesUpdate });
-    });
-  }
-
-  uploadFiles(files: Array<[string, Uint8Array]>, _options?: CallOptions): FileUploadResponse[] {
-    const answers = files.map(([filePath, bytes]): FileUploadResponse => {
-      const result: WriteResult = this.#at(filePath, (path, files): WriteResult => {
-        const obstacle = obstacleTo(path, files);
-        return obstacle ?? this.#put(files, path, bytes, files.get(path));
-      });
-      const update = result.filesUpdate === undefined ? {} : { filesUpdate: result.filesUpdate };
-      return { path: filePath, error: errors.operationError(result.code), ...update };
-    });
+  override uploadFiles(files: Array<[string, Uint8Array]>, options?: CallOptions): FileUploadResponse[] {
+    const answers = super.uploadFiles(files, options);
     if (this.#runtime === undefined) return answers;
     // Programs for deepagents take the change of all files from the list.
     const filesUpdate: unknown = Object.assign({}, ...answers.map((answer) => answer.filesUpdate));
     return Object.defineProperty(answers, "filesUpdate", { value: filesUpdate });
-  }
-
-  downloadFiles(paths: string[], _options?: CallOptions): FileDownloadResponse[] {
-    return paths.map((path) => downloadOf(path, this.readRaw(path)));
-  }
-
-  #at<Result extends object>(
-    filePath: string,
-    run: (path: string, files: ThreadFiles) => Result,
-  ): Result | errors.BackendFailure {
-    const valid = validatePath(filePath);
-    if (!valid.ok) return { error: valid.error, code: valid.code };
-    const runtime = this.#runtime ?? ambientRuntime();
-    return runtime === undefined ? errors.threadFilesMissing() : run(valid.path, runtime.files);
-  }
-
-  #put(files: ThreadFiles, path: string, bytes: Uint8Array, old: FileData | undefined): WriteResult {
-    const now = isoTime((this.#options.clock ?? systemClock)());
-    const data = toFileData(path, bytes, { now, createdAt: old?.created_at }, this.#options.fileFormat);
-    const filesUpdate = { [path]: data };
-    files.apply(filesUpdate);
-    return this.#returned({ path, filesUpdate, version: versionOf(data) });
-  }
-
-  /** Leaves out the change when the task that calls has it already. */
-  #returned<Result extends { filesUpdate?: unknown }>(result: Result): Result | Omit<Result, "filesUpdate"> {
-    if (this.#runtime !== undefined) return result;
-    const { filesUpdate: _, ...rest } = result;
-    return rest;
   }
 }
 

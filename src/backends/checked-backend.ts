@@ -1,0 +1,283 @@
+/** The eleven methods of the port, once. They check what comes from outside; `Operations` do the work. */
+import { Semaphore } from "../core/concurrency.ts";
+import type {
+  Backend,
+  BackendCapabilities,
+  CallOptions,
+  DeleteResult,
+  EditOptions,
+  EditResult,
+  FileDownloadResponse,
+  FileUploadResponse,
+  GlobResult,
+  GrepOptions,
+  GrepResult,
+  LsResult,
+  MaybePromise,
+  ReadRawResult,
+  ReadResult,
+  WriteOptions,
+  WriteResult,
+} from "./backend.ts";
+import { type BackendFailure, operationError } from "./errors.ts";
+import { type ContentEdit, bytesOf, bytesToWrite } from "./file-data.ts";
+import { type PageRequest, pageRequest } from "./pages.ts";
+import { DEFAULT_MAX_COUNT } from "./search.ts";
+
+/** What a backend declares that keeps every promise of the port. */
+export const COMPLETE = {
+  writeMode: true,
+  regexGrep: true,
+  versions: true,
+  abort: true,
+  rawRead: true,
+} as const satisfies Partial<BackendCapabilities>;
+
+/** Requests of one operation that are under way at the same time, where that is of use. */
+export const PARALLEL_TRANSFERS = 8;
+
+/** A path that was checked. Operations add what else they need to reach the file. */
+export interface Located {
+  /** As results and failures show it. */
+  path: string;
+}
+
+export interface Search {
+  pattern: string;
+  glob: string | null | undefined;
+  maxCount: number;
+  options: GrepOptions;
+}
+
+export interface Edit extends ContentEdit, CallOptions {}
+
+export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "edit" | "delete" | "upload";
+
+/**
+ * What a backend does at paths that were checked. Each operation gets what `locate` made of its path, so an
+ * implementation may declare that type in the place of `Located`.
+ */
+export interface Operations {
+  /** Path of a search that names none. Default `/`. */
+  readonly top?: string;
+  /** Uploads and downloads at the same time. Default 1. */
+  readonly parallel?: number;
+  /** Every operation but `grep` gives its result at once, and so do the methods. Default false. */
+  readonly atOnce?: boolean;
+  locate(path: string): ({ ok: true } & Located) | ({ ok: false } & BackendFailure);
+  /** Runs an operation: the place for locks, and for failures out of what was thrown. Default: just runs it. */
+  attempt?<Result>(
+    at: Located,
+    call: { method: Method; options: CallOptions },
+    run: () => MaybePromise<Result>,
+  ): MaybePromise<Result | BackendFailure>;
+  ls(at: Located, options: CallOptions): MaybePromise<LsResult>;
+  read(at: Located, page: PageRequest, options: CallOptions): MaybePromise<ReadResult>;
+  readRaw(at: Located, options: CallOptions): MaybePromise<ReadRawResult>;
+  grep(at: Located, search: Search): MaybePromise<GrepResult>;
+  glob(at: Located, pattern: string, options: CallOptions): MaybePromise<GlobResult>;
+  write(at: Located, content: string, options: WriteOptions): MaybePromise<WriteResult>;
+  edit(at: Located, edit: Edit): MaybePromise<EditResult>;
+  delete(at: Located, options: CallOptions): MaybePromise<DeleteResult>;
+  /** Stores bytes over what is there. */
+  upload(at: Located, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult>;
+  /** Default: the bytes of what `readRaw` gives. */
+  download?(at: Located, options: CallOptions): MaybePromise<FileDownloadResponse>;
+}
+
+/** For operations that store a text as the bytes it stands for. */
+export abstract class PutOperations {
+  abstract put(at: Located, bytes: Uint8Array, options: WriteOptions): MaybePromise<WriteResult>;
+
+  write(at: Located, content: string, options: WriteOptions): MaybePromise<WriteResult> {
+    const given = bytesToWrite(at.path, content);
+    return given.ok ? this.put(at, given.bytes, options) : { error: given.error, code: given.code };
+  }
+
+  upload(at: Located, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult> {
+    return this.put(at, bytes, { ...options, mode: "overwrite" });
+  }
+}
+
+/** The result of a method: a promise, unless the operations give theirs at once. */
+type Answer<AtOnce extends boolean, Result> = AtOnce extends true ? Result : Promise<Result>;
+
+/** A backend of operations, which its subclass gives. */
+export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
+  readonly #operations: Operations;
+
+  constructor(operations: Operations) {
+    this.#operations = operations;
+  }
+
+  ls(path: string, options: CallOptions = {}): Answer<AtOnce, LsResult> {
+    return this.#run("ls", path, options, (at) => this.#operations.ls(at, options));
+  }
+
+  read(
+    filePath: string,
+    offset?: number,
+    limit?: number,
+    options: CallOptions = {},
+  ): Answer<AtOnce, ReadResult> {
+    const page = pageRequest(offset, limit);
+    return this.#run("read", filePath, options, (at) => this.#operations.read(at, page, options));
+  }
+
+  readRaw(filePath: string, options: CallOptions = {}): Answer<AtOnce, ReadRawResult> {
+    return this.#run("readRaw", filePath, options, (at) => this.#operations.readRaw(at, options));
+  }
+
+  async grep(
+    pattern: string,
+    path?: string | null,
+    glob?: string | null,
+    maxCount?: number | null,
+    options: GrepOptions = {},
+  ): Promise<GrepResult> {
+    const search = { pattern, glob, maxCount: maxCount ?? DEFAULT_MAX_COUNT, options };
+    return this.#call("grep", path ?? this.#top, options, (at) => this.#operations.grep(at, search));
+  }
+
+  glob(pattern: string, path?: string, options: CallOptions = {}): Answer<AtOnce, GlobResult> {
+    const top = path ?? this.#top;
+    return this.#run("glob", top, options, (at) => this.#operations.glob(at, pattern, options));
+  }
+
+  write(filePath: string, content: string, options: WriteOptions = {}): Answer<AtOnce, WriteResult> {
+    return this.#run("write", filePath, options, (at) => this.#operations.write(at, content, options));
+  }
+
+  edit(
+    filePath: string,
+    oldString: string,
+    newString: string,
+    replaceAll = false,
+    options: EditOptions = {},
+  ): Answer<AtOnce, EditResult> {
+    const edit = { oldString, newString, replaceAll, ...options };
+    return this.#run("edit", filePath, options, (at) => this.#operations.edit(at, edit));
+  }
+
+  delete(filePath: string, options: CallOptions = {}): Answer<AtOnce, DeleteResult> {
+    return this.#run("delete", filePath, options, (at) => this.#operations.delete(at, options));
+  }
+
+  uploadFiles(
+    files: Array<[string, Uint8Array]>,
+    options: CallOptions = {},
+  ): Answer<AtOnce, FileUploadResponse[]> {
+    return this.#each(files, ([path, bytes]) =>
+      then(
+        this.#call("upload", path, options, (at) => this.#operations.upload(at, bytes, options)),
+        ({ code, filesUpdate }: WriteResult): FileUploadResponse => ({
+          path,
+          error: operationError(code),
+          ...(filesUpdate ? { filesUpdate } : {}),
+        }),
+      ),
+    );
+  }
+
+  downloadFiles(paths: string[], options: CallOptions = {}): Answer<AtOnce, FileDownloadResponse[]> {
+    const operations = this.#operations;
+    return this.#each(paths, (path) =>
+      then(
+        this.#call<ReadRawResult | FileDownloadResponse>("readRaw", path, options, (at) =>
+          operations.download === undefined
+            ? operations.readRaw(at, options)
+            : operations.download(at, options),
+        ),
+        (read) => ("content" in read ? { ...read, path } : downloadOf(path, read)),
+      ),
+    );
+  }
+
+  get #top(): string {
+    return this.#operations.top ?? "/";
+  }
+
+  #run<Result>(
+    method: Method,
+    path: string,
+    options: CallOptions,
+    run: (at: Located) => MaybePromise<Result>,
+  ): Answer<AtOnce, Result | BackendFailure> {
+    return this.#answer(() => this.#call(method, path, options, run));
+  }
+
+  #call<Result>(
+    method: Method,
+    path: string,
+    options: CallOptions,
+    run: (at: Located) => MaybePromise<Result>,
+  ): MaybePromise<Result | BackendFailure> {
+    const at = this.#operations.locate(path);
+    if (!at.ok) return { error: at.error, code: at.code };
+    return this.#operations.attempt === undefined
+      ? run(at)
+      : this.#operations.attempt(at, { method, options }, () => run(at));
+  }
+
+  #each<Item, Result>(
+    items: readonly Item[],
+    run: (item: Item) => MaybePromise<Result>,
+  ): Answer<AtOnce, Result[]> {
+    const slots = new Semaphore(this.#operations.parallel ?? 1);
+    return this.#answer((): MaybePromise<Result[]> =>
+      this.#operations.atOnce === true
+        ? items.map((item) => run(item) as Result) // at once: no promise
+        : Promise.all(items.map((item) => slots.run(async () => run(item)))),
+    );
+  }
+
+  #answer<Result>(make: () => MaybePromise<Result>): Answer<AtOnce, Result> {
+    const answer = this.#operations.atOnce === true ? make() : (async () => make())();
+    return answer as Answer<AtOnce, Result>; // what `atOnce` says at run time, the parameter says to the compiler
+  }
+}
+
+const then = <Value, Result>(
+  value: MaybePromise<Value>,
+  use: (value: Value) => Result,
+): MaybePromise<Result> => (value instanceof Promise ? value.then(use) : use(value));
+
+/** Makes the answer to a download of what was read at a path. */
+export const downloadOf = (path: string, { data, code }: ReadRawResult): FileDownloadResponse =>
+  data === undefined
+    ? { path, content: null, error: operationError(code) ?? "file_not_found" }
+    : { path, content: bytesOf(data), error: null };
+
+/** Uploads one file to a backend around which another one is. */
+export async function uploadTo(
+  backend: Backend,
+  path: string,
+  bytes: Uint8Array,
+  options: CallOptions,
+): Promise<WriteResult> {
+  const [answer] = (await backend.uploadFiles?.([[path, bytes]], options)) ?? [];
+  const { error, filesUpdate } = answer ?? { error: "permission_denied" };
+  if (error === null) return { path, filesUpdate };
+  return { error, code: error === "file_not_found" ? "not_found" : error };
+}
+
+/**
+ * A backend with some members in the place of its own. Everything else that callers may look for is there as it was,
+ * also what only this backend has, and works on the backend itself, which may keep private fields.
+ */
+export function wrapBackend(backend: Backend, members: Partial<Backend>): Backend {
+  const get = (name: string | symbol): unknown => {
+    if (Object.hasOwn(members, name)) return Reflect.get(members, name);
+    const value: unknown = Reflect.get(backend, name, backend);
+    return typeof value === "function" ? (value.bind(backend) as unknown) : value;
+  };
+  // The target is a copy: the proxy of a frozen object may answer nothing else than the object does.
+  return new Proxy(
+    { ...backend },
+    {
+      get: (_target, name) => get(name),
+      has: (_target, name) => get(name) !== undefined,
+      getPrototypeOf: () => Reflect.getPrototypeOf(backend),
+    },
+  );
+}
