@@ -41,10 +41,9 @@ export function serverParts(settings: ServerSettings): ServerParts {
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
-  const stateKey = (): Promise<Uint8Array> => loadStateKey(config.dataDir);
   const links = createPageLinks(async () => {
     const { openPageServer } = await import("../server/page/page-server.ts");
-    return openPageServer({ runs, stateKey: await stateKey(), clock: monotonicClock, openCommand, logger });
+    return openPageServer({ runs, clock: monotonicClock, openCommand, logger });
   });
   const kept = keptAtLeastMs(retentionOf(config));
   const deps: ServerDeps = {
@@ -54,7 +53,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
     clock: systemClock,
     monotonic: monotonicClock,
     runs,
-    stateKey,
+    stateKey: () => loadStateKey(config.dataDir),
     previousStateKey: () => loadPreviousStateKey(config.dataDir),
     principalOf,
     openCommand,

@@ -8,7 +8,6 @@ import { displayName, displayText, oneLine, stripControl } from "../core/text.ts
 import type { PrunePlan, Retention } from "../runs/ports.ts";
 import { type Approval, type PersonDecision, type Run, type RunHead, alreadyDecided } from "../runs/run.ts";
 import { openPageServer } from "../server/page/page-server.ts";
-import { loadStateKey } from "../server/protocol/state.ts";
 import { agentLabel, deadlineText } from "../server/views/approval-form.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { pendingApprovals } from "../server/views/run-report.ts";
@@ -151,11 +150,10 @@ function decidedLine({ status, decidedBy, tool, preview }: Approval): string {
  * approvals, so it goes to the terminal of the person who asked for it and nowhere else.
  */
 export async function openRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
-  const { runs, config, logger, interrupt } = local;
+  const { runs, logger, interrupt } = local;
   if ((await runs.view(LOCAL, runId)) === undefined) return unknownRun(local, runId);
   const server = await openPageServer({
     runs: async () => runs,
-    stateKey: await loadStateKey(config.dataDir),
     clock: monotonicClock,
     openCommand: () => local.runsCommand("open", runId),
     logger,

@@ -36,9 +36,7 @@ export function depsFor(runs: () => Promise<RunService>, options: DepsOptions = 
   const changes = createResourceChanges({ runs, logger: silentLogger });
   cleanUpWith(() => changes.close());
   const clock = options.clock ?? systemClock;
-  const page = createPageLinks(() =>
-    openPageServer({ runs, stateKey: STATE_KEY, clock, openCommand, logger: silentLogger }),
-  );
+  const page = createPageLinks(() => openPageServer({ runs, clock, openCommand, logger: silentLogger }));
   cleanUpWith(() => page.close());
   return {
     version: "0.0.0-test",

@@ -17,8 +17,6 @@ import { readChanges, readRun, sendUpdates } from "./updates.ts";
 
 export interface PageServerOptions {
   runs: () => Promise<RunService>;
-  /** The secret of the data directory; a key for links is derived from it. */
-  stateKey: Uint8Array;
   clock: Clock;
   /** How a person opens a page that decides. */
   openCommand: (run: Run) => string | undefined;
@@ -68,7 +66,7 @@ class Pages {
 
   constructor(options: PageServerOptions) {
     this.#options = options;
-    this.tokens = new LinkTokens(options.stateKey, options.clock);
+    this.tokens = new LinkTokens(options.clock);
     this.#sessions = new PageSessions(options.clock);
   }
 

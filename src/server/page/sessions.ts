@@ -1,7 +1,6 @@
 /** Links that open a page once, and the sessions of browsers that followed one. */
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
 import type { Principal } from "../../runs/run.ts";
 
@@ -9,7 +8,6 @@ import type { Principal } from "../../runs/run.ts";
 export interface PageSession extends PageGrant {
   /** Has to come with every decision. */
   csrf: string;
-  expires: number;
 }
 
 /** Who looks at a run: a browser, or an MCP App in a host, which only looks. */
@@ -22,46 +20,90 @@ export interface ApprovalViewer {
   openCommand: string | undefined;
 }
 
-const SESSION_LIFETIME_MS = 12 * 60 * 60 * 1000;
-const CAPACITY = 1000;
+const LIFETIME_MS = 12 * 60 * 60 * 1000;
+const MAX_LINKS = 10_000;
+const MAX_SESSIONS = 1000;
+
+/** Values by secret ids, in the memory of one server. They expire, and the oldest makes room for a new one. */
+class Secrets<Value extends object> {
+  readonly #values = new Map<string, Value & { expires: number }>();
+  readonly #clock: Clock;
+  readonly #capacity: number;
+
+  constructor(clock: Clock, capacity: number) {
+    this.#clock = clock;
+    this.#capacity = capacity;
+  }
+
+  add(value: Value): string {
+    const id = newSecret();
+    this.#values.set(id, { ...value, expires: this.#clock() + LIFETIME_MS });
+    const oldest = this.#values.keys().next();
+    if (this.#values.size > this.#capacity && oldest.done !== true) this.#values.delete(oldest.value);
+    return id;
+  }
+
+  get(id: string): Value | undefined {
+    const value = this.#values.get(id);
+    return value !== undefined && value.expires > this.#clock() ? value : undefined;
+  }
+
+  delete(id: string): void {
+    this.#values.delete(id);
+  }
+}
+
+const newSecret = (): string => randomBytes(32).toString("base64url");
+
+/** Tokens in links to the page: good once, for one run, one principal and one purpose. */
+export class LinkTokens {
+  readonly #grants: Secrets<PageGrant>;
+
+  constructor(clock: Clock) {
+    this.#grants = new Secrets(clock, MAX_LINKS);
+  }
+
+  mint({ run, principal, purpose }: PageGrant): string {
+    return this.#grants.add({ run, principal, purpose });
+  }
+
+  /** Returns what the token grants, without using it up; `undefined` when it grants nothing (any more). */
+  inspect(token: string): PageGrant | undefined {
+    return this.#grants.get(token);
+  }
+
+  /** Uses the token up, and returns what it granted. */
+  redeem(token: string): PageGrant | undefined {
+    const grant = this.#grants.get(token);
+    this.#grants.delete(token);
+    return grant;
+  }
+}
 
 /** Sessions of one page server, each bound to one run; gone when the server closes. */
 export class PageSessions {
-  readonly #sessions = new Map<string, PageSession>();
-  readonly #clock: Clock;
-  /** Of this server alone: browsers do not tell apart the ports of a host. */
+  readonly #sessions: Secrets<PageSession>;
+  /** The name belongs to this server alone: browsers do not tell apart the ports of a host. */
   readonly #cookie = `deepagent_page_${randomBytes(6).toString("hex")}`;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#sessions = new Secrets(clock, MAX_SESSIONS);
   }
 
-  /** The cookie of a new session. It is sent for its run's addresses only. */
-  open(grant: PageGrant): string {
-    const id = randomBytes(32).toString("base64url");
-    const { run, principal, purpose } = grant;
-    this.#sessions.set(id, {
-      run,
-      principal,
-      purpose,
-      csrf: randomBytes(32).toString("base64url"),
-      expires: this.#clock() + SESSION_LIFETIME_MS,
-    });
-    const oldest = this.#sessions.keys().next();
-    if (this.#sessions.size > CAPACITY && oldest.done !== true) this.#sessions.delete(oldest.value);
-    const age = Math.floor(SESSION_LIFETIME_MS / 1000);
+  /** Opens a session and returns its cookie, which is sent for its run's addresses only. */
+  open({ run, principal, purpose }: PageGrant): string {
+    const id = this.#sessions.add({ run, principal, purpose, csrf: newSecret() });
+    const age = LIFETIME_MS / 1000;
     return `${this.#cookie}=${id}; Path=${runPath(run)}; Max-Age=${age}; HttpOnly; SameSite=Strict`;
   }
 
-  /** The session of a request, when it is one of this run's. */
+  /** Finds the session of a request, when it is one of this run's. */
   find(request: IncomingMessage, run: string): PageSession | undefined {
     const cookies = (request.headers.cookie ?? "").split(";").map((cookie) => cookie.trim());
-    for (const cookie of cookies) {
-      if (!cookie.startsWith(`${this.#cookie}=`)) continue;
-      const session = this.#sessions.get(cookie.slice(this.#cookie.length + 1));
-      if (session !== undefined && session.run === run && session.expires > this.#clock()) return session;
-    }
-    return undefined;
+    const ids = cookies.filter((cookie) => cookie.startsWith(`${this.#cookie}=`));
+    return ids
+      .map((cookie) => this.#sessions.get(cookie.slice(this.#cookie.length + 1)))
+      .find((session) => session?.run === run);
   }
 }
 
@@ -86,78 +128,4 @@ export interface PageGrant {
   run: string;
   principal: Principal;
   purpose: PagePurpose;
-}
-
-const Claims = z.object({
-  run: z.string(),
-  principal: z.string(),
-  purpose: z.enum(["watch", "decide"]),
-  /** The page server it was made for: single use is a fact of that server's memory. */
-  server: z.string(),
-  nonce: z.string(),
-  /** Milliseconds, by the clock of that server. */
-  expires: z.number(),
-});
-
-const LINK_LIFETIME_MS = 12 * 60 * 60 * 1000;
-/** Longer ones are not worth reading. */
-const MAX_CHARACTERS = 4000;
-
-/** Tokens in links to the page: signed, single use, good for one run, one principal and one purpose. */
-export class LinkTokens {
-  readonly #key: Buffer;
-  readonly #clock: Clock;
-  readonly #server = randomBytes(12).toString("base64url");
-  /** Nonces of redeemed tokens that have not expired. */
-  readonly #used = new Map<string, number>();
-
-  constructor(stateKey: Uint8Array, clock: Clock) {
-    // A key of its own, so that nothing else that is signed with the secret passes for a token.
-    this.#key = createHmac("sha256", stateKey).update("deepagent-mcp page link").digest();
-    this.#clock = clock;
-  }
-
-  mint({ run, principal, purpose }: PageGrant): string {
-    const claims: z.output<typeof Claims> = {
-      run,
-      principal,
-      purpose,
-      server: this.#server,
-      nonce: randomBytes(16).toString("base64url"),
-      expires: this.#clock() + LINK_LIFETIME_MS,
-    };
-    const payload = Buffer.from(JSON.stringify(claims)).toString("base64url");
-    return `${payload}.${this.#sign(payload).toString("base64url")}`;
-  }
-
-  /** What the token grants, without using it up; `undefined` when it grants nothing (any more). */
-  inspect(token: string): PageGrant | undefined {
-    return this.#valid(token);
-  }
-
-  /** The same, once. */
-  redeem(token: string): PageGrant | undefined {
-    const claims = this.#valid(token);
-    if (claims === undefined) return undefined;
-    for (const [nonce, expires] of this.#used) if (expires <= this.#clock()) this.#used.delete(nonce);
-    this.#used.set(claims.nonce, claims.expires);
-    return claims;
-  }
-
-  #valid(token: string): z.output<typeof Claims> | undefined {
-    if (token.length > MAX_CHARACTERS) return undefined;
-    const [payload = "", signature = "", ...rest] = token.split(".");
-    const expected = this.#sign(payload);
-    const given = Buffer.from(signature, "base64url");
-    if (rest.length > 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) {
-      return undefined;
-    }
-    const claims = Claims.parse(JSON.parse(Buffer.from(payload, "base64url").toString("utf8")));
-    const isGood = claims.server === this.#server && claims.expires > this.#clock();
-    return isGood && !this.#used.has(claims.nonce) ? claims : undefined;
-  }
-
-  #sign(payload: string): Buffer {
-    return createHmac("sha256", this.#key).update(payload).digest();
-  }
 }

@@ -6,12 +6,11 @@ import { openPageServer } from "../../../src/server/page/page-server.ts";
 import type { PageServer } from "../../../src/server/protocol/deps.ts";
 import { cleanUpWith, ME, note, reach, startRun } from "../../runs/support.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
-import { approvalRuns, openCommand, STATE_KEY } from "../support.ts";
+import { approvalRuns, openCommand } from "../support.ts";
 
 export async function openPages(service: RunService, clock: Clock = systemClock): Promise<PageServer> {
   const server = await openPageServer({
     runs: async () => service,
-    stateKey: STATE_KEY,
     clock,
     openCommand,
     logger: silentLogger,
