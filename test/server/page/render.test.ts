@@ -5,7 +5,7 @@ import type { PageSession } from "../../../src/server/page/sessions.ts";
 import { ME } from "../../runs/support.ts";
 import { anApproval, aView } from "../support.ts";
 
-const SESSION: PageSession = { run: "run_1", principal: ME, purpose: "decide", csrf: "secret", expires: 0 };
+const SESSION: PageSession = { run: "run_1", principal: ME, purpose: "decide", csrf: "secret" };
 const EVIL = `"><script src="https://evil.example"></script><img src=x onerror=alert(1)>`;
 
 const agent = (path: string[], name = "researcher"): SubagentView => ({
