@@ -8,12 +8,9 @@ import {
 import { z } from "zod";
 import { readableRuns, scopedRuns } from "../auth/scopes.ts";
 import { OpenRequests } from "../delivery/session.ts";
-import { listMemories, registerFiles } from "../resources/files.ts";
-import { APPS_EXTENSION, registerRunApp } from "../resources/run-app.ts";
-import { registerGraph, registerRuns } from "../resources/runs.ts";
-import { ResourceListing, type ResourceScope } from "../resources/scope.ts";
-import { SKILLS_EXTENSION, registerSkills } from "../resources/skills.ts";
-import { serveSubscriptions } from "../resources/subscriptions.ts";
+import { registerResources } from "../resources/index.ts";
+import { APPS_EXTENSION } from "../resources/run-app.ts";
+import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/index.ts";
 import type { ServerDeps } from "./deps.ts";
@@ -72,16 +69,12 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     for (const tool of toolsFor(deps.config)) registerTool(mcp, tool, registration);
     if (revision.tasks) registerTasks(mcp, { deps: own, revision, questions, pages });
     registerPrompts(mcp);
-    const scope: ResourceScope = {
+    registerResources(mcp, {
       ...deps,
       runs: async () => readableRuns(await deps.runs(), authInfo),
       revision,
       principal: deps.principalOf(authInfo),
-      listing: new ResourceListing(),
-    };
-    registerResources(mcp, scope);
-    registerRunApp(mcp, scope);
-    scope.listing.serve(mcp, scope);
+    });
     sendErrorCodes(mcp, revision);
     return mcp;
   };
@@ -124,16 +117,6 @@ function delegation({ task, context, result }: z.output<typeof args>): string {
       "for approval, tell me what it wants to do; I decide.",
     "Then report the outcome and name the files that changed.",
   ].join("\n");
-}
-
-/** Registers every resource. Nothing of `scope` is used before a client asks. */
-function registerResources(mcp: McpServer, scope: ResourceScope): void {
-  registerFiles(mcp, scope);
-  registerRuns(mcp, scope);
-  listMemories(scope);
-  registerSkills(mcp, scope);
-  registerGraph(mcp, scope);
-  if (scope.revision.sessions) serveSubscriptions(mcp, scope);
 }
 
 /**

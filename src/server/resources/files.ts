@@ -1,54 +1,138 @@
-import type { McpServer } from "@modelcontextprotocol/server";
+/** Files as resources: those that all threads share, those of one run, and the memories in the list. */
+import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
+import type { Backend, BackendErrorCode } from "../../backends/backend.ts";
 import { mimeTypeOf } from "../../backends/mime.ts";
-import type { ResourceScope } from "./scope.ts";
-import { DIRECTORY_TYPE, completePath, readTarget, registerTemplate } from "./template.ts";
-import { FILES_TEMPLATE, fileUri } from "./uris.ts";
+import type { Contents, ListSection, ResourceScope, ResourceSpec } from "./resource.ts";
+import { completeRun, findRun } from "./runs.ts";
+import { FILES_TEMPLATE, RUN_FILES_TEMPLATE, fileUri, runFileUri } from "./uris.ts";
 
 /**
- * `deepagent://files/{+path}`: what the agents of all threads share, by its virtual path, such as
- * `/workspace/…`, `/memories/…` and `/skills/…`. The list names the top-level folders, and `listMemories`
- * adds the memories; reading a folder lists it.
+ * Files that the agents of all threads share, by their virtual path, such as `/workspace/…`, `/memories/…` and
+ * `/skills/…`. The list names the top-level folders; reading a folder lists it.
  */
-export function registerFiles(mcp: McpServer, scope: ResourceScope): void {
-  const files = async () => (await scope.runs()).files(scope.principal);
-  registerTemplate(mcp, scope, {
-    name: "files",
-    uriTemplate: FILES_TEMPLATE,
-    title: "Agent files",
-    description:
-      "Files and folders the agent works with: /workspace/, /memories/, /skills/ and the mounts of the configuration.",
-    list: async () => {
-      const { files: mounts = [] } = await (await files()).ls("/");
-      return mounts
-        .filter((mount) => mount.is_dir)
-        .map(({ path }) => ({ uri: fileUri(path), name: path, mimeType: DIRECTORY_TYPE }));
+export const FILES: ResourceSpec = {
+  name: "files",
+  uri: FILES_TEMPLATE,
+  title: "Agent files",
+  description:
+    "Files and folders the agent works with: /workspace/, /memories/, /skills/ and the mounts of the configuration.",
+  list: async (scope) => {
+    const { files: mounts = [] } = await (await sharedFiles(scope)).ls("/");
+    return mounts
+      .filter((mount) => mount.is_dir)
+      .map(({ path }) => ({ uri: fileUri(path), name: path, mimeType: DIRECTORY_TYPE }));
+  },
+  complete: { path: async (scope, typed) => completePath(await sharedFiles(scope), typed) },
+  read: async ({ uri, variables, signal }, scope) => {
+    const path = `/${variables["path"] ?? ""}`;
+    const backend = await sharedFiles(scope);
+    return { ...(await readTarget({ backend, path, uri, uriOf: fileUri, signal })), ttlMs: 0 };
+  },
+};
+
+const sharedFiles = async ({ runs, principal }: ResourceScope): Promise<Backend> =>
+  (await runs()).files(principal);
+
+/** Files as the agent of one run sees them. */
+export const RUN_FILES: ResourceSpec = {
+  name: "run-files",
+  uri: RUN_FILES_TEMPLATE,
+  title: "Run files",
+  description: "Files as the agent of a run sees them: those of its thread and the shared folders.",
+  complete: {
+    run_id: completeRun,
+    path: async (scope, typed, { run_id: runId = "" }) => {
+      const backend = await (await scope.runs()).runFiles(scope.principal, runId);
+      return backend === undefined ? [] : completePath(backend, typed);
     },
-    complete: { path: async (typed) => completePath(await files(), typed) },
-    read: async ({ uri, variables, signal }) => {
-      const path = `/${variables["path"] ?? ""}`;
-      const target = { backend: await files(), path, uri, uriOf: fileUri, signal };
-      return { contents: await readTarget(target), ttlMs: 0 };
-    },
-  });
-}
+  },
+  read: async (request, scope) => {
+    const { uri, variables, signal } = request;
+    const { service, runId } = await findRun(scope, request);
+    const backend = await service.runFiles(scope.principal, runId);
+    if (backend === undefined) throw new ResourceNotFoundError(uri);
+    const path = `/${variables["path"] ?? ""}`;
+    const uriOf = (entry: string): string => runFileUri(runId, entry);
+    return { ...(await readTarget({ backend, path, uri, uriOf, signal })), ttlMs: 0 };
+  },
+};
 
 const MEMORIES = "/memories";
 
 /** Lists the memories one by one, for people who pick resources from a list. */
-export function listMemories(scope: ResourceScope): void {
-  scope.listing.addSection(async ({ limit, after = "" }) => {
-    const backend = await (await scope.runs()).files(scope.principal);
-    const { files = [] } = await backend.glob("**", MEMORIES);
-    const paths = files.filter((file) => !file.is_dir).map(({ path }) => path);
-    const next = paths.toSorted().filter((path) => path > after);
-    return next.slice(0, limit).map((path) => ({
-      id: path,
-      resource: {
-        uri: fileUri(path),
-        name: path,
-        description: "A memory of the agent.",
-        mimeType: mimeTypeOf(path),
-      },
-    }));
-  });
+export const listMemories: ListSection = async (scope, { limit, after = "" }) => {
+  const { files = [] } = await (await sharedFiles(scope)).glob("**", MEMORIES);
+  const paths = files.filter((file) => !file.is_dir).map(({ path }) => path);
+  const next = paths.toSorted().filter((path) => path > after);
+  return next.slice(0, limit).map((path) => ({
+    id: path,
+    resource: {
+      uri: fileUri(path),
+      name: path,
+      description: "A memory of the agent.",
+      mimeType: mimeTypeOf(path),
+    },
+  }));
+};
+
+/** Listing of a directory: one URI a line. */
+export const DIRECTORY_TYPE = "inode/directory";
+
+/** Failures that say no more to a client than that there is nothing to read. */
+const NOT_FOUND: ReadonlySet<BackendErrorCode> = new Set([
+  "not_found",
+  "not_directory",
+  "permission_denied",
+  "invalid_path",
+  "outside_root",
+  "symlink",
+]);
+
+interface ReadTarget {
+  backend: Backend;
+  /** Absolute virtual path; a directory may end in `/`. */
+  path: string;
+  /** URI asked for. */
+  uri: string;
+  /** URI of an entry of a directory. */
+  uriOf: (path: string) => string;
+  signal: AbortSignal;
+}
+
+/** Largest file that is a resource, in characters of text or bytes: its message is made in one turn of the event loop. */
+const MAX_SIZE = 2 * 1024 * 1024;
+
+/** The file or directory at a path: a file's text or bytes, a directory's entries as URIs. */
+async function readTarget(target: ReadTarget): Promise<Contents> {
+  const { backend, path, uri, signal } = target;
+  if (path.endsWith("/")) return listDirectory(target);
+  const read = await backend.read(path, 0, Number.MAX_SAFE_INTEGER, { signal });
+  if (read.code === "is_directory") return listDirectory(target);
+  const { content, mimeType = "text/plain" } = read;
+  if (content === undefined) throw refusal(uri, read.code, read.error);
+  if (read.nextOffset !== undefined || content.length > MAX_SIZE) {
+    const message = `${uri} is too large to be read as a resource. Read it in pages with read_agent_file.`;
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message, { uri });
+  }
+  if (typeof content === "string") return { mimeType, text: content };
+  return { mimeType, blob: Buffer.from(content).toString("base64") };
+}
+
+/** Paths that start with `typed`, by listing the directory it is in; none when that fails. */
+async function completePath(backend: Backend, typed: string): Promise<string[]> {
+  const path = typed.startsWith("/") ? typed : `/${typed}`;
+  const listed = await backend.ls(path.slice(0, path.lastIndexOf("/") + 1));
+  const matching = (listed.files ?? []).map((file) => file.path).filter((entry) => entry.startsWith(path));
+  return matching.map((entry) => entry.slice(1));
+}
+
+async function listDirectory({ backend, path, uri, uriOf, signal }: ReadTarget): Promise<Contents> {
+  const listed = await backend.ls(path, { signal });
+  if (listed.files === undefined) throw refusal(uri, listed.code, listed.error);
+  return { mimeType: DIRECTORY_TYPE, text: listed.files.map((file) => uriOf(file.path)).join("\n") };
+}
+
+function refusal(uri: string, code: BackendErrorCode | undefined, error: string | undefined): ProtocolError {
+  if (code === undefined || NOT_FOUND.has(code)) return new ResourceNotFoundError(uri);
+  return new ProtocolError(ProtocolErrorCode.InternalError, error ?? `Cannot read ${uri}`, { uri });
 }

@@ -1,12 +1,11 @@
-/** Runs as resources: their views, their files, and the graph of the agent. */
-import { type McpServer, type Resource, ResourceNotFoundError } from "@modelcontextprotocol/server";
+/** Runs as resources: each with its views, and the list of runs. */
+import { ResourceNotFoundError } from "@modelcontextprotocol/server";
 import { oneLine } from "../../core/text.ts";
-import { type RunEvent, type RunHead, type RunView, isFinal } from "../../runs/run.ts";
+import { type RunEvent, type RunView, isFinal } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { eventDocument, pointDocument, reportOf, runDocument, transcriptOf } from "../views/run-document.ts";
-import { type ResourceScope, guarded } from "./scope.ts";
-import { type ReadRequest, completePath, readTarget, registerTemplate } from "./template.ts";
-import { RUN_FILES_TEMPLATE, RUN_TEMPLATE, type RunViewName, runFileUri, runUri } from "./uris.ts";
+import type { ListSection, ReadRequest, ResourceScope, ResourceSpec } from "./resource.ts";
+import { RUN_TEMPLATE, type RunViewName, runUri } from "./uris.ts";
 
 /** Runs looked at for completion. */
 const COMPLETED_RUNS = 200;
@@ -22,7 +21,7 @@ interface FoundRun {
 }
 
 /** One way to look at a run. */
-interface RunResource {
+interface View {
   name: string;
   /** Absent for the run itself. */
   path?: RunViewName | "events{?after}";
@@ -32,7 +31,7 @@ interface RunResource {
   text: (run: FoundRun, scope: ResourceScope, request: ReadRequest) => string | Promise<string>;
 }
 
-const RUN: RunResource = {
+const RUN: View = {
   name: "run",
   title: "Run",
   description: "State of a run: status, todos, subagents, approvals, changed files, usage, answer.",
@@ -40,7 +39,7 @@ const RUN: RunResource = {
   text: ({ view }) => JSON.stringify(runDocument(view), null, 2),
 };
 
-const RESOURCES: readonly RunResource[] = [
+const VIEWS: readonly View[] = [
   RUN,
   {
     name: "run-report",
@@ -100,29 +99,17 @@ const RESOURCES: readonly RunResource[] = [
   },
 ];
 
-/** `deepagent://runs/{run_id}`, its views, and the files of its thread. */
-export function registerRuns(mcp: McpServer, scope: ResourceScope): void {
-  for (const { path, text, ...resource } of RESOURCES) {
-    registerTemplate(mcp, scope, {
-      ...resource,
-      uriTemplate: path === undefined ? RUN_TEMPLATE : `${RUN_TEMPLATE}/${path}`,
-      complete: { run_id: (typed) => completeRun(scope, typed) },
-      read: async (request) => {
-        const run = await findRun(scope, request);
-        const contents = {
-          uri: request.uri,
-          mimeType: resource.mimeType,
-          text: await text(run, scope, request),
-        };
-        return { contents, ttlMs: isFinal(run.view.run.status) ? FINAL_TTL_MS : 0 };
-      },
-    });
-  }
-  registerRunFiles(mcp, scope);
-  scope.listing.addSection(async ({ limit, after }) =>
-    listRuns(scope, { limit, ...(after === undefined ? {} : { before: after }) }),
-  );
-}
+/** A run, and its views. */
+export const RUN_RESOURCES: readonly ResourceSpec[] = VIEWS.map(({ path, text, ...view }) => ({
+  ...view,
+  uri: path === undefined ? RUN_TEMPLATE : `${RUN_TEMPLATE}/${path}`,
+  complete: { run_id: completeRun },
+  read: async (request, scope) => {
+    const run = await findRun(scope, request);
+    const ttlMs = isFinal(run.view.run.status) ? FINAL_TTL_MS : 0;
+    return { text: await text(run, scope, request), ttlMs };
+  },
+}));
 
 const linesOf = (events: readonly RunEvent[]): string =>
   events.map((event) => `${JSON.stringify(eventDocument(event))}\n`).join("");
@@ -135,34 +122,8 @@ async function newestEvents(
   return (await service.events(principal, runId, { after, limit: SHOWN_EVENTS })) ?? [];
 }
 
-function registerRunFiles(mcp: McpServer, scope: ResourceScope): void {
-  const filesOf = async (runId: string) => (await scope.runs()).runFiles(scope.principal, runId);
-  registerTemplate(mcp, scope, {
-    name: "run-files",
-    uriTemplate: RUN_FILES_TEMPLATE,
-    title: "Run files",
-    description: "Files as the agent of a run sees them: those of its thread and the shared folders.",
-    complete: {
-      run_id: (typed) => completeRun(scope, typed),
-      path: async (typed, { run_id: runId = "" }) => {
-        const backend = await filesOf(runId);
-        return backend === undefined ? [] : completePath(backend, typed);
-      },
-    },
-    read: async (request) => {
-      const { uri, variables, signal } = request;
-      const { runId } = await findRun(scope, request);
-      const backend = await filesOf(runId);
-      if (backend === undefined) throw new ResourceNotFoundError(uri);
-      const path = `/${variables["path"] ?? ""}`;
-      const uriOf = (entry: string): string => runFileUri(runId, entry);
-      return { contents: await readTarget({ backend, path, uri, uriOf, signal }), ttlMs: 0 };
-    },
-  });
-}
-
-/** The run a URI names; one that is not the principal's own is as unknown as one that never was. */
-async function findRun(scope: ResourceScope, { uri, variables }: ReadRequest): Promise<FoundRun> {
+/** Finds the run that a URI names. Somebody else's run is as unknown as one that never was. */
+export async function findRun(scope: ResourceScope, { uri, variables }: ReadRequest): Promise<FoundRun> {
   const runId = variables["run_id"] ?? "";
   const service = await scope.runs();
   const view = await service.view(scope.principal, runId);
@@ -170,38 +131,22 @@ async function findRun(scope: ResourceScope, { uri, variables }: ReadRequest): P
   return { service, runId, view };
 }
 
-async function listRuns(scope: ResourceScope, options: { limit: number; before?: string }) {
-  const recent = await (await scope.runs()).list(scope.principal, options);
-  return recent.map((run) => ({ id: run.id, resource: listed(run) }));
-}
-
-function listed({ id, task }: RunHead): Resource {
+/** Lists runs, newest first. */
+export const listRuns: ListSection = async ({ runs, principal }, { limit, after }) => {
+  const found = await (
+    await runs()
+  ).list(principal, {
+    limit,
+    ...(after === undefined ? {} : { before: after }),
+  });
   const { description, mimeType } = RUN;
-  return { uri: runUri(id), name: id, title: oneLine(task, 80), description, mimeType };
-}
-
-async function completeRun(scope: ResourceScope, typed: string): Promise<string[]> {
-  const recent = await (await scope.runs()).list(scope.principal, { limit: COMPLETED_RUNS });
-  return recent.map((run) => run.id).filter((id) => id.startsWith(typed));
-}
-
-const GRAPH: Resource = {
-  uri: "deepagent://graph",
-  name: "graph",
-  title: "Agent graph",
-  description: "How the agent works, as a drawing: its steps and what leads to which.",
-  mimeType: "text/vnd.mermaid",
+  return found.map(({ id, task }) => ({
+    id,
+    resource: { uri: runUri(id), name: id, title: oneLine(task, 80), description, mimeType },
+  }));
 };
 
-/** `deepagent://graph`: the agent's graph in the language of Mermaid. */
-export function registerGraph(mcp: McpServer, scope: ResourceScope): void {
-  const { uri, name, mimeType = "", ...metadata } = GRAPH;
-  scope.listing.add(async () => [GRAPH]);
-  mcp.registerResource(name, uri, { ...metadata, mimeType }, () =>
-    guarded(`resources/read of ${uri}`, scope, async () => ({
-      contents: [{ uri, mimeType, text: await (await scope.runs()).drawing(scope.principal) }],
-      ttlMs: 0,
-      cacheScope: "private",
-    })),
-  );
+export async function completeRun({ runs, principal }: ResourceScope, typed: string): Promise<string[]> {
+  const recent = await (await runs()).list(principal, { limit: COMPLETED_RUNS });
+  return recent.map((run) => run.id).filter((id) => id.startsWith(typed));
 }

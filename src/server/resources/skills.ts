@@ -13,8 +13,8 @@ import { isTextType, mimeTypeOf } from "../../backends/mime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { decodeUtf8 } from "../../core/text.ts";
 import { cacheFor } from "../protocol/revisions.ts";
-import { type ResourceScope, guarded } from "./scope.ts";
-import { type Contents, DIRECTORY_TYPE, registerTemplate } from "./template.ts";
+import { DIRECTORY_TYPE } from "./files.ts";
+import { type Contents, type ResourceScope, type ResourceSpec, guarded } from "./resource.ts";
 import { decodeOnce, encodePath } from "./uris.ts";
 
 /** The Skills extension (SEP-2640), as servers declare it. */
@@ -30,34 +30,34 @@ const TTL_MS = 60_000;
 const PageParams = z.looseObject({ cursor: z.string().optional() });
 const UriParams = z.looseObject({ uri: z.string() });
 
-/**
- * `skill://…`: what is below `/skills/`, file by file, and the methods that describe it. Instructions for
- * the client's own model; those of the agent are the same files.
- */
-export function registerSkills(mcp: McpServer, scope: ResourceScope): void {
-  const catalog = async (): Promise<SkillCatalog> =>
-    new SkillCatalog(await (await scope.runs()).files(scope.principal), scope.logger);
-  const cache = cacheFor(scope.revision, TTL_MS);
+/** Files below `/skills/` at `skill://…`: instructions for the client's own model, and for the agent. */
+export const SKILLS: ResourceSpec = {
+  name: "skills",
+  uri: "skill://{+path}",
+  title: "Skills",
+  description: "Instructions for recurring work, each a folder with a SKILL.md.",
+  list: async (scope) => {
+    const skills = await catalogOf(scope);
+    const uris = (await skills.uris()).slice(0, LISTED);
+    const summaries = await Promise.all(uris.map((uri) => skills.summarize(uri)));
+    return summaries.flatMap((summary) => summary ?? []);
+  },
+  complete: {
+    path: async (scope, typed) => {
+      const paths = (await (await catalogOf(scope)).uris()).map((uri) => uri.slice("skill://".length));
+      return paths.filter((path) => path.startsWith(typed));
+    },
+  },
+  read: async ({ uri }, scope) => ({ ...(await (await catalogOf(scope)).read(uri)), ttlMs: TTL_MS }),
+};
 
-  registerTemplate(mcp, scope, {
-    name: "skills",
-    uriTemplate: "skill://{+path}",
-    title: "Skills",
-    description: "Instructions for recurring work, each a folder with a SKILL.md.",
-    list: async () => {
-      const skills = await catalog();
-      const uris = (await skills.uris()).slice(0, LISTED);
-      const summaries = await Promise.all(uris.map((uri) => skills.summarize(uri)));
-      return summaries.flatMap((summary) => summary ?? []);
-    },
-    complete: {
-      path: async (typed) => {
-        const paths = (await (await catalog()).uris()).map((uri) => uri.slice("skill://".length));
-        return paths.filter((path) => path.startsWith(typed));
-      },
-    },
-    read: async ({ uri }) => ({ contents: await (await catalog()).read(uri), ttlMs: TTL_MS }),
-  });
+const catalogOf = async ({ runs, principal, logger }: ResourceScope): Promise<SkillCatalog> =>
+  new SkillCatalog(await (await runs()).files(principal), logger);
+
+/** Answers the methods of the extension, which describe skills. */
+export function serveSkills(mcp: McpServer, scope: ResourceScope): void {
+  const catalog = (): Promise<SkillCatalog> => catalogOf(scope);
+  const cache = cacheFor(scope.revision, TTL_MS);
   mcp.server.setRequestHandler("skills/list", { params: PageParams }, ({ cursor }) =>
     guarded("skills/list", scope, async () => ({ ...(await page(await catalog(), cursor)), ...cache })),
   );
@@ -160,8 +160,8 @@ class SkillCatalog {
     if (path === undefined || bytes === undefined) throw new ResourceNotFoundError(uri);
     const mimeType = mimeTypeOf(path);
     const text = isTextType(mimeType) ? decodeUtf8(bytes) : undefined;
-    if (text !== undefined) return { uri, mimeType, text };
-    return { uri, mimeType, blob: Buffer.from(bytes).toString("base64") };
+    if (text !== undefined) return { mimeType, text };
+    return { mimeType, blob: Buffer.from(bytes).toString("base64") };
   }
 
   /** Children of a folder of a skill; `undefined` when `uri` is none. */

@@ -4,7 +4,7 @@ import {
   ProtocolErrorCode,
   ResourceNotFoundError,
 } from "@modelcontextprotocol/server";
-import { type ResourceScope, guarded } from "./scope.ts";
+import { type ResourceScope, guarded } from "./resource.ts";
 import { runIdOf } from "./uris.ts";
 
 const MAX_SUBSCRIPTIONS = 1024;

@@ -29,7 +29,7 @@ import {
 } from "../protocol/results.ts";
 import type { Revision } from "../protocol/revisions.ts";
 import { pageOf } from "../protocol/tool.ts";
-import { guarded } from "../resources/scope.ts";
+import { guarded } from "../resources/resource.ts";
 import { approvalForm } from "../views/approval-form.ts";
 import { pendingApprovals } from "../views/run-report.ts";
 
