@@ -11,7 +11,6 @@ import type {
   ResolveOptions,
   WriteOptions,
 } from "./backend.ts";
-import { lifetimeAt, rootsOf } from "./capabilities.ts";
 import {
   CheckedBackend,
   type Edit,
@@ -26,7 +25,7 @@ import * as errors from "./errors.ts";
 import { type Glob, compileGlob } from "./glob.ts";
 import type { PageRequest } from "./pages.ts";
 import { isAtOrBelow, parentsOf, validatePath, withSlash, withoutSlash } from "./paths.ts";
-import { checkBackend, obtainBackend } from "./resolve.ts";
+import { checkBackend, lifetimeAt, obtainBackend, rootsOf } from "./resolve.ts";
 import { bindRuntime } from "./runtime.ts";
 import { grepShown } from "./search.ts";
 

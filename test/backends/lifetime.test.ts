@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import { lifetimeAt } from "../../src/backends/capabilities.ts";
-import { resolveBackend } from "../../src/backends/resolve.ts";
+import { lifetimeAt, resolveBackend } from "../../src/backends/resolve.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";

@@ -21,7 +21,6 @@ import type {
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import { lifetimeAt, rootsOf } from "../capabilities.ts";
 import {
   COMPLETE,
   CheckedBackend,
@@ -42,10 +41,19 @@ import {
 } from "../errors.ts";
 import type { PageRequest } from "../pages.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
+import { lifetimeAt, rootsOf } from "../resolve.ts";
 import { bindRuntime } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
-import { type Mount, MountTree, type Target, readMounts, restore } from "./mounts.ts";
-import { globTree, grepTree, listTree } from "./search.ts";
+import {
+  type Mount,
+  MountTree,
+  type Target,
+  globTree,
+  grepTree,
+  listTree,
+  readMounts,
+  restore,
+} from "./mounts.ts";
 
 /**
  * Deletes a path and what mounts hold below it. The root and mount points are refused; when a backend that

@@ -1,9 +1,32 @@
 import { ConfigurationError } from "../../core/errors.ts";
-import type { Backend, BackendRuntime, BackendSource, Failure, FileData } from "../backend.ts";
+import type {
+  Backend,
+  BackendRuntime,
+  BackendSource,
+  CallOptions,
+  Failure,
+  FileData,
+  FileInfo,
+  GlobResult,
+  GrepMatch,
+  GrepResult,
+  LsResult,
+} from "../backend.ts";
+import type { Located, Search } from "../checked-backend.ts";
 import { CODES_WITHOUT_PATH } from "../errors.ts";
-import { addPrefix, isAtOrBelow, stripPrefix, validatePath } from "../paths.ts";
+import { type Glob, compileGlob, patternFrom } from "../glob.ts";
+import {
+  addPrefix,
+  isAtOrBelow,
+  relativeTo,
+  stripPrefix,
+  validatePath,
+  withSlash,
+  withoutSlash,
+} from "../paths.ts";
 import { checkBackend, obtainBackend } from "../resolve.ts";
 import { ambientRuntime, prefixKeys, scopeRuntime } from "../runtime.ts";
+import { sortByPath } from "../search.ts";
 
 /** One backend in the tree; `prefix` has no trailing slash, that of the default backend is `/`. */
 export interface Mount {
@@ -119,3 +142,132 @@ function restoreText({ mount, inner }: Target, text: string, code: Failure["code
 
 const isBoundary = (character: string | undefined): boolean =>
   character === undefined || /[\s'"`:;,.()[\]]/.test(character);
+
+/** The listing of the owner of `directory`, with an entry for each mount at or on the way below it. */
+export async function listTree(tree: MountTree, directory: string, options: CallOptions): Promise<LsResult> {
+  const target = tree.targetOf(directory);
+  const backend = await tree.backend(target.mount);
+  const owner = restore<LsResult>(target, await backend.ls(target.inner, options));
+  const below = tree.below(directory);
+  const hasOnlyMounts = owner.code === "not_found" && below.length > 0;
+  if (owner.error !== undefined && !hasOnlyMounts) return owner;
+  const entries = new Map<string, FileInfo>();
+  for (const file of owner.files ?? []) {
+    const path = addPrefix(target.mount.prefix, file.path);
+    // What the owner keeps at or below another mount's prefix is hidden by that mount.
+    if (tree.targetOf(withoutSlash(path)).mount === target.mount) entries.set(path, { ...file, path });
+  }
+  for (const { prefix } of below) {
+    const [name = ""] = relativeTo(directory, prefix).split("/");
+    const path = withSlash(withSlash(directory) + name);
+    entries.set(path, { ...entries.get(path), path, is_dir: true });
+    entries.delete(withoutSlash(path));
+  }
+  const { error: _error, code: _code, ...rest } = owner;
+  return { ...rest, files: sortByPath([...entries.values()]) };
+}
+
+export async function globTree(
+  tree: MountTree,
+  given: string,
+  directory: string,
+  options: CallOptions,
+): Promise<GlobResult> {
+  const pattern = patternFrom(given, directory);
+  const compiled = compileGlob(pattern);
+  if (!compiled.ok) return { error: compiled.error, code: compiled.code };
+  const parts = await askMounts<GlobResult>(tree, directory, async ({ mount, inner, isOwner }) => {
+    const innerPattern = isOwner ? pattern : patternBelow(compiled.glob, directory, mount);
+    if (innerPattern === undefined) return { files: [] };
+    return (await tree.backend(mount)).glob(innerPattern, inner, options);
+  });
+  const files = parts.answers.flatMap(({ target, result }) =>
+    (result.files ?? [])
+      .map((file) => ({ ...file, path: addPrefix(target.mount.prefix, file.path) }))
+      .filter(({ path }) => tree.targetOf(withoutSlash(path)).mount === target.mount)
+      .filter(({ path }) => compiled.glob.matches(relativeTo(directory, path))),
+  );
+  return parts.failure ?? { ...merge(parts), files: sortByPath(files) };
+}
+
+/** Every mount gives its first matches in path order, so the first of all of them together are exact. */
+export async function grepTree(tree: MountTree, search: Search & Located): Promise<GrepResult> {
+  const { pattern, path: directory, maxCount, options } = search;
+  const glob = typeof search.glob === "string" ? patternFrom(search.glob, directory) : undefined;
+  const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
+  if (!filter.ok) return { error: filter.error, code: filter.code };
+  const parts = await askMounts<GrepResult>(tree, directory, async ({ mount, inner, isOwner }) => {
+    const innerGlob = isOwner || glob === undefined ? glob : patternBelow(filter.glob, directory, mount);
+    if (innerGlob === undefined && glob !== undefined) return { matches: [] };
+    return (await tree.backend(mount)).grep(pattern, inner, innerGlob, maxCount, options);
+  });
+  const matches = parts.answers.flatMap(({ target, result }) =>
+    (result.matches ?? [])
+      .map((match): GrepMatch => ({ ...match, path: addPrefix(target.mount.prefix, match.path) }))
+      .filter(({ path }) => tree.targetOf(path).mount === target.mount),
+  );
+  // The sort is stable: lines of one file stay in order.
+  const ordered = sortByPath(matches);
+  const merged = merge(parts);
+  return (
+    parts.failure ?? {
+      ...merged,
+      matches: ordered.slice(0, maxCount),
+      truncated: merged.truncated || ordered.length > maxCount,
+    }
+  );
+}
+
+/** The pattern for a mount below the directory searched; undefined when nothing in it can match. */
+function patternBelow(glob: Glob, directory: string, mount: Mount): string | undefined {
+  const below = glob.below(relativeTo(directory, mount.prefix));
+  // What is left of a long pattern can exceed the limits of patterns; then the mount gives all it has.
+  return below === undefined || compileGlob(below, { nameAtAnyDepth: true }).ok ? below : "**";
+}
+
+type Answer<Result> = { target: Target; result: Result };
+
+interface Answers<Result> {
+  answers: Answer<Result>[];
+  /** Set when nothing answered. */
+  failure?: Result;
+  notes: string[];
+}
+
+/** Asks the owner of a directory and all mounts below it at once. One that fails does not hide the others. */
+async function askMounts<Result extends Failure>(
+  tree: MountTree,
+  directory: string,
+  ask: (target: Target & { isOwner: boolean }) => Promise<Result>,
+): Promise<Answers<Result>> {
+  const owner = tree.targetOf(directory);
+  const targets = [
+    { ...owner, isOwner: true },
+    ...tree.below(directory).map((mount) => ({ mount, inner: "/", isOwner: false })),
+  ];
+  const all = await Promise.all(
+    targets.map(async (target) => ({ target, result: restore(target, await ask(target)) })),
+  );
+  const answers = all.filter(({ result }) => result.error === undefined);
+  const failures = all.filter(({ result }) => result.error !== undefined);
+  const worst = failures.find(({ result }) => result.code === "invalid_pattern" || result.code === "aborted");
+  const failure = worst ?? (answers.length === 0 ? failures[0] : undefined);
+  const notes = failures
+    .filter(({ target, result }) => !(target.isOwner && result.code === "not_found"))
+    .map(({ target, result }) => `${withSlash(target.mount.prefix)}: ${result.error ?? ""}`);
+  return { answers, notes, ...(failure === undefined ? {} : { failure: failure.result }) };
+}
+
+function merge(parts: Answers<GlobResult | GrepResult>): {
+  truncated: boolean;
+  skipped: number;
+  notes?: string[];
+} {
+  const results = parts.answers.map(({ result }) => result);
+  const notes = [...results.flatMap((result) => result.notes ?? []), ...parts.notes];
+  return {
+    truncated: results.some((result) => result.truncated === true),
+    skipped: results.reduce((sum, result) => sum + (result.skipped ?? 0), 0),
+    ...(notes.length === 0 ? {} : { notes }),
+  };
+}

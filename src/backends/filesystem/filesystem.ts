@@ -25,9 +25,16 @@ import {
 import * as errors from "../errors.ts";
 import { compileGlob } from "../glob.ts";
 import type { PageRequest } from "../pages.ts";
-import { Jail, codeOf, realSegments } from "./jail.ts";
+import {
+  type FilesystemPath,
+  Jail,
+  type PathForm,
+  codeOf,
+  filesystemPathOf,
+  parseFilesystemPath,
+  realSegments,
+} from "./jail.ts";
 import { listDirectory } from "./list.ts";
-import { type FilesystemPath, type PathForm, filesystemPathOf, parseFilesystemPath } from "./paths.ts";
 import { readPath, readWholePath } from "./read.ts";
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";

@@ -10,8 +10,11 @@ import {
   readlinkSync,
   statSync,
 } from "node:fs";
-import { dirname, isAbsolute, join, sep } from "node:path";
+import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { isInside, realPath } from "../../core/real-path.ts";
+import type { Located } from "../checked-backend.ts";
+import { type BackendFailure, outsideRoot } from "../errors.ts";
+import { validatePath } from "../paths.ts";
 import { AccessError, type DirectoryHandle, hasDescriptorPaths, identityOf, openRoot } from "./handles.ts";
 
 /**
@@ -152,7 +155,7 @@ const setOf = (identities: readonly (string | undefined)[]): ReadonlySet<string>
   new Set(identities.filter((identity) => identity !== undefined));
 
 /** An entry and the open directory it is in. `segments` is its path from the root, free of links. */
-export interface Located {
+export interface JailEntry {
   directory: DirectoryHandle;
   name: string;
   segments: readonly string[];
@@ -219,7 +222,7 @@ export class Jail {
   async atEntry<Result>(
     segments: readonly string[],
     options: WalkOptions,
-    use: (located: Located) => Result | Promise<Result>,
+    use: (located: JailEntry) => Result | Promise<Result>,
   ): Promise<Result> {
     const located = this.#walk(segments, options);
     try {
@@ -231,7 +234,7 @@ export class Jail {
 
   /** What a path is after links that stay inside; undefined when it leads out, in circles or nowhere. */
   lookUp(segments: readonly string[]): BigIntStats | undefined {
-    let located: Located | undefined;
+    let located: JailEntry | undefined;
     try {
       located = this.#walk(segments, {});
       return lstatSync(located.directory.at(located.name), { bigint: true });
@@ -242,7 +245,7 @@ export class Jail {
     }
   }
 
-  #walk(segments: readonly string[], options: WalkOptions): Located {
+  #walk(segments: readonly string[], options: WalkOptions): JailEntry {
     let pending = [...segments];
     for (let links = 0; links <= MAX_LINKS; links += 1) {
       const step = this.#walkToLink(pending, options);
@@ -272,7 +275,7 @@ export class Jail {
   #walkToLink(
     pending: readonly string[],
     options: WalkOptions,
-  ): { located: Located } | { target: string; above: readonly string[]; rest: readonly string[] } {
+  ): { located: JailEntry } | { target: string; above: readonly string[]; rest: readonly string[] } {
     const passed: string[] = [];
     const open: DirectoryHandle[] = [this.#openRoot(options)];
     let keep: DirectoryHandle | undefined;
@@ -380,3 +383,53 @@ function linkTarget(directory: DirectoryHandle, name: string): string | undefine
 /** The code of a file system error, Node's or ours. */
 export const codeOf = (thrown: unknown): string | undefined =>
   thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
+
+/** A path as it was asked for, and as segments from the root of the jail. */
+export interface FilesystemPath extends Located {
+  segments: readonly string[];
+}
+
+export type FilesystemPathResult = ({ ok: true } & FilesystemPath) | ({ ok: false } & BackendFailure);
+
+export interface PathForm {
+  virtual: boolean;
+  /** Real path of the directory that `/` or a relative path means. */
+  rootDir: string;
+  /** The same directory as it was configured, links and all. */
+  configuredDir: string;
+  /** Real path of the jail: `rootDir`, or the root of the file system without containment. */
+  jailDir: string;
+}
+
+const segmentsOf = (path: string, separator: string): string[] =>
+  path.split(separator).filter((segment) => segment !== "");
+
+/** Reads a path in the form a file system backend was set to. Names only; nothing is looked up. */
+export function parseFilesystemPath(path: string, form: PathForm): FilesystemPathResult {
+  const valid = validatePath(path, { form: form.virtual ? "virtual" : "real" });
+  if (!valid.ok) return valid;
+  const base = segmentsOf(relative(form.jailDir, form.rootDir), sep);
+  if (form.virtual) {
+    return { ok: true, segments: [...base, ...segmentsOf(valid.path, "/")], path: valid.path };
+  }
+  const asked = resolve(form.rootDir, valid.path);
+  const wanted = replaceBase(asked, form.configuredDir, form.rootDir) ?? asked;
+  const below = replaceBase(wanted, form.jailDir, "");
+  if (below === undefined) return { ok: false, ...outsideRoot(valid.path) };
+  return { ok: true, segments: segmentsOf(below, sep), path: wanted };
+}
+
+/** The path that `parseFilesystemPath` reads as `segments`; undefined when it has none in this form. */
+export function filesystemPathOf(segments: readonly string[], form: PathForm): string | undefined {
+  const real = resolve(form.jailDir, ...segments);
+  if (!form.virtual) return real;
+  const below = replaceBase(real, form.rootDir, "");
+  return below === undefined ? undefined : `/${segmentsOf(below, sep).join("/")}`;
+}
+
+/** `path` with `base` at its beginning replaced; undefined when it is not below `base`. */
+function replaceBase(path: string, base: string, by: string): string | undefined {
+  if (path === base) return by;
+  const start = base.endsWith(sep) ? base : base + sep;
+  return path.startsWith(start) ? by + sep + path.slice(start.length) : undefined;
+}

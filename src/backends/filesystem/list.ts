@@ -7,8 +7,7 @@ import { joinPath } from "../paths.ts";
 import { sortByPath } from "../search.ts";
 import { isTemporaryName, statEntry } from "./file-writer.ts";
 import type { DirectoryHandle } from "./handles.ts";
-import { type Jail, codeOf } from "./jail.ts";
-import type { FilesystemPath } from "./paths.ts";
+import { type FilesystemPath, type Jail, codeOf } from "./jail.ts";
 
 export interface WalkRequest {
   /** Directories it does not reach are not read. */

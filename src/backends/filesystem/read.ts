@@ -6,8 +6,7 @@ import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime
 import { MAX_BINARY_SIZE, type PageRequest, readBytes, readFilePage, startsBinary } from "../pages.ts";
 import { statVersion } from "./file-writer.ts";
 import type { DirectoryHandle } from "./handles.ts";
-import type { Jail } from "./jail.ts";
-import type { FilesystemPath } from "./paths.ts";
+import type { FilesystemPath, Jail } from "./jail.ts";
 
 /** Largest file that is loaded whole for a raw read or a download. */
 const MAX_LOAD_SIZE = 256 * 1024 * 1024;

@@ -18,9 +18,8 @@ import {
 import { isTemporaryName } from "./file-writer.ts";
 import { GitignoreTree } from "./gitignore.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
-import { type Jail, codeOf } from "./jail.ts";
+import { type FilesystemPath, type Jail, codeOf } from "./jail.ts";
 import { type OpenDirectory, walkFiles } from "./list.ts";
-import type { FilesystemPath } from "./paths.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
 
 /** Most files one `glob` returns; beyond it the result is marked `truncated`. */

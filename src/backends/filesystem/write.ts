@@ -7,8 +7,7 @@ import { fileLocks } from "../keyed-lock.ts";
 import { readBytes } from "../pages.ts";
 import { entryKey, putFile, statEntry, statVersion } from "./file-writer.ts";
 import { AccessError, type DirectoryHandle } from "./handles.ts";
-import { type Jail, type Located, type WalkOptions, codeOf } from "./jail.ts";
-import type { FilesystemPath } from "./paths.ts";
+import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions, codeOf } from "./jail.ts";
 import { whyNotFile, withOpenFile } from "./read.ts";
 
 /** Creates a file and missing parent directories, or with mode `overwrite` replaces one. */
@@ -61,7 +60,7 @@ export function editPath(jail: Jail, at: FilesystemPath, edit: PathEdit): Promis
   });
 }
 
-async function editOnce({ directory, name }: Located, path: string, edit: PathEdit): Promise<EditResult> {
+async function editOnce({ directory, name }: JailEntry, path: string, edit: PathEdit): Promise<EditResult> {
   const { maxFileSize, signal, expectedVersion } = edit;
   const loaded = await withOpenFile(directory, name, path, async ({ descriptor, stats }) => ({
     stats,
@@ -93,7 +92,7 @@ async function exclusively<Result>(
   jail: Jail,
   { segments, path }: FilesystemPath,
   walk: WalkOptions,
-  run: (located: Located) => Promise<Result>,
+  run: (located: JailEntry) => Promise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   if (segments.length === 0) return errors.isDirectory(path);
   const key = await jail.atEntry(segments, walk, ({ directory, name }) => entryKey(directory, name));

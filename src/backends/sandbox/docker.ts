@@ -4,8 +4,7 @@ import type { CallOptions, CommandFacts, ExecuteOptions, ExecuteResponse } from 
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH } from "./environment.ts";
-import { LastWill } from "./process-guard.ts";
-import { ProcessRunner } from "./process-runner.ts";
+import { LastWill, ProcessRunner } from "./process-runner.ts";
 import { SHELL_LIMITS, type ShellLimits } from "./shell-executor.ts";
 
 export interface DockerOptions extends ShellLimits {

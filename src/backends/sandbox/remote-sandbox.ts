@@ -8,8 +8,7 @@ import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
 import { END_MARKED, MARK_NAME } from "./environment.ts";
-import { assignments, scriptLine } from "./file-scripts.ts";
-import type { FileTransfer } from "./sandbox-files.ts";
+import { type FileTransfer, assignments, scriptLine } from "./sandbox-files.ts";
 import { SHELL_LIMITS, type ShellLimits } from "./shell-executor.ts";
 
 /** What all sandboxes of providers take. */

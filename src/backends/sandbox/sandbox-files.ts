@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { isoTime } from "../../core/clock.ts";
 import type { CallOptions, ExecuteResponse, FileInfo, MaybePromise } from "../backend.ts";
-import * as scripts from "./file-scripts.ts";
 
 /** Runs a command inside; its answer is not for the model. */
 export type RunCommand = (command: string, options: CallOptions) => MaybePromise<ExecuteResponse>;
@@ -79,7 +78,7 @@ export class SandboxFiles {
 
   async list(path: string, { deep }: { deep: boolean }, options: CallOptions): Promise<Listed> {
     const depth = deep ? "" : "-maxdepth 1";
-    const said = await this.#ask(scripts.LIST, { file: this.#real(path), depth }, options);
+    const said = await this.#ask(LIST, { file: this.#real(path), depth }, options);
     const result = said.get("result");
     if (result === "missing" || result === "denied") return { result };
     if (result === "file") {
@@ -96,7 +95,7 @@ export class SandboxFiles {
 
   /** Whether a file at or below a path may contain a text; true when the names cannot be told apart. */
   async containing(path: string, literal: string, options: CallOptions): Promise<(path: string) => boolean> {
-    const said = await this.#ask(scripts.CONTAINING, { file: this.#real(path), literal }, options);
+    const said = await this.#ask(CONTAINING, { file: this.#real(path), literal }, options);
     const names = new Set(decode(said.get("names")).split("\n"));
     return (candidate) => candidate.includes("\n") || names.has(this.#real(candidate));
   }
@@ -112,20 +111,20 @@ export class SandboxFiles {
     const temporary = `${file.slice(0, file.lastIndexOf("/") + 1)}.deepagent-tmp-${randomBytes(8).toString("hex")}`;
     const variables = { file, temporary, create: create ? "1" : "0", expected };
     if (this.#transfer !== undefined && bytes.length > WRITE_CHUNK) {
-      const begun = await this.#askWritten(scripts.BEGIN_WRITE + scripts.PENDING, variables, options);
+      const begun = await this.#askWritten(BEGIN_WRITE + PENDING, variables, options);
       if (begun !== "pending") return begun;
       await this.#transfer.upload(temporary, bytes, options);
-      const ended = await this.#askWritten(scripts.END_WRITE, variables, options);
+      const ended = await this.#askWritten(END_WRITE, variables, options);
       return ended === "pending" ? "failed" : ended;
     }
     for (let from = 0; ; from += WRITE_CHUNK) {
       const isLast = from + WRITE_CHUNK >= bytes.length;
       const data = Buffer.from(bytes.subarray(from, from + WRITE_CHUNK)).toString("base64");
       const script = [
-        from === 0 ? scripts.BEGIN_WRITE : "",
+        from === 0 ? BEGIN_WRITE : "",
         `data='${data}'`,
-        scripts.APPEND,
-        isLast ? scripts.END_WRITE : scripts.PENDING,
+        APPEND,
+        isLast ? END_WRITE : PENDING,
       ].join("\n");
       const result = await this.#askWritten(script, variables, options);
       if (result !== "pending") return result;
@@ -142,7 +141,7 @@ export class SandboxFiles {
   }
 
   async remove(path: string, options: CallOptions): Promise<"deleted" | "missing" | "denied"> {
-    const said = await this.#ask(scripts.DELETE, { file: this.#real(path) }, options);
+    const said = await this.#ask(DELETE, { file: this.#real(path) }, options);
     return said.get("result") as "deleted" | "missing" | "denied"; // the words DELETE ends with
   }
 
@@ -158,7 +157,7 @@ export class SandboxFiles {
         from: String(length + 1),
         count: String(this.#readChunk),
       };
-      const said = await this.#ask(scripts.READ, variables, options);
+      const said = await this.#ask(READ, variables, options);
       const result = said.get("result");
       const [, size = "0", seconds = "0"] = (said.get("facts") ?? "").split(" ");
       if (result === "large") return { result, size: Number(size) };
@@ -174,7 +173,7 @@ export class SandboxFiles {
       if (piece.length === 0) return undefined;
       if (this.#transfer === undefined) continue;
       const bytes = Buffer.from(await this.#transfer.download(variables.file, options));
-      const after = await this.#ask(scripts.READ, { ...variables, count: "0" }, options);
+      const after = await this.#ask(READ, { ...variables, count: "0" }, options);
       const isWhole = after.get("facts") === facts && bytes.length === Number(size);
       return isWhole ? { result, bytes, modifiedAt: timeOf(seconds), facts: facts ?? "" } : undefined;
     }
@@ -187,9 +186,9 @@ export class SandboxFiles {
   ): Promise<Map<string, string>> {
     options.signal?.throwIfAborted();
     const mark = `@${randomBytes(12).toString("hex")}`;
-    const { output } = await this.#run(scripts.commandFor(script, variables, mark), options);
+    const { output } = await this.#run(commandFor(script, variables, mark), options);
     options.signal?.throwIfAborted();
-    const said = scripts.parseAnswer(output, mark);
+    const said = parseAnswer(output, mark);
     if (said === undefined) throw new SandboxAnswerError("the sandbox gave no complete answer");
     return said;
   }
@@ -208,3 +207,147 @@ export class SandboxFiles {
 
 const decode = (base64 = ""): string => Buffer.from(base64, "base64").toString("utf8");
 const timeOf = (seconds: string): string => isoTime(Number(seconds) * 1000);
+
+/**
+ * File operations as shell commands, in what POSIX shells, GNU, BusyBox and BSD tools share. Everything
+ * variable is base64; answers are lines behind a random mark, their values base64 where they are not plain
+ * numbers or words, and the last one says that the answer is complete.
+ */
+
+const PRELUDE = `
+LC_ALL=C; export LC_ALL
+say() { printf '\\n%s %s %s\\n' "$mark" "$1" "$2"; }
+finish() { say result "$1"; say end 1; exit 0; }
+encode() { base64 | tr -d '\\n\\r'; }
+if stat -c %s / >/dev/null 2>&1; then
+  facts() { stat -c '%i %s %Y %y' "$1" 2>/dev/null; }
+  many() { xargs -0 stat -c '%s %Y %F' 2>/dev/null; }
+  mode() { stat -c %a "$1" 2>/dev/null; }
+else
+  facts() { stat -f '%i %z %m %c' "$1" 2>/dev/null; }
+  many() { xargs -0 stat -f '%z %m %HT' 2>/dev/null; }
+  mode() { stat -f %Lp "$1" 2>/dev/null; }
+fi
+`;
+
+/** One piece of a file, or what is there instead; with the facts by which a changed file is noticed. */
+export const READ = `
+if [ -d "$file" ]; then finish directory
+elif [ ! -e "$file" ]; then finish missing
+elif [ ! -f "$file" ]; then finish other
+elif [ ! -r "$file" ]; then finish denied
+fi
+before=$(facts "$file")
+say facts "$before"
+size=$(printf %s "$before" | cut -d' ' -f2)
+if [ "$size" -gt "$limit" ]; then finish large; fi
+printf '\\n%s data ' "$mark"
+tail -c "+$from" "$file" | head -c "$count" | encode
+[ "$before" = "$(facts "$file")" ] || finish changed
+finish file
+`;
+
+/** Names below a directory, with sizes and times in the same order. */
+export const LIST = `
+if [ ! -e "$file" ]; then finish missing; fi
+if [ ! -d "$file" ]; then say facts "$(facts "$file")"; finish file; fi
+if [ ! -r "$file" ]; then finish denied; fi
+names=$(mktemp) || finish failed
+trap 'rm -f "$names"' EXIT
+say skipped "$(find -H "$file" -mindepth 1 $depth \\( -type d -o -type f \\) ! -name '.deepagent-tmp-*' -print0 2>&1 >"$names" | wc -l)"
+printf '\\n%s names ' "$mark"; encode <"$names"
+printf '\\n%s stats ' "$mark"; [ ! -s "$names" ] || many <"$names" | encode
+finish directory
+`;
+
+/** Which files contain a literal text; names with line ends are not told apart and always looked at. */
+export const CONTAINING = `
+printf '\\n%s names ' "$mark"
+find -H "$file" -type f -exec grep -lF -e "$literal" {} + 2>/dev/null | encode
+finish file
+`;
+
+/** Checks that a file may be put there, and makes its directory. */
+export const BEGIN_WRITE = `
+parent=\${file%/*}; [ -n "$parent" ] || parent=/
+if [ -L "$file" ]; then finish symlink; fi
+if [ -d "$file" ]; then finish directory; fi
+if [ "$create" = 1 ] && [ -e "$file" ]; then finish exists; fi
+if ! mkdir -p "$parent" 2>/dev/null || [ ! -d "$parent" ]; then
+  while [ ! -e "$parent" ]; do parent=\${parent%/*}; [ -n "$parent" ] || parent=/; done
+  [ -d "$parent" ] && finish denied
+  finish parent
+fi
+: 2>/dev/null >"$temporary" || finish denied
+`;
+
+export const APPEND = `
+printf %s "$data" | base64 -d >>"$temporary" || { rm -f "$temporary"; finish failed; }
+`;
+
+/**
+ * Puts the file in its place: a new one only where there is none, another one at once and whole. With
+ * `expected`, only while the file is the one that was read; those who do it like this take turns by a lock on
+ * the directory, which ends with the script.
+ */
+export const END_WRITE = `
+if [ -n "$expected" ]; then
+  parent=\${file%/*}; [ -n "$parent" ] || parent=/
+  if command -v flock >/dev/null 2>&1 && { : 9<"$parent"; } 2>/dev/null; then exec 9<"$parent"; flock 9; fi
+  [ "$(facts "$file")" = "$expected" ] || { rm -f "$temporary"; finish changed; }
+fi
+if [ "$create" = 1 ]; then
+  ln "$temporary" "$file" 2>/dev/null && done=1
+  rm -f "$temporary"
+  [ "$done" = 1 ] || finish exists
+else
+  [ ! -e "$file" ] || chmod "$(mode "$file")" "$temporary"
+  mv -f "$temporary" "$file" || { rm -f "$temporary"; finish failed; }
+fi
+finish written
+`;
+
+export const PENDING = "\nfinish pending\n";
+
+export const DELETE = `
+if [ ! -e "$file" ] && [ ! -L "$file" ]; then finish missing; fi
+rm -rf "$file" 2>/dev/null || finish denied
+finish deleted
+`;
+
+/** The command line of a script with its variables, whose names are plain. */
+export function commandFor(
+  script: string,
+  variables: Readonly<Record<string, string>>,
+  mark: string,
+): string {
+  return [`mark='${mark}'`, PRELUDE, assignments(variables), script].join("\n");
+}
+
+/** Shell code that sets variables, whose names are plain and whose values may be anything. */
+export const assignments = (variables: Readonly<Record<string, string>>): string => {
+  const quoted = Object.entries(variables).map(
+    ([name, value]) => `${name}='${value.replaceAll("'", "'\\''")}'`,
+  );
+  return `eval "${decoded(quoted.join("\n"))}"`;
+};
+
+/** A command line that runs a script as one argument of a shell of its own. */
+export const scriptLine = (script: string): string => `sh -c "${decoded(script)}"`;
+
+const decoded = (value: string): string =>
+  `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d)`;
+
+/** What a script said, by key; undefined when the answer is cut off or is none. */
+export function parseAnswer(output: string, mark: string): Map<string, string> | undefined {
+  const said = new Map<string, string>();
+  for (const line of output.split("\n")) {
+    if (!line.startsWith(`${mark} `)) continue;
+    const [key = "", ...value] = line
+      .slice(mark.length + 1)
+      .trimEnd()
+      .split(" ");
+    said.set(key, value.join(" "));
+  }
+  return said.has("end") && said.has("result") ? said : undefined;
+}
