@@ -151,7 +151,7 @@ export { type DockerOptions, type DockerSandbox, openDocker } from "./backends/s
 export type { SandboxMount } from "./backends/sandbox/bubblewrap.ts";
 export type { NoSandbox } from "./backends/sandbox/probe.ts";
 export type { EnvironmentOptions } from "./backends/sandbox/environment.ts";
-export type { ShellLimits } from "./backends/sandbox/shell-executor.ts";
+export type { ShellLimits } from "./backends/sandbox/shell-backend.ts";
 export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/local-shell.ts";
 export type { ModalOptions } from "./backends/sandbox/modal.ts";
 export type { LoadPackage } from "./backends/optional-package.ts";

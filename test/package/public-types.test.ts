@@ -12,7 +12,7 @@ import { ROOT } from "../commands/built-bin.ts";
 
 const DIST = join(ROOT, "dist");
 /** What has no name that anybody would write: a computation of types, and classes that others only extend. */
-const INNER: ReadonlySet<string> = new Set(["CheckedBackend", "Definition", "TreeBackend"]);
+const INNER: ReadonlySet<string> = new Set(["CheckedBackend", "Definition", "ShellBackend", "TreeBackend"]);
 
 /** The declaration behind a name, also behind imports and exports. */
 const behind = (checker: Checker, symbol: TypeSymbol): TypeSymbol =>

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
@@ -6,20 +5,13 @@ import { errorMessage } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { oneLine } from "../../core/text.ts";
-import type {
-  BackgroundJobs,
-  CommandFacts,
-  ExecuteOptions,
-  ExecuteResponse,
-  SandboxBackend,
-} from "../backend.ts";
+import type { ExecuteOptions } from "../backend.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
-import { FilesystemBackend } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import { SYSTEM_PATH, programPath } from "./environment.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup } from "./process-cgroup.ts";
-import { type Launch, SHELL, SHELL_LIMITS, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
+import { type Launch, SHELL, SHELL_LIMITS, ShellBackend, type ShellLimits } from "./shell-backend.ts";
 import { systemCallFilter } from "./system-calls.ts";
 
 /** A folder of this machine at a path inside the sandbox. */
@@ -268,44 +260,32 @@ const SIZE_LIMITS_SINCE = [0, 8] as const;
  * Files are reached by virtual paths, `/x` being `x` in the folder; commands see the folder at
  * `mountPath`. Made by `openBubblewrap`, which finds out first whether this machine can do that.
  */
-export class BubblewrapBackend extends FilesystemBackend implements SandboxBackend {
-  readonly id: string;
-  readonly jobs: BackgroundJobs;
-  readonly commands: CommandFacts;
-  readonly #executor: ShellExecutor;
+export class BubblewrapBackend extends ShellBackend {
   /** Made with the first command; `null` where it cannot be had. */
   #cgroup: ProcessCgroup | null | undefined;
 
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
     const { rootDir, maxFileSizeMb, respectGitignore = false, hidden = [] } = options;
-    const size = maxFileSizeMb === undefined ? {} : { maxFileSizeMb };
-    super({ rootDir, virtualMode: true, respectGitignore, hidden, ...size });
-    Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
-    this.id = `bubblewrap-${randomBytes(8).toString("hex")}`;
     const shape = shapeOf(options, hasSizeLimits);
-    this.#executor = new ShellExecutor({
-      ...options,
-      // Bubblewrap ends when it is asked to, and the command then without having been asked.
-      patience: 0,
-      launch: (command, call) => {
-        const started = launch(options.bwrap ?? "bwrap", shape, command, call);
-        return "error" in started ? started : this.#counted(started, shape.processes);
+    super(
+      { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb },
+      {
+        ...options,
+        name: "bubblewrap",
+        isolation: "process",
+        facts: { directory: options.mountPath ?? "/workspace", network: false },
+        // Bubblewrap ends when it is asked to, and the command then without having been asked.
+        patience: 0,
+        launch: (command, call) => {
+          const started = launch(options.bwrap ?? "bwrap", shape, command, call);
+          return "error" in started ? started : this.#counted(started, shape.processes);
+        },
       },
-    });
-    this.jobs = this.#executor.jobs;
-    this.commands = {
-      directory: options.mountPath ?? "/workspace",
-      network: false,
-      ...this.#executor.limits,
-    };
+    );
   }
 
-  execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {
-    return this.#executor.execute(command, options);
-  }
-
-  async close(): Promise<void> {
-    await this.#executor.close();
+  override async close(): Promise<void> {
+    await super.close();
     await this.#cgroup?.remove();
     this.#cgroup = undefined;
   }
@@ -318,10 +298,6 @@ export class BubblewrapBackend extends FilesystemBackend implements SandboxBacke
     const join = 'echo $$ > "$0" || exit 126; exec "$@"';
     const args = ["-c", join, this.#cgroup.membersFile, started.file, ...started.args];
     return { ...started, file: "/bin/sh", args };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 }
 

@@ -5,7 +5,7 @@ import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH } from "./environment.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
-import { SHELL_LIMITS, type ShellLimits } from "./shell-executor.ts";
+import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
 
 export interface DockerOptions extends ShellLimits {
   /** The image of a new container; it needs `sh` and the usual small programs. */
@@ -44,8 +44,6 @@ const CONFINEMENT =
   "--network none --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --security-opt no-new-privileges".split(
     " ",
   );
-const DEFAULT_TIMEOUT = 120;
-const DEFAULT_OUTPUT_BYTES = 100_000;
 const START_TIMEOUT = 300;
 /** A container that does not answer must not hold up the answer about a command that is over its time. */
 const END_TIMEOUT = 10;
@@ -154,7 +152,7 @@ export class DockerSandbox extends BaseSandbox {
         keepBytes: options.keepBytes,
         onOutput: (chunk) => options.onOutput?.(chunk),
       },
-      { timeout, ...(signal === undefined ? {} : { signal }) },
+      { timeout, signal },
     );
     const wasBrokenOff = response.timedOut === true || response.exitCode === null;
     if (wasBrokenOff) await this.#endMarked(mark);

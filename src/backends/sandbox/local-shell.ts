@@ -1,20 +1,12 @@
-import { randomBytes } from "node:crypto";
 import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type OptionTable, pickOptions, readOptions } from "../../core/options.ts";
 import { realPath } from "../../core/real-path.ts";
-import type {
-  BackgroundJobs,
-  CommandFacts,
-  ExecuteOptions,
-  ExecuteResponse,
-  SandboxBackend,
-} from "../backend.ts";
 import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
-import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
+import { FILESYSTEM_OPTIONS, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
 import { type EnvironmentOptions, commandEnvironment } from "./environment.ts";
-import { SHELL, SHELL_LIMITS, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
+import { SHELL, SHELL_LIMITS, ShellBackend, type ShellLimits } from "./shell-backend.ts";
 
 export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions, ShellLimits {}
 
@@ -31,22 +23,17 @@ const OPTIONS: OptionTable<LocalShellOptions> = {
  * tools only, commands reach whatever this user can. Close it when it is no longer needed: what commands
  * left running ends then.
  */
-export class LocalShellBackend extends FilesystemBackend implements SandboxBackend {
-  readonly id: string;
-  readonly jobs: BackgroundJobs;
-  readonly commands: CommandFacts;
-  readonly #executor: ShellExecutor;
-
+export class LocalShellBackend extends ShellBackend {
   /** As that of `FilesystemBackend`; the first command makes a missing directory too. */
   constructor(given: LocalShellOptions = {}) {
     const options = readOptions("LocalShellBackend", given, OPTIONS);
-    super(pickOptions<FilesystemOptions>(options, FILESYSTEM_OPTIONS));
-    Object.assign(this.capabilities, { executeOptions: true, isolation: "none" });
-    this.id = `local-${randomBytes(8).toString("hex")}`;
     const rootDir = realPath(options.rootDir ?? ".");
     const env = commandEnvironment(options);
-    this.#executor = new ShellExecutor({
+    super(pickOptions<FilesystemOptions>(options, FILESYSTEM_OPTIONS), {
       ...options,
+      name: "local",
+      isolation: "none",
+      facts: { network: true },
       launch: (command, { cwd, env: added }) => {
         const isVirtual = options.virtualMode === true;
         const directory = workingDirectory(rootDir, cwd ?? (isVirtual ? "/" : rootDir), isVirtual);
@@ -54,20 +41,6 @@ export class LocalShellBackend extends FilesystemBackend implements SandboxBacke
         return { file: SHELL, args: ["-c", command], cwd: directory, env: { ...env, ...added } };
       },
     });
-    this.jobs = this.#executor.jobs;
-    this.commands = { network: true, ...this.#executor.limits };
-  }
-
-  execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {
-    return this.#executor.execute(command, options);
-  }
-
-  close(): Promise<void> {
-    return this.#executor.close();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 }
 

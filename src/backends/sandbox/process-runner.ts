@@ -34,7 +34,7 @@ export interface ProcessRequest {
 export interface ProcessLimits {
   /** Seconds. */
   timeout: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** A process group at work. */
@@ -326,7 +326,7 @@ export class ProcessGuard {
 
   /** To be called before the first program is started, so that there is no moment without a guard. */
   open(): void {
-    this.#shell ??= startShell(this.#mark);
+    this.#shell ??= startWatcher(SCRIPT, [this.#mark], ENVIRONMENT);
   }
 
   add(group: number): void {
@@ -355,28 +355,28 @@ export class ProcessGuard {
   }
 }
 
-function startShell(mark: string): ChildProcess {
-  // A group of its own, so that an interrupt from the terminal does not end it before its work.
-  const shell = startChild("/bin/sh", ["-c", SCRIPT, "sh", mark], {
+/**
+ * Starts a shell beside this process that learns of the end of this process from its standard input. It has a group
+ * of its own, so that an interrupt from the terminal does not end it before its work.
+ */
+function startWatcher(
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): ChildProcess {
+  const shell = startChild("/bin/sh", ["-c", script, "sh", ...args], {
     detached: true,
-    env: ENVIRONMENT,
+    env,
     cwd: "/",
     stdio: ["pipe", "ignore", "ignore"],
   });
   shell.unref();
   const { stdin } = shell;
   if (stdin !== null && "unref" in stdin && typeof stdin.unref === "function") stdin.unref();
-  // Without the guard, groups end with `close` and with an orderly exit of this process.
+  // If the shell cannot be started, this process still ends its groups with `close` and with an orderly exit.
   shell.on("error", () => undefined);
   stdin?.on("error", () => undefined);
   return shell;
-}
-
-/** A program with its arguments and its whole environment. */
-export interface Will {
-  file: string;
-  args: readonly string[];
-  env: Readonly<Record<string, string>>;
 }
 
 /**
@@ -386,21 +386,8 @@ export interface Will {
 export class LastWill {
   readonly #shell: ChildProcess;
 
-  constructor({ file, args, env }: Will) {
-    const script = 'cat >/dev/null; exec "$@"';
-    // A group of its own, so that an interrupt from the terminal does not end it before its work.
-    this.#shell = startChild("/bin/sh", ["-c", script, "sh", file, ...args], {
-      detached: true,
-      env,
-      cwd: "/",
-      stdio: ["pipe", "ignore", "ignore"],
-    });
-    this.#shell.unref();
-    const { stdin } = this.#shell;
-    if (stdin !== null && "unref" in stdin && typeof stdin.unref === "function") stdin.unref();
-    // Without the shell there is no last will; what this process still does itself is not touched.
-    this.#shell.on("error", () => undefined);
-    stdin?.on("error", () => undefined);
+  constructor({ file, args, env }: Pick<ProcessRequest, "file" | "args" | "env">) {
+    this.#shell = startWatcher('cat >/dev/null; exec "$@"', [file, ...args], env);
   }
 
   /** The program is not run any more. */

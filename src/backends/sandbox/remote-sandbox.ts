@@ -9,7 +9,7 @@ import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
 import { END_MARKED, MARK_NAME } from "./environment.ts";
 import { type FileTransfer, assignments, scriptLine } from "./sandbox-files.ts";
-import { SHELL_LIMITS, type ShellLimits } from "./shell-executor.ts";
+import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
 
 /** What all sandboxes of providers take. */
 export interface RemoteOptions extends ShellLimits {
@@ -53,8 +53,6 @@ export interface RemoteCommand {
   drained: Promise<void>;
 }
 
-const DEFAULT_TIMEOUT = 120;
-const DEFAULT_OUTPUT_BYTES = 100_000;
 const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK = 256 * 1024;
 /** How long nothing may come after the end of a command before its output counts as complete. */

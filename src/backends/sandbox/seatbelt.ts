@@ -1,20 +1,11 @@
-import { randomBytes } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { realPath } from "../../core/real-path.ts";
-import type {
-  BackgroundJobs,
-  CommandFacts,
-  ExecuteOptions,
-  ExecuteResponse,
-  SandboxBackend,
-} from "../backend.ts";
-import { FilesystemBackend } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
 import { SYSTEM_PATH } from "./environment.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
-import { SHELL, ShellExecutor, type ShellLimits } from "./shell-executor.ts";
+import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
 
 export interface SeatbeltOptions extends ShellLimits {
   /** The folder that commands may change. It must exist. */
@@ -89,24 +80,20 @@ const literal = (path: string): string => `"${path.replace(/["\\]/g, "\\$&")}"`;
  * A folder, and a shell that may change that folder and read the programs of this machine, without
  * network. macOS only; see `seatbeltProblem`. The system cannot show the folder at another path: commands see its real one.
  */
-export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend {
-  readonly id: string;
-  readonly jobs: BackgroundJobs;
-  readonly commands: CommandFacts;
-  readonly #executor: ShellExecutor;
-
+export class SeatbeltBackend extends ShellBackend {
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
   constructor(options: SeatbeltOptions) {
-    const { rootDir: folder, respectGitignore = false, hidden = [], maxFileSizeMb = 10 } = options;
-    super({ rootDir: folder, virtualMode: true, respectGitignore, hidden, maxFileSizeMb });
-    Object.assign(this.capabilities, { executeOptions: true, isolation: "process" });
-    this.id = `seatbelt-${randomBytes(8).toString("hex")}`;
+    const { respectGitignore = false, hidden = [], maxFileSizeMb = 10 } = options;
     const rootDir = realpathSync.native(resolve(options.rootDir));
     const profile = seatbeltProfile([rootDir], options.readOnly ?? [], hidden.map(realPath));
     const { LANG = "en_US.UTF-8" } = process.env;
     const env = { PATH: SYSTEM_PATH, HOME: rootDir, LANG, TERM: "dumb", ...options.env };
-    this.#executor = new ShellExecutor({
+    const files = { rootDir: options.rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
+    super(files, {
       ...options,
+      name: "seatbelt",
+      isolation: "process",
+      facts: { network: false },
       launch: (command, call) => {
         const valid = validatePath(call.cwd ?? "/");
         if (!valid.ok) return { error: valid.error, code: valid.code };
@@ -114,20 +101,6 @@ export class SeatbeltBackend extends FilesystemBackend implements SandboxBackend
         return { file: PROGRAM, args, cwd: rootDir, env: { ...env, ...call.env } };
       },
     });
-    this.jobs = this.#executor.jobs;
-    this.commands = { network: false, ...this.#executor.limits };
-  }
-
-  execute(command: string, options?: ExecuteOptions): Promise<ExecuteResponse> {
-    return this.#executor.execute(command, options);
-  }
-
-  close(): Promise<void> {
-    return this.#executor.close();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
   }
 }
 

@@ -4,7 +4,7 @@ import {
   seatbeltProfile,
   seatbeltProblem,
 } from "../../../src/backends/sandbox/seatbelt.ts";
-import { SHELL } from "../../../src/backends/sandbox/shell-executor.ts";
+import { SHELL } from "../../../src/backends/sandbox/shell-backend.ts";
 
 describe("seatbeltProfile", () => {
   const profile = seatbeltProfile(["/Users/a/project"], ["/Users/a/.nvm"]);

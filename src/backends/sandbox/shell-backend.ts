@@ -3,14 +3,17 @@ import { existsSync } from "node:fs";
 import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
 import type { OptionTable } from "../../core/options.ts";
 import type {
+  BackendCapabilities,
   BackgroundJobs,
   CommandFacts,
   ExecuteOptions,
   ExecuteResponse,
   JobInfo,
   JobResult,
+  SandboxBackend,
 } from "../backend.ts";
 import type { BackendFailure } from "../errors.ts";
+import { FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { outputText } from "./command-output.ts";
 import {
   type ProcessEnd,
@@ -20,7 +23,7 @@ import {
 } from "./process-runner.ts";
 
 /** Starts the process of a job, or says why it cannot. */
-export type StartProcess = (
+type StartProcess = (
   command: string,
   options: Pick<ExecuteOptions, "cwd" | "env">,
 ) => RunningProcess | BackendFailure;
@@ -33,7 +36,7 @@ interface Job {
 const MAX_RUNNING = 16;
 
 /** Background jobs that are processes of this machine. Whoever started the processes ends them. */
-export class ProcessJobs implements BackgroundJobs {
+class ProcessJobs implements BackgroundJobs {
   readonly #start: StartProcess;
   readonly #clock: Clock;
   readonly #jobs = new Map<string, Job>();
@@ -105,26 +108,36 @@ export const SHELL_LIMITS: OptionTable<ShellLimits> = { timeout: "a number", max
 /** The process that a command becomes. */
 export type Launch = Pick<ProcessRequest, "file" | "args" | "env" | "cwd" | "inputs">;
 
-export interface ShellExecutorOptions extends ShellLimits {
+export interface ShellOptions extends ShellLimits {
+  /** Begins the id. */
+  name: string;
+  isolation: BackendCapabilities["isolation"];
+  /** What the model is told besides the limits. */
+  facts: CommandFacts;
   launch(command: string, options: Pick<ExecuteOptions, "cwd" | "env">): Launch | BackendFailure;
   /** See `RunnerOptions`. */
   patience?: number;
 }
 
-const DEFAULT_TIMEOUT = 120;
-const DEFAULT_OUTPUT_BYTES = 100_000;
+export const DEFAULT_TIMEOUT = 120;
+export const DEFAULT_OUTPUT_BYTES = 100_000;
 const MAX_TIMEOUT = 86_400;
 
 /** The shell that runs command lines: bash where there is one, because models write for it. */
 export const SHELL: string = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh";
 
-/** Runs command lines as processes of this machine, in whatever way `launch` makes them one. */
-export class ShellExecutor {
+/** A folder of this machine, and command lines as its processes, in whatever way `launch` makes them one. */
+export class ShellBackend extends FilesystemBackend implements SandboxBackend {
+  readonly id: string;
   readonly jobs: BackgroundJobs;
-  readonly #options: ShellExecutorOptions;
+  readonly commands: CommandFacts;
+  readonly #options: ShellOptions;
   readonly #runner: ProcessRunner;
 
-  constructor(options: ShellExecutorOptions) {
+  constructor(files: FilesystemOptions, options: ShellOptions) {
+    super(files);
+    Object.assign(this.capabilities, { executeOptions: true, isolation: options.isolation });
+    this.id = `${options.name}-${randomBytes(8).toString("hex")}`;
     this.#options = options;
     this.#runner = new ProcessRunner({ ...options, guarded: true });
     this.jobs = new ProcessJobs((command, call) => {
@@ -133,6 +146,8 @@ export class ShellExecutor {
         ? launch
         : this.#runner.start({ ...launch, maxOutputBytes: this.#outputBytes });
     });
+    const [timeout, outputBytes] = [this.#timeout(undefined), this.#outputBytes];
+    this.commands = { ...options.facts, timeout, outputBytes };
   }
 
   async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
@@ -142,18 +157,17 @@ export class ShellExecutor {
     const onOutput = (chunk: string): void => options.onOutput?.(chunk);
     return this.#runner.run(
       { ...launch, maxOutputBytes: this.#outputBytes, keepBytes, onOutput },
-      { timeout: this.#timeout(options.timeout), ...(signal === undefined ? {} : { signal }) },
+      { timeout: this.#timeout(options.timeout), signal },
     );
-  }
-
-  /** What bounds each command. */
-  get limits(): Pick<CommandFacts, "timeout" | "outputBytes"> {
-    return { timeout: this.#timeout(undefined), outputBytes: this.#outputBytes };
   }
 
   /** Ends every command that runs, background jobs, and what commands left behind. */
   close(): Promise<void> {
     return this.#runner.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   get #outputBytes(): number {
