@@ -19,7 +19,7 @@ import type {
   WriteOptions,
   WriteResult,
 } from "./backend.ts";
-import { type BackendFailure, operationError } from "./errors.ts";
+import { type BackendFailure, operationError, uploadRefused } from "./errors.ts";
 import { type ContentEdit, bytesOf, bytesToWrite } from "./file-data.ts";
 import { type PageRequest, pageRequest } from "./pages.ts";
 import { DEFAULT_MAX_COUNT } from "./search.ts";
@@ -256,9 +256,7 @@ export async function uploadTo(
   options: CallOptions,
 ): Promise<WriteResult> {
   const [answer] = (await backend.uploadFiles?.([[path, bytes]], options)) ?? [];
-  const { error, filesUpdate } = answer ?? { error: "permission_denied" };
-  if (error === null) return { path, filesUpdate };
-  return { error, code: error === "file_not_found" ? "not_found" : error };
+  return answer?.error === null ? { path, filesUpdate: answer.filesUpdate } : uploadRefused(answer?.error);
 }
 
 /**

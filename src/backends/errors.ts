@@ -34,61 +34,53 @@ export const CODES_WITHOUT_PATH: ReadonlySet<BackendErrorCode> = new Set([
 
 // Paths
 
-export const pathEmpty = (): BackendFailure => failure("invalid_path", "Path must be a non-empty string");
-export const pathHasNul = (): BackendFailure => failure("invalid_path", "Path contains a NUL character");
-export const pathNotUnicode = (): BackendFailure =>
+export const pathEmpty = () => failure("invalid_path", "Path must be a non-empty string");
+export const pathHasNul = () => failure("invalid_path", "Path contains a NUL character");
+export const pathNotUnicode = () =>
   failure("invalid_path", "Path contains half of a character (a lone surrogate)");
-export const pathTraversal = (path: string): BackendFailure =>
-  failure("invalid_path", `Path traversal not allowed: ${path}`);
-export const windowsPath = (path: string): BackendFailure =>
+export const pathTraversal = (path: string) => failure("invalid_path", `Path traversal not allowed: ${path}`);
+export const windowsPath = (path: string) =>
   failure("invalid_path", `Windows absolute paths are not supported: ${path}`);
-export const pathNotAllowed = (path: string, prefixes: readonly string[]): BackendFailure =>
+export const pathNotAllowed = (path: string, prefixes: readonly string[]) =>
   failure("invalid_path", `Path must start with one of ${JSON.stringify(prefixes)}: ${path}`);
-export const reservedName = (path: string): BackendFailure =>
+export const reservedName = (path: string) =>
   failure("invalid_path", `Names that start with '.wh.' are reserved: ${path}`);
-export const outsideRoot = (path: string): BackendFailure =>
+export const outsideRoot = (path: string) =>
   failure("outside_root", `'${path}' is outside the root directory`);
 /** A link that leads out of the root, or into a loop. */
-export const symlinkNotAllowed = (path: string, code: "outside_root" | "symlink"): BackendFailure =>
+export const symlinkNotAllowed = (path: string, code: "outside_root" | "symlink") =>
   failure(code, `Symlinks are not allowed: ${path}`);
 
 // Files and directories
 
-export const fileNotFound = (path: string): BackendFailure =>
-  failure("not_found", `File '${path}' not found`);
-export const directoryNotFound = (path: string): BackendFailure =>
-  failure("not_found", `Directory '${path}' not found`);
+export const fileNotFound = (path: string) => failure("not_found", `File '${path}' not found`);
+export const directoryNotFound = (path: string) => failure("not_found", `Directory '${path}' not found`);
 /** What a search was given, which may be a directory or a file. */
-export const pathNotFound = (path: string): BackendFailure => failure("not_found", `'${path}' not found`);
-export const notDirectory = (path: string): BackendFailure =>
-  failure("not_directory", `'${path}' is not a directory`);
-export const isDirectory = (path: string): BackendFailure =>
-  failure("is_directory", `'${path}' is a directory`);
-export const parentIsFile = (path: string): BackendFailure =>
+export const pathNotFound = (path: string) => failure("not_found", `'${path}' not found`);
+export const notDirectory = (path: string) => failure("not_directory", `'${path}' is not a directory`);
+export const isDirectory = (path: string) => failure("is_directory", `'${path}' is a directory`);
+export const parentIsFile = (path: string) =>
   failure("not_directory", `'${path}' cannot exist because one of its parent directories is a file`);
-export const notRegularFile = (path: string): BackendFailure =>
-  failure("unsupported", `'${path}' is not a regular file`);
-export const alreadyExists = (path: string): BackendFailure =>
+export const notRegularFile = (path: string) => failure("unsupported", `'${path}' is not a regular file`);
+export const alreadyExists = (path: string) =>
   failure(
     "exists",
     `Cannot write to ${path} because it already exists. Read it and change it with edit_file, or choose a new path.`,
   );
-export const writeToSymlink = (path: string): BackendFailure =>
+export const writeToSymlink = (path: string) =>
   failure("symlink", `Cannot write to ${path} because it is a symlink. Symlinks are not allowed.`);
-export const permissionDenied = (path: string): BackendFailure =>
-  failure("permission_denied", `Permission denied: ${path}`);
-export const ioFailure = (path: string, reason: string): BackendFailure =>
+export const permissionDenied = (path: string) => failure("permission_denied", `Permission denied: ${path}`);
+export const ioFailure = (path: string, reason: string) =>
   failure("io", `'${path}' could not be accessed: ${reason}`);
 /** The backend itself failed; `reason` is shown, `thrown` is for the log. */
-export const backendFailed = (path: string, reason: string, thrown: unknown): BackendFailure => ({
+export const backendFailed = (path: string, reason: string, thrown: unknown) => ({
   ...failure("backend_error", `'${path}' could not be accessed: ${reason}`),
   cause: thrown,
 });
-export const deletionUnavailable = (path: string): BackendFailure =>
+export const deletionUnavailable = (path: string) =>
   failure("unsupported", `deletion is not available for '${path}'.`);
-export const refusedToDelete = (path: string): BackendFailure =>
-  failure("permission_denied", `Refusing to delete '${path}'`);
-export const partlyDeleted = (path: string, removed: readonly string[], reason: string): BackendFailure =>
+export const refusedToDelete = (path: string) => failure("permission_denied", `Refusing to delete '${path}'`);
+export const partlyDeleted = (path: string, removed: readonly string[], reason: string) =>
   failure(
     "io",
     `'${path}' was deleted only in part (removed: ${removed.join(", ") || "nothing"}): ${reason}`,
@@ -96,67 +88,63 @@ export const partlyDeleted = (path: string, removed: readonly string[], reason: 
 
 // Content
 
-export const notUtf8 = (path: string): BackendFailure =>
-  failure("encoding", `File '${path}' is not valid UTF-8 text`);
-export const binaryFile = (path: string): BackendFailure => failure("binary", `File '${path}' is binary`);
-export const binaryEdit = (path: string): BackendFailure =>
+export const notUtf8 = (path: string) => failure("encoding", `File '${path}' is not valid UTF-8 text`);
+export const binaryFile = (path: string) => failure("binary", `File '${path}' is binary`);
+export const binaryEdit = (path: string) =>
   failure("binary", `File '${path}' is binary and cannot be edited as text`);
-export const invalidBase64 = (path: string, mimeType: string): BackendFailure =>
+export const invalidBase64 = (path: string, mimeType: string) =>
   failure("encoding", `Content of '${path}' must be base64, because its type is ${mimeType}`);
-export const binaryTooLarge = (bytes: number): BackendFailure =>
+export const binaryTooLarge = (bytes: number) =>
   failure("too_large", `file too large to read (${megabytes(bytes)}MB exceeds 10MB limit for binary files)`);
-export const tooLargeToEdit = (path: string, bytes: number, limit: number): BackendFailure =>
+export const tooLargeToEdit = (path: string, bytes: number, limit: number) =>
   failure(
     "too_large",
     `File '${path}' is too large to edit (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
   );
-export const tooLargeToLoad = (path: string, bytes: number, limit: number): BackendFailure =>
+export const tooLargeToLoad = (path: string, bytes: number, limit: number) =>
   failure(
     "too_large",
     `File '${path}' is too large to load whole (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB); read it in pages`,
   );
-export const fileTooLarge = (path: string, bytes: number, limit: number): BackendFailure =>
+export const fileTooLarge = (path: string, bytes: number, limit: number) =>
   failure(
     "too_large",
     `File '${path}' is too large for this backend (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
   );
-export const lineTooLong = (path: string, line: number, limit: number): BackendFailure =>
+export const lineTooLong = (path: string, line: number, limit: number) =>
   failure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`);
-export const offsetPastEnd = (offset: number, lines: number): BackendFailure =>
+export const offsetPastEnd = (offset: number, lines: number) =>
   failure("out_of_range", `Line offset ${offset} exceeds file length (${lines} lines)`);
 
 // Edits
 
-export const stringNotFound = (old: string): BackendFailure =>
+export const stringNotFound = (old: string) =>
   failure("no_match", `String not found in file: '${quoted(old)}'`);
-export const stringAmbiguous = (old: string, count: number): BackendFailure =>
+export const stringAmbiguous = (old: string, count: number) =>
   failure(
     "ambiguous",
     `String '${quoted(old)}' appears ${count} times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.`,
   );
-export const tooManyMatches = (old: string, most: number): BackendFailure =>
+export const tooManyMatches = (old: string, most: number) =>
   failure(
     "ambiguous",
     `String '${quoted(old)}' appears more than ${most} times in file. Add surrounding text so that it appears less often, or change the file with a command.`,
   );
-export const emptyOldString = (): BackendFailure =>
-  failure("no_match", "oldString cannot be empty when file has content");
-export const identicalStrings = (): BackendFailure =>
+export const emptyOldString = () => failure("no_match", "oldString cannot be empty when file has content");
+export const identicalStrings = () =>
   failure("no_match", "old_string and new_string are identical; nothing to change.");
-export const changedSinceRead = (path: string): BackendFailure =>
+export const changedSinceRead = (path: string) =>
   failure("conflict", `File '${path}' changed since it was read; read it again and retry.`);
 
 // Searches
 
-export const invalidGlob = (reason: string): BackendFailure =>
-  failure("invalid_pattern", `Invalid glob pattern: ${reason}`);
-export const climbingGlob = (pattern: string): BackendFailure =>
+export const invalidGlob = (reason: string) => failure("invalid_pattern", `Invalid glob pattern: ${reason}`);
+export const climbingGlob = (pattern: string) =>
   failure("invalid_pattern", `Path traversal not allowed: ${pattern}`);
-export const invalidRegex = (reason: string): BackendFailure =>
+export const invalidRegex = (reason: string) =>
   failure("invalid_pattern", `Invalid regex pattern: ${reason}`);
-export const emptySearch = (): BackendFailure =>
-  failure("invalid_pattern", "Search pattern must be a non-empty string");
-export const multilineSearch = (): BackendFailure =>
+export const emptySearch = () => failure("invalid_pattern", "Search pattern must be a non-empty string");
+export const multilineSearch = () =>
   failure(
     "invalid_pattern",
     "Search pattern contains a line break, but lines are searched one by one; search for one of the lines",
@@ -164,27 +152,25 @@ export const multilineSearch = (): BackendFailure =>
 
 // Commands
 
-export const commandsRunIn = (directory: string, path: string): BackendFailure =>
+export const commandsRunIn = (directory: string, path: string) =>
   failure("unsupported", `Commands run in ${directory} and below only, not in '${path}'`);
 
 // Policy
 
-export const writesNotAllowed = (path: string): BackendFailure =>
+export const writesNotAllowed = (path: string) =>
   failure("permission_denied", `Writes are not allowed under ${path}`);
-export const editsNotAllowed = (path: string): BackendFailure =>
+export const editsNotAllowed = (path: string) =>
   failure("permission_denied", `Edits are not allowed under ${path}`);
-export const deletesNotAllowed = (path: string): BackendFailure =>
+export const deletesNotAllowed = (path: string) =>
   failure("permission_denied", `Deletes are not allowed under ${path}`);
-export const sensitivePath = (): BackendFailure =>
-  failure("permission_denied", "Access to sensitive paths is forbidden");
+export const sensitivePath = () => failure("permission_denied", "Access to sensitive paths is forbidden");
 
 // Runtime
 
-export const storeMissing = (): BackendFailure =>
-  failure("unsupported", "Store is required but not available in runtime");
-export const threadFilesMissing = (): BackendFailure =>
+export const storeMissing = () => failure("unsupported", "Store is required but not available in runtime");
+export const threadFilesMissing = () =>
   failure("unsupported", "Thread files are available only while a run calls a tool");
-export const operationAborted = (path: string): BackendFailure =>
+export const operationAborted = (path: string) =>
   failure("aborted", `The operation on '${path}' was cancelled`);
 
 /** The coarser reasons that uploads and downloads give for each of their files. */
@@ -206,6 +192,10 @@ export function operationError(code: BackendErrorCode | undefined): FileOperatio
       return "invalid_path";
   }
 }
+
+/** Makes a failure of the coarse reason for one file of an upload; without a reason there is no such method. */
+export const uploadRefused = (reason: FileOperationError = "permission_denied") =>
+  failure(reason === "file_not_found" ? "not_found" : reason, reason);
 
 /** What texts of other backends say, as a code. */
 const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [

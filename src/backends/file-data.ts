@@ -23,7 +23,7 @@ import {
 import { MAX_BINARY_SIZE, type PageRequest, readTextPage } from "./pages.ts";
 import { editText } from "./text-edit.ts";
 
-/** What a file holds: text, or bytes that are not shown as text. */
+/** The content of a file: text, or bytes that are not shown as text. */
 export type FileContent =
   | { kind: "text"; text: string; mimeType: string }
   | { kind: "binary"; bytes: Uint8Array; mimeType: string };
@@ -31,8 +31,8 @@ export type FileContent =
 export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } & BackendFailure);
 
 /**
- * Decides what bytes are: binary by the type of the name, binary by a NUL in the content, UTF-8 text, or
- * (an `encoding` failure) text in an unknown encoding.
+ * Decides whether bytes are text. They are binary by the type of the name or by a NUL in them. Other bytes must be
+ * UTF-8, or the result is an `encoding` failure.
  */
 export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
   const mimeType = mimeTypeOf(path);
@@ -44,7 +44,7 @@ export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
     : { ok: true, content: { kind: "text", text, mimeType } };
 }
 
-/** The bytes a `write` stands for: UTF-8 text, or for a name of a binary type decoded base64. */
+/** Gives the bytes that a `write` stores: text as UTF-8, or decoded base64 for a name of a binary type. */
 export function bytesToWrite(
   path: string,
   content: string,
@@ -54,7 +54,7 @@ export function bytesToWrite(
   return bytes === undefined ? { ok: false, ...invalidBase64(path, mimeType) } : { ok: true, bytes };
 }
 
-/** What kept file data holds, whichever version it has. String content of a binary type is base64. */
+/** Reads stored file data of either version. Text content of a binary type is base64. */
 export function contentOf(path: string, data: FileData): ContentResult {
   if (Array.isArray(data.content)) {
     return { ok: true, content: { kind: "text", text: data.content.join("\n"), mimeType: mimeTypeOf(path) } };
@@ -76,7 +76,7 @@ export function contentOf(path: string, data: FileData): ContentResult {
   return { ok: true, content: { kind: "text", text: data.content, mimeType } };
 }
 
-/** The bytes of kept file data, as a download gives them. */
+/** Gives the bytes of stored file data, as a download needs them. */
 export function bytesOf(data: FileData): Uint8Array {
   if (Array.isArray(data.content)) return plainBytes(Buffer.from(data.content.join("\n"), "utf8"));
   if (typeof data.content !== "string") return plainBytes(data.content);
@@ -86,8 +86,7 @@ export function bytesOf(data: FileData): Uint8Array {
 }
 
 /**
- * The text of a file of at most so many bytes, or why there is none. A larger one is not read, where the backend
- * lists sizes.
+ * Reads a text file of at most `maxBytes`. A larger file is not even loaded if the backend lists sizes.
  */
 export async function readText(
   backend: Backend,
@@ -108,7 +107,7 @@ export async function readText(
 
 export type FileFormat = "v1" | "v2";
 
-/** File data of bytes; text is kept as text. Version 1 has no place for bytes and gets version 2 then. */
+/** Makes file data of bytes. Text is stored as text. Version 1 cannot hold bytes, so version 2 is used for them. */
 export function toFileData(
   path: string,
   bytes: Uint8Array,
@@ -124,11 +123,11 @@ export function toFileData(
       : { content: text, mimeType, ...stamps };
   }
   const mimeType = known.ok ? known.content.mimeType : mimeTypeOf(path);
-  // A copy: the caller may go on using its buffer.
+  // A copy, because the caller may change its buffer.
   return { content: new Uint8Array(bytes), mimeType, ...stamps } satisfies FileDataV2;
 }
 
-/** Changes with every change of the content and with nothing else. */
+/** A version that depends on the content alone. */
 export const versionOfBytes = (bytes: Uint8Array): string =>
   createHash("sha256").update(bytes).digest("hex").slice(0, 16);
 
@@ -146,7 +145,7 @@ export const infoOf = (path: string, data: FileData): FileInfo => ({
   modified_at: data.modified_at,
 });
 
-/** A `read` of kept file data. */
+/** Reads a page of stored file data. */
 export function readFileData(path: string, data: FileData, request: PageRequest): ReadResult {
   const known = contentOf(path, data);
   if (!known.ok) return { error: known.error, code: known.code };
@@ -181,7 +180,7 @@ export function editContent(path: string, known: ContentResult, edit: ContentEdi
   return { ok: true, bytes: Buffer.from(edited.text, "utf8"), occurrences: edited.occurrences };
 }
 
-/** An edit of kept file data, the version checked first. */
+/** Edits stored file data after a check of its version. */
 export function editFileData(path: string, data: FileData, edit: ContentEdit): EditedContent {
   if (edit.expectedVersion !== undefined && edit.expectedVersion !== versionOf(data)) {
     return { ok: false, ...changedSinceRead(path) };

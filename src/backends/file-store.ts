@@ -34,7 +34,7 @@ import {
   searchable,
 } from "./search.ts";
 
-/** The result, or undefined when the signal came first; then nobody waits for the call any more. */
+/** Gives the result of a call, or undefined if the signal aborts first. The call itself goes on. */
 export async function untilAborted<Result>(
   call: () => Result | Promise<Result>,
   signal: AbortSignal | undefined,
@@ -52,57 +52,57 @@ export async function untilAborted<Result>(
   }
 }
 
-/** A file as it is stored. `version` is the store's own mark of exactly this state, compared by `put`. */
+/** A stored file. `version` is the store's own mark of exactly this state; `put` compares it. */
 export interface StoredFile {
   data: FileData;
   version: string;
 }
 
-/** What must be at a path for a `put` to happen: the state that was read, nothing, or whatever there is. */
+/** The condition of a `put`: the version that was read is still there, there is no file, or none. */
 export type Expected = { version: string } | "absent" | "any";
 
-/** An entry of a listing. A store that reads contents anyway gives them, so that a search asks only once. */
+/** An entry of a listing. A store that reads contents anyway gives them, which saves requests in a search. */
 export interface ListedFile extends FileInfo {
   data?: FileData;
 }
 
 export interface ListOptions extends CallOptions {
   /**
-   * The entries directly in the folder are enough: files, and folders with `is_dir` and a final slash. A store
-   * may give all files below it instead.
+   * Asks for the entries directly in the folder: files, and folders with `is_dir` and a final slash. A store may
+   * give all files below the folder instead.
    */
   shallow?: boolean;
 }
 
 /**
- * What a place for files must bring; `FileStoreBackend` makes a whole backend of it.
+ * The methods that a place for files must have; `FileStoreBackend` makes a whole backend of them.
  *
  * Paths are normalized and absolute. A method may throw: the model is told that the file could not be
  * accessed, with the reason from `explain`, and the log gets what was thrown.
  */
 export interface FileStore {
-  /** Names the place, the same in every instance that reaches it: writes to one of its files wait for each other. */
+  /** Names the place, the same for all instances that reach it, so that writes to one file wait for each other. */
   readonly id: string;
   readonly lifetime: BackendCapabilities["lifetime"];
   /** `compare-and-set` when `put` compares and stores in one step, for all processes; else `last-writer-wins`. */
   readonly writes: BackendCapabilities["writes"];
   get(path: string, options?: CallOptions): MaybePromise<StoredFile | undefined>;
-  /** Stores a file. False, and nothing stored, when something else than `expected` is there. */
+  /** Stores a file. Stores nothing and gives false if `expected` does not hold. */
   put(path: string, data: FileData, expected: Expected, options?: CallOptions): MaybePromise<boolean>;
-  /** Removes one file; one that is gone already is no failure. */
+  /** Removes one file. A missing file is no failure. */
   remove(path: string, options?: CallOptions): MaybePromise<void>;
-  /** The file at a path and all files below it, in any order; of `/` all files. */
+  /** Lists the file at a path and all files below the path, in any order. */
   list(under: string, options?: ListOptions): AsyncIterable<ListedFile> | Iterable<ListedFile>;
   /**
-   * Whether there is any file below a path. Without this method paths are plain keys: a file may lie where
-   * others have a folder.
+   * Whether there is any file below a path. Without this method paths are plain keys: a path may be a file and a
+   * folder.
    */
   hasBelow?(path: string, options?: CallOptions): MaybePromise<boolean>;
-  /** The reason for a failure, as a person and the model may read it: no secret, no path of the host. */
+  /** Explains a failure to a person and the model, without secrets and paths of the host. */
   explain?(thrown: unknown): string | undefined;
 }
 
-/** Thrown by a store for a file over its limit, which is then passed over by searches. */
+/** Thrown by a store for a file over its limit. Searches skip such a file. */
 export class FileTooLarge extends Error {
   readonly bytes: number;
   readonly limit: number;
@@ -120,7 +120,7 @@ export interface FileStoreBackendOptions {
   clock?: Clock;
 }
 
-/** How often a change is made again on what another process has put there meanwhile. */
+/** How often a change is tried while other processes replace the file. */
 const MAX_ATTEMPTS = 5;
 
 interface StorePath extends Located {
@@ -225,7 +225,7 @@ class StoreOperations extends PutOperations implements Operations {
     return { path, filesUpdate: null };
   }
 
-  /** Stores what `plan` makes of the file that is there; when that was replaced meanwhile, of the new one. */
+  /** Stores the result of `plan` for the current file. Plans again if the file was replaced meanwhile. */
   #change(
     { path, store }: StorePath,
     options: CallOptions,
@@ -261,7 +261,7 @@ class StoreOperations extends PutOperations implements Operations {
 export class FileStoreBackend extends CheckedBackend {
   readonly capabilities: Partial<BackendCapabilities>;
 
-  /** `store` may be a function, called for each operation, that gives the store or why there is none. */
+  /** `store` may be a function, which is called for each operation and gives the store or a failure. */
   constructor(
     store: FileStore | (() => FileStore | errors.BackendFailure),
     options: FileStoreBackendOptions = {},
@@ -287,7 +287,7 @@ async function missing(path: string, store: FileStore): Promise<errors.BackendFa
   return isFolder ? errors.isDirectory(path) : errors.fileNotFound(path);
 }
 
-/** Why no new file can be at a path: a folder is there, or a file is where a folder would have to be. */
+/** Why no new file can be made: the path is a folder, or one of its parents is a file. */
 async function obstacleTo(
   path: string,
   store: FileStore,
@@ -316,7 +316,7 @@ async function getUnlessLarge(
   }
 }
 
-/** A store that gives contents need not give sizes. */
+/** Adds size and time to an entry that comes with its content. */
 function withSize({ data, ...info }: ListedFile): FileInfo {
   return data === undefined ? info : { ...infoOf(info.path, data), ...info };
 }
@@ -327,7 +327,7 @@ async function collect<Item>(items: AsyncIterable<Item> | Iterable<Item>): Promi
   return found;
 }
 
-/** Files of a search in their order; the contents of the next few are on their way while one is searched. */
+/** Gives the files of a search in order, and loads the next few while one is searched. */
 async function* readAhead<File extends { path: string }>(
   files: readonly File[],
   load: (file: File) => Promise<SearchableContent>,
@@ -335,7 +335,7 @@ async function* readAhead<File extends { path: string }>(
   const begun: SearchFile[] = [];
   for (const file of files) {
     const loading = load(file);
-    // The search may end before it gets there.
+    // Keeps a failure from being unhandled if the search ends before this file.
     loading.catch(() => {});
     begun.push({ path: file.path, load: () => loading });
     if (begun.length === PARALLEL_TRANSFERS) yield* begun.splice(0, 1);

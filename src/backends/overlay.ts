@@ -6,8 +6,6 @@ import type {
   BackendRuntime,
   BackendSource,
   CallOptions,
-  DeleteResult,
-  EditResult,
   FileData,
   FileInfo,
   FileRoot,
@@ -37,10 +35,10 @@ import { checkBackend, obtainBackend } from "./resolve.ts";
 import { bindRuntime } from "./runtime.ts";
 import { globFlat, grepFlat, grepShown, listFlat, sortByPath } from "./search.ts";
 
-/** A file of this name says that what the base has under the rest of the name is deleted. */
+/** Begins the name of a file that marks a deletion: the base has the deleted entry under the rest of the name. */
 const DELETED = ".wh.";
 
-/** Whether a path has a name that is kept for the record of deletions. */
+/** Whether a path contains a name that is reserved for marks of deletions. */
 const isReserved = (path: string): boolean => path.split("/").some((name) => name.startsWith(DELETED));
 
 const markOf = (path: string): string => {
@@ -48,7 +46,7 @@ const markOf = (path: string): string => {
   return path.slice(0, name) + DELETED + path.slice(name);
 };
 
-/** What an overlay keeps in the files of a thread: new content, and marks for what is deleted in the base. */
+/** The changes of an overlay in the files of a thread: new content, and marks for deletions in the base. */
 class OverlayChanges {
   readonly #files: ThreadFiles;
 
@@ -60,7 +58,7 @@ class OverlayChanges {
     return this.#files.get(path);
   }
 
-  /** Whether what the base has there is deleted, itself or with a directory above it. */
+  /** Whether the path, or a directory above it, is deleted in the base. */
   hidesBase(path: string): boolean {
     return [...parentsOf(path), path].some((at) => this.#files.get(markOf(at)) !== undefined);
   }
@@ -80,7 +78,7 @@ class OverlayChanges {
     return update;
   }
 
-  /** Deletes what is kept at and below a path; with `mark`, what the base has there as well. */
+  /** Deletes the changes at and below a path. With `mark`, deletes the path in the base as well. */
   delete(
     path: string,
     mark: FileData | undefined,
@@ -92,8 +90,6 @@ class OverlayChanges {
   }
 }
 
-/** How an overlay puts what its base answers together with its own changes. */
-
 function* infosOf(changes: OverlayChanges): Generator<FileInfo> {
   for (const [path, data] of changes.entries()) yield infoOf(path, data);
 }
@@ -101,7 +97,7 @@ function* infosOf(changes: OverlayChanges): Generator<FileInfo> {
 const isShown = (path: string, changes: OverlayChanges): boolean =>
   changes.get(path) === undefined && !changes.hidesBase(path) && !isReserved(path);
 
-/** What is not in the base may be in the changes and the other way round; other failures of the base count. */
+/** Merges two listings. A path may be missing in one of them; any other failure of the base is the result. */
 function mergeFiles<Result extends LsResult | GlobResult>(
   base: Result,
   own: Result,
@@ -110,13 +106,13 @@ function mergeFiles<Result extends LsResult | GlobResult>(
   if (base.error !== undefined) return base.code === "not_found" && own.error === undefined ? own : base;
   const merged = new Map<string, FileInfo>((own.files ?? []).map((file) => [file.path, file]));
   for (const file of base.files ?? []) {
-    // A directory of both is shown as the base has it, with its time.
+    // A directory that both have is shown with the time that the base knows.
     if (isShown(withoutSlash(file.path), changes)) merged.set(file.path, file);
   }
   return { ...base, files: sortByPath([...merged.values()]) };
 }
 
-/** What is said of a path at which the base is not asked; undefined when it is. */
+/** The failure for a path that is deleted in the base; undefined for any other path. */
 function hiddenFile(path: string, changes: OverlayChanges): errors.BackendFailure | undefined {
   if (!changes.hidesBase(path)) return undefined;
   return changes.hasBelow(path) ? errors.isDirectory(path) : errors.fileNotFound(path);
@@ -129,10 +125,10 @@ const orDirectory = <Result extends ReadResult | ReadRawResult>(
 ): Result | errors.BackendFailure =>
   result.code === "not_found" && changes.hasBelow(path) ? errors.isDirectory(path) : result;
 
-/** A file that is there all the same. */
+/** Failures of reading that show that a file exists. */
 const UNREADABLE_FILE = new Set(["binary", "encoding", "too_large", "out_of_range"]);
 
-/** The file the base has at a path; undefined when one can be made there, or why not. */
+/** Finds the file that the base has at a path. Gives undefined if a file can be made there, or a failure if not. */
 async function entryIn(
   base: Backend,
   path: string,
@@ -194,7 +190,7 @@ class OverlayOperations extends PutOperations implements Operations {
     return mergeFiles<LsResult>(lower, own, changes);
   }
 
-  async read({ path, changes }: OverlayPath, page: PageRequest, options: CallOptions): Promise<ReadResult> {
+  async read({ path, changes }: OverlayPath, page: PageRequest, options: CallOptions) {
     const own = changes.get(path);
     if (own !== undefined) return readFileData(path, own, page);
     const base = await this.#base();
@@ -221,7 +217,7 @@ class OverlayOperations extends PutOperations implements Operations {
     return mergeFiles<GlobResult>(lower, own, changes);
   }
 
-  async grep({ path, changes }: OverlayPath, search: Search): Promise<GrepResult> {
+  async grep({ path, changes }: OverlayPath, search: Search) {
     const { pattern, glob, maxCount, options } = search;
     const own = await grepFlat(changes.entries(), { ...search, path });
     if (changes.get(path) !== undefined || (own.error !== undefined && own.code !== "not_found")) return own;
@@ -239,7 +235,7 @@ class OverlayOperations extends PutOperations implements Operations {
     return { ...lower, matches: matches.slice(0, maxCount), truncated };
   }
 
-  async put({ path, changes }: OverlayPath, bytes: Uint8Array, options: WriteOptions): Promise<WriteResult> {
+  async put({ path, changes }: OverlayPath, bytes: Uint8Array, options: WriteOptions) {
     const isOwn = changes.get(path) !== undefined || changes.hidesBase(path);
     const found = isOwn ? undefined : await entryIn(await this.#base(), path, options);
     if (options.signal?.aborted === true) return errors.operationAborted(path);
@@ -256,7 +252,7 @@ class OverlayOperations extends PutOperations implements Operations {
     return this.#store(changes, path, bytes, own?.created_at);
   }
 
-  async edit(at: OverlayPath, { expectedVersion, ...edit }: Edit): Promise<EditResult> {
+  async edit(at: OverlayPath, { expectedVersion, ...edit }: Edit) {
     const { path, changes } = at;
     const found = await this.readRaw(at, { signal: edit.signal });
     // Another call may have changed or deleted it while the base was read.
@@ -273,7 +269,7 @@ class OverlayOperations extends PutOperations implements Operations {
     return { ...stored, occurrences: edited.occurrences };
   }
 
-  async delete({ path, changes }: OverlayPath, options: CallOptions): Promise<DeleteResult> {
+  async delete({ path, changes }: OverlayPath, options: CallOptions) {
     if (path === "/") return errors.refusedToDelete(path);
     const base = await this.#base();
     const lower = changes.hidesBase(path) ? errors.fileNotFound(path) : await base.ls(path, options);
@@ -302,9 +298,9 @@ class OverlayOperations extends PutOperations implements Operations {
 }
 
 /**
- * Any backend with virtual paths, never changed: writes, edits and deletions are kept in the files of the
- * thread and show on top of it, for this thread alone. So an agent can work on a folder and leave it as it
- * is. Names that start with `.wh.` are reserved for the record of deletions. It runs no commands.
+ * Shows changes on top of a backend and never changes that backend. Writes, edits and deletions are kept in the
+ * files of the thread and are seen by this thread alone, so an agent can work on a folder and leave it untouched.
+ * The base needs virtual paths. Names that start with `.wh.` are reserved for marks of deletions. Runs no commands.
  */
 export class OverlayBackend extends CheckedBackend {
   readonly capabilities: Partial<BackendCapabilities> = {
@@ -328,7 +324,7 @@ export class OverlayBackend extends CheckedBackend {
     return new OverlayBackend(this.#source, { clock: this.#clock }, runtime);
   }
 
-  /** Files of others can be read, and what is written stays in the conversation. */
+  /** One root: changes stay in the conversation, whatever the base is. */
   roots(): FileRoot[] {
     return [{ path: "/", holds: "thread" }];
   }

@@ -32,7 +32,7 @@ import { grepShown } from "./search.ts";
 export interface PolicyOptions {
   /** Refuses every change. Default false. */
   readOnly?: boolean;
-  /** Refuses changes at and below these directories; reading passes. Letter case makes no difference. */
+  /** Refuses changes at and below these directories, but allows reading. Letter case makes no difference. */
   denyPrefixes?: readonly string[];
   /**
    * Hides these files and everything below directories of such names: no access, no entry in listings and
@@ -47,7 +47,7 @@ export interface PolicyOptions {
 /** Names that usually hold secrets: `secrets` directories and `.env` files. */
 export const SENSITIVE_GLOBS: readonly string[] = ["secrets", ".env*"];
 
-/** What a policy decides about normalized paths. Pure. */
+/** Decides about normalized paths. Pure. */
 export class PolicyRules {
   readonly #readOnly: boolean;
   readonly #denyPrefixes: readonly string[];
@@ -61,7 +61,7 @@ export class PolicyRules {
     this.#denyGlobs = (options.denyGlobs ?? []).map(denyGlob);
   }
 
-  /** No access at all. */
+  /** Whether a path cannot be accessed at all. */
   isHidden(path: string): boolean {
     if (this.#allowPrefixes?.some((prefix) => isAtOrBelow(path, prefix)) === false) return true;
     if (this.#denyGlobs.length === 0) return false;
@@ -71,12 +71,12 @@ export class PolicyRules {
     );
   }
 
-  /** Hidden itself, but on the way to something that may be seen, so that it can be listed. */
+  /** Whether something below the path may be seen, so that the path can be listed even if it is hidden. */
   isOnTheWay(path: string): boolean {
     return this.#allowPrefixes?.some((prefix) => prefix !== path && isAtOrBelow(prefix, path)) === true;
   }
 
-  /** Can be read, not changed. */
+  /** Whether a path can be read but not changed. */
   isReadOnly(path: string): boolean {
     return this.#readOnly || this.#denyPrefixes.some((prefix) => isAtOrBelow(fold(path), prefix));
   }
@@ -93,8 +93,8 @@ export class PolicyRules {
 }
 
 /**
- * On some file systems another spelling is the same file: in other letter case (which includes characters
- * such as `ſ`), composed or not, with invisible characters. A policy must not depend on it.
+ * Makes spellings equal that some file systems take for the same file: letter case (which includes characters such
+ * as `ſ`), composed characters, and invisible ones.
  */
 const fold = (path: string): string =>
   path
@@ -133,7 +133,7 @@ interface PolicyPath extends Located {
   at: string | undefined;
 }
 
-/** Directories above what may be seen can be listed and searched. */
+/** Methods that work in a directory above visible files, too. */
 const SEARCHES: ReadonlySet<Method> = new Set<Method>(["ls", "glob", "grep"]);
 
 const REFUSALS: Partial<Record<Method, (path: string) => errors.BackendFailure>> = {
@@ -226,7 +226,7 @@ class PolicyOperations implements Operations {
     return isProtected ? errors.deletesNotAllowed(at) : inner.delete(path, options);
   }
 
-  /** Whether a directory holds something that may not be changed or not be seen. */
+  /** Whether a directory contains a hidden or read-only path. */
   async #protectsBelow(inner: Backend, path: string, options: CallOptions): Promise<boolean> {
     if (this.#rules.hasReadOnlyBelow(path)) return true;
     if (!this.#rules.hidesNames) return false;
@@ -236,8 +236,8 @@ class PolicyOperations implements Operations {
 }
 
 /**
- * Any backend, with paths that may not be changed or not be seen. Paths are those the inner backend knows.
- * It decides by name: a link the inner backend follows can give a file a second name. It runs no commands.
+ * Makes paths of a backend hidden or read-only. Paths are those of the inner backend. The policy decides by name:
+ * a link that the inner backend follows can give a file a second name. Runs no commands.
  */
 export class PolicyBackend extends CheckedBackend {
   readonly #source: BackendSource;

@@ -12,9 +12,8 @@ import { isAtOrBelow } from "./paths.ts";
 import { bindRuntime, isBindable } from "./runtime.ts";
 
 /**
- * The backend to use for one call: calls a factory, makes an instance of a class, ties backends that depend
- * on the run (also those mounted in a composite) to `runtime`, and adds to others what the port promises.
- * Cheap; opens and reads nothing.
+ * Makes the backend of one call: calls a factory, makes an instance of a class, or ties a backend that depends on
+ * the run (also inside a composite) to `runtime`. Adapts all others. Cheap; opens and reads nothing.
  */
 export async function resolveBackend(source: BackendSource, runtime: BackendRuntime): Promise<Backend> {
   const made =
@@ -33,7 +32,7 @@ export function checkBackend(owner: string, source: unknown): void {
   );
 }
 
-/** As `resolveBackend`; without a runtime only a ready backend will do. */
+/** As `resolveBackend`. Without a runtime, only a ready backend can be used. */
 export async function obtainBackend(
   source: BackendSource,
   runtime: BackendRuntime | undefined,
@@ -51,21 +50,21 @@ const isClass = (source: Exclude<BackendSource, Backend>): source is BackendClas
   "prototype" in source && typeof source.prototype === "object" && "read" in (source.prototype ?? {});
 
 /**
- * How long what is written at `path`, or below it, stays: with the state of the thread, which goes back to
- * its last checkpoint after a crash, or in the world outside. A backend that does not tell is outside.
+ * How long files at `path` and below stay: with the state of the thread, which goes back to its last checkpoint
+ * after a crash, or outside of it. A backend that does not say is taken for persistent.
  */
 export async function lifetimeAt(backend: Backend, path: string): Promise<BackendCapabilities["lifetime"]> {
   return (await backend.lifetimeOf?.(path)) ?? backend.capabilities?.lifetime ?? "persistent";
 }
 
-/** Where the parts of a backend's tree begin. */
+/** The roots of a backend, with a default for those that have no such method. */
 export async function rootsOf(backend: Backend): Promise<readonly FileRoot[]> {
   if (backend.roots !== undefined) return backend.roots();
   if ("execute" in backend) return [{ path: "/", holds: "sandbox" }];
   return [{ path: "/", holds: backend.capabilities?.lifetime === "thread" ? "thread" : "kept" }];
 }
 
-/** The part of a tree that a path is in: of parts inside each other the innermost. */
+/** The innermost root that contains a path. */
 export const rootAt = (roots: readonly FileRoot[], path: string): FileRoot | undefined =>
   roots
     .filter((root) => isAtOrBelow(path, root.path))

@@ -4,8 +4,8 @@ import type { Backend, BackendRuntime, FileData, FilesUpdate, ThreadFiles } from
 import { addPrefix, isAtOrBelow, stripPrefix } from "./paths.ts";
 
 /**
- * The files of a checkpointed state as one step sees them: `record` stays as it is, changes go to an
- * overlay that all calls of the step share.
+ * The files of a checkpointed state as one step sees them. `record` is not changed; all calls of the step share
+ * the changes.
  */
 export function snapshotFiles(record: Readonly<Record<string, FileData>> = {}): ThreadFiles {
   const overlay = new Map<string, FileData | null>();
@@ -30,10 +30,10 @@ export function snapshotFiles(record: Readonly<Record<string, FileData>> = {}): 
   };
 }
 
-/** Key of the method by which a backend that depends on the running call is tied to it. */
+/** Key of the method that ties a backend to the running call. */
 export const bindRuntime: unique symbol = Symbol("bindRuntime");
 
-/** A backend that is (or contains) something per run, such as the files of a thread. */
+/** A backend that depends on the run, such as one with the files of a thread. */
 export interface BindableBackend extends Backend {
   /** A backend that works on this call's runtime. Cheap: nothing is opened or read. */
   [bindRuntime](runtime: BackendRuntime): Backend;
@@ -41,12 +41,12 @@ export interface BindableBackend extends Backend {
 
 export const isBindable = (backend: Backend): backend is BindableBackend => bindRuntime in backend;
 
-/** What deepagents gives to factories: the state of the thread in the place of its files. */
+/** The argument of factories in deepagents: it has the state of the thread in place of its files. */
 export interface StateAndStore extends Omit<BackendRuntime, "files"> {
   state: unknown;
 }
 
-/** Tells the forms of a first constructor argument apart: only a runtime has thread files or a state. */
+/** Distinguishes the forms of a first constructor argument: only a runtime has thread files or a state. */
 export function splitArguments<Options extends object>(
   owner: string,
   table: OptionTable<Options>,
@@ -69,7 +69,7 @@ function filesOf({ state }: StateAndStore): ThreadFiles {
   return snapshotFiles((files ?? {}) as Record<string, FileData>); // the channel that deepagents keeps them in
 }
 
-/** The parts of a task's configuration that backends are told of. */
+/** The parts of a task's configuration that backends get. */
 interface TaskConfig {
   readonly configurable?: Readonly<Record<string, unknown>>;
   readonly metadata?: Readonly<Record<string, unknown>>;
@@ -77,7 +77,7 @@ interface TaskConfig {
   readonly store?: BaseStore;
 }
 
-/** What a backend is told about the call of a task. */
+/** Makes the runtime of a call from the configuration of its task. */
 export function runtimeOf(
   { configurable = {}, metadata = {}, context, store }: TaskConfig,
   files: ThreadFiles,
@@ -96,26 +96,26 @@ export function runtimeOf(
   };
 }
 
-/** LangGraph keeps a task's reader of channels, the place for its writes, and its input under these keys. */
+/** Keys of LangGraph for a task's reader of channels, its writes, and its input. */
 const READ_KEY = "__pregel_read";
 const SEND_KEY = "__pregel_send";
 const SCRATCHPAD_KEY = "__pregel_scratchpad";
-/** What an agent's own tool calls work on. */
+/** Our key for the runtime of an agent's own tool calls. */
 const RUNTIME_KEY = "__deepagent_backend_runtime";
 
 type Configurable = Readonly<Record<string, unknown>>;
 type Read = (channel: string, fresh: boolean) => Record<string, FileData | null> | undefined;
 type Send = (writes: Array<[channel: string, value: FilesUpdate]>) => void;
 
-/** What goes into `configurable` for backends inside a tool to see what its call sees. */
+/** Adds the runtime of a call to `configurable`, so that backends inside a tool see the same files. */
 export const withRuntime = (runtime: BackendRuntime, configurable: Configurable = {}): Configurable => ({
   ...configurable,
   [RUNTIME_KEY]: { runtime, of: configurable[READ_KEY] },
 });
 
 /**
- * What a backend made without a runtime works on: the LangGraph task that calls it, in the graph of an agent or
- * in any other with a channel `files`. Changes are written to that channel. `undefined` outside of a task.
+ * The runtime of a backend that was made without one: the LangGraph task that calls it, in the graph of an agent or
+ * any other graph with a channel `files`. Changes are written to that channel. Gives undefined outside of a task.
  */
 export function ambientRuntime(): BackendRuntime | undefined {
   const config = runningConfig();
@@ -124,13 +124,13 @@ export function ambientRuntime(): BackendRuntime | undefined {
   const send = configurable[SEND_KEY] as Send | undefined;
   if (!config || !read || !send) return undefined;
   const own = configurable[RUNTIME_KEY] as { runtime: BackendRuntime; of: unknown } | undefined; // set by `withRuntime`
-  // A graph inside the call has channels of its own.
+  // A graph inside the call has its own channels, so the runtime of the call does not fit it.
   if (own?.of === read) return { ...own.runtime, files: storing(own.runtime.files, send) };
   const { currentTaskInput } = (configurable[SCRATCHPAD_KEY] ?? {}) as { currentTaskInput?: unknown };
   return runtimeOf(config, storing(channelFiles(read), send), currentTaskInput);
 }
 
-/** Where LangChain keeps the running configuration, for all copies of it; loading it would cost more than that. */
+/** The global in which all copies of LangChain keep the running configuration. Saves loading LangChain. */
 const STORAGE = Symbol.for("ls:tracing_async_local_storage");
 const CONFIG_KEY = Symbol.for("lc:child_config");
 
@@ -143,7 +143,7 @@ function runningConfig() {
   return storage?.getStore()?.extra?.[CONFIG_KEY];
 }
 
-/** The same files, with changes put into the state as well. */
+/** The same files; changes also go to the state. */
 const storing = (files: ThreadFiles, send: Send): ThreadFiles => ({
   get: (path) => files.get(path),
   entries: () => files.entries(),
@@ -153,7 +153,7 @@ const storing = (files: ThreadFiles, send: Send): ThreadFiles => ({
   },
 });
 
-/** The files of the state, with what the task has changed. */
+/** The files of the state with the changes of the task. */
 function channelFiles(read: Read): ThreadFiles {
   const current = (): Record<string, FileData | null> => read("files", true) ?? {};
   return {
@@ -168,7 +168,7 @@ function channelFiles(read: Read): ThreadFiles {
   };
 }
 
-/** The runtime as a backend mounted at `prefix` sees it: thread files below the prefix, without it. */
+/** The runtime of a backend that is mounted at `prefix`: the thread files below the prefix, without the prefix. */
 export const scopeRuntime = (runtime: BackendRuntime, prefix: string): BackendRuntime =>
   prefix === "/" ? runtime : { ...runtime, files: scopeFiles(runtime.files, prefix) };
 
@@ -182,7 +182,7 @@ const scopeFiles = (files: ThreadFiles, prefix: string): ThreadFiles => ({
   apply: (update) => files.apply(prefixKeys(prefix, update)),
 });
 
-/** The same changes, their paths below `prefix`. */
+/** Puts `prefix` in front of the paths of changes. */
 export const prefixKeys = <Value extends FilesUpdate[string]>(
   prefix: string,
   update: Record<string, Value>,

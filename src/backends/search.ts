@@ -31,7 +31,7 @@ import { BYTE_ORDER_MARK } from "./text-edit.ts";
 
 /** Matches of one search when the caller names no cap. */
 export const DEFAULT_MAX_COUNT = 1000;
-/** A search gives what it has after this time, marked `truncated`. */
+/** After this time a search ends with the matches it has, marked `truncated`. */
 export const SEARCH_TIME_LIMIT_MS = 30_000;
 /** Longest line of a result; a longer one is shown around its match. */
 export const MAX_LINE_LENGTH = 1000;
@@ -44,7 +44,7 @@ export type SearchCompilation =
   | { ok: true; matcher: LineMatcher; literal: string | undefined }
   | ({ ok: false } & BackendFailure);
 
-/** `literal` is set when plain substring search decides. Expressions are RE2, linear in the line. */
+/** Compiles a pattern. `literal` is set if plain substring search suffices. Expressions are RE2, linear in the line. */
 export function compileSearch(pattern: string, options: GrepOptions = {}): SearchCompilation {
   if (pattern === "") return { ok: false, ...emptySearch() };
   if (/[\r\n]/.test(pattern)) return { ok: false, ...multilineSearch() };
@@ -87,7 +87,7 @@ export interface SearchRequest {
   pattern: string;
   maxCount?: number | null | undefined;
   options?: GrepOptions | undefined;
-  /** What an `aborted` failure names. */
+  /** Named by an `aborted` failure. */
   path: string;
   /** Default: 30 seconds from now. Milliseconds of `performance.now()`. */
   deadline?: number;
@@ -166,7 +166,7 @@ async function searchText(
   { slice, limit, contextLines, deadline }: TextSearch,
 ): Promise<{ matches: TextMatch[]; timedOut: boolean }> {
   const matches: TextMatch[] = [];
-  // A text without the literal is done at native speed; so is the way to its first match.
+  // `indexOf` skips a text without the literal, and the lines before the first match, at native speed.
   const first = search.literal === undefined ? 0 : text.indexOf(search.literal);
   if (first === -1 || limit <= 0) return { matches, timedOut: false };
   const lines = new LineReader(text);
@@ -193,10 +193,10 @@ async function searchText(
   return { matches, timedOut: false };
 }
 
-/** Walks over the lines of a text; line ends are LF or CRLF, and a final one starts no line. */
+/** Walks over the lines of a text. Line ends are LF or CRLF; a final one starts no line. */
 class LineReader {
   readonly #text: string;
-  /** Of the current line. */
+  /** Number of the current line. */
   number = 0;
   #start = 0;
   /** Where the next line starts. */
@@ -250,7 +250,7 @@ class LineReader {
   }
 }
 
-/** A long line cut to its match, the cuts shown as `…`; never inside a character. */
+/** Cuts a long line to its match. `…` shows the cuts, which are never inside a character. */
 export function excerpt(line: string, start: number, end: number): string {
   if (line.length <= MAX_LINE_LENGTH) return line;
   const room = Math.max(MAX_LINE_LENGTH - (end - start), 0);
@@ -260,15 +260,13 @@ export function excerpt(line: string, start: number, end: number): string {
   return `${from > 0 ? "…" : ""}${window}${to < line.length ? "…" : ""}`;
 }
 
-/** A copy that does not keep the whole text of its file alive. */
+/** Copies a line, which would otherwise keep the whole text of its file in memory. */
 const detach = (text: string): string => Buffer.from(text, "utf8").toString("utf8");
-
-/** Operations of backends that keep a flat set of paths; directories are what the paths imply. */
 
 export const sortByPath = <Entry extends { path: string }>(entries: Entry[]): Entry[] =>
   entries.sort((left, right) => comparePaths(left.path, right.path));
 
-/** The entries directly in `directory` of a backend that keeps a flat set of paths. */
+/** Lists the entries directly in `directory`, for a backend with a flat set of paths, which imply the directories. */
 export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult {
   const found = new Map<string, FileInfo>();
   for (const file of files) {
@@ -284,7 +282,7 @@ export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult
   return { files: sortByPath([...found.values()]) };
 }
 
-/** The files below `directory` that match, of a backend that keeps a flat set of paths. */
+/** Finds the files below `directory` that match, for a backend with a flat set of paths. */
 export function globFlat(pattern: string, directory: string, files: Iterable<FileInfo>): GlobResult {
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
@@ -316,7 +314,7 @@ export function grepFlat(files: Iterable<[string, FileData]>, search: FlatSearch
   );
 }
 
-/** As `grepFlat`; `open` gets the contents of the files that are to be searched. */
+/** As `grepFlat`, for files without contents. `open` gets the contents of the chosen files. */
 export async function grepListed<File extends { path: string }>(
   files: Iterable<File>,
   { pattern, path, glob, maxCount, options }: FlatSearch,
@@ -337,7 +335,7 @@ export async function grepListed<File extends { path: string }>(
   return searchFiles(open(sortByPath(chosen)), { pattern, maxCount, options, path });
 }
 
-/** How many times its cap a search may ask for to make up for matches that are not shown. */
+/** How far the cap of a search may grow to make up for hidden matches. */
 const MAX_GROWTH = 256;
 
 /** Asks a search for at least `wanted` matches in files that `isShown`, or for all of them if there are fewer. */
@@ -350,13 +348,13 @@ export async function grepShown(
     const result = await ask(cap);
     const matches = result.matches?.filter(({ path }) => isShown(path));
     if (matches === undefined) return result;
-    // Fewer than the cap: it is the time that was up.
+    // A result below the cap is truncated because the time was over.
     const isAll = result.truncated !== true || (result.matches?.length ?? 0) < cap;
     if (isAll || matches.length >= wanted || cap > wanted * MAX_GROWTH) return { ...result, matches };
   }
 }
 
-/** Refuses a write over the file `old` that its options do not allow; `undefined`: it may be made. */
+/** Refuses a write over the file `old` if its options do not allow it. */
 export function refusedWrite(
   path: string,
   old: FileData | undefined,
@@ -367,7 +365,7 @@ export function refusedWrite(
   return isChanged ? changedSinceRead(path) : undefined;
 }
 
-/** Text of kept file data for a search; text in another encoding is searched as far as it decodes. */
+/** Gives the text of stored file data for a search. Text in another encoding is searched as far as it decodes. */
 export function searchable(path: string, data: FileData): SearchableContent {
   const known = contentOf(path, data);
   if (!known.ok) {

@@ -56,8 +56,8 @@ import {
 } from "./mounts.ts";
 
 /**
- * Deletes a path and what mounts hold below it. The root and mount points are refused; when a backend that
- * is concerned cannot delete, nothing is touched; a later failure tells what was removed before it.
+ * Deletes a path and the contents of mounts below it. Refuses the root and mount points. Deletes nothing if one of
+ * the backends cannot delete. A later failure names the entries that were already removed.
  */
 async function deleteTree(tree: MountTree, path: string, options: CallOptions): Promise<DeleteResult> {
   const owner = tree.targetOf(path);
@@ -136,7 +136,7 @@ function executorOf(mounts: readonly Mount[], { executor }: CompositeOptions): E
 const runsCommands = (source: Mount["source"]): source is SandboxBackend =>
   typeof source === "object" && "execute" in source && typeof source.execute === "function";
 
-/** What a tree says about the commands it runs. */
+/** The capabilities of a tree that concern commands. */
 function executorCapabilities(executor: Executor | undefined): Partial<BackendCapabilities> {
   const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
   return {
@@ -145,7 +145,7 @@ function executorCapabilities(executor: Executor | undefined): Partial<BackendCa
   };
 }
 
-/** What runs commands, as a tree offers it: working directories are paths of the tree. */
+/** The members with which a tree runs commands. Their working directories are paths of the tree. */
 function executionOf(
   tree: Pick<Backend, "ls">,
   executor: Executor,
@@ -176,7 +176,7 @@ function executionOf(
   };
 }
 
-/** The options with the working directory as the executor knows it; it must be one of the executor's. */
+/** Translates the working directory into a path of the executor. Fails for a path outside the executor's mount. */
 async function innerOptions(
   tree: Pick<Backend, "ls">,
   { prefix }: Executor,
@@ -265,7 +265,7 @@ class TreeOperations implements Operations {
 /** A tree of mounts, tied to the runtime of one call or to none. */
 class TreeBackend extends CheckedBackend {
   readonly capabilities: Partial<BackendCapabilities>;
-  /** There when the tree has an executor, and absent otherwise. */
+  /** Absent unless the tree has an executor. */
   declare readonly id?: string;
   declare readonly execute?: SandboxBackend["execute"];
   declare readonly jobs?: SandboxBackend["jobs"];
@@ -319,9 +319,9 @@ class TreeBackend extends CheckedBackend {
 }
 
 /**
- * One tree of files out of several backends: the longest route that is a prefix on whole segments owns a
- * path, the default backend the rest. Owners see paths without the prefix; every result and error text
- * shows the path as it was asked for. Listings and searches include the routes below a directory.
+ * Joins several backends to one tree of files. A path belongs to the longest route that is its prefix on whole
+ * segments, and otherwise to the default backend. Owners see paths without the prefix; results and error texts show
+ * paths of the tree. Listings and searches include the routes below a directory.
  */
 export class CompositeBackend extends TreeBackend {
   /** Routes are absolute paths such as `/memories/`; a missing trailing slash makes no difference. */

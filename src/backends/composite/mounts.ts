@@ -28,7 +28,7 @@ import { checkBackend, obtainBackend } from "../resolve.ts";
 import { ambientRuntime, prefixKeys, scopeRuntime } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
 
-/** One backend in the tree; `prefix` has no trailing slash, that of the default backend is `/`. */
+/** A backend in the tree. Its prefix has no trailing slash; the default backend has the prefix `/`. */
 export interface Mount {
   prefix: string;
   source: BackendSource;
@@ -40,7 +40,7 @@ export interface Target {
   inner: string;
 }
 
-/** The prefixes of a tree, longest first, so that the first match owns a path. */
+/** Reads the routes of a tree, longest prefix first, so that the first match owns a path. */
 export function readMounts(root: BackendSource, routes: Readonly<Record<string, BackendSource>>): Mount[] {
   checkBackend("The first argument of CompositeBackend (its routes are the second)", root);
   for (const [route, source] of Object.entries(routes)) checkBackend(`The route '${route}'`, source);
@@ -79,15 +79,15 @@ export class MountTree {
     return new MountTree(this.mounts, runtime);
   }
 
-  /** Who owns a normalized path: the longest prefix on whole segments. */
+  /** Finds the owner of a normalized path: the mount with the longest prefix on whole segments. */
   targetOf(path: string): Target {
     const mount = this.mounts.find(({ prefix }) => isAtOrBelow(path, prefix));
-    // The default backend's prefix is `/`, which every normalized path lies below.
+    // Cannot happen: every normalized path lies below `/`, the prefix of the default backend.
     if (mount === undefined) throw new Error(`no backend owns the path '${path}'`);
     return { mount, inner: stripPrefix(mount.prefix, path) };
   }
 
-  /** Mounts strictly below a directory, which therefore are part of its tree. */
+  /** The mounts strictly below a directory. */
   below(directory: string): Mount[] {
     return this.mounts.filter(({ prefix }) => prefix !== directory && isAtOrBelow(prefix, directory));
   }
@@ -112,7 +112,7 @@ interface WithPaths extends Failure {
   filesUpdate?: Record<string, never> | Record<string, unknown> | null;
 }
 
-/** A result of a mounted backend with the prefix back in its path, its changes and its error text. */
+/** Puts the prefix of a mount back into the path, the changes and the error text of a result. */
 export function restore<Result extends WithPaths>(target: Target, result: Result): Result {
   const { prefix } = target.mount;
   if (prefix === "/") return result;
@@ -127,7 +127,7 @@ export function restore<Result extends WithPaths>(target: Target, result: Result
   return restored;
 }
 
-/** The text of a failure, its first mention of the inner path replaced by the path that was asked for. */
+/** Replaces the first mention of the inner path in an error text by the path of the tree. */
 function restoreText({ mount, inner }: Target, text: string, code: Failure["code"]): string {
   if (code !== undefined && CODES_WITHOUT_PATH.has(code)) return text;
   for (let at = text.indexOf(inner); at !== -1; at = text.indexOf(inner, at + 1)) {
@@ -154,7 +154,7 @@ export async function listTree(tree: MountTree, directory: string, options: Call
   const entries = new Map<string, FileInfo>();
   for (const file of owner.files ?? []) {
     const path = addPrefix(target.mount.prefix, file.path);
-    // What the owner keeps at or below another mount's prefix is hidden by that mount.
+    // A mount hides the entries that the owner has at or below its prefix.
     if (tree.targetOf(withoutSlash(path)).mount === target.mount) entries.set(path, { ...file, path });
   }
   for (const { prefix } of below) {
@@ -190,7 +190,7 @@ export async function globTree(
   return parts.failure ?? { ...merge(parts), files: sortByPath(files) };
 }
 
-/** Every mount gives its first matches in path order, so the first of all of them together are exact. */
+/** Searches all mounts. Each gives its first matches in path order, so the first matches of all are exact. */
 export async function grepTree(tree: MountTree, search: Search & Located): Promise<GrepResult> {
   const { pattern, path: directory, maxCount, options } = search;
   const glob = typeof search.glob === "string" ? patternFrom(search.glob, directory) : undefined;
@@ -206,7 +206,7 @@ export async function grepTree(tree: MountTree, search: Search & Located): Promi
       .map((match): GrepMatch => ({ ...match, path: addPrefix(target.mount.prefix, match.path) }))
       .filter(({ path }) => tree.targetOf(path).mount === target.mount),
   );
-  // The sort is stable: lines of one file stay in order.
+  // The sort is stable, so the lines of one file stay in order.
   const ordered = sortByPath(matches);
   const merged = merge(parts);
   return (
@@ -218,10 +218,10 @@ export async function grepTree(tree: MountTree, search: Search & Located): Promi
   );
 }
 
-/** The pattern for a mount below the directory searched; undefined when nothing in it can match. */
+/** The pattern for a mount below the searched directory; undefined if nothing in the mount can match. */
 function patternBelow(glob: Glob, directory: string, mount: Mount): string | undefined {
   const below = glob.below(relativeTo(directory, mount.prefix));
-  // What is left of a long pattern can exceed the limits of patterns; then the mount gives all it has.
+  // The rest of a long pattern can exceed the limits of patterns. The mount then gives all files.
   return below === undefined || compileGlob(below, { nameAtAnyDepth: true }).ok ? below : "**";
 }
 
@@ -229,12 +229,12 @@ type Answer<Result> = { target: Target; result: Result };
 
 interface Answers<Result> {
   answers: Answer<Result>[];
-  /** Set when nothing answered. */
+  /** Set if every mount failed. */
   failure?: Result;
   notes: string[];
 }
 
-/** Asks the owner of a directory and all mounts below it at once. One that fails does not hide the others. */
+/** Asks the owner of a directory and all mounts below it at once. A failure of one does not hide the others. */
 async function askMounts<Result extends Failure>(
   tree: MountTree,
   directory: string,

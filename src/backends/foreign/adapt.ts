@@ -13,7 +13,6 @@ import type {
   GlobResult,
   GrepMatch,
   GrepResult,
-  LsResult,
   MaybePromise,
   ReadRawResult,
   ReadResult,
@@ -60,14 +59,14 @@ import {
 } from "../search.ts";
 import { ForeignFiles, failureOf } from "./files.ts";
 
-/** The first version of the deepagents protocol: plain values, failures as strings or exceptions. */
+/** The first version of the deepagents protocol. Results are plain values; failures are strings or exceptions. */
 export interface BackendV1 {
   lsInfo(path: string): MaybePromise<FileInfo[]>;
   /** Text, with line numbers in older backends. A failure starts with `Error`. */
   read(filePath: string, offset?: number, limit?: number): MaybePromise<string>;
   /** Throws when there is no such file. */
   readRaw?(filePath: string): MaybePromise<FileData>;
-  /** A string is a failure. */
+  /** Gives a string for a failure. */
   grepRaw(pattern: string, path?: string | null, glob?: string | null): MaybePromise<GrepMatch[] | string>;
   globInfo(pattern: string, path?: string): MaybePromise<FileInfo[]>;
   write(filePath: string, content: string): MaybePromise<WriteResult>;
@@ -84,7 +83,7 @@ export interface BackendV1 {
 
 export const isV1 = (backend: Backend | BackendV1): backend is BackendV1 => "lsInfo" in backend;
 
-/** The methods of the port over a backend of version 1; nothing it can do is added. */
+/** Translates the methods of a version 1 backend to those of the port, and adds nothing. */
 export function fromV1(backend: BackendV1): Backend {
   const remove = backend.delete?.bind(backend);
   const uploadFiles = backend.uploadFiles?.bind(backend);
@@ -106,7 +105,7 @@ export function fromV1(backend: BackendV1): Backend {
   };
 }
 
-/** The raw file is what tells text from numbers in front of it. */
+/** Reads the raw file if possible, because the text of `read` may have line numbers in it. */
 async function readV1(
   backend: BackendV1,
   path: string,
@@ -141,7 +140,7 @@ const isFailure = (text: string): boolean => /^Error\b/.test(text);
 
 const NUMBERED = /^ *\d+(?:\.(\d+))?\t/;
 
-/** Takes line numbers off, when every line has one; pieces of a long line (`12.1`) are put together. */
+/** Removes line numbers if every line has one, and joins the pieces of a long line (`12.1`). */
 function withoutNumbers(text: string): string {
   const lines = text.split("\n");
   if (!lines.every((line) => NUMBERED.test(line))) return text;
@@ -159,7 +158,7 @@ const isText = (value: unknown): boolean => typeof value === "string";
 const isBytesOrText = (value: unknown): boolean => isText(value) || value instanceof Uint8Array;
 const isObject = (value: unknown): value is Fields => typeof value === "object" && value !== null;
 
-/** What an answer of each method must hold unless it is a failure. */
+/** Checks the results of each method that are not failures. */
 const SHAPES = {
   ls: ({ files }: Fields) => Array.isArray(files),
   read: ({ content }: Fields) => isBytesOrText(content),
@@ -174,12 +173,12 @@ const SHAPES = {
 
 type Guarded = keyof typeof SHAPES;
 
-/** Where the path stands among the arguments. */
+/** The index of the path among the arguments, where it is not the first. */
 const PATH_AT: Readonly<Partial<Record<Guarded, number>>> = { grep: 1, glob: 1 };
 
 /**
- * A backend whose methods neither throw nor answer in another shape than the port's: both become a failure with the
- * code `backend_error`, and a line in the log with what was thrown.
+ * Turns exceptions and results of a wrong shape into failures with the code `backend_error`. The log gets what was
+ * thrown.
  */
 export function guardBackend(backend: Backend, log?: Logger): Backend {
   const fail = (failure: Failure, method: string): Failure => {
@@ -218,14 +217,14 @@ const shapeOf = (result: unknown): string =>
 
 const PROMISES = ["writeMode", "regexGrep", "versions", "abort"] as const;
 
-/** Writes to a foreign backend, one at a time for each path, whatever number of adapters it has. */
+/** One lock for each foreign backend: all of its adapters write to a path one at a time. */
 const locks = new WeakMap<object, KeyedLock>();
 
 /**
- * A backend written for deepagents (version 1 or 2 of its protocol) with everything the port promises. What
- * it declares to do itself is left to it; the rest is done here: no file is overwritten by a create, edits
- * are bound to versions, expressions are searched, results are in order, and nothing throws. Of a backend that
- * declares all of it only what it throws and answers is looked at.
+ * Gives a backend that was written for deepagents (version 1 or 2 of its protocol) everything the port promises:
+ * a create overwrites no file, edits are bound to versions, regular expressions are searched, results are in order,
+ * and nothing throws. The backend does itself what it declares. If it declares everything, only its exceptions and
+ * the shape of its results are checked.
  */
 export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backend {
   const backend = guardBackend(isV1(foreign) ? fromV1(foreign) : foreign, log);
@@ -244,7 +243,7 @@ export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backen
 
 type ForeignSearch = Search & Located;
 
-/** The search of the backend itself; its matches are chosen, ordered and cut as everywhere. */
+/** Uses the search of the backend. Its matches are filtered, ordered and cut as in every other backend. */
 async function searchThere(
   files: ForeignFiles,
   search: ForeignSearch,
@@ -270,7 +269,7 @@ async function searchThere(
   };
 }
 
-/** A search of which the backend knows nothing: every file is read. */
+/** Searches without the search of the backend, by reading every file. */
 async function searchHere(
   files: ForeignFiles,
   search: ForeignSearch,
@@ -299,7 +298,7 @@ async function searchHere(
   );
 }
 
-/** Which files a search is about: text, under a name that the filter accepts. */
+/** Chooses the files of a search: text files whose names the filter accepts. */
 function chooser({ path, glob }: ForeignSearch): ((file: string) => boolean) | BackendFailure {
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
@@ -308,12 +307,12 @@ function chooser({ path, glob }: ForeignSearch): ((file: string) => boolean) | B
     filter.glob.matches(file === path ? baseName(file) : relativeTo(path, file));
 }
 
-/** Patterns that mean the same wherever they are matched. */
+/** Patterns that mean the same in every dialect of globs. */
 const PLAIN_GLOB = /^(?:[\w-][\w .-]*\/)*(?:\*\*\/)?\*?[\w. -]*$/;
 
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "delete", "upload"]);
 
-/** The operations of the port over a backend that promises less, except for what it declares to do itself. */
+/** The operations of the port over a backend that promises less. */
 export class Adapted implements Operations {
   readonly parallel = PARALLEL_TRANSFERS;
   readonly #backend: Backend;
@@ -336,7 +335,7 @@ export class Adapted implements Operations {
     return CHANGES.has(method) ? this.#lock.run(path, async () => run()) : run();
   }
 
-  async ls({ path }: Located, options: CallOptions): Promise<LsResult> {
+  async ls({ path }: Located, options: CallOptions) {
     const result = await this.#files.list(path, options);
     if (result.files === undefined) return result.code === "not_found" ? directoryNotFound(path) : result;
     if (result.files.length > 0 || path === "/") return { ...result, files: sortByPath(result.files) };
@@ -345,7 +344,7 @@ export class Adapted implements Operations {
     return found.is_dir === true ? result : { ...result, files: [found] };
   }
 
-  async read({ path }: Located, page: PageRequest, options: CallOptions): Promise<ReadResult> {
+  async read({ path }: Located, page: PageRequest, options: CallOptions) {
     if (this.#declared.rawRead === true) {
       return this.#files.guard<ReadResult>(path, options, () =>
         this.#backend.read(path, page.offset, page.limit, options),
@@ -360,7 +359,7 @@ export class Adapted implements Operations {
     return "error" in got ? got : { data: got.data, version: versionOf(got.data) };
   }
 
-  async glob({ path }: Located, pattern: string, options: CallOptions): Promise<GlobResult> {
+  async glob({ path }: Located, pattern: string, options: CallOptions) {
     const compiled = compileGlob(pattern);
     if (!compiled.ok) return { error: compiled.error, code: compiled.code };
     const asked = PLAIN_GLOB.test(pattern) ? pattern : "**/*";
@@ -379,7 +378,7 @@ export class Adapted implements Operations {
     return found.is_dir === true ? { ...result, files } : notDirectory(path);
   }
 
-  async grep(at: Located, given: Search): Promise<GrepResult> {
+  async grep(at: Located, given: Search) {
     const search = { ...given, path: at.path };
     const { pattern, path, glob, maxCount, options } = search;
     const { regex = false, caseSensitive = true, contextLines = 0, maxPerFile } = options;
@@ -387,7 +386,7 @@ export class Adapted implements Operations {
     const there = (filter: string | null | undefined, cap: number | null) =>
       searchThere(this.#files, search, () => this.#backend.grep(pattern, path, filter, cap, options));
     const here = () => searchHere(this.#files, search, () => this.glob(at, "**", options));
-    // Of an unordered search the first matches are known when all are, and filters mean different things.
+    // The backend may search in any order and read filters differently, so it is asked for all matches.
     const result: GrepResult = await (this.#declared.regexGrep === true
       ? there(glob, maxCount)
       : isPlain
@@ -397,7 +396,7 @@ export class Adapted implements Operations {
     return (await this.#files.find(path, options)) === undefined ? pathNotFound(path) : result;
   }
 
-  async write({ path }: Located, content: string, options: WriteOptions): Promise<WriteResult> {
+  async write({ path }: Located, content: string, options: WriteOptions) {
     if (this.#declared.writeMode === true) {
       return this.#files.guard<WriteResult>(path, options, () => this.#backend.write(path, content, options));
     }
@@ -413,7 +412,7 @@ export class Adapted implements Operations {
     return this.#files.put(path, given.bytes, old === undefined ? text : undefined, options);
   }
 
-  async edit({ path }: Located, edit: Edit): Promise<EditResult> {
+  async edit({ path }: Located, edit: Edit) {
     const { oldString, newString, replaceAll, ...options } = edit;
     const there = (): Promise<EditResult> =>
       this.#files.guard<EditResult>(path, options, () =>
@@ -424,7 +423,7 @@ export class Adapted implements Operations {
     if ("error" in old) return old;
     const edited = editFileData(path, old.data, edit);
     if (!edited.ok) return { error: edited.error, code: edited.code };
-    // Where nothing but the strings matters it is done there, which keeps what else is known of the file.
+    // A plain edit is left to the backend, which keeps other facts that it stores about the file.
     const isPlain = oldString !== "" && !hasCarriageReturn(old.data);
     const written =
       isPlain || this.#backend.uploadFiles === undefined
@@ -434,7 +433,7 @@ export class Adapted implements Operations {
     return { ...written, path, occurrences: edited.occurrences, version: versionOfBytes(edited.bytes) };
   }
 
-  async delete({ path }: Located, options: CallOptions): Promise<DeleteResult> {
+  async delete({ path }: Located, options: CallOptions) {
     if (path === "/") return refusedToDelete(path);
     return this.#files.guard<DeleteResult>(
       path,
@@ -443,11 +442,11 @@ export class Adapted implements Operations {
     );
   }
 
-  async upload({ path }: Located, bytes: Uint8Array, options: CallOptions): Promise<WriteResult> {
+  async upload({ path }: Located, bytes: Uint8Array, options: CallOptions) {
     return path === "/" ? isDirectory(path) : this.#files.put(path, bytes, undefined, options);
   }
 
-  async download({ path }: Located, options: CallOptions): Promise<FileDownloadResponse> {
+  async download({ path }: Located, options: CallOptions) {
     const got = await this.#files.bytes(path, options);
     return "error" in got
       ? { path, content: null, error: operationError(got.code) }
@@ -460,6 +459,6 @@ const hasCarriageReturn = ({ content }: FileData): boolean =>
     ? content.includes("\r")
     : Array.isArray(content) && content.join("").includes("\r");
 
-/** Sandboxes there name what they find from the searched directory on, some with a slash in front. */
+/** Sandboxes of deepagents give paths relative to the searched directory, some with a slash in front. */
 const foundBelow = (directory: string, path: string): string =>
   path.startsWith("/") && isAtOrBelow(path, directory) ? path : joinPath(directory, path.replace(/^\//, ""));

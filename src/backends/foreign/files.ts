@@ -23,18 +23,18 @@ import { untilAborted } from "../file-store.ts";
 import { plainBytes } from "../mime.ts";
 import { parentsOf, withSlash, withoutSlash } from "../paths.ts";
 
-/** What a lossy decoding leaves, or what no text has: then only the bytes tell what a file holds. */
+/** Characters of a lossy decoding or of a binary file. Only the bytes of such a file are reliable. */
 const DOUBTFUL = /[\0\uFFFD]/;
 
-/** Backends in state give the change of all files on the list of answers. */
+/** Backends in state put the change of all files on the list of answers. */
 type UploadAnswers = FileUploadResponse[] & Pick<FileUploadResponse, "filesUpdate">;
 
-/** Failures that say enough. */
+/** Failures that need no look at the directory. */
 const DECIDED: ReadonlySet<BackendErrorCode> = new Set(["aborted", "permission_denied", "backend_error"]);
 
 const ROOT: FileInfo = { path: "/", is_dir: true };
 
-/** The files of a backend that promises little: never throws, and names every failure. Paths are valid ones. */
+/** The files of a foreign backend. Never throws, and gives every failure a code. Paths must be valid. */
 export class ForeignFiles {
   readonly #backend: Backend;
 
@@ -42,7 +42,7 @@ export class ForeignFiles {
     this.#backend = backend;
   }
 
-  /** A whole file: its bytes where text alone would not do. */
+  /** Reads a whole file. Reads its bytes if its text is not reliable. */
   async data(path: string, options: CallOptions = {}): Promise<{ data: FileData } | BackendFailure> {
     const raw: ReadRawResult = await this.guard<ReadRawResult>(path, options, () =>
       this.#backend.readRaw(path, options),
@@ -57,7 +57,7 @@ export class ForeignFiles {
     return { data: raw.data };
   }
 
-  /** The bytes of a file, text or not. */
+  /** Reads the bytes of a file, whether it is text or not. */
   async bytes(path: string, options: CallOptions = {}): Promise<{ bytes: Uint8Array } | BackendFailure> {
     const bytes = await this.#download(path, options);
     if (bytes !== undefined) return { bytes: plainBytes(bytes) };
@@ -65,7 +65,7 @@ export class ForeignFiles {
     return "error" in got ? got : { bytes: bytesOf(got.data) };
   }
 
-  /** The entry of a path in the listing of its directory; undefined when there is none. */
+  /** Finds the entry of a path in the listing of its directory. */
   async find(path: string, options: CallOptions = {}): Promise<FileInfo | undefined> {
     if (path === "/") return ROOT;
     const { files = [] } = await this.list(parentsOf(path).at(-1) ?? "/", options);
@@ -82,8 +82,8 @@ export class ForeignFiles {
   }
 
   /**
-   * Stores bytes. Some backends write over a file, others refuse to; an upload always does, and keeps every byte.
-   * `content`: the text of a new file.
+   * Stores bytes, by an upload if possible: some backends refuse to write over a file, and a text may lose bytes.
+   * `content` is the text of a new file.
    */
   async put(
     path: string,
@@ -103,7 +103,7 @@ export class ForeignFiles {
     return written.error === undefined ? { ...written, path, version: versionOfBytes(bytes) } : written;
   }
 
-  /** A call of the foreign backend that never throws, does not outlast its signal and names its failures. */
+  /** Calls the foreign backend. Never throws, ends with its signal, and gives every failure a code. */
   async guard<Result extends Failure>(
     path: string,
     options: CallOptions | undefined,
@@ -128,7 +128,7 @@ export class ForeignFiles {
     }
   }
 
-  /** Backends say little about what is there instead of a file. */
+  /** Finds out why a file was not read, because backends say little about that. */
   async #whyNot(path: string, failed: Failure, options: CallOptions): Promise<BackendFailure> {
     const known = failureOf(path, failed);
     if (DECIDED.has(known.code)) return known;

@@ -3,16 +3,11 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   BackendCapabilities,
   CallOptions,
-  DeleteResult,
-  EditResult,
   ExecuteOptions,
   ExecuteResponse,
   FileData,
   FileInfo,
-  GlobResult,
-  LsResult,
   MaybePromise,
-  ReadResult,
   SandboxBackend,
   WriteOptions,
   WriteResult,
@@ -122,14 +117,14 @@ class SandboxOperations extends PutOperations implements Operations {
     }
   }
 
-  async ls({ path }: Located, options: CallOptions): Promise<LsResult> {
+  async ls({ path }: Located, options: CallOptions) {
     const listed = await this.#files.list(path, { deep: false }, options);
     if (listed.result === "missing") return errors.directoryNotFound(path);
     if (listed.result === "denied") return errors.permissionDenied(path);
     return listed.result === "file" ? { files: [listed.info] } : filesOf(listed.entries, listed.skipped);
   }
 
-  async read({ path }: Located, page: PageRequest, options: CallOptions): Promise<ReadResult> {
+  async read({ path }: Located, page: PageRequest, options: CallOptions) {
     const got = await this.#get(path, options);
     return "error" in got ? got : readFileData(path, got.data, page);
   }
@@ -139,7 +134,7 @@ class SandboxOperations extends PutOperations implements Operations {
     return "error" in got ? got : { data: got.data, version: versionOf(got.data) };
   }
 
-  async glob({ path }: Located, pattern: string, options: CallOptions): Promise<GlobResult> {
+  async glob({ path }: Located, pattern: string, options: CallOptions) {
     const compiled = compileGlob(pattern);
     if (!compiled.ok) return { error: compiled.error, code: compiled.code };
     const listed = await this.#files.list(path, { deep: true }, options);
@@ -178,7 +173,7 @@ class SandboxOperations extends PutOperations implements Operations {
     return found.skipped === undefined ? found : { ...found, skipped: found.skipped + unread };
   }
 
-  async put({ path }: Located, bytes: Uint8Array, options: WriteOptions): Promise<WriteResult> {
+  async put({ path }: Located, bytes: Uint8Array, options: WriteOptions) {
     if (options.expectedVersion === undefined) return this.#put(path, bytes, options);
     const got = await this.#get(path, options);
     return "error" in got || versionOf(got.data) !== options.expectedVersion
@@ -186,7 +181,7 @@ class SandboxOperations extends PutOperations implements Operations {
       : this.#put(path, bytes, options, got.facts);
   }
 
-  async edit({ path }: Located, edit: Edit): Promise<EditResult> {
+  async edit({ path }: Located, edit: Edit) {
     const got = await this.#get(path, edit);
     if ("error" in got) return got;
     const edited = editFileData(path, got.data, edit);
@@ -196,7 +191,7 @@ class SandboxOperations extends PutOperations implements Operations {
     return written.error === undefined ? { ...written, occurrences: edited.occurrences } : written;
   }
 
-  async delete({ path }: Located, options: CallOptions): Promise<DeleteResult> {
+  async delete({ path }: Located, options: CallOptions) {
     if (path === "/") return errors.refusedToDelete(path);
     const result = await this.#files.remove(path, options);
     if (result === "missing") return errors.fileNotFound(path);

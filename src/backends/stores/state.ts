@@ -117,7 +117,7 @@ class StateOperations extends PutOperations implements Operations {
     return { path, ...this.#returned(filesUpdate), version: versionOf(data) };
   }
 
-  /** Leaves out the change when the task that calls has it already. */
+  /** The change, unless the calling task has stored it already. */
   #returned<Update>(filesUpdate: Update): { filesUpdate?: Update } {
     return this.#runtime === undefined ? {} : { filesUpdate };
   }
@@ -126,10 +126,10 @@ class StateOperations extends PutOperations implements Operations {
 /**
  * Files in the state of the running thread: checkpointed with it, gone with it, seen by no other thread.
  *
- * Made without a runtime it is tied to that of each tool call by the agent it is given to, and else works on
- * the LangGraph task that calls it, and puts changes into the state itself. With a runtime the caller does that:
- * a change is returned as `filesUpdate`. It is visible to later calls of the same step at once.
- * Every operation but `grep` finishes in one turn, so parallel calls cannot interleave.
+ * Without a runtime, an agent ties the backend to the runtime of each tool call. Elsewhere it works on the LangGraph
+ * task that calls it and puts changes into the state itself. With a runtime, the caller does that: a change is
+ * returned as `filesUpdate`. Later calls of the same step see it at once. Every operation but `grep` gives its
+ * result at once, so parallel calls cannot interleave.
  */
 export class StateBackend extends CheckedBackend<true> {
   readonly capabilities: Partial<BackendCapabilities> = {
@@ -158,7 +158,7 @@ export class StateBackend extends CheckedBackend<true> {
   override uploadFiles(files: Array<[string, Uint8Array]>, options?: CallOptions): FileUploadResponse[] {
     const answers = super.uploadFiles(files, options);
     if (this.#runtime === undefined) return answers;
-    // Programs for deepagents take the change of all files from the list.
+    // Programs for deepagents read the change of all files from the list.
     const filesUpdate: unknown = Object.assign({}, ...answers.map((answer) => answer.filesUpdate));
     return Object.defineProperty(answers, "filesUpdate", { value: filesUpdate });
   }
@@ -177,7 +177,7 @@ function hasFilesBelow(path: string, files: ThreadFiles): boolean {
 const missing = (path: string, files: ThreadFiles): errors.BackendFailure =>
   hasFilesBelow(path, files) ? errors.isDirectory(path) : errors.fileNotFound(path);
 
-/** Why no file can be at `path`, as in a real tree: a directory is there, or a file is where a parent would be. */
+/** Why no file can be at `path`: the path is a directory, or one of its parents is a file. */
 function obstacleTo(path: string, files: ThreadFiles): errors.BackendFailure | undefined {
   if (parentsOf(path).some((parent) => files.get(parent) !== undefined)) return errors.parentIsFile(path);
   return hasFilesBelow(path, files) ? errors.isDirectory(path) : undefined;
