@@ -100,7 +100,7 @@ export async function checkModel({ model }: Config, env: NodeJS.ProcessEnv): Pro
 /** Whether the native module fits this Node. */
 export async function checkStorage(): Promise<Check> {
   const name = "Storage";
-  const { CAN_ABORT, repairAnywhere } = await import("../storage/sqlite/driver.ts");
+  const { repairAnywhere, whyNodeSqlite } = await import("../storage/sqlite/driver.ts");
   const repair = (problem: string): Check => ({
     name,
     ok: false,
@@ -111,11 +111,9 @@ export async function checkStorage(): Promise<Check> {
     const database = openDatabase(":memory:");
     const version: unknown = database.prepare("SELECT sqlite_version()").pluck().get();
     database.close();
-    return CAN_ABORT
-      ? repair(
-          `better-sqlite3 12 can end this program at any time on Node ${process.versions.node}. Install Python, then its release 13 (or use Node 22).`,
-        )
-      : { name, ok: true, text: `SQLite ${String(version)}` };
+    const why = whyNodeSqlite();
+    const reason = why === undefined ? "" : ` of Node itself, because ${why}. Nothing needs to be done.`;
+    return { name, ok: true, text: `SQLite ${String(version)}${reason}` };
   } catch (error) {
     return error instanceof DeepAgentError
       ? repair(error.message)

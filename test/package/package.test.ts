@@ -15,6 +15,7 @@ import { dirname, join } from "node:path";
 import { transformSync } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { hasNodeSqlite } from "../../src/storage/sqlite/node-driver.ts";
 import { INITIALIZE, ROOT } from "../commands/built-bin.ts";
 import { connect } from "../support/harness.ts";
 import { serveHttp } from "../support/harness-http-process.ts";
@@ -184,7 +185,8 @@ it("can be imported as a library", () => {
 /** What Node 20 needs is compiled by npm; for others it comes with the package. */
 const isCompiled = process.versions.node.startsWith("20.");
 
-describe.each([
+// Where Node has SQLite in it, that is used: test/storage/node-driver.test.ts.
+describe.skipIf(hasNodeSqlite()).each([
   ["is not there", undefined],
   ["is of another system", "MZ, as programs of Windows begin"],
 ])("when the native module %s", (_, content) => {

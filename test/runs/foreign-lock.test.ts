@@ -25,7 +25,7 @@ import { driverFile } from "../../src/storage/sqlite/driver.ts";
 
 /** Holds the lock of the file from one word until the next. */
 const HOLDER = `
-const Database = require(process.argv[1]);
+const Database = process.argv[1] ? require(process.argv[1]) : require("node:sqlite").DatabaseSync;
 const database = new Database(process.argv[2]);
 database.exec("BEGIN IMMEDIATE");
 process.stdout.write("locked");
@@ -33,7 +33,7 @@ process.stdin.once("data", () => { database.exec("COMMIT"); database.close(); pr
 
 /** A long transaction of another process; gives what ends it. */
 async function lockElsewhere(file: string): Promise<() => Promise<unknown>> {
-  const sqlite = driverFile();
+  const sqlite = driverFile() ?? "";
   const child = spawn(process.execPath, ["-e", HOLDER, sqlite, file], { stdio: ["pipe", "pipe", "inherit"] });
   const gone = once(child, "exit");
   cleanUpWith(() => child.kill("SIGKILL"));

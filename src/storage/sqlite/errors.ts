@@ -40,7 +40,8 @@ function notLoaded(thrown: unknown): StorageError | undefined {
     "storage_not_loaded",
     `SQLite cannot be loaded: the native module of better-sqlite3 ${what}. Where this program is installed, run ` +
       `"${REPAIR}" with the Node that runs it, ${process.version} ` +
-      `(${process.platform} ${process.arch}). Then try again. The command doctor names the folder.`,
+      `(${process.platform} ${process.arch}). Then try again. The command doctor names the folder. ` +
+      `Node 22.13 and later need none of this: they bring SQLite with them.`,
     { cause: thrown },
   );
 }

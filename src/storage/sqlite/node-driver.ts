@@ -1,0 +1,209 @@
+/**
+ * The SQLite that is part of Node, with the interface of better-sqlite3 as far as this program uses it: for machines
+ * on which the native module cannot be loaded. Written against Node 22.13 to 24.
+ */
+import { createRequire } from "node:module";
+import type { Database, Options, RunResult, Statement } from "better-sqlite3";
+
+/** What is used of `node:sqlite`, whose types come with later versions of Node only. */
+interface NodeStatement {
+  all(...values: unknown[]): Row[];
+  get(...values: unknown[]): Row | undefined;
+  run(...values: unknown[]): RunResult;
+}
+interface NodeDatabase {
+  exec(sql: string): void;
+  prepare(sql: string): NodeStatement;
+  close(): void;
+}
+interface NodeSqlite {
+  DatabaseSync: new (file: string, options?: { readOnly?: boolean }) => NodeDatabase;
+}
+type Row = Record<string, unknown>;
+type Work = (...args: unknown[]) => unknown;
+
+const load = createRequire(import.meta.url);
+
+/** Whether this Node has it, without a flag. */
+export function hasNodeSqlite(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return major > 22 || (major === 22 && minor >= 13);
+}
+
+let loaded: NodeSqlite | undefined;
+
+/** Loading prints that it is experimental, in the form of a warning, to where a program of ours logs JSON. */
+function nodeSqlite(): NodeSqlite {
+  if (loaded !== undefined) return loaded;
+  const warn = process.emitWarning.bind(process);
+  process.emitWarning = () => undefined;
+  try {
+    loaded = load("node:sqlite") as NodeSqlite; // its own types, as far as they are used here
+  } finally {
+    process.emitWarning = warn;
+  }
+  return loaded;
+}
+
+/** Opens `file`, or a database in memory. Throws errors with the names and codes of better-sqlite3. */
+export function openNodeDatabase(file: string, { readonly = false, timeout = 5000 }: Options = {}): Database {
+  const { DatabaseSync } = nodeSqlite();
+  const database = withCodes(() => new DatabaseSync(file, { readOnly: readonly }));
+  database.exec(`PRAGMA busy_timeout = ${timeout}; PRAGMA foreign_keys = OFF`);
+  // All that this program uses of the class is there; its other members are not.
+  return new Connection(database, file) as unknown as Database;
+}
+
+class Connection {
+  readonly name: string;
+  readonly memory: boolean;
+  open = true;
+  inTransaction = false;
+  readonly #database: NodeDatabase;
+
+  constructor(database: NodeDatabase, file: string) {
+    this.#database = database;
+    this.name = file;
+    this.memory = file === ":memory:";
+  }
+
+  exec(sql: string): this {
+    withCodes(() => this.#database.exec(sql));
+    if (/^\s*BEGIN\b/i.test(sql)) this.inTransaction = true;
+    else if (/^\s*(COMMIT|END|ROLLBACK)\b(?!\s+TO\b)/i.test(sql)) this.inTransaction = false;
+    return this;
+  }
+
+  prepare(sql: string): Statement {
+    const statement = withCodes(() => this.#database.prepare(sql));
+    return Object.assign(statementOf(statement, sql), { database: this }) as unknown as Statement; // as above
+  }
+
+  pragma(source: string, { simple = false }: { simple?: boolean } = {}): unknown {
+    const rows = withCodes(() => this.#database.prepare(`PRAGMA ${source}`).all()).map(toRow);
+    return simple ? Object.values(rows[0] ?? {})[0] : rows;
+  }
+
+  transaction(work: Work): Work & Record<"deferred" | "immediate" | "exclusive", Work> {
+    const as =
+      (kind: string): Work =>
+      (...args) =>
+        this.inTransaction ? this.#nested(work, args) : this.#outermost(kind, work, args);
+    const modes = { deferred: as("DEFERRED"), immediate: as("IMMEDIATE"), exclusive: as("EXCLUSIVE") };
+    return Object.assign(as("DEFERRED"), modes);
+  }
+
+  close(): this {
+    if (this.open) withCodes(() => this.#database.close());
+    this.open = false;
+    return this;
+  }
+
+  #outermost(kind: string, work: Work, args: unknown[]): unknown {
+    this.exec(`BEGIN ${kind}`);
+    try {
+      const result = work(...args);
+      this.exec("COMMIT");
+      return result;
+    } catch (error) {
+      this.inTransaction = false;
+      try {
+        this.#database.exec("ROLLBACK");
+      } catch {
+        // SQLite has rolled back by itself, as it does on a full disk.
+      }
+      throw error;
+    }
+  }
+
+  #nested(work: Work, args: unknown[]): unknown {
+    this.exec("SAVEPOINT nested");
+    try {
+      const result = work(...args);
+      this.exec("RELEASE nested");
+      return result;
+    } catch (error) {
+      this.exec("ROLLBACK TO nested; RELEASE nested");
+      throw error;
+    }
+  }
+}
+
+function statementOf(statement: NodeStatement, sql: string) {
+  const names = new Set([...sql.matchAll(/@(\w+)/g)].map(([, name]) => name ?? ""));
+  /** Values as better-sqlite3 takes them: `undefined`, and objects with more names than the statement has. */
+  const bound = (values: unknown[]): unknown[] =>
+    values.map((value): unknown => {
+      if (typeof value !== "object" || value === null || ArrayBuffer.isView(value)) return value ?? null;
+      const used = Object.entries(value).filter(([name]) => names.has(name));
+      return Object.fromEntries(used.map(([name, one]) => [name, one ?? null]));
+    });
+  let shown: (row: Row) => unknown = toRow;
+  const own = {
+    readonly:
+      /^\s*(SELECT|WITH|PRAGMA|EXPLAIN|VALUES)\b/i.test(sql) &&
+      !/\b(INSERT|UPDATE|DELETE|REPLACE)\b/i.test(sql),
+    pluck: () => {
+      shown = (row) => bytes(Object.values(row)[0]);
+      return own;
+    },
+    all: (...values: unknown[]) => withCodes(() => statement.all(...bound(values))).map(shown),
+    get: (...values: unknown[]) => {
+      const row = withCodes(() => statement.get(...bound(values)));
+      return row === undefined ? undefined : shown(row);
+    },
+    run: (...values: unknown[]) => withCodes(() => statement.run(...bound(values))),
+  };
+  return own;
+}
+
+const bytes = (value: unknown): unknown =>
+  value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
+
+/** A plain object: the rows of Node have no prototype. */
+const toRow = (row: Row): Row =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, bytes(value)]));
+
+/** Names of SQLite's primary result codes. */
+const NAMES: Readonly<Record<number, string>> = {
+  1: "SQLITE_ERROR",
+  3: "SQLITE_PERM",
+  4: "SQLITE_ABORT",
+  5: "SQLITE_BUSY",
+  6: "SQLITE_LOCKED",
+  7: "SQLITE_NOMEM",
+  8: "SQLITE_READONLY",
+  9: "SQLITE_INTERRUPT",
+  10: "SQLITE_IOERR",
+  11: "SQLITE_CORRUPT",
+  13: "SQLITE_FULL",
+  14: "SQLITE_CANTOPEN",
+  15: "SQLITE_PROTOCOL",
+  17: "SQLITE_SCHEMA",
+  18: "SQLITE_TOOBIG",
+  19: "SQLITE_CONSTRAINT",
+  20: "SQLITE_MISMATCH",
+  26: "SQLITE_NOTADB",
+};
+/** Extended codes that are told apart. */
+const EXTENDED: Readonly<Record<number, string>> = {
+  517: "SQLITE_BUSY_SNAPSHOT",
+  1555: "SQLITE_CONSTRAINT_PRIMARYKEY",
+  2067: "SQLITE_CONSTRAINT_UNIQUE",
+  3091: "SQLITE_CONSTRAINT_DATATYPE",
+  4874: "SQLITE_IOERR_SHMSIZE",
+};
+
+/** The name of an extended result code, as better-sqlite3 gives it, or of its primary one. */
+export const codeName = (number: number): string =>
+  EXTENDED[number] ?? NAMES[number & 0xff] ?? `SQLITE_${number}`;
+
+function withCodes<Result>(work: () => Result): Result {
+  try {
+    return work();
+  } catch (thrown) {
+    if (!(thrown instanceof Error) || !("errcode" in thrown)) throw thrown;
+    const code = codeName(Number(thrown.errcode));
+    throw Object.assign(new Error(thrown.message, { cause: thrown }), { name: "SqliteError", code });
+  }
+}

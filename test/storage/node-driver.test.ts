@@ -1,0 +1,69 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildSync } from "esbuild";
+import { expect, onTestFinished, test } from "vitest";
+import { openConnection } from "../../src/storage/sqlite/driver.ts";
+import { BIN } from "../commands/built-bin.ts";
+import { nodeWithSqlite } from "../support/node-with-sqlite.ts";
+import { probe } from "./sqlite-probe.ts";
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "deepagent-node-sqlite-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** What is told of a run: its status and its answer. */
+const shown = (program: string[], data: string): string[] => {
+  const [command, ...rest] = [...program, BIN, "runs", "list", "--data-dir", data];
+  return execFileSync(command, rest, { encoding: "utf8" })
+    .split("\n")
+    .filter((line) => line.includes("completed"));
+};
+
+test(
+  "where the native module cannot be loaded, the SQLite of Node does all its work on the same files",
+  { tags: ["node22"] },
+  () => {
+    const [workspace, data] = [folder(), folder()];
+    const without = [nodeWithSqlite() ?? "", "--no-addons"];
+    const settings = ["--model", "offline", "--workspace", workspace, "--data-dir", data];
+    const run = (program: string[], ...args: string[]) => {
+      const [command = "", ...rest] = [...program, BIN, ...args, ...settings];
+      const { status, stdout, stderr } = spawnSync(command, rest, { encoding: "utf8" });
+      expect({ status, stderr }).toMatchObject({ status: 0 });
+      return { stdout, stderr };
+    };
+    expect(run(without, "doctor").stdout).toMatch(/SQLite [\d.]+ of Node itself, because .*--no-addons/);
+    const first = run(without, "run", "examine the folder", "--yes");
+    expect(first.stdout).toContain("offline model");
+    // Node says that its SQLite is experimental; what a program logs is read by others.
+    expect(first.stderr).not.toContain("ExperimentalWarning");
+    const second = run([process.execPath], "run", "examine it again", "--yes");
+    expect(second.stdout).toContain("offline model");
+    expect(shown([process.execPath], data)).toHaveLength(2);
+    expect(shown(without, data)).toEqual(shown([process.execPath], data));
+  },
+);
+
+test("it does and refuses what better-sqlite3 does, in the same words", { tags: ["node22"] }, () => {
+  const out = join(folder(), "probe.mjs");
+  buildSync({
+    stdin: {
+      contents: `
+        import { openNodeDatabase } from "../../src/storage/sqlite/node-driver.ts";
+        import { probe } from "./sqlite-probe.ts";
+        console.log(JSON.stringify(probe(openNodeDatabase, process.argv[2])));`,
+      resolveDir: import.meta.dirname,
+      loader: "ts",
+    },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    outfile: out,
+  });
+  const ofNode = execFileSync(nodeWithSqlite() ?? "", [out, folder()], { encoding: "utf8" });
+  expect(JSON.parse(ofNode)).toEqual(JSON.parse(JSON.stringify(probe(openConnection, folder()))));
+});
