@@ -1,7 +1,14 @@
-import { isAbsolute } from "node:path";
 import { z } from "zod";
 import { LOG_LEVELS } from "../core/logger.ts";
-import { httpSchema, mcpServersSchema, mountsSchema } from "./sections.ts";
+import {
+  absolutePath,
+  between,
+  httpSchema,
+  mcpServersSchema,
+  mountsSchema,
+  text,
+  whole,
+} from "./sections.ts";
 
 const ASK_ALL = { "approvals.write": "all", "approvals.execute": "all" } as const;
 
@@ -26,8 +33,7 @@ export const profileDefaults = (name: unknown): Array<[path: string, value: stri
   return known === undefined ? [] : Object.entries(PROFILE_DEFAULTS[known]);
 };
 
-const absolutePath = z.string().min(1).refine(isAbsolute, { error: "must be an absolute path" });
-const seconds = z.number().min(0).max(86_400);
+const seconds = between(0, 86_400);
 
 const subagent = z.strictObject({
   name: z
@@ -35,10 +41,10 @@ const subagent = z.strictObject({
     .regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" })
     .describe("How the agent calls it."),
   description: z.string().min(1).max(1024).describe("What it is good at: the agent chooses by this."),
-  systemPrompt: z.string().min(1).describe("Its instructions."),
-  model: z.string().min(1).optional().describe("`provider:model` or `offline`. Default: the agent's."),
+  systemPrompt: text.describe("Its instructions."),
+  model: text.optional().describe("`provider:model` or `offline`. Default: the agent's."),
   tools: z
-    .array(z.string().min(1))
+    .array(text)
     .optional()
     .describe(
       "MCP servers, or single tools as server__tool, that it may use. Default: all. Naming built-in tools leaves it those, read_file and ls.",
@@ -49,27 +55,23 @@ const sandbox = z.strictObject({
   provider: z
     .enum(["bubblewrap", "local", "docker", "modal", "runloop", "daytona"])
     .describe("`local`: as the user, without a sandbox; every command is approved by a person."),
-  image: z.string().min(1).optional().describe("The image of docker and modal."),
-  program: z.string().min(1).optional().describe("A program that takes Docker's commands. Default: docker."),
+  image: text.optional().describe("The image of docker and modal."),
+  program: text.optional().describe("A program that takes Docker's commands. Default: docker."),
   programArguments: z.array(z.string()).optional().describe("Arguments in front of each of its commands."),
   limits: z
     .array(z.string())
     .optional()
     .describe("Arguments of `run` that limit a container. Default: 2 GiB, 2 processors, 512 processes."),
-  user: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("User and group of a container's commands. Default: 1000:1000."),
-  app: z.string().min(1).optional().describe("The app of modal."),
-  sandboxId: z.string().min(1).optional().describe("One that runs already, and is left running."),
+  user: text.optional().describe("User and group of a container's commands. Default: 1000:1000."),
+  app: text.optional().describe("The app of modal."),
+  sandboxId: text.optional().describe("One that runs already, and is left running."),
   workdir: z.string().startsWith("/").optional().describe("Its folder for the agent's files."),
   env: z.record(z.string(), z.string()).optional().describe("Environment of its commands."),
   parameters: z
     .record(z.string(), z.unknown())
     .optional()
     .describe("Further parameters of a new one, as the package of modal, runloop or daytona takes them."),
-  setupScript: z.string().min(1).optional().describe("Shell commands that prepare a new one."),
+  setupScript: text.optional().describe("Shell commands that prepare a new one."),
   setupScriptPath: absolutePath.optional().describe("A file with such commands, instead."),
   setupTimeout: seconds.min(1).default(600).describe("How long they may take."),
 });
@@ -96,9 +98,7 @@ export const ConfigSchema = z.strictObject({
     .describe(
       "Leaves `.git` and what `.gitignore` files exclude out of glob and grep in the workspace; all of it can still be listed and read.",
     ),
-  model: z
-    .string()
-    .min(1)
+  model: text
     .optional()
     .describe(
       "`provider:model`, `offline`, or `client` for the model that the MCP client lends. Default: chosen from the provider keys in the environment.",
@@ -110,7 +110,7 @@ export const ConfigSchema = z.strictObject({
       "Other defaults: `deepcowork` for work beside a person (seven file tools, 25 model calls, every change and command approved), `production` for strict limits (small files and results, likewise approved). Settings that are given count before them.",
     ),
   fallbackModels: z
-    .array(z.string().min(1))
+    .array(text)
     .default([])
     .describe("Models as `provider:model` that are called in this order when one before cannot answer."),
   systemPrompt: z
@@ -136,10 +136,7 @@ export const ConfigSchema = z.strictObject({
         .boolean()
         .default(false)
         .describe("Lets the calling model answer approvals through answer_deep_agent."),
-      deadline: z
-        .number()
-        .min(1)
-        .max(31_536_000)
+      deadline: between(1, 31_536_000)
         .optional()
         .describe("After how long an approval that nobody decided is denied. Default: it waits."),
     })
@@ -153,16 +150,13 @@ export const ConfigSchema = z.strictObject({
           "Whether the agent runs commands: auto, in a sandbox or, where there is none, as the user with each command approved; sandbox, only in one; off, not at all.",
         ),
       timeout: seconds.min(1).default(120).describe("How long a command may run when the call does not say."),
-      maxOutputBytes: z
-        .int()
-        .min(1000)
-        .max(100_000_000)
+      maxOutputBytes: whole(1000, 100_000_000)
         .default(100_000)
         .describe(
           "Bytes of a command's output that are shown; a longer one goes into a file whole, up to 10 MiB.",
         ),
-      memoryMb: z.int().min(64).default(2048).describe("MiB of memory for each process in the sandbox."),
-      processes: z.int().min(8).default(512).describe("Processes a command may have in the sandbox."),
+      memoryMb: whole(64).default(2048).describe("MiB of memory for each process in the sandbox."),
+      processes: whole(8).default(512).describe("Processes a command may have in the sandbox."),
       readOnly: z
         .array(absolutePath)
         .default([])
@@ -183,13 +177,13 @@ export const ConfigSchema = z.strictObject({
         .default(10)
         .describe("Larger files of the workspace are not searched and not edited."),
       hide: z
-        .array(z.string().min(1))
+        .array(text)
         .default([])
         .describe(
           "Files of the workspace that the agent does not see: names such as `*.pem`, patterns from its root such as `/config/*.key`, or the word `sensitive` for `secrets` folders and `.env` files. No commands are run then, because they would see them.",
         ),
       readOnly: z
-        .array(z.string().min(1))
+        .array(text)
         .default([])
         .describe(
           "Folders of the workspace that the agent may not change, such as `/vendor`; `/` for all of it. No commands are run then.",
@@ -230,7 +224,7 @@ export const ConfigSchema = z.strictObject({
       heartbeat: seconds.min(1).default(15).describe("Longest silence between two progress notifications."),
       clients: z
         .record(
-          z.string().min(1),
+          text,
           z.strictObject({
             window: seconds.optional().describe("How long its calls wait, with progress or without."),
             pausesForForms: z
@@ -263,42 +257,26 @@ export const ConfigSchema = z.strictObject({
     ),
   limits: z
     .strictObject({
-      concurrentRuns: z
-        .int()
-        .min(1)
-        .max(1000)
+      concurrentRuns: whole(1, 1000)
         .default(8)
         .describe("Runs that work at the same time; more wait for their turn."),
-      openRuns: z
-        .int()
-        .min(1)
-        .max(1_000_000)
+      openRuns: whole(1, 1_000_000)
         .default(500)
         .describe(
           "Runs of one principal that are not over, waiting ones included; starting one more is refused.",
         ),
-      serverCrashes: z
-        .int()
-        .min(1)
-        .max(1_000_000)
+      serverCrashes: whole(1, 1_000_000)
         .default(10)
         .describe(
           "A run fails when the server ended so often while it worked on it, without ten minutes of work in between.",
         ),
-      parallelSubagents: z.int().min(1).max(64).default(8).describe("Subagents that work at the same time."),
-      parallelTools: z
-        .int()
-        .min(1)
-        .max(64)
-        .default(8)
-        .describe("Tool calls of one agent that work at the same time."),
-      modelCalls: z
-        .int()
-        .min(1)
+      parallelSubagents: whole(1, 64).default(8).describe("Subagents that work at the same time."),
+      parallelTools: whole(1, 64).default(8).describe("Tool calls of one agent that work at the same time."),
+      modelCalls: whole(1)
         .optional()
         .describe("Model calls per run; reaching it ends the run with what it has."),
-      toolCalls: z.int().min(1).optional().describe("Tool calls per run; likewise."),
-      tokens: z.int().min(1).optional().describe("Tokens per run, subagents included; likewise."),
+      toolCalls: whole(1).optional().describe("Tool calls per run; likewise."),
+      tokens: whole(1).optional().describe("Tokens per run, subagents included; likewise."),
       costUsd: z
         .number()
         .positive()
@@ -306,7 +284,7 @@ export const ConfigSchema = z.strictObject({
         .describe("US dollars per run, subagents included; likewise. Needs `prices`."),
       prices: z
         .record(
-          z.string().min(1),
+          text,
           z.strictObject({
             input: z.number().min(0).describe("For input tokens."),
             output: z.number().min(0).describe("For output tokens."),
@@ -334,20 +312,14 @@ export const ConfigSchema = z.strictObject({
       toolTime: seconds
         .optional()
         .describe("Time for one tool call; it is stopped then and the run goes on."),
-      subagentDepth: z
-        .int()
-        .min(1)
-        .max(4)
+      subagentDepth: whole(1, 4)
         .default(1)
         .describe("Levels of delegation: 1 lets the agent start subagents, 2 lets those start others."),
     })
     .prefault({}),
   retention: z
     .strictObject({
-      days: z
-        .number()
-        .min(1)
-        .max(36_500)
+      days: between(1, 36_500)
         .optional()
         .describe("Forgets runs, with their threads, this long after they ended. Default: never."),
       megabytes: z
@@ -359,9 +331,7 @@ export const ConfigSchema = z.strictObject({
     .prefault({}),
   memories: z
     .strictObject({
-      embeddings: z
-        .string()
-        .min(1)
+      embeddings: text
         .optional()
         .describe(
           "`openai:model` that also finds memories by their meaning, at OPENAI_BASE_URL if that is set; it is sent their text. Default: by words only.",

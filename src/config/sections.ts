@@ -3,6 +3,15 @@ import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { z } from "zod";
 
+/** A text that is not empty. */
+export const text = z.string().min(1);
+/** A whole number from `min` to `max`, both included. */
+export const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => z.int().min(min).max(max);
+/** A number from `min` to `max`, both included. */
+export const between = (min: number, max: number) => z.number().min(min).max(max);
+/** A path that does not depend on where the program was started. */
+export const absolutePath = text.refine(isAbsolute, { error: "must be an absolute path" });
+
 /** What a token may do: start and cancel runs, decide on approvals, read resources, files and memories. */
 export const SCOPES = ["run", "approve", "read"] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -35,13 +44,14 @@ const secureUrl = z.string().refine(
 );
 const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
+  error: "must be the name of an environment variable",
+});
+
 const introspection = z.strictObject({
   url: secureUrl.describe("Introspection endpoint (RFC 7662)."),
-  clientId: z.string().min(1).describe("How this server names itself there."),
-  clientSecretVariable: z
-    .string()
-    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "must be the name of an environment variable" })
-    .describe("Environment variable that holds its secret."),
+  clientId: text.describe("How this server names itself there."),
+  clientSecretVariable: variable.describe("Environment variable that holds its secret."),
 });
 
 const oauth = z
@@ -50,7 +60,7 @@ const oauth = z
     jwksUrl: secureUrl.optional().describe("Where its keys are."),
     introspection: introspection.optional().describe("Or how it is asked about each token."),
     resource: secureUrl.describe("Where clients reach this server, such as `https://agent.example.org/mcp`."),
-    audience: z.string().min(1).optional().describe("Expected in the tokens. Default: `resource`."),
+    audience: text.optional().describe("Expected in the tokens. Default: `resource`."),
   })
   .refine(({ jwksUrl, introspection: asked }) => (jwksUrl === undefined) !== (asked === undefined), {
     error: "needs either a jwksUrl or introspection",
@@ -77,12 +87,7 @@ export const httpSchema = z.strictObject({
     .describe(
       "Address that `serve --http` listens on; beyond this machine only with `http.tokens` or `http.oauth`.",
     ),
-  port: z
-    .int()
-    .min(0)
-    .max(65_535)
-    .default(8808)
-    .describe("Port that `serve --http` listens on; 0 takes a free one."),
+  port: whole(0, 65_535).default(8808).describe("Port that `serve --http` listens on; 0 takes a free one."),
   allowedHosts: z
     .array(z.string())
     .default([])
@@ -91,32 +96,18 @@ export const httpSchema = z.strictObject({
     .array(z.string())
     .default([])
     .describe("Hosts of web pages that may send requests, besides the loopback ones."),
-  requestsPerMinute: z
-    .int()
-    .min(1)
-    .max(1_000_000)
+  requestsPerMinute: whole(1, 1_000_000)
     .default(1200)
     .describe("Requests that one principal may make in a minute."),
-  refusalsPerMinute: z
-    .int()
-    .min(1)
-    .max(1_000_000)
+  refusalsPerMinute: whole(1, 1_000_000)
     .default(60)
     .describe("Tokens from one address that may be refused in a minute; good ones go on being accepted."),
-  sessions: z
-    .int()
-    .min(1)
-    .max(100_000)
+  sessions: whole(1, 100_000)
     .default(200)
     .describe(
       "Sessions of 2025-era clients at one time; an idle one makes room for a new one, a busy one never.",
     ),
-  sessionsPerPrincipal: z
-    .int()
-    .min(1)
-    .max(100_000)
-    .default(100)
-    .describe("Those of one principal; likewise."),
+  sessionsPerPrincipal: whole(1, 100_000).default(100).describe("Those of one principal; likewise."),
   trustedProxies: z
     .array(network)
     .default([])
@@ -141,7 +132,7 @@ export const httpSchema = z.strictObject({
 
 const texts = z.record(z.string(), z.string());
 
-const toolNames = z.array(z.string().min(1)).optional();
+const toolNames = z.array(text).optional();
 
 const server = z
   .strictObject({
@@ -151,7 +142,7 @@ const server = z
       .describe(
         "Default: by `command` or `url`; one of the two is needed. `sse`: a server of the older kind.",
       ),
-    command: z.string().min(1).optional().describe("Program to start."),
+    command: text.optional().describe("Program to start."),
     args: z.array(z.string()).optional().describe("Its arguments."),
     env: texts.optional().describe("Its environment; `${NAME}` stands for a variable of this server's."),
     cwd: z
@@ -159,7 +150,7 @@ const server = z
       .refine(isAbsolute, { error: "must be an absolute path" })
       .optional()
       .describe("Folder to start it in."),
-    url: z.string().min(1).optional().describe("Address of a server that runs already."),
+    url: text.optional().describe("Address of a server that runs already."),
     headers: texts.optional().describe("Sent with every request; `${NAME}` as in `env`."),
     approve: z
       .enum(["writes", "all", "none"])
@@ -170,12 +161,7 @@ const server = z
     tools: toolNames.describe("Only these of its tools. Default: all."),
     disabledTools: toolNames.describe("None of these tools."),
     disabled: z.boolean().optional().describe("Leaves the server out."),
-    timeout: z
-      .number()
-      .min(1)
-      .max(86_400)
-      .default(120)
-      .describe("Longest silence during a call, in seconds."),
+    timeout: between(1, 86_400).default(120).describe("Longest silence during a call, in seconds."),
   })
   .superRefine(({ type, command, args, env, cwd, url, headers }, context) => {
     const problem = (message: string): void => context.addIssue({ code: "custom", message });
@@ -225,9 +211,6 @@ export const mcpServersSchema = z
 /** The names of its tools begin with it, and must tell where it ends. */
 const SERVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
 
-const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
-  error: "must be the name of an environment variable",
-});
 const maxFileSizeMb = z
   .number()
   .positive()
@@ -240,12 +223,12 @@ const s3 = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, { error: "must be the name of a bucket" })
     .describe("An existing bucket."),
-  prefix: z.string().min(1).optional().describe("Beginning of the keys. Default: all of the bucket."),
+  prefix: text.optional().describe("Beginning of the keys. Default: all of the bucket."),
   endpoint: z
     .url({ protocol: /^https?$/, error: "must be an http or https address" })
     .optional()
     .describe("Address of an S3-compatible server. Default: AWS."),
-  region: z.string().min(1).optional().describe("Default: as the environment says."),
+  region: text.optional().describe("Default: as the environment says."),
   accessKeyIdVariable: variable
     .optional()
     .describe("Environment variable with the id of the key. Default: where the AWS tools look."),
@@ -276,7 +259,7 @@ const postgres = z.strictObject({
     })
     .optional()
     .describe("Made when it is missing. Default: `deepagent_files`."),
-  prefix: z.string().min(1).optional().describe("Path in the table below which the files are."),
+  prefix: text.optional().describe("Path in the table below which the files are."),
   maxFileSizeMb,
 });
 
