@@ -81,7 +81,7 @@ export type {
   ToolGate,
   ToolHandler,
 } from "./agent/contracts.ts";
-export type { BackgroundJobs, JobInfo, JobResult } from "./backends/backend.ts";
+export type { BackgroundJobs, JobInfo, JobResult } from "./backends/executor.ts";
 export type {
   Backend,
   BackendCapabilities,
@@ -94,8 +94,6 @@ export type {
   DeleteResult,
   EditOptions,
   EditResult,
-  ExecuteOptions,
-  ExecuteResponse,
   Failure,
   FileData,
   FileDataV1,
@@ -116,12 +114,11 @@ export type {
   ReadRawResult,
   ReadResult,
   ResolveOptions,
-  SandboxBackend,
   ThreadFiles,
   WriteOptions,
   WriteResult,
-  CommandFacts,
 } from "./backends/backend.ts";
+export type { ExecuteOptions, ExecuteResponse, SandboxBackend, CommandFacts } from "./backends/executor.ts";
 export type { BackendFailure } from "./backends/errors.ts";
 export { adaptBackend } from "./backends/foreign/adapt.ts";
 export type { BackendV1 } from "./backends/foreign/adapt.ts";

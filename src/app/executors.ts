@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { MaybePromise, SandboxBackend } from "../backends/backend.ts";
+import type { MaybePromise } from "../backends/backend.ts";
+import type { SandboxBackend } from "../backends/executor.ts";
 import { SandboxError } from "../backends/sandbox/base-sandbox.ts";
 import {
   BubblewrapBackend,

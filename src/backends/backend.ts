@@ -1,40 +1,12 @@
-import type { Logger } from "../core/logger.ts";
-
-/** A command that was started in the background. */
-export interface JobInfo {
-  id: string;
-  command: string;
-  /** ISO 8601. */
-  startedAt: string;
-  /** Absent while it runs; `null` when it could not be started. */
-  exitCode?: number | null;
-}
-
-export interface JobResult extends Failure {
-  job?: JobInfo;
-  /** Standard output and standard error so far. */
-  output?: string;
-  truncated?: boolean;
-}
-
-/** Background jobs end with the backend. An unknown id fails with `not_found`. */
-export interface BackgroundJobs {
-  start(command: string, options?: Pick<ExecuteOptions, "cwd" | "env">): MaybePromise<JobResult>;
-  /** In the order in which they were started. */
-  list(): MaybePromise<JobInfo[]>;
-  read(id: string): MaybePromise<JobResult>;
-  /** Ends a job with everything it started, and gives its last state. */
-  stop(id: string): MaybePromise<JobResult>;
-}
-
 /**
- * The port behind which files live and commands run.
+ * The port behind which files live.
  *
- * Structurally a superset of the deepagents JS v2 backend and sandbox protocols: everything added is
- * optional, so a backend written for those fits here and ours fit there. Paths are absolute virtual
- * paths such as `/notes/a.md`. Expected failures are values (`error`, `code`), never exceptions; the
- * text has no `Error: ` prefix, which the tool layer adds once.
+ * Together with `executor.ts` it is a superset of the deepagents JS v2 backend and sandbox protocols. All additions
+ * are optional, so a backend written for those fits here and ours fit there. Paths are absolute virtual paths such as
+ * `/notes/a.md`. Expected failures are values (`error`, `code`), never exceptions. Their texts have no prefix
+ * `Error: `, which the tool layer adds once.
  */
+import type { Logger } from "../core/logger.ts";
 
 export type MaybePromise<T> = T | Promise<T>;
 
@@ -65,7 +37,7 @@ export type BackendErrorCode =
 export interface Failure {
   error?: string;
   code?: BackendErrorCode;
-  /** What was thrown (`backend_error`), for logs only: it may name hosts, users and files. */
+  /** The exception behind a `backend_error`, for logs only: it may name hosts, users and files. */
   cause?: unknown;
 }
 
@@ -89,7 +61,7 @@ export interface ResolveOptions {
 }
 
 export interface GrepOptions extends CallOptions {
-  /** Default false: the pattern is literal text. Expressions are RE2 / Rust-regex syntax, linear in time. */
+  /** Default false: the pattern is literal text. Expressions have the syntax of RE2 and take linear time. */
   regex?: boolean;
   /** Default true. */
   caseSensitive?: boolean;
@@ -99,17 +71,7 @@ export interface GrepOptions extends CallOptions {
   maxPerFile?: number;
 }
 
-export interface ExecuteOptions extends CallOptions {
-  /** Seconds. */
-  timeout?: number;
-  cwd?: string;
-  env?: Record<string, string>;
-  /** Bytes of output to hold for `whole`, beyond what `output` has. Default: none. */
-  keepBytes?: number;
-  onOutput?(chunk: string): void;
-}
-
-/** What a backend can do beyond the required methods; declared as data, never sniffed. */
+/** The abilities of a backend beyond the required methods. They are declared as data, never sniffed. */
 export interface BackendCapabilities {
   writeMode: boolean;
   regexGrep: boolean;
@@ -120,8 +82,8 @@ export interface BackendCapabilities {
   paths: "virtual" | "real";
   lifetime: "thread" | "persistent";
   /**
-   * Tells what happens when two processes write one file at the same time: one of them is told of a conflict, or
-   * the later write replaces the earlier one. Within one process every backend tells of the conflict.
+   * Says how a backend treats two processes that write one file at the same time: one of them gets a conflict, or
+   * the later write replaces the earlier one. Within one process every backend reports the conflict.
    */
   writes: "compare-and-set" | "last-writer-wins";
   isolation: "none" | "process" | "container" | "remote";
@@ -157,23 +119,23 @@ export interface GlobResult extends Failure {
   truncated?: boolean;
   /** Directories that could not be searched. */
   skipped?: number;
-  /** Parts of the tree that failed while others answered, one sentence each. */
+  /** One sentence for each mount that failed while others answered. */
   notes?: string[];
 }
 
 export interface GrepResult extends Failure {
   matches?: GrepMatch[];
   truncated?: boolean;
-  /** Files not searched: unreadable, or over the size limit unless it is known that they do not match. */
+  /** Files that were not searched: unreadable ones, and those over the size limit that could match. */
   skipped?: number;
-  /** Parts of the tree that failed while others answered, one sentence each. */
+  /** One sentence for each mount that failed while others answered. */
   notes?: string[];
 }
 
 export interface ReadResult extends Failure {
   /**
-   * Raw text without line numbers and byte order mark, each line with its line end, so that pages put
-   * together are the file; or the bytes of a binary file, whole.
+   * Raw text without line numbers and byte order mark. Each line has its line end, so joined pages are the file.
+   * For a binary file, all of its bytes.
    */
   content?: string | Uint8Array;
   mimeType?: string;
@@ -196,7 +158,7 @@ export interface FileTimes {
   created_at: string;
   /** ISO 8601. */
   modified_at: string;
-  /** Counts the changes of a file in thread state: of two changes in one step the higher one is the later. */
+  /** Counts the changes of a file in thread state. It tells which of two changes in one step is the later. */
   revision?: number;
 }
 
@@ -232,19 +194,9 @@ export interface EditResult extends WriteResult {
 export interface DeleteResult extends Failure {
   path?: string;
   filesUpdate?: Record<string, null> | null;
-  /** Of an overlay: files of the thread that record what is deleted in its base. Part of the change. */
+  /** Files of the thread in which an overlay marks deletions in its base. Part of the change. */
   recorded?: Record<string, FileData>;
   metadata?: Record<string, unknown>;
-}
-
-export interface ExecuteResponse {
-  /** Standard output and standard error. */
-  output: string;
-  exitCode: number | null;
-  truncated: boolean;
-  /** When `output` is cut: the output up to the bytes the call asked to keep, and whether that is cut as well. */
-  whole?: string;
-  timedOut?: boolean;
 }
 
 export type FileOperationError = "file_not_found" | "permission_denied" | "is_directory" | "invalid_path";
@@ -262,7 +214,7 @@ export interface FileDownloadResponse {
   content: Uint8Array | null;
 }
 
-/** A part of a tree of files, as its agent is told of it. */
+/** The beginning of a subtree, for the prompt of the agent. */
 export interface FileRoot {
   /** Without a slash at its end, unless it is `/`. */
   path: string;
@@ -274,26 +226,26 @@ export interface FileRoot {
 export interface Backend {
   readonly capabilities?: Partial<BackendCapabilities> | undefined;
   /**
-   * How long what is written at a path, or below it, stays. Only where it differs from path to path;
-   * otherwise `capabilities.lifetime` tells for all.
+   * How long files at a path and below stay. Only for backends in which this depends on the path; for others
+   * `capabilities.lifetime` holds everywhere.
    */
   lifetimeOf?(path: string): MaybePromise<BackendCapabilities["lifetime"]>;
   /**
-   * Where the parts of its tree begin, for the agent's prompt: the same for each call. A backend without this
-   * method has one, `/`, and `capabilities.lifetime` tells what it holds.
+   * The roots of the tree for the prompt of the agent, the same for each call. A backend without this method has the
+   * root `/` alone, and `capabilities.lifetime` says what that holds.
    */
   roots?(): MaybePromise<readonly FileRoot[]>;
   /**
-   * Where a path leads when links are followed, as a path of this backend; what does not exist yet is where it would
-   * be made. With `lastLink: "itself"` a link at the end is not followed. `undefined`: nowhere that can be named. A
-   * backend without this method has no links.
+   * Follows links and gives the real path, also of a file that does not exist yet. With `lastLink: "itself"` a link
+   * at the end is not followed. Gives undefined for a link that leads out of the backend. A backend without this
+   * method has no links.
    */
   followLinks?(path: string, options?: ResolveOptions): MaybePromise<string | undefined>;
   /** Entries of one directory, sorted by path; directories end in `/`. */
   ls(path: string, options?: CallOptions): MaybePromise<LsResult>;
   /**
-   * Lines `[offset, offset + limit)`, counted from 0; by default the first 2000. Only what is asked for is
-   * held in memory. A page larger than 10 MiB ends earlier, at a line end.
+   * Reads the lines `[offset, offset + limit)`, counted from 0; by default the first 2000. Holds only these in memory.
+   * A page larger than 10 MiB ends earlier, at a line end.
    */
   read(filePath: string, offset?: number, limit?: number, options?: CallOptions): MaybePromise<ReadResult>;
   readRaw(filePath: string, options?: CallOptions): MaybePromise<ReadRawResult>;
@@ -318,30 +270,6 @@ export interface Backend {
   downloadFiles?(paths: string[], options?: CallOptions): MaybePromise<FileDownloadResponse[]>;
 }
 
-/** Where commands run and what bounds them; what is not known is left out. */
-export interface CommandFacts {
-  /** Directory in which a command starts, as commands see it. Left out where it is a path of this machine. */
-  directory?: string;
-  /** The folder of the file tree that is this directory. Default `/`. */
-  folder?: string;
-  /** Whether commands reach the network. */
-  network?: boolean;
-  /** Seconds after which a command is ended unless its call says otherwise. */
-  timeout?: number;
-  /** Bytes of output that are shown. */
-  outputBytes?: number;
-}
-
-export interface SandboxBackend extends Backend {
-  /** Not empty. */
-  readonly id: string;
-  /** What the model is told of its commands. */
-  readonly commands?: CommandFacts;
-  /** Commands that go on while others run; absent where there are none. */
-  readonly jobs?: BackgroundJobs;
-  execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
-}
-
 /** Files of the running thread, as one tool call sees them: checkpointed state plus this step's changes. */
 export interface ThreadFiles {
   get(path: string): FileData | undefined;
@@ -350,7 +278,7 @@ export interface ThreadFiles {
   apply(update: FilesUpdate): void;
 }
 
-/** What a backend factory gets for one call. */
+/** The argument of a backend factory for one call. */
 export interface BackendRuntime {
   files: ThreadFiles;
   /** LangGraph `BaseStore`, when the agent has one. */
@@ -365,12 +293,12 @@ export interface BackendRuntime {
   };
   threadId?: string;
   assistantId?: string;
-  /** Gets what backends throw. */
+  /** Logs the exceptions of backends. */
   log?: Logger;
 }
 
 export type BackendFactory = (runtime: BackendRuntime) => MaybePromise<Backend>;
 /** A backend class such as `StateBackend`, made anew for each call. */
 export type BackendClass = new (runtime: BackendRuntime) => Backend;
-/** What parameters and configuration accept where a backend is meant. */
+/** A backend, or how to make one: accepted by all parameters for backends. */
 export type BackendSource = Backend | BackendFactory | BackendClass;

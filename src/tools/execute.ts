@@ -1,13 +1,12 @@
 import { z } from "zod";
+import type { Backend, BackendCapabilities } from "../backends/backend.ts";
 import type {
-  Backend,
-  BackendCapabilities,
   BackgroundJobs,
   ExecuteResponse,
   JobInfo,
   JobResult,
   SandboxBackend,
-} from "../backends/backend.ts";
+} from "../backends/executor.ts";
 import { displayName, displayText, oneLine, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathText } from "./call.ts";
 import { destinationOf } from "./diff-preview.ts";

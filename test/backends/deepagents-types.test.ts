@@ -1,7 +1,8 @@
 import type * as deepagents from "deepagents";
 import { describe, expectTypeOf, it } from "vitest";
 import type { BackendV1 } from "../../src/backends/foreign/adapt.ts";
-import type { Backend, BackendSource, SandboxBackend } from "../../src/backends/backend.ts";
+import type { Backend, BackendSource } from "../../src/backends/backend.ts";
+import type { SandboxBackend } from "../../src/backends/executor.ts";
 import type { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import type { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import type { PolicyBackend } from "../../src/backends/policy.ts";

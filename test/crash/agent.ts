@@ -10,7 +10,7 @@ import { type Agent, buildAgent, type DeepAgentParams } from "../../src/agent/ag
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import type { McpTools } from "../../src/agent/mcp-tools/open-mcp-tools.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import type { SandboxBackend } from "../../src/backends/backend.ts";
+import type { SandboxBackend } from "../../src/backends/executor.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { openBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ExecuteOptions, ExecuteResponse } from "../../src/backends/backend.ts";
+import type { ExecuteOptions, ExecuteResponse } from "../../src/backends/executor.ts";
 import { canExecute } from "../../src/tools/execute.ts";
 import { foreignBackend, harness, stateBackend } from "./harness.ts";
 

@@ -1,4 +1,5 @@
-import type { Backend, Failure, SandboxBackend } from "../../src/backends/backend.ts";
+import type { Backend, Failure } from "../../src/backends/backend.ts";
+import type { SandboxBackend } from "../../src/backends/executor.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { parseArguments } from "../../src/tools/call.ts";

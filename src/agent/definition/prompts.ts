@@ -1,4 +1,5 @@
-import type { FileRoot, SandboxBackend } from "../../backends/backend.ts";
+import type { FileRoot } from "../../backends/backend.ts";
+import type { SandboxBackend } from "../../backends/executor.ts";
 import { withSlash, withoutSlash } from "../../backends/paths.ts";
 import { rootAt } from "../../backends/resolve.ts";
 import { displayName } from "../../core/text.ts";

@@ -9,7 +9,6 @@ import type {
   CallOptions,
   DeleteResult,
   EditResult,
-  ExecuteOptions,
   Failure,
   FileData,
   FileRoot,
@@ -17,10 +16,10 @@ import type {
   ReadRawResult,
   ReadResult,
   ResolveOptions,
-  SandboxBackend,
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
+import type { ExecuteOptions, SandboxBackend } from "../executor.ts";
 import {
   COMPLETE,
   CheckedBackend,

@@ -3,15 +3,13 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import type {
   BackendCapabilities,
   CallOptions,
-  ExecuteOptions,
-  ExecuteResponse,
   FileData,
   FileInfo,
   MaybePromise,
-  SandboxBackend,
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
+import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
 import {
   COMPLETE,
   CheckedBackend,

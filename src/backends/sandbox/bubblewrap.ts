@@ -5,7 +5,7 @@ import { errorMessage } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { oneLine } from "../../core/text.ts";
-import type { ExecuteOptions } from "../backend.ts";
+import type { ExecuteOptions } from "../executor.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import { SYSTEM_PATH, programPath } from "./environment.ts";

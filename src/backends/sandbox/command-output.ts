@@ -1,4 +1,4 @@
-import type { ExecuteResponse } from "../backend.ts";
+import type { ExecuteResponse } from "../executor.ts";
 
 /** Which of a process's two streams something was written to. */
 export type OutputStream = "stdout" | "stderr";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { ConfigurationError } from "../../core/errors.ts";
-import type { SandboxBackend } from "../backend.ts";
+import type { SandboxBackend } from "../executor.ts";
 import type { LoadPackage } from "../optional-package.ts";
 import { SandboxError } from "./base-sandbox.ts";
 import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import type { CallOptions, CommandFacts, ExecuteOptions, ExecuteResponse } from "../backend.ts";
+import type { CallOptions } from "../backend.ts";
+import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH } from "./environment.ts";

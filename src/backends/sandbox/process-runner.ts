@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { runProgram, startChild } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
-import type { ExecuteResponse } from "../backend.ts";
+import type { ExecuteResponse } from "../executor.ts";
 import {
   CommandOutput,
   outputText,

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { isoTime } from "../../core/clock.ts";
-import type { CallOptions, ExecuteResponse, FileInfo, MaybePromise } from "../backend.ts";
+import type { CallOptions, FileInfo, MaybePromise } from "../backend.ts";
+import type { ExecuteResponse } from "../executor.ts";
 
 /** Runs a command inside; its answer is not for the model. */
 export type RunCommand = (command: string, options: CallOptions) => MaybePromise<ExecuteResponse>;

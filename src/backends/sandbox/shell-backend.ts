@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
 import type { OptionTable } from "../../core/options.ts";
+import type { BackendCapabilities } from "../backend.ts";
 import type {
-  BackendCapabilities,
   BackgroundJobs,
   CommandFacts,
   ExecuteOptions,
@@ -11,7 +11,7 @@ import type {
   JobInfo,
   JobResult,
   SandboxBackend,
-} from "../backend.ts";
+} from "../executor.ts";
 import type { BackendFailure } from "../errors.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
 import { outputText } from "./command-output.ts";

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import type { ExecuteOptions, ExecuteResponse } from "../../../src/backends/backend.ts";
+import type { ExecuteOptions, ExecuteResponse } from "../../../src/backends/executor.ts";
 import { BaseSandbox } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
 import { programPath } from "../../support/program-path.ts";

@@ -2,14 +2,8 @@ import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type {
-  Backend,
-  EditResult,
-  GlobResult,
-  GrepResult,
-  LsResult,
-  SandboxBackend,
-} from "../../../src/backends/backend.ts";
+import type { Backend, EditResult, GlobResult, GrepResult, LsResult } from "../../../src/backends/backend.ts";
+import type { SandboxBackend } from "../../../src/backends/executor.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { compileGlob } from "../../../src/backends/glob.ts";
 import { relativeTo, withoutSlash } from "../../../src/backends/paths.ts";

@@ -1,0 +1,73 @@
+/** The port behind which commands run: what sandboxes have besides files. */
+import type { Backend, CallOptions, Failure, MaybePromise } from "./backend.ts";
+
+/** A command that was started in the background. */
+export interface JobInfo {
+  id: string;
+  command: string;
+  /** ISO 8601. */
+  startedAt: string;
+  /** Absent while it runs; `null` when it could not be started. */
+  exitCode?: number | null;
+}
+
+export interface JobResult extends Failure {
+  job?: JobInfo;
+  /** Standard output and standard error so far. */
+  output?: string;
+  truncated?: boolean;
+}
+
+/** Background jobs end with the backend. An unknown id fails with `not_found`. */
+export interface BackgroundJobs {
+  start(command: string, options?: Pick<ExecuteOptions, "cwd" | "env">): MaybePromise<JobResult>;
+  /** In the order in which they were started. */
+  list(): MaybePromise<JobInfo[]>;
+  read(id: string): MaybePromise<JobResult>;
+  /** Ends a job with everything it started, and gives its last state. */
+  stop(id: string): MaybePromise<JobResult>;
+}
+
+export interface ExecuteOptions extends CallOptions {
+  /** Seconds. */
+  timeout?: number;
+  cwd?: string;
+  env?: Record<string, string>;
+  /** Bytes of output to keep for `whole`. Default: none beyond those of `output`. */
+  keepBytes?: number;
+  onOutput?(chunk: string): void;
+}
+
+export interface ExecuteResponse {
+  /** Standard output and standard error. */
+  output: string;
+  exitCode: number | null;
+  truncated: boolean;
+  /** Set if `output` is cut: the output up to `keepBytes`, with a last line if that is cut, too. */
+  whole?: string;
+  timedOut?: boolean;
+}
+
+/** Where commands run and what bounds them. Unknown facts are left out. */
+export interface CommandFacts {
+  /** Directory in which a command starts, as commands see it. Left out where it is a path of this machine. */
+  directory?: string;
+  /** The folder of the file tree that is this directory. Default `/`. */
+  folder?: string;
+  /** Whether commands reach the network. */
+  network?: boolean;
+  /** Seconds after which a command is ended unless its call says otherwise. */
+  timeout?: number;
+  /** Bytes of output that are shown. */
+  outputBytes?: number;
+}
+
+export interface SandboxBackend extends Backend {
+  /** Not empty. */
+  readonly id: string;
+  /** Facts about its commands for the model. */
+  readonly commands?: CommandFacts;
+  /** Commands in the background; absent if the sandbox has none. */
+  readonly jobs?: BackgroundJobs;
+  execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
+}
