@@ -1,6 +1,6 @@
 /** The signed state that a client carries from a question to its answer, and the keys that sign it. */
 import { randomBytes } from "node:crypto";
-import { chmod, link, mkdir, open, readFile, rename, stat, unlink, utimes } from "node:fs/promises";
+import { chmod, link, mkdir, open, readFile, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import {
   type RequestStateCodec,
@@ -8,7 +8,6 @@ import {
   createRequestStateCodec,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { type Clock, systemClock } from "../../core/clock.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { ServerDeps } from "./deps.ts";
 
@@ -87,32 +86,20 @@ export function createStateCodec(deps: CodecDeps): StateCodec {
 
 /** What the codec of the SDK says when the signature is not of its key. */
 const WRONG_SIGNATURE = "mac";
+
 function bindingOf({ principalOf }: Pick<ServerDeps, "principalOf">) {
   return (context: ServerContext): string =>
     [context.mcpReq.method, principalOf(context.http?.authInfo), context.sessionId ?? ""].join("\0");
 }
 
 const FILE = "state.key";
-const PREVIOUS = `${FILE}.previous`;
 const BYTES = 32;
-const HOUR_MS = 3_600_000;
-/** Age at which a key is replaced. */
-const LIFETIME_MS = 30 * 24 * HOUR_MS;
-/** How long a replaced key still verifies; longer than what it signed is valid. */
-const OVERLAP_MS = 25 * HOUR_MS;
-/** A rotation takes no longer; what is older was left by a process that died. */
-const ROTATION_MS = 60_000;
-
 /**
- * The secret that signs `requestState`, shared by all processes with this data directory; created by the
- * first that asks, and replaced by the first that asks after 30 days. Readable by its owner only.
+ * Loads the secret that signs `requestState`, shared by all processes with this data directory. The first that
+ * asks creates it. Only its owner can read it.
  */
-export async function loadStateKey(dataDir: string, clock: Clock = systemClock): Promise<Uint8Array> {
+export async function loadStateKey(dataDir: string): Promise<Uint8Array> {
   const path = join(dataDir, FILE);
-  const age = clock() - (await madeAt(path, clock));
-  if (age >= LIFETIME_MS) await rotate(dataDir, clock);
-  // Made while the clock was ahead, it would be as good as for ever: its time counts from now on.
-  if (age < -HOUR_MS) await utimes(path, clock() / 1000, clock() / 1000).catch(() => undefined);
   const existing = await readKey(path);
   if (existing !== undefined) return existing;
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
@@ -122,51 +109,9 @@ export async function loadStateKey(dataDir: string, clock: Clock = systemClock):
   throw damaged();
 }
 
-/** The key before the current one, as long as something that it signed can still be valid. */
-export async function loadPreviousStateKey(
-  dataDir: string,
-  clock: Clock = systemClock,
-): Promise<Uint8Array | undefined> {
-  const age = clock() - (await madeAt(join(dataDir, FILE), clock));
-  return age < OVERLAP_MS ? readKey(join(dataDir, PREVIOUS)) : undefined;
-}
-
-/** Puts the key aside and a new one in its place. Of several processes one does it, the others go on. */
-async function rotate(dataDir: string, clock: Clock): Promise<void> {
-  const path = join(dataDir, FILE);
-  const lock = `${path}.rotating`;
-  try {
-    await (await open(lock, "wx", 0o600)).close();
-  } catch (error) {
-    if (!isCode(error, "EEXIST")) throw error;
-    if (Math.abs(clock() - (await madeAt(lock, clock))) >= ROTATION_MS) await removeFile(lock);
-    return;
-  }
-  try {
-    // Another process may have been faster.
-    if (clock() - (await madeAt(path, clock)) < LIFETIME_MS) return;
-    await rename(path, join(dataDir, PREVIOUS));
-    await createKey(path);
-  } finally {
-    await removeFile(lock);
-  }
-}
-
-/** When the file was written; now, when there is none. */
-async function madeAt(path: string, clock: Clock): Promise<number> {
-  try {
-    return (await stat(path)).mtimeMs;
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return clock();
-    throw error;
-  }
-}
-
-async function removeFile(path: string): Promise<void> {
-  await unlink(path).catch((error: unknown) => {
-    if (!isCode(error, "ENOENT")) throw error;
-  });
-}
+/** Loads the key that was used before, where a person put it aside to have a new one made. */
+export const loadPreviousStateKey = (dataDir: string): Promise<Uint8Array | undefined> =>
+  readKey(join(dataDir, `${FILE}.previous`));
 
 async function readKey(path: string): Promise<Uint8Array | undefined> {
   let key: Buffer;
@@ -177,10 +122,7 @@ async function readKey(path: string): Promise<Uint8Array | undefined> {
     throw error;
   }
   if (key.byteLength !== BYTES) throw damaged();
-  await chmod(path, 0o600).catch((error: unknown) => {
-    // It was put aside just now; what was read is a key all the same.
-    if (!isCode(error, "ENOENT")) throw error;
-  });
+  await chmod(path, 0o600);
   return key;
 }
 
