@@ -1,7 +1,7 @@
 /** Shows the product: a real run of the built server on a sample workspace. */
-import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { type FlagValues, loadConfig } from "../config/load.ts";
 import { type HostFacts, packageRoot, packageVersion } from "../config/paths.ts";
 import { commandLine, givenFlags } from "../config/program.ts";
@@ -10,6 +10,7 @@ import { errorMessage } from "../core/errors.ts";
 import { stripControl } from "../core/text.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type RunEnd, type Session, openSession } from "./demo-session.ts";
+import { complain } from "./local-runs.ts";
 import {
   type ApprovalAnswer,
   type ApprovalForm,
@@ -34,21 +35,19 @@ export async function runDemo({ flags, positionals, host }: CommandArguments): P
   }
   const interactive = process.stdin.isTTY && process.stdout.isTTY;
   const approveAll = flags["yes"] === true;
-  const given = flags["workspace"] === undefined ? undefined : loaded.config.workspace;
-  const chosen = await chooseWorkspace({
-    interactive,
-    approveAll,
-    ...(given === undefined ? {} : { workspace: given }),
-  });
-  if (!chosen.ok) {
-    process.stderr.write(`deepagent-mcp: ${chosen.problem}\n`);
-    return 2;
+  const own = flags["workspace"] === undefined ? undefined : loaded.config.workspace;
+  if (own !== undefined && !interactive && !approveAll) {
+    return complain(
+      "There is no terminal to ask in. Use a terminal, or --yes to approve every change to the folder itself.",
+      2,
+    );
   }
+  const workspace = own === undefined ? await copyOfSample() : ownFolder(own);
   const stage: Stage = {
     config: loaded.config,
     flags,
     host,
-    workspace: chosen.workspace,
+    workspace,
     task: positionals[0] ?? SAMPLE_TASK,
     asking: interactive && !approveAll,
     interactive,
@@ -58,7 +57,7 @@ export async function runDemo({ flags, positionals, host }: CommandArguments): P
   try {
     return await perform(stage);
   } finally {
-    await chosen.workspace.dispose();
+    await workspace.dispose();
   }
 }
 
@@ -164,23 +163,14 @@ async function decide(
 function introduction(stage: Stage, session: Session): string {
   const { workspace, task, colors, asking } = stage;
   const model = modelOf(stage);
-  const folder = {
-    sample: "a copy of a small sample project",
-    copy: "a copy of your folder",
-    own: "your folder",
-  };
+  const folder = { sample: "a copy of a small sample project", own: "your folder" };
   const width = Math.min(process.stdout.columns ?? 100, 100) - 2;
   const facts: [string, string][] = [
     ["server", `${session.serverName}, MCP ${session.protocolVersion} over stdio`],
     ["model", model === OFFLINE ? "offline: fixed rules, no language model, no key needed" : model],
     ["folder", `${workspace.folder} (${folder[workspace.kind]})`],
   ];
-  const notes: string[] = [];
-  if (workspace.kind === "copy")
-    notes.push(
-      "No terminal to ask in: your own folder stays as it is. --yes works on it and approves every change.",
-    );
-  else if (!asking) notes.push("Nobody is asked: every approval is given, and named below.");
+  const notes = asking ? [] : ["Nobody is asked: every approval is given, and named below."];
   return [
     "",
     colors.bold("deepagent-mcp demo"),
@@ -291,81 +281,20 @@ const counted = (count: number, noun: string): string => `${count} ${noun}${coun
 export interface DemoWorkspace {
   /** Folder the agent works in. */
   folder: string;
-  /** `own`: the person's folder itself. The others are copies in the temporary folder. */
-  kind: "sample" | "own" | "copy";
+  /** The person's own folder, or a copy of the sample in the temporary folder. */
+  kind: "sample" | "own";
   /** Absent: the configured one. */
   dataDir?: string;
   /** Removes what the demo does not leave to the person. */
   dispose(): Promise<void>;
 }
 
-export interface WorkspaceChoice {
-  /** The person's folder, absolute. */
-  workspace?: string;
-  /** A person can be asked. */
-  interactive: boolean;
-  /** Everything is approved beforehand. */
-  approveAll: boolean;
-}
+const ownFolder = (folder: string): DemoWorkspace => ({ folder, kind: "own", dispose: async () => {} });
 
-export type WorkspaceOutcome = { ok: true; workspace: DemoWorkspace } | { ok: false; problem: string };
-
-/** Neither needed to look at a project nor small. */
-const LEFT_OUT = new Set(["node_modules", ".git"]);
-const MAX_COPIED_ENTRIES = 10_000;
-
-/** The sample, the person's folder, or, when nobody is there to approve anything, a copy of it. */
-export async function chooseWorkspace(choice: WorkspaceChoice): Promise<WorkspaceOutcome> {
-  const { workspace } = choice;
-  if (workspace === undefined) {
-    return {
-      ok: true,
-      workspace: await copyOf(join(packageRoot(), "demo", "workspace"), "sample", "tidewatch"),
-    };
-  }
-  if (choice.interactive || choice.approveAll) {
-    return { ok: true, workspace: { folder: workspace, kind: "own", dispose: async () => {} } };
-  }
-  if ((await countEntries(workspace)) > MAX_COPIED_ENTRIES) {
-    return {
-      ok: false,
-      problem:
-        `There is no terminal to ask in, and ${workspace} holds more than ${MAX_COPIED_ENTRIES} files, too many ` +
-        "for a copy. Use a terminal, a smaller folder, or --yes to approve every change to the folder itself.",
-    };
-  }
-  return { ok: true, workspace: await copyOf(workspace, "copy", basename(workspace) || "workspace") };
-}
-
-async function copyOf(source: string, kind: "sample" | "copy", name: string): Promise<DemoWorkspace> {
+async function copyOfSample(): Promise<DemoWorkspace> {
   const base = await mkdtemp(join(tmpdir(), "deepagent-demo-"));
-  const folder = join(base, name);
+  const folder = join(base, "tidewatch");
   const dataDir = join(base, "data");
-  await copyTree(source, folder);
-  return { folder, kind, dataDir, dispose: () => rm(dataDir, { recursive: true, force: true }) };
-}
-
-/** Regular files and folders only: a link could lead out of the copy. */
-async function copyTree(source: string, target: string): Promise<void> {
-  const isCopied = new Set<string>();
-  for await (const path of treeOf(source)) isCopied.add(path);
-  await cp(source, target, { recursive: true, filter: (path) => path === source || isCopied.has(path) });
-}
-
-async function countEntries(folder: string): Promise<number> {
-  let count = 0;
-  for await (const _path of treeOf(folder)) {
-    count += 1;
-    if (count > MAX_COPIED_ENTRIES) break;
-  }
-  return count;
-}
-
-async function* treeOf(folder: string): AsyncIterable<string> {
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (LEFT_OUT.has(entry.name) || !(entry.isFile() || entry.isDirectory())) continue;
-    const path = join(folder, entry.name);
-    yield path;
-    if (entry.isDirectory()) yield* treeOf(path);
-  }
+  await cp(join(packageRoot(), "demo", "workspace"), folder, { recursive: true });
+  return { folder, kind: "sample", dataDir, dispose: () => rm(dataDir, { recursive: true, force: true }) };
 }
