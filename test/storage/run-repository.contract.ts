@@ -1,0 +1,584 @@
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { HitlRequest } from "../../src/agent/agent.ts";
+import { entryOf } from "../../src/runs/events.ts";
+import {
+  type Claim,
+  type ClaimRequest,
+  LeaseLostError,
+  type Lease,
+  type RunRepository,
+} from "../../src/runs/ports.ts";
+import type { Run, SamplingReply } from "../../src/runs/run.ts";
+
+export interface RunData {
+  /** One more server on the same data. */
+  connect(): Promise<RunRepository>;
+  close(): Promise<void>;
+}
+
+const ME = "me";
+const DAY = 86_400_000;
+const CALL = { agent: [], messageId: "m1", callId: "c1" } as const;
+const REPLY: SamplingReply = { kind: "answer", model: "m", content: [{ type: "text", text: "four" }] };
+
+const asks = (count = 1): HitlRequest => ({
+  actionRequests: Array.from({ length: count }, (_, index) => ({
+    name: "note",
+    args: { text: `n${index}` },
+    description: "Note",
+    toolCallId: `c${index}`,
+    same: { key: "note", text: "every note" },
+  })),
+  reviewConfigs: [],
+});
+
+/** What every driver of `RunRepository` does, whatever it stores runs in. */
+export function runRepositoryContract(name: string, open: () => Promise<RunData>): void {
+  describe(`runs in ${name}`, () => {
+    let data: RunData;
+    let runs: RunRepository;
+    let now = 1_000_000;
+    let number = 0;
+
+    beforeEach(async () => {
+      data = await open();
+      onTestFinished(() => data.close());
+      runs = await data.connect();
+    });
+
+    const fresh = (extra: object = {}) => {
+      number += 1;
+      return { runId: `run_${number}`, newThreadId: `thr_${number}`, environment: "e", now, ...extra };
+    };
+    const begin = async (principal = ME, request: object = {}): Promise<Run> => {
+      const created = await runs.create(principal, { task: "work", ...request }, fresh());
+      if (created.kind !== "created") throw new Error(`not created: ${created.kind}`);
+      return created.run;
+    };
+    const claiming = (owner = "a", extra: Partial<ClaimRequest> = {}): ClaimRequest => ({
+      owner,
+      environment: "e",
+      active: new Map(),
+      now,
+      expiresAt: now + 10_000,
+      ...extra,
+    });
+    const claim = async (owner = "a"): Promise<Claim> => {
+      const claimed = await runs.claimNext(claiming(owner), 10);
+      if (claimed === undefined) throw new Error("nothing to claim");
+      return claimed;
+    };
+    const work = () => runs.work({});
+    const kinds = async (run: Run): Promise<string[]> =>
+      (await runs.read.journal(ME, run.id, 0, 1000))?.events.map(({ kind }) => kind) ?? [];
+    const status = async (run: Run) => (await runs.read.run(ME, run.id))?.status;
+    /** A run whose agent asks, and then waits with its lease given back. */
+    const waiting = async (count = 1): Promise<{ run: Run; lease: Lease }> => {
+      const run = await begin();
+      const { lease } = await claim();
+      await work().requestApprovals(lease, [], "i1", asks(count), now);
+      const interrupts = [{ id: "i1", request: asks(count) }];
+      expect(await work().pause(lease, { interrupts, modelAwaited: false }, [], now)).toBe("waiting");
+      return { run, lease };
+    };
+    const approvalOf = async (run: Run, index = 0) => {
+      const approval = await runs.read.approval(run.id, `i1:${index}`);
+      if (approval === undefined) throw new Error("no such approval");
+      return approval;
+    };
+
+    describe("a start", () => {
+      test("stores the run with its first event, for its principal alone", async () => {
+        const run = await begin();
+        expect(run).toMatchObject({ principal: ME, task: "work", status: "working", lastSeq: 1 });
+        expect(await kinds(run)).toEqual(["run_started"]);
+        expect(await runs.read.run("you", run.id)).toBeUndefined();
+        expect(await runs.read.journal("you", run.id, 0, 9)).toBeUndefined();
+        expect(await runs.read.picture("you", run.id, 0, 9)).toBeUndefined();
+        expect(await runs.read.list("you", 9)).toEqual([]);
+        expect(await runs.cancel("you", run.id, "", now)).toBeUndefined();
+        expect(await runs.send("you", run.id, { id: "m", text: "t", now })).toEqual({ kind: "not_found" });
+      });
+
+      test("is made once for a key, however many come at once", async () => {
+        const others = await Promise.all([data.connect(), data.connect()]);
+        const request = { task: "work", idempotencyKey: "k" };
+        const made = await Promise.all(
+          [runs, ...others, runs].map((one) => one.create(ME, request, fresh())),
+        );
+        expect(made.map(({ kind }) => kind).toSorted()).toEqual(["created", ...Array(3).fill("existing")]);
+        expect(await runs.read.list(ME, 9)).toHaveLength(1);
+        const conflict = { task: "other", idempotencyKey: "k" };
+        expect(await runs.create(ME, conflict, fresh())).toMatchObject({ kind: "conflict" });
+        expect(await runs.create("you", conflict, fresh())).toMatchObject({ kind: "created" });
+      });
+
+      test("goes into a thread of the principal that nobody works in", async () => {
+        const first = await begin();
+        const next = { task: "more", threadId: first.threadId };
+        expect(await runs.create(ME, next, fresh())).toMatchObject({
+          kind: "thread_busy",
+          run: { id: first.id },
+        });
+        expect(await runs.create("you", next, fresh())).toEqual({ kind: "thread_not_found" });
+        await runs.cancel(ME, first.id, "enough", now);
+        const second = await begin(ME, next);
+        expect(second.threadId).toBe(first.threadId);
+        expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([second.id, first.id]);
+        expect((await runs.read.list(ME, 9, second.id)).map(({ id }) => id)).toEqual([first.id]);
+      });
+
+      test("is refused when too many are open", async () => {
+        await begin();
+        const limited = { openRuns: 1, environment: "e" };
+        expect(await runs.read.obstacle(ME, { task: "t" }, limited)).toEqual({
+          kind: "too_many_open",
+          limit: 1,
+        });
+        expect(await runs.create(ME, { task: "t" }, fresh(limited))).toEqual({
+          kind: "too_many_open",
+          limit: 1,
+        });
+        expect(await runs.read.obstacle("you", { task: "t" }, limited)).toBeUndefined();
+      });
+
+      test("at a point takes over the thread that was noted for it, once", async () => {
+        const source = await begin();
+        const request = { task: "again", threadId: `${source.threadId}@3` };
+        expect(await runs.create(ME, request, fresh())).toEqual({ kind: "copy_given_up" });
+        await runs.beginCopy("thr_copy", now);
+        const made = await runs.create(ME, request, fresh({ newThreadId: "thr_copy" }));
+        expect(made).toMatchObject({
+          kind: "created",
+          run: { threadId: "thr_copy", forkedFrom: request.threadId },
+        });
+        await runs.cancel(ME, (made as { run: Run }).run.id, "", now);
+        expect(await runs.create(ME, request, fresh({ newThreadId: "thr_copy" }))).toEqual({
+          kind: "copy_given_up",
+        });
+      });
+
+      test("whose answer no client got is joined by the same request, until it is answered", async () => {
+        const request = { task: "work", askedAt: now };
+        const run = await begin(ME, request);
+        const again = { task: "work", askedAt: now + 5 };
+        expect(await runs.read.obstacle(ME, again, { environment: "e" })).toMatchObject({
+          kind: "joined",
+          run: { id: run.id },
+        });
+        await runs.awaitedBy(run.id, again);
+        await runs.answered(ME, run.id, now); // the earlier call
+        expect(await runs.read.obstacle(ME, again, { environment: "e" })).toMatchObject({ kind: "joined" });
+        await runs.answered(ME, run.id, now + 5);
+        expect(await runs.read.obstacle(ME, again, { environment: "e" })).toBeUndefined();
+      });
+    });
+
+    describe("a claim", () => {
+      test("is given once, in the order of starts, and in its environment", async () => {
+        const [first, second] = [await begin(), await begin()];
+        const other = await data.connect();
+        const claims = await Promise.all([
+          runs.claimNext(claiming("a"), 9),
+          other.claimNext(claiming("b"), 9),
+        ]);
+        expect(claims.map((one) => one?.run.id).toSorted()).toEqual([first.id, second.id].toSorted());
+        expect(await runs.claimNext(claiming("a"), 9)).toBeUndefined();
+        await begin();
+        expect(await runs.claimNext(claiming("a", { environment: "elsewhere" }), 9)).toBeUndefined();
+      });
+
+      test("goes to the principal with the fewest runs at work", async () => {
+        await begin();
+        const yours = await begin("you");
+        expect((await runs.claimNext(claiming("a", { active: new Map([[ME, 1]]) }), 9))?.run.id).toBe(
+          yours.id,
+        );
+      });
+
+      test("of a run tells where the others stand in line", async () => {
+        await begin();
+        const second = await begin();
+        await claim();
+        const picture = await runs.read.picture(ME, second.id, 0, 9);
+        expect(picture?.place).toEqual({ number: 1, waiting: 1, atWork: 1 });
+      });
+
+      test("lasts while it is renewed, and is taken away when it was not", async () => {
+        const run = await begin();
+        const { lease } = await claim();
+        expect(await runs.ownedBy("a")).toEqual([{ id: run.id, epoch: lease.epoch, status: "working" }]);
+        await runs.renew("a", [run.id], now + 5000, now + 15_000);
+        expect(await runs.expiredLeases(now + 14_000, 10_000)).toEqual([]);
+        const [seen] = await runs.expiredLeases(now + 15_000, 10_000);
+        expect(seen).toMatchObject({ runId: run.id, owner: "a", epoch: lease.epoch });
+        await runs.renew("a", [run.id], now + 16_000, now + 26_000);
+        if (seen) await runs.revoke(seen); // too late: it was renewed
+        const [held] = await runs.leases();
+        expect(held).toMatchObject({ runId: run.id, owner: "a" });
+        if (held) await runs.revoke(held);
+        const next = await claim("b");
+        expect(next).toMatchObject({ recovered: true, lease: { owner: "b", epoch: lease.epoch + 1 } });
+        expect(await kinds(run)).toEqual(["run_started", "run_resumed"]);
+        await runs.release(lease);
+        expect(await runs.ownedBy("b")).toHaveLength(1);
+      });
+
+      test("that is lost lets nothing be written any more", async () => {
+        const run = await begin();
+        const { lease } = await claim();
+        for (const one of await runs.leases()) await runs.revoke(one);
+        await claim("b");
+        const before = await kinds(run);
+        const log = work();
+        const warning = entryOf({ kind: "warning", agent: [], message: "late" });
+        const attempts = [
+          () => log.nextInput(lease),
+          () => log.markHandedOver(lease),
+          () => log.record(lease, warning, now),
+          () => log.requestApprovals(lease, [], "i1", asks(), now),
+          () => log.pause(lease, { interrupts: [], modelAwaited: false }, [], now),
+          () => log.complete(lease, { answer: "" }, log.inbox(lease), now),
+          () => log.fail(lease, { reason: "internal", message: "" }, now),
+          () => log.park(lease, true, now),
+          () => log.askModel(lease, { messages: [], maxTokens: 1 }, now),
+          async () =>
+            log
+              .effectLog(
+                lease,
+                () => now,
+                () => undefined,
+              )
+              .begin(CALL, "t"),
+        ];
+        for (const attempt of attempts) await expect(attempt()).rejects.toThrow(LeaseLostError);
+        expect(await kinds(run)).toEqual(before);
+      });
+
+      test("of a run that keeps ending its server ends the run", async () => {
+        const run = await begin();
+        for (let crash = 0; crash < 2; crash += 1) {
+          expect(await runs.claimNext(claiming(), 2)).toBeDefined();
+          for (const one of await runs.leases()) await runs.revoke(one);
+        }
+        expect(await runs.claimNext(claiming(), 2)).toBeUndefined();
+        expect(await runs.read.run(ME, run.id)).toMatchObject({
+          status: "failed",
+          failure: { reason: "server_crashes" },
+        });
+      });
+
+      test("of a parked run is no crash, and goes on from where it was", async () => {
+        const run = await begin();
+        for (let restart = 0; restart < 5; restart += 1) {
+          const { lease } = await claim();
+          await work().park(lease, true, now);
+        }
+        const { lease } = await claim();
+        await work().markHandedOver(lease);
+        await work().park(lease, true, now);
+        expect(await work().nextInput((await claim()).lease)).toEqual({ kind: "continue" });
+        expect(await status(run)).toBe("working");
+      });
+    });
+
+    describe("work", () => {
+      test("is journalled without gaps, and a repeat changes nothing", async () => {
+        const run = await begin();
+        const { lease } = await claim();
+        const usage = { inputTokens: 3, outputTokens: 2, cachedInputTokens: 1 };
+        const tool = { agent: [], callId: "c", tool: "ls", summary: "ls" };
+        const todos = [{ content: "one", status: "pending" as const }];
+        const entries = [
+          entryOf({ kind: "tool_started", ...tool }),
+          entryOf({ kind: "tool_started", ...tool }),
+          entryOf({ kind: "tool_finished", status: "success", ...tool }),
+          entryOf({ kind: "todos", agent: [], todos }),
+          entryOf({ kind: "todos", agent: [], todos }),
+          entryOf({ kind: "model_called", agent: [], model: "m", usage, text: "so far" }),
+        ];
+        for (const entry of entries) await work().record(lease, entry, now);
+        const page = await runs.read.journal(ME, run.id, 0, 100);
+        expect(page?.events.map(({ seq, kind }) => [seq, kind])).toEqual([
+          [1, "run_started"],
+          [2, "tool_started"],
+          [3, "tool_finished"],
+          [4, "todos"],
+          [5, "model_called"],
+        ]);
+        expect(await runs.read.run(ME, run.id)).toMatchObject({ usage, todos, lastSeq: 5 });
+        expect((await runs.read.journal(ME, run.id, 2, 2))?.events.map(({ seq }) => seq)).toEqual([3, 4]);
+      });
+
+      test("ends with an answer, once what the run was told is read", async () => {
+        const run = await begin();
+        const { lease } = await claim();
+        const inbox = work().inbox(lease);
+        expect(await runs.send(ME, run.id, { id: "m1", text: "also this", now })).toMatchObject({
+          kind: "sent",
+        });
+        expect(await work().complete(lease, { answer: "done" }, inbox, now)).toBe(false);
+        expect(await inbox.messages()).toEqual([{ id: "m1", text: "also this" }]);
+        expect(await work().complete(lease, { answer: "done", structured: { n: 1 } }, inbox, now)).toBe(true);
+        expect(await runs.read.run(ME, run.id)).toMatchObject({
+          status: "completed",
+          answer: "done",
+          structured: { n: 1 },
+          endedAt: now,
+        });
+        expect(await kinds(run)).toEqual(["run_started", "message_received", "run_completed"]);
+        expect(await runs.leases()).toEqual([]);
+        await expect(work().fail(lease, { reason: "internal", message: "" }, now)).rejects.toThrow(
+          LeaseLostError,
+        );
+      });
+
+      test("that fails or is cancelled says why, and the next run of the thread is told", async () => {
+        const first = await begin();
+        await work().fail((await claim()).lease, { reason: "internal", message: "broken" }, now);
+        expect(await runs.read.run(ME, first.id)).toMatchObject({
+          status: "failed",
+          failure: { message: "broken" },
+        });
+        await begin(ME, { threadId: first.threadId });
+        const { lease } = await claim();
+        expect(await work().nextInput(lease)).toMatchObject({ kind: "task", task: "work", after: "failed" });
+        expect(await runs.cancel(ME, lease.runId, "enough", now)).toMatchObject({ ended: false });
+        expect(await runs.cancel(ME, lease.runId, "again", now)).toMatchObject({
+          ended: true,
+          run: { cancelReason: "enough" },
+        });
+        // Whoever works on it keeps the lease until it has stopped.
+        expect(await runs.leases()).toHaveLength(1);
+        await runs.release(lease);
+        expect(await runs.leases()).toEqual([]);
+      });
+
+      test("keeps its place in a trace from the first span on", async () => {
+        await begin();
+        const { lease } = await claim();
+        const place = work().tracePlace(lease.runId);
+        expect(await place.before()).toBeUndefined();
+        await place.began("first");
+        await place.began("second");
+        expect(await work().tracePlace(lease.runId).before()).toBe("first");
+      });
+
+      test("has effects that begin once and end once", async () => {
+        await begin();
+        const { lease } = await claim();
+        const effects = work().effectLog(
+          lease,
+          () => now,
+          () => undefined,
+        );
+        expect(await effects.find(CALL)).toBeUndefined();
+        await effects.begin(CALL, "pay");
+        expect(await effects.find(CALL)).toEqual({});
+        await effects.withdraw(CALL);
+        expect(await effects.find(CALL)).toBeUndefined();
+        await effects.begin(CALL, "pay");
+        const outcome = { type: "json", data: new Uint8Array([1, 2]) };
+        await effects.finish(CALL, outcome);
+        await effects.finish(CALL, { type: "json", data: new Uint8Array([9]) });
+        const found = await effects.find(CALL);
+        expect([found?.outcome?.type, [...(found?.outcome?.data ?? [])]]).toEqual(["json", [1, 2]]);
+        expect(await effects.find({ ...CALL, callId: "c2" })).toBeUndefined();
+      });
+    });
+
+    describe("an approval", () => {
+      test("stops the run until it is decided, and its answer is given to the agent until it has taken it", async () => {
+        const { run } = await waiting();
+        expect(await status(run)).toBe("input_required");
+        expect(await runs.claimNext(claiming(), 9)).toBeUndefined();
+        const approval = await approvalOf(run);
+        expect(approval).toMatchObject({ status: "pending", tool: "note", args: { text: "n0" } });
+        const decided = await runs.decide({ approval, decision: { type: "approve" } }, "form", now);
+        expect(decided).toMatchObject({ status: "approved", decidedBy: "form" });
+        expect(await runs.decide({ approval, decision: { type: "reject" } }, "form", now)).toBeUndefined();
+        expect(await status(run)).toBe("working");
+        expect(await work().hasAnswers(run.id)).toBe(true);
+        const { lease } = await claim();
+        const input = { kind: "resume", answers: { i1: { decisions: [{ type: "approve" }] } } };
+        expect(await work().nextInput(lease)).toEqual(input);
+        const delivered = [{ interruptId: "i1", again: false }];
+        expect(await work().pause(lease, { interrupts: [], modelAwaited: false }, delivered, now)).toBe(
+          "stuck",
+        );
+        expect(await work().hasAnswers(run.id)).toBe(false);
+      });
+
+      test("is decided by one of many who answer at once", async () => {
+        const { run } = await waiting();
+        const approval = await approvalOf(run);
+        const all = await Promise.all(
+          [runs, await data.connect(), await data.connect()].map((one, n) =>
+            one.decide({ approval, decision: { type: n === 0 ? "approve" : "reject" } }, `p${n}`, now),
+          ),
+        );
+        expect(all.filter((one) => one !== undefined)).toHaveLength(1);
+        expect((await kinds(run)).filter((kind) => kind === "approval_decided")).toHaveLength(1);
+      });
+
+      test("is denied when its time is over, by whoever comes first", async () => {
+        const run = await begin();
+        const { lease } = await claim();
+        const log = runs.work({ deadlineMs: 100 });
+        await log.requestApprovals(lease, [], "i1", asks(2), now);
+        expect(await runs.denyExpired(now + 99)).toEqual([]);
+        const late = await runs.decide(
+          { approval: await approvalOf(run), decision: { type: "approve" } },
+          "form",
+          now + 100,
+        );
+        expect(late).toMatchObject({ status: "rejected", decidedBy: "deadline" });
+        expect(await runs.denyExpired(now + 100)).toMatchObject([{ id: "i1:1", decidedBy: "deadline" }]);
+        expect(await runs.denyExpired(now + 100)).toEqual([]);
+      });
+
+      test("of one call can be for all that count as the same, until the run ends", async () => {
+        const { run } = await waiting(2);
+        const approval = await approvalOf(run);
+        await runs.decide({ approval, decision: { type: "approve_same" } }, "form", now);
+        expect(await approvalOf(run, 1)).toMatchObject({ status: "approved", decidedBy: "same as i1:0" });
+        expect(await runs.read.grants(run.id)).toMatchObject([
+          { tool: "note", approvalId: "i1:0", grantedBy: "form" },
+        ]);
+        const { lease } = await claim();
+        await work().requestApprovals(lease, [], "i2", asks(), now);
+        expect(await runs.read.approval(run.id, "i2:0")).toMatchObject({ status: "approved" });
+        await runs.cancel(ME, run.id, "", now);
+        expect(await runs.read.grants(run.id)).toEqual([]);
+      });
+
+      test("is withdrawn with the run", async () => {
+        const { run } = await waiting();
+        const approval = await approvalOf(run);
+        await runs.cancel(ME, run.id, "", now);
+        expect(await approvalOf(run)).toMatchObject({ status: "withdrawn" });
+        expect(await runs.decide({ approval, decision: { type: "approve" } }, "form", now)).toBeUndefined();
+        expect(await status(run)).toBe("cancelled");
+      });
+
+      test("in a signed answer counts once, with all that came with it", async () => {
+        const { run } = await waiting(2);
+        const decisions = [0, 1].map(async (index) => ({
+          approval: await approvalOf(run, index),
+          decision: { type: "approve" as const },
+        }));
+        const answer = {
+          id: "signed",
+          decisions: await Promise.all(decisions),
+          replies: [],
+          by: "input_required",
+        };
+        expect(
+          await runs.useSignedAnswer(run, { ...answer, id: "bad", problem: "other_arguments" }, now),
+        ).toBeUndefined();
+        expect(await approvalOf(run)).toMatchObject({ status: "pending" });
+        const other = await data.connect();
+        const used = await Promise.all([runs, other].map((one) => one.useSignedAnswer(run, answer, now)));
+        expect(used.filter((one) => one !== undefined)).toMatchObject([
+          { decided: [{ status: "approved" }, { status: "approved" }], replied: [] },
+        ]);
+        expect((await kinds(run)).filter((kind) => kind === "answer_refused")).toHaveLength(2);
+      });
+    });
+
+    describe("a message", () => {
+      test("is stored once for a key, and refused when the run is over", async () => {
+        const run = await begin();
+        const message = { id: "m1", text: "hello", idempotencyKey: "k", now };
+        expect(await runs.send(ME, run.id, message)).toMatchObject({ kind: "sent" });
+        expect(await runs.send(ME, run.id, { ...message, id: "m2" })).toMatchObject({ kind: "repeated" });
+        expect(await runs.send(ME, run.id, { ...message, text: "other" })).toEqual({
+          kind: "conflict",
+          runId: run.id,
+        });
+        await runs.cancel(ME, run.id, "", now);
+        expect(await runs.send(ME, run.id, { id: "m3", text: "late", now })).toMatchObject({ kind: "ended" });
+        await begin(ME, { threadId: run.threadId });
+        expect(await work().nextInput((await claim()).lease)).toMatchObject({
+          told: [{ id: "m1", text: "hello" }],
+        });
+      });
+    });
+
+    describe("a model call that a client answers", () => {
+      test("has its first reply, also when it is asked again", async () => {
+        const run = await begin();
+        const { lease } = await claim();
+        const request = { messages: [], maxTokens: 5 };
+        const { id, reply } = await work().askModel(lease, request, now);
+        expect(reply).toBeUndefined();
+        expect(await runs.read.modelCalls(run.id)).toEqual([{ id, request }]);
+        expect(await work().awaitModel(lease, id, now)).toBeUndefined();
+        expect(await status(run)).toBe("input_required");
+        expect((await runs.read.picture(ME, run.id, 0, 9))?.modelCalls).toEqual([{ id, waiting: true }]);
+        expect(await runs.reply(run, id, REPLY, now)).toBe(true);
+        expect(await runs.reply(run, id, { kind: "declined", message: "no" }, now)).toBe(false);
+        expect(await runs.read.modelReply(run.id, id)).toEqual(REPLY);
+        expect(await work().askModel(lease, request, now)).toEqual({ id, reply: REPLY });
+        expect(await status(run)).toBe("working");
+      });
+    });
+
+    describe("changes", () => {
+      test("are told after they are stored, here and on other servers", async () => {
+        const told: string[] = [];
+        let elsewhere = 0;
+        const listener = {
+          changed: (runId: string, fromOutside: boolean) => void told.push(`${runId} ${fromOutside}`),
+          changedElsewhere: () => void (elsewhere += 1),
+          failed: (error: unknown) => void told.push(String(error)),
+        };
+        const other = await data.connect();
+        let foreign = 0;
+        const watching = [
+          runs.watch(listener, 5),
+          other.watch(
+            { ...listener, changed: () => undefined, changedElsewhere: () => void (foreign += 1) },
+            5,
+          ),
+        ];
+        onTestFinished(() => watching.forEach((one) => one.close()));
+        const run = await begin();
+        expect(told).toEqual([`${run.id} true`]);
+        await expect.poll(() => foreign).toBeGreaterThan(0);
+        const { lease } = await claim();
+        await work().record(lease, entryOf({ kind: "warning", agent: [], message: "w" }), now);
+        expect(told.at(-1)).toBe(`${run.id} false`);
+        expect(elsewhere).toBe(0);
+        watching.forEach((one) => one.close());
+        await runs.cancel(ME, run.id, "", now);
+        expect(told.at(-1)).toBe(`${run.id} false`);
+      });
+    });
+
+    describe("what is over", () => {
+      test("is forgotten when it is old enough, and nothing else", async () => {
+        const old = await begin();
+        await runs.cancel(ME, old.id, "", now);
+        now += 2 * DAY;
+        const recent = await begin();
+        await runs.cancel(ME, recent.id, "", now);
+        const open = await begin();
+        const retention = { maxAgeMs: DAY };
+        expect(await runs.planPrune(retention, undefined, now)).toMatchObject({ runs: 1, unfinished: 1 });
+        const report = await runs.prune(retention, {
+          checkpoints: undefined,
+          now,
+          signal: new AbortController().signal,
+        });
+        expect(report).toMatchObject({ runs: 1, threads: 1 });
+        expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([open.id, recent.id]);
+        expect(await runs.statistics()).toMatchObject({
+          runs: { working: 1, cancelled: 1 },
+          pendingApprovals: 0,
+        });
+        await runs.assertWritable();
+      });
+    });
+  });
+}
