@@ -44,7 +44,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
   const links = createPageLinks(async () => {
     const { openPageServer } = await import("../server/page/page-server.ts");
     return openPageServer({ runs, clock: monotonicClock, openCommand, logger });
-  });
+  }, logger);
   const kept = keptAtLeastMs(retentionOf(config));
   const deps: ServerDeps = {
     version,

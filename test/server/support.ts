@@ -36,7 +36,10 @@ export function depsFor(runs: () => Promise<RunService>, options: DepsOptions = 
   const changes = createResourceChanges({ runs, logger: silentLogger });
   cleanUpWith(() => changes.close());
   const clock = options.clock ?? systemClock;
-  const page = createPageLinks(() => openPageServer({ runs, clock, openCommand, logger: silentLogger }));
+  const page = createPageLinks(
+    () => openPageServer({ runs, clock, openCommand, logger: silentLogger }),
+    silentLogger,
+  );
   cleanUpWith(() => page.close());
   return {
     version: "0.0.0-test",

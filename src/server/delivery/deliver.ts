@@ -39,7 +39,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       digest: call.digest,
       context,
       codec,
-      pageLink: () => pageLink(call, view.run.id),
+      pageLink: async () => deps.page?.decide(principal, view.run.id),
       progress,
       now,
       clock,
@@ -79,14 +79,6 @@ async function stopWithCall({ runs, principal, context, deps }: ToolCall, runId:
   if (!stopsRun(leaving, deps.config.delivery.stopRunOn)) return;
   const reason = leaving === "cancellation" ? "the client cancelled its call" : "the client is gone";
   await runs.cancel(principal, runId, reason);
-}
-
-/** Opens the page that decides on the run's approvals, once; `undefined` when none can be served. */
-async function pageLink({ principal, deps }: ToolCall, runId: string): Promise<string | undefined> {
-  return deps.page?.decide(principal, runId).catch((error: unknown) => {
-    deps.logger.warn("page.not_opened", { error });
-    return undefined;
-  });
 }
 
 function progressOf({ runs, principal, context, deps }: ToolCall, runId: string): Progress {

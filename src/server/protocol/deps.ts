@@ -75,24 +75,27 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
-/** Gives links to the page of a run, and serves it from the first link on. */
+/** Gives links to the page of a run, and serves it from the first link on; `undefined`: it cannot be served. */
 export interface PageLinks {
   /** For a model to pass on: it opens a view that cannot decide. */
-  watch(principal: Principal, runId: string): Promise<string>;
+  watch(principal: Principal, runId: string): Promise<string | undefined>;
   /** For a client to open in the person's browser, never for a model: its page decides. */
-  decide(principal: Principal, runId: string): Promise<string>;
+  decide(principal: Principal, runId: string): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
 /** Opens the page server with the first link; a failed opening is tried again by the next one. */
-export function createPageLinks(open: () => Promise<PageServer>): PageLinks {
+export function createPageLinks(open: () => Promise<PageServer>, logger: Logger): PageLinks {
   let opened: Promise<PageServer> | undefined;
-  const link = async (grant: PageGrant): Promise<string> => {
-    opened ??= open().catch((error: unknown) => {
+  const link = async (grant: PageGrant): Promise<string | undefined> => {
+    try {
+      opened ??= open();
+      return (await opened).link(grant);
+    } catch (error) {
       opened = undefined;
-      throw error;
-    });
-    return (await opened).link(grant);
+      logger.warn("page.not_opened", { error });
+      return undefined;
+    }
   };
   return {
     watch: (principal, run) => link({ run, principal, purpose: "watch" }),

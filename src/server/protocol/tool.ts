@@ -16,8 +16,9 @@ import { DeepAgentError } from "../../core/errors.ts";
 import { type Run, isFinal } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
 import type { OpenRequests } from "../delivery/session.ts";
+import type { AnswerWays } from "../views/run-report.ts";
 import { type ToolCall, callDigest } from "./call.ts";
-import { clientFacts } from "./client.ts";
+import { type ClientFacts, clientFacts } from "./client.ts";
 import type { ServerDeps } from "./deps.ts";
 import { type Outcome, refused } from "./outcome.ts";
 import { toResult } from "./results.ts";
@@ -84,12 +85,8 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
       whenSent(() => markAnswered(outcome.view.run, begunAt, deps));
     }
     return toResult(outcome, {
-      forms: client.forms,
-      opensPage: client.page,
-      openCommand: deps.openCommand,
-      page: client.forms || client.page ? undefined : await pageOf(outcome, context, deps),
+      ...(await answerWays(outcome, client, { context, deps })),
       picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
-      model: deps.config.approvals.allowModelAnswers,
       ttlMs: deps.keptAtLeastMs ?? null,
       links: client.revision.links,
     });
@@ -103,21 +100,21 @@ function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }:
     .catch((error: unknown) => logger.warn("call.not_marked_answered", { runId: id, error }));
 }
 
-/** Where people can look at a run that is not over; what the link is for is no reason to lose the answer. */
-export async function pageOf(
+/** How the approvals of a run can be answered, and where people can look at it while it is not over. */
+export async function answerWays(
   outcome: Outcome,
-  { http }: ServerContext,
-  { page, logger }: ServerDeps,
-): Promise<string | undefined> {
+  { forms, page: opensPage }: ClientFacts,
+  { context, deps }: { context: ServerContext; deps: ServerDeps },
+): Promise<AnswerWays> {
+  const { openCommand, config } = deps;
+  const run = outcome.kind === "run" || outcome.kind === "task" ? outcome.view.run : undefined;
+  const isOpen = run !== undefined && !isFinal(run.status) && !forms && !opensPage;
   // The page shows the journal too.
-  if (!allows(http?.authInfo, "read")) return undefined;
-  if (page === undefined || (outcome.kind !== "run" && outcome.kind !== "task")) return undefined;
-  const { id, principal, status } = outcome.view.run;
-  if (isFinal(status)) return undefined;
-  return page.watch(principal, id).catch((error: unknown) => {
-    logger.warn("page.not_opened", { error });
-    return undefined;
-  });
+  const page =
+    isOpen && allows(context.http?.authInfo, "read")
+      ? await deps.page?.watch(run.principal, run.id)
+      : undefined;
+  return { forms, opensPage, openCommand, page, model: config.approvals.allowModelAnswers };
 }
 
 /** What an MCP App shows of the run, and with it the journal. */

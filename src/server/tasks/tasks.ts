@@ -28,7 +28,7 @@ import {
   withNote,
 } from "../protocol/results.ts";
 import type { Revision } from "../protocol/revisions.ts";
-import { pageOf } from "../protocol/tool.ts";
+import { answerWays } from "../protocol/tool.ts";
 import { guarded } from "../resources/resource.ts";
 import { approvalForm } from "../views/approval-form.ts";
 import { pendingApprovals } from "../views/run-report.ts";
@@ -127,17 +127,10 @@ async function modelRequests({ runs, principal, view, client }: TaskRequest): Pr
 /** A call is named by what is asked, and asked no more when it has its reply. */
 const modelKey = ({ id }: Pick<ModelCall, "id">): string => `model-${id}`;
 
-async function pageQuestion(
-  { principal, view }: TaskRequest,
-  { deps: { page, logger }, pages }: TasksScope,
-): Promise<Asked> {
+async function pageQuestion({ principal, view }: TaskRequest, { deps, pages }: TasksScope): Promise<Asked> {
   const pending = pendingApprovals(view);
   if (pending.length === 0) return { requests: {} };
-  const open = async (): Promise<string | undefined> =>
-    page?.decide(principal, view.run.id).catch((error: unknown) => {
-      logger.warn("page.not_opened", { error });
-      return undefined;
-    });
+  const open = async (): Promise<string | undefined> => deps.page?.decide(principal, view.run.id);
   const { requests, note } = await pages.ask(view.run.id, pending, open);
   const asked = Object.entries(requests);
   return {
@@ -167,15 +160,8 @@ async function finalResult(
   { view, client, context }: TaskRequest,
   deps: ServerDeps,
 ): Promise<CallToolResult> {
-  const ways = {
-    forms: client.forms,
-    opensPage: client.page,
-    openCommand: deps.openCommand,
-    page: client.forms || client.page ? undefined : await pageOf({ kind: "run", view }, context, deps),
-    model: deps.config.approvals.allowModelAnswers,
-    links: true,
-  };
-  return { isError: false, ...runResult(view, ways) };
+  const ways = await answerWays({ kind: "run", view }, client, { context, deps });
+  return { isError: false, ...runResult(view, { ...ways, links: client.revision.links }) };
 }
 
 /** Any part of the questions may be answered, in any order; answers to unknown or old keys are ignored. */
