@@ -22,15 +22,15 @@ import { promisify } from "node:util";
 import { AccessError, type DirectoryHandle, flushed } from "./handles.ts";
 import { codeOf } from "./jail.ts";
 
-/** A step takes microseconds; a lock this old belongs to a process that was killed in the middle of one. */
+/** A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one. */
 const STALE_AFTER_MS = 2000;
 const GIVE_UP_AFTER_MS = 15_000;
 const LONGEST_PAUSE_MS = 8;
 
 /**
  * Runs a synchronous step while no other process of this user on this machine runs one for the same key.
- * Locks are files in a private directory of the temporary directory; where that cannot be had, the step
- * runs without. Throws `EBUSY` when the lock is not to be had for a long time.
+ * Locks are files in a private directory below the temporary directory. If there can be none, the step runs without
+ * a lock. Throws `EBUSY` if the lock is taken for a long time.
  */
 export async function inProcessLock<Result>(key: string, step: () => Result): Promise<Result> {
   const directory = lockDirectory();
@@ -50,11 +50,11 @@ function lockDirectory(): string | undefined {
   try {
     mkdirSync(directory, { mode: 0o700 });
   } catch {
-    // It is there already, or cannot be made, which the next look tells.
+    // It exists, or cannot be made; the following check finds out.
   }
   try {
     const stats = lstatSync(directory);
-    // A directory that others can write to, or a link, could be used against us.
+    // A link, or a directory that others can write to, would let them interfere.
     const isPrivate = user === undefined || (stats.uid === user && (stats.mode & 0o022) === 0);
     return stats.isDirectory() && isPrivate ? directory : undefined;
   } catch {
@@ -78,11 +78,11 @@ async function acquire(path: string): Promise<number> {
 
 function isStale(path: string): boolean {
   const stats = statSync(path, { throwIfNoEntry: false });
-  // By a clock that was set back since, a lock that was left behind is of the future.
+  // If the clock was set back, an abandoned lock has a time in the future.
   return stats !== undefined && Math.abs(Date.now() - stats.mtimeMs) > STALE_AFTER_MS;
 }
 
-/** Takes a stale lock away. One that turns out to be fresh, because another process was faster, is put back. */
+/** Removes a stale lock. Puts it back if it turns out to be fresh, because another process was faster. */
 function breakLock(path: string): void {
   const aside = `${path}.${randomBytes(8).toString("hex")}`;
   try {
@@ -90,7 +90,7 @@ function breakLock(path: string): void {
     if (!isStale(aside)) linkSync(aside, path);
     unlinkSync(aside);
   } catch {
-    // Another process has taken it away or has the lock by now; the next try tells.
+    // Another process has removed it or has the lock by now. The next attempt finds out.
   }
 }
 
@@ -108,15 +108,15 @@ const writeAt = promisify(writeWithCallback);
 const TEMPORARY_PREFIX = ".deepagent-";
 const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
 
-/** Whether a name is that of an unfinished write, which nobody is shown. */
+/** Whether a name belongs to an unfinished write, which is never shown. */
 export const isTemporaryName = (name: string): boolean =>
   name.startsWith(TEMPORARY_PREFIX) && TEMPORARY.test(name);
 
-/** Changes whenever a file is replaced or written to. */
+/** A version that changes whenever a file is replaced or written to. */
 export const statVersion = (stats: BigIntStats): string =>
   `${stats.ino.toString(36)}-${stats.mtimeNs.toString(36)}-${stats.ctimeNs.toString(36)}-${stats.size.toString(36)}`;
 
-/** The entry as it is, links not followed; undefined when there is none. */
+/** Looks up an entry without following links; undefined if there is none. */
 export function statEntry(directory: DirectoryHandle, name: string): BigIntStats | undefined {
   try {
     return lstatSync(directory.at(name), { bigint: true });
@@ -128,23 +128,22 @@ export function statEntry(directory: DirectoryHandle, name: string): BigIntStats
 
 export interface NewContent {
   bytes: Uint8Array;
-  /** Default `create`: the name must be free, and the call fails with `EEXIST` otherwise, however close the race. */
+  /** Default `create`: fails with `EEXIST` if the name is taken, however close the race. */
   mode?: "create" | "overwrite";
-  /** The file that is replaced, whose mode and owner stay. */
+  /** The file that is replaced. Its mode and owner are kept. */
   replaces?: BigIntStats | undefined;
-  /** Asked right before the content is put in place; false leaves everything as it is. */
+  /** Called right before the content is put in place. False cancels the write. */
   mayProceed?(): boolean;
 }
 
-/** The same for every path to an entry, in every process of this machine. */
+/** Identifies an entry, whatever path leads to it, in every process of this machine. */
 export const entryKey = (directory: DirectoryHandle, name: string): string =>
   `file ${directory.identity()} ${name}`;
 
 /**
- * Puts a file into a directory in one step: readers see nothing, the old content or the new, and so do those
- * after a power cut; once this has resolved, they see the new one. Gives the version of the new file, or
- * undefined when it was not to proceed. From `mayProceed` to the version no other process of this user
- * replaces the file.
+ * Puts a file into a directory in one step: a reader sees the old content or the new, also after a power cut. Once
+ * this has resolved, everyone sees the new content. Gives the version of the new file, or undefined if `mayProceed`
+ * was false. From that call to the version no other process of this user replaces the file.
  */
 export async function putFile(
   directory: DirectoryHandle,
@@ -158,7 +157,7 @@ export async function putFile(
       if (content.mayProceed?.() === false) return undefined;
       if (content.mode === "overwrite") renameSync(directory.at(temporary), directory.at(name));
       else linkExclusively(directory, temporary, name);
-      // A second name is removed first: that changes the status of the file, and so its version.
+      // Removing the second name changes the status of the file and with it the version.
       removeIfThere(directory, temporary);
       return statVersion(lstatSync(directory.at(name), { bigint: true }));
     });
@@ -194,10 +193,10 @@ function keepAttributes(descriptor: number, { uid, gid, mode }: BigIntStats): vo
   try {
     fchownSync(descriptor, Number(uid), Number(gid));
   } catch (thrown) {
-    // Only a privileged process may give a file away; without, the file becomes ours.
+    // Only a privileged process may give a file away. Otherwise the file becomes ours.
     if (codeOf(thrown) !== "EPERM") throw thrown;
   }
-  // Not the bits that lend the owner's rights: the content is another one.
+  // Drops the set-user-ID and set-group-ID bits, because the content is new.
   fchmodSync(descriptor, Number(mode) & 0o777);
 }
 
@@ -207,7 +206,7 @@ function linkExclusively(directory: DirectoryHandle, temporary: string, name: st
   } catch (thrown) {
     const code = codeOf(thrown);
     if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP" && code !== "ENOSYS") throw thrown;
-    // A file system without hard links. Taking the name first keeps it exclusive.
+    // The file system has no hard links. Taking the name first keeps the write exclusive.
     closeSync(directory.openFile(name, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o666));
     renameSync(directory.at(temporary), directory.at(name));
   }

@@ -40,7 +40,7 @@ import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
 import { deleteEntry, editPath, putPath } from "./write.ts";
 
-/** What a missing thing is called: the file asked for, or the directory. */
+/** How an error text names a missing entry. */
 export type Expected = "file" | "directory" | "path";
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -56,7 +56,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EIO: "the device reports an input/output error",
 };
 
-/** The failure value for what a file system call threw; what is not a file system error is thrown on. */
+/** Makes a failure of an exception of the file system. Rethrows any other exception. */
 export function failureOf(thrown: unknown, path: string, expected: Expected): errors.BackendFailure {
   if (isAbortError(thrown)) return errors.operationAborted(path);
   const code = codeOf(thrown);
@@ -85,7 +85,7 @@ export function failureOf(thrown: unknown, path: string, expected: Expected): er
   }
 }
 
-/** As `failureOf`, for changes: a parent that is a file, or a hidden place, is the reason, not a missing file. */
+/** As `failureOf`, for changes: the reason is a parent that is a file, or a hidden entry, not a missing file. */
 export function writeFailureOf(thrown: unknown, path: string): errors.BackendFailure {
   const code = codeOf(thrown);
   if (code === "ENOTDIR") return errors.parentIsFile(path);
@@ -102,7 +102,7 @@ export interface FilesystemOptions {
   rootDir?: string;
   /**
    * `true`: `/x` means `x` in `rootDir`. `false` (default): paths are real ones of this machine, relative
-   * ones start in `rootDir`. A form of paths only; files are on the disk in both.
+   * ones start in `rootDir`. This concerns paths only; files are on the disk in both.
    */
   virtualMode?: boolean;
   /** Larger files are not searched and not edited; reading by pages has no limit. Default 10. */
@@ -110,16 +110,16 @@ export interface FilesystemOptions {
   /** `root` (default): nothing outside `rootDir` is reached. `none`: every file this process can reach. */
   containment?: "root" | "none";
   /**
-   * `glob`, and `grep` in directories, pass over `.git` and what the `.gitignore` files below `rootDir`
-   * exclude, unless it is a directory to search in. Everything can still be listed and read. Default false:
-   * what an agent or a build has just written is often excluded, and "not found" should be true of it.
+   * `glob`, and `grep` in directories, skip `.git` and files that the `.gitignore` files below `rootDir` exclude. An
+   * excluded directory can still be searched by name, listed and read. Default false, because files that an agent or
+   * a build has just written are often excluded and would not be found.
    */
   respectGitignore?: boolean;
   /** Path of the `rg` binary; `false` searches without. Default: the one of `@vscode/ripgrep`, if there. */
   ripgrep?: string | false;
   /**
-   * Files and directories of this machine that no method shows or changes, by whatever name. Where they lie
-   * outside of `rootDir` they need no mention.
+   * Files and directories of this machine that no method shows or changes, by whatever name. Those outside of
+   * `rootDir` need not be given.
    */
   hidden?: readonly string[];
   /** Open files relative to directory descriptors. Default: where the system can. */
@@ -139,7 +139,7 @@ export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
 
 const BYTES_PER_MB = 1024 * 1024;
 
-/** What a missing thing is called where it is no file. */
+/** Names of missing entries for methods that do not ask for a file. */
 const EXPECTED: Partial<Record<Method, Expected>> = { ls: "directory", glob: "directory", grep: "path" };
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload"]);
 
@@ -198,7 +198,7 @@ class DiskOperations extends PutOperations implements Operations {
     const filter = compileGlob(given.glob ?? "*", { nameAtAnyDepth: true });
     if (!filter.ok) return { error: filter.error, code: filter.code };
     if (this.#isUnmade(at)) return { matches: [], skipped: 0, truncated: false };
-    // A promise that is kept would keep the graph that searched first, through its async context.
+    // Keeping the promise would keep the graph that searched first, through its async context.
     const ripgrep = (this.#options.ripgrep ?? (await findRipgrep())) || undefined;
     const search = { ...given, maxFileSize: this.#maxFileSize, ripgrep };
     return this.#search(
@@ -238,7 +238,7 @@ class DiskOperations extends PutOperations implements Operations {
     return top.ok ? top.segments : [];
   }
 
-  /** Whether a path is the root, and nothing was written there yet. */
+  /** Whether a path is the root and the root was not made yet. */
   #isUnmade({ segments }: FilesystemPath): boolean {
     return segments.length === 0 && this.jail.isUnmade;
   }
@@ -265,7 +265,7 @@ class DiskOperations extends PutOperations implements Operations {
   }
 }
 
-/** Files of a directory on disk, which no path, link or race leads out of. */
+/** Files of a directory on disk. No path, link or race leads out of it. */
 export class FilesystemBackend extends CheckedBackend {
   readonly capabilities: Partial<BackendCapabilities>;
   readonly #disk: DiskOperations;
@@ -296,7 +296,7 @@ export class FilesystemBackend extends CheckedBackend {
   }
 }
 
-/** The real path of a directory, or of one that can be made there. */
+/** The real path of a directory, which need not exist yet. */
 function directoryAt(path: string): string {
   let found: { isDirectory(): boolean } | undefined;
   try {

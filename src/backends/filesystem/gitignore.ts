@@ -7,17 +7,17 @@ import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 interface Rule {
   glob: Glob;
   directoriesOnly: boolean;
-  /** False for a line that takes names back in. */
+  /** False for a line that includes names again. */
   excludes: boolean;
 }
 
-/** What the `.gitignore` file of one directory says, and after it those of the directories above. */
+/** The rules of the `.gitignore` file of a directory, followed by those of the directories above. */
 export class GitignoreRules {
   readonly #rules: readonly Rule[];
   readonly #directory: string;
   readonly #above: GitignoreRules | undefined;
 
-  /** `directory` is relative, without slashes around it. Lines that are no patterns are passed over. */
+  /** `directory` is relative, without slashes around it. Skips lines that are no patterns. */
   constructor(text: string, directory: string, above: GitignoreRules | undefined) {
     this.#rules = text
       .replace(/^\ufeff/, "")
@@ -28,7 +28,7 @@ export class GitignoreRules {
     this.#above = above;
   }
 
-  /** Whether a path below the directory, relative to the same one as it, is left out; its parents are not. */
+  /** Whether a path below the directory is excluded. Its parents must not be. Both are relative to the same folder. */
   exclude(path: string, isDirectory: boolean): boolean {
     const below = this.#directory === "" ? path : path.slice(this.#directory.length + 1);
     const rule = this.#rules.find(
@@ -51,7 +51,7 @@ function ruleOf(line: string): Rule | undefined {
   return compiled.ok ? { glob: compiled.glob, directoriesOnly, excludes } : undefined;
 }
 
-/** Spaces after a backslash stay. */
+/** Removes spaces at the end, but not one after a backslash. */
 function withoutSpacesAtEnd(line: string): string {
   const bare = trimEndOf(line, " ");
   const backslashes = bare.length - trimEndOf(bare, "\\").length;
@@ -68,33 +68,32 @@ const CLASSES: Readonly<Record<string, string>> = {
   xdigit: "0-9a-fA-F",
 };
 
-/** Braces and commas are plain characters here, as are `!` and `~` at the start. */
+/** Escapes characters that are plain in `.gitignore`: braces, commas, and `!` and `~` at the start. */
 const toOurDialect = (pattern: string): string =>
   pattern
     .replace(/\[:(\w+):\]/g, (whole, name: string) => CLASSES[name] ?? whole)
     .replace(/\\.|[{},]|^[!~]/gs, (found) => (found.startsWith("\\") ? found : `\\${found}`));
 
-/** A larger file is none that was written for git, and takes long to apply: each name is held against each line. */
+/** Larger files are ignored. They take long to apply, because each name is compared with each line. */
 const MAX_SIZE = 32 * 1024;
 
 /**
- * What the `.gitignore` files of a tree leave out of a search: what they exclude, and `.git`. They are read
- * when they are first asked about, once. A directory that is searched by name is searched, even when it is
- * left out of the search above it.
+ * Decides which files a search skips: those that the `.gitignore` files of a tree exclude, and `.git`. Reads each file
+ * once, when it is first needed. A directory that is searched by name is not skipped, even if it is excluded.
  */
 export class GitignoreTree {
   readonly #trail: DirectoryTrail;
   readonly #searched: readonly string[];
-  /** By path from the top; undefined for a directory that is left out. */
+  /** By path from the top; undefined for an excluded directory. */
   readonly #known = new Map<string, GitignoreRules | undefined>();
 
-  /** `top` stays open. `searched` is the directory below it that paths are given from. */
+  /** `top` stays open. Paths are relative to `searched`, a directory below it. */
   constructor(top: DirectoryHandle, searched: readonly string[]) {
     this.#trail = new DirectoryTrail(top);
     this.#searched = searched;
   }
 
-  /** Whether a path, or a directory on the way to it, is left out. */
+  /** Whether a path, or a directory on the way to it, is excluded. */
   excludes(path: string, isDirectory: boolean): boolean {
     const names = path.split("/");
     const rules = this.#rulesIn([...this.#searched, ...names.slice(0, -1)]);
@@ -120,7 +119,7 @@ export class GitignoreTree {
     return names.at(-1) === ".git" || rules.exclude(names.join("/"), isDirectory);
   }
 
-  /** Empty where there is none that can be read; links are not followed, as git does not. */
+  /** Reads a `.gitignore` file; empty if it cannot be read. Follows no link, like git. */
   #read(directory: string): string {
     let descriptor: number | undefined;
     try {

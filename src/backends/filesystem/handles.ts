@@ -15,7 +15,7 @@ import { promisify } from "node:util";
 const readdir = promisify(readdirWithCallback);
 const flush = promisify(fsync);
 
-/** A file system refusal of our own, in the shape of Node's: `code` says what it is. */
+/** A refusal of our own, in the shape of Node's file system errors. */
 export class AccessError extends Error {
   readonly code: "EOUTSIDE" | "ELOOP" | "ENOTDIR" | "EBUSY" | "EALIAS" | "ENOROOT" | "EHIDDEN" | "EACCES";
 
@@ -32,19 +32,19 @@ export class AccessError extends Error {
 export interface DirectoryHandle {
   /** A path for `lstat`, `readlink`, `link`, `rename`, `unlink`, `mkdir` and `rmdir` of one entry. */
   at(name: string): string;
-  /** What is in it, in no order. It must stay open until it has answered. */
+  /** Its entries, in any order. The directory must stay open until they are read. */
   entries(): Promise<Dirent[]>;
   openDirectory(name: string): DirectoryHandle;
   /** A file descriptor of one entry; the caller closes it. */
   openFile(name: string, flags: number, mode?: number): number;
-  /** The same for every path to this directory, as long as it exists. */
+  /** Identifies the directory, whatever path leads to it. */
   identity(): string;
-  /** Makes its entries as they are now outlive a power cut, where the system can do that. */
+  /** Makes its current entries safe from a power cut, if the system can do that. */
   flush(): Promise<void>;
   close(): void;
 }
 
-// On systems that lack a flag it is absent at run time, whatever its type says.
+// A flag that the system lacks is absent at run time, although its type says number.
 const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const DIRECTORY = constants.O_DIRECTORY ?? 0;
 const NON_BLOCKING = constants.O_NONBLOCK ?? 0;
@@ -52,7 +52,7 @@ const NON_BLOCKING = constants.O_NONBLOCK ?? 0;
 /** Whether entries can be opened relative to a directory descriptor, as on Linux. */
 export const hasDescriptorPaths = (): boolean => process.platform === "linux" && existsSync("/proc/self/fd");
 
-/** Opens a directory by its real path; `byDescriptor` chooses the safer way, where there is one. */
+/** Opens a directory by its real path. `byDescriptor` chooses the safer way, which only Linux has. */
 export function openRoot(path: string, byDescriptor: boolean): DirectoryHandle {
   return byDescriptor
     ? new DescriptorDirectory(openSync(path, constants.O_RDONLY | DIRECTORY | NO_FOLLOW))
@@ -107,14 +107,13 @@ export const isWindowsAlias = (name: string): boolean =>
 
 const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
 
-/** How often a directory that changes meanwhile is looked at again. */
+/** How often a directory is read again because it changed meanwhile. */
 const MAX_ATTEMPTS = 5;
 
 /**
- * Entries by path, for systems without descriptor paths. What is read is read between two looks at every
- * directory on the way, whose times of change must not differ: a directory that was swapped and swapped
- * back is noticed as far as those times are fine enough. Changes by path (`at`) are not protected like
- * that; only with descriptors nothing depends on timing.
+ * Entries by path, for systems without descriptor paths. Compares the change times of all directories on the way
+ * before and after each read, so a directory that is swapped and swapped back is noticed if these times are fine
+ * enough. Changes by path (`at`) are not protected: only descriptors make timing irrelevant.
  */
 class NamedDirectory implements DirectoryHandle {
   readonly #path: string;
@@ -167,7 +166,7 @@ class NamedDirectory implements DirectoryHandle {
   }
 
   async flush(): Promise<void> {
-    // Windows opens no directories, and keeps their entries safe by itself.
+    // Windows cannot open directories, and flushes their entries by itself.
     if (process.platform === "win32") return;
     const descriptor = openSync(this.#path, constants.O_RDONLY | DIRECTORY | NO_FOLLOW);
     try {
@@ -181,7 +180,7 @@ class NamedDirectory implements DirectoryHandle {
     // Nothing is held open.
   }
 
-  /** Does something when nothing on the way changed meanwhile; else undoes it and tries again. */
+  /** Runs something, and undoes and repeats it if a directory on the way changed meanwhile. */
   #undisturbed<Result>(run: () => Result, undo: (result: Result) => void = () => {}): Result {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const before = this.#stamp();
@@ -192,7 +191,7 @@ class NamedDirectory implements DirectoryHandle {
     throw new AccessError("EBUSY");
   }
 
-  /** The state of this directory and those above it; fails when the path has come to mean another one. */
+  /** The state of this directory and those above it. Fails if the path leads to another directory now. */
   #stamp(): string {
     const stats = lstatSync(this.#path, { bigint: true });
     if (identityOf(stats) !== this.#identity) throw new AccessError("EBUSY");
@@ -201,7 +200,7 @@ class NamedDirectory implements DirectoryHandle {
   }
 }
 
-/** Flushes a file or directory; some network and memory file systems cannot do that for a single one. */
+/** Flushes a file or directory, unless the file system cannot do that. */
 export async function flushed(descriptor: number): Promise<void> {
   try {
     await flush(descriptor);

@@ -18,8 +18,8 @@ import { validatePath } from "../paths.ts";
 import { AccessError, type DirectoryHandle, hasDescriptorPaths, identityOf, openRoot } from "./handles.ts";
 
 /**
- * Files and directories below a root that nobody is shown. They are told by what they are, not by their
- * names: neither links nor hard links nor another case of the name lead to them.
+ * Hidden files and directories below a root. They are recognized by device and inode, so that no link, hard link
+ * or other spelling of the name leads to them.
  */
 export class HiddenEntries {
   readonly #paths: readonly string[];
@@ -32,12 +32,12 @@ export class HiddenEntries {
     this.#paths = [...new Set(every)].filter((path) => isInside(root, realPath(dirname(path))));
   }
 
-  /** The same directory, and every one that is opened from it, without what is hidden now. */
+  /** Gives the directory without hidden entries, and so all directories that are opened from it. */
   guard(directory: DirectoryHandle): DirectoryHandle {
     return this.#paths.length === 0 ? directory : new GuardedDirectory(directory, new HiddenNow(this.#paths));
   }
 
-  /** Whether something hidden is anywhere below a directory. */
+  /** Whether there is a hidden entry anywhere below a directory. */
   areBelow(directory: BigIntStats): boolean {
     const identity = identityOf(directory);
     return this.#paths.some((path) => {
@@ -63,7 +63,7 @@ class HiddenNow {
     this.#parents = setOf(paths.map((path) => identityAt(dirname(path))));
   }
 
-  /** A file with several names may have one of them in a hidden directory. */
+  /** Whether an entry is hidden. A file with several names is, if one of them is in a hidden directory. */
   has(stats: BigIntStats): boolean {
     const identity = identityOf(stats);
     if (this.#entries.has(identity)) return true;
@@ -80,7 +80,7 @@ class HiddenNow {
         const names = readdirSync(path, { recursive: true, encoding: "utf8" });
         return names.map((name) => identityAt(join(path, name), lstatSync));
       } catch {
-        // A file, or gone.
+        // A file has no entries, and neither has a directory that is gone.
         return [];
       }
     });
@@ -164,7 +164,7 @@ export interface JailEntry {
 export interface WalkOptions {
   /** Makes missing directories. Default false. */
   create?: boolean;
-  /** What the last name refers to when it is a link: the link itself or its target. Default `target`. */
+  /** Whether a link at the end stands for itself or its target. Default `target`. */
   lastLink?: "itself" | "target";
   /** Default `inside`: links are followed as long as they stay below the root. */
   links?: "inside" | "none";
@@ -173,10 +173,10 @@ export interface WalkOptions {
 const MAX_LINKS = 40;
 
 /**
- * A directory that nothing gets out of. Paths are walked segment by segment from the open root, each name
- * looked up in the directory just opened and never through a link; a link is read and its target walked
- * the same way. So what was checked is what is used, whatever is swapped meanwhile. Throws Node's file
- * system errors and `AccessError`.
+ * A directory that no path leads out of. Paths are walked segment by segment from the open root. Each name is looked
+ * up in the directory that was just opened; a link is read, and its target is walked in the same way. So the entry
+ * that was checked is the one that is used, whatever is swapped meanwhile. Throws Node's file system errors and
+ * `AccessError`.
  */
 export class Jail {
   /** Real path, for `ripgrep` and nothing else. */
@@ -199,7 +199,7 @@ export class Jail {
     if (this.#wasThere) openRoot(this.root, byDescriptor).close();
   }
 
-  /** Whether the root has yet to be made: it is empty then, and not missing. */
+  /** Whether the root was not made yet. It counts as empty then, not as missing. */
   get isUnmade(): boolean {
     return !this.#wasThere && !existsSync(this.root);
   }
@@ -232,7 +232,7 @@ export class Jail {
     }
   }
 
-  /** What a path is after links that stay inside; undefined when it leads out, in circles or nowhere. */
+  /** Looks up a path, following links that stay inside. Gives undefined if it leads out, in circles or nowhere. */
   lookUp(segments: readonly string[]): BigIntStats | undefined {
     let located: JailEntry | undefined;
     try {
@@ -265,13 +265,13 @@ export class Jail {
     } catch (thrown) {
       const code = codeOf(thrown);
       if (code === "ENOENT" && !this.#wasThere) throw thrown;
-      // What has taken its place may be a file, or a link to somewhere else.
+      // Its place may be taken by a file, or by a link to somewhere else.
       if (code === "ENOENT" || code === "ENOTDIR" || code === "ELOOP") throw new AccessError("ENOROOT");
       throw thrown;
     }
   }
 
-  /** Goes as far as there are no links. */
+  /** Walks until the first link. */
   #walkToLink(
     pending: readonly string[],
     options: WalkOptions,
@@ -298,7 +298,7 @@ export class Jail {
           passed.push(name);
         }
       }
-      // Nothing is left but the directory itself: the path was the root, or ended in `..`.
+      // The path was the root or ended in `..`, so the directory itself is meant.
       keep = open.at(-1) as DirectoryHandle;
       return { located: { directory: keep, name: ".", segments: passed } };
     } finally {
@@ -306,7 +306,7 @@ export class Jail {
     }
   }
 
-  /** The path to walk instead: what the link says, then what was still to go. */
+  /** The path to walk instead: the target of the link, then the rest of the path. */
   #follow(target: string, above: readonly string[], rest: readonly string[]): string[] {
     const parts = (path: string): string[] =>
       path.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
@@ -317,7 +317,7 @@ export class Jail {
   }
 }
 
-/** Where `segments` lead after links; what does not exist yet is below the last directory that does. */
+/** Follows the links in `segments`. The rest of the path may not exist yet. */
 export async function realSegments(
   jail: Jail,
   segments: readonly string[],
@@ -337,7 +337,7 @@ export async function realSegments(
 
 const withSeparator = (path: string): string => (path.endsWith(sep) ? path : path + sep);
 
-/** Opens a directory below the last of `open` and adds it; of a link gives the target instead. */
+/** Opens a directory below the last of `open` and adds it. For a link, gives its target instead. */
 function enter(
   directory: DirectoryHandle,
   name: string,
@@ -363,12 +363,12 @@ function makeDirectory(directory: DirectoryHandle, name: string): void {
   try {
     mkdirSync(directory.at(name));
   } catch (thrown) {
-    // Someone else was faster; what they made is opened and checked like anything.
+    // Another process made it first. It is opened and checked like any other directory.
     if (codeOf(thrown) !== "EEXIST") throw thrown;
   }
 }
 
-/** What an entry points to when it is a link; undefined for everything else, missing entries included. */
+/** The target of a link; undefined for any other entry, also for a missing one. */
 function linkTarget(directory: DirectoryHandle, name: string): string | undefined {
   if (name === ".") return undefined;
   try {
@@ -395,7 +395,7 @@ export interface PathForm {
   virtual: boolean;
   /** Real path of the directory that `/` or a relative path means. */
   rootDir: string;
-  /** The same directory as it was configured, links and all. */
+  /** The same directory as it was configured, with its links. */
   configuredDir: string;
   /** Real path of the jail: `rootDir`, or the root of the file system without containment. */
   jailDir: string;
@@ -404,7 +404,7 @@ export interface PathForm {
 const segmentsOf = (path: string, separator: string): string[] =>
   path.split(separator).filter((segment) => segment !== "");
 
-/** Reads a path in the form a file system backend was set to. Names only; nothing is looked up. */
+/** Reads a path in the configured form. Looks nothing up. */
 export function parseFilesystemPath(path: string, form: PathForm): FilesystemPathResult {
   const valid = validatePath(path, { form: form.virtual ? "virtual" : "real" });
   if (!valid.ok) return valid;
@@ -419,7 +419,7 @@ export function parseFilesystemPath(path: string, form: PathForm): FilesystemPat
   return { ok: true, segments: segmentsOf(below, sep), path: wanted };
 }
 
-/** The path that `parseFilesystemPath` reads as `segments`; undefined when it has none in this form. */
+/** The reverse of `parseFilesystemPath`; undefined if the segments have no path in this form. */
 export function filesystemPathOf(segments: readonly string[], form: PathForm): string | undefined {
   const real = resolve(form.jailDir, ...segments);
   if (!form.virtual) return real;
@@ -427,7 +427,7 @@ export function filesystemPathOf(segments: readonly string[], form: PathForm): s
   return below === undefined ? undefined : `/${segmentsOf(below, sep).join("/")}`;
 }
 
-/** `path` with `base` at its beginning replaced; undefined when it is not below `base`. */
+/** Replaces `base` at the beginning of a path; undefined for a path that is not below `base`. */
 function replaceBase(path: string, base: string, by: string): string | undefined {
   if (path === base) return by;
   const start = base.endsWith(sep) ? base : base + sep;

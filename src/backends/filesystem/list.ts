@@ -10,23 +10,23 @@ import type { DirectoryHandle } from "./handles.ts";
 import { type FilesystemPath, type Jail, codeOf } from "./jail.ts";
 
 export interface WalkRequest {
-  /** Directories it does not reach are not read. */
+  /** Decides which directories are read. */
   glob: Pick<Glob, "reaches">;
-  /** Whether a link leads to a file that may be given. Default: no link is. */
+  /** Whether a link leads to a file and belongs to the result. Default: no link does. */
   isFile?(link: string): boolean;
-  /** Told about each directory that could not be read. */
+  /** Called for each directory that could not be read. */
   onUnreadable(directory: string): void;
 }
 
 /** Directories of one level that are read while another one is walked. */
 const READ_AHEAD = 4;
-/** Below so many levels they are read one by one, so that a deep tree does not use up all descriptors. */
+/** From this level on they are read one by one, because a deep tree would use up all descriptors. */
 const DEEP = 32;
 
 /**
- * Regular files below a directory, as relative paths in path order, in portions. Links to directories are not
- * followed, hidden files are included; names that no path can express are passed over. Holds few directories a level
- * open, and closes them when it is left early. `directory` itself stays open.
+ * Gives the regular files below a directory as relative paths, in portions and in path order. Does not follow links
+ * to directories, includes dot files, and skips names that no path can express. Holds few directories of a level
+ * open, and closes them if it is left early. `directory` itself stays open.
  */
 export async function* walkFiles(
   directory: DirectoryHandle,
@@ -47,9 +47,9 @@ export async function* walkFiles(
   }
 }
 
-/** A directory that is read, and how far its walk is. */
+/** A directory of the walk. */
 class Level {
-  /** In path order: with its slash a directory sorts where its files do among whole paths. */
+  /** In path order. The slash of a directory sorts it where its files belong. */
   readonly names: Promise<readonly string[]>;
   readonly #directory: DirectoryHandle;
   /** Path of its entries up to their names; empty for the directory the walk was given. */
@@ -67,7 +67,7 @@ class Level {
     this.names = this.#read();
   }
 
-  /** The files up to the next directory that is to be walked, and that one; without it this was the end. */
+  /** Gives the files up to the next directory of the walk, and that directory; without one the level is over. */
   advance(names: readonly string[], ahead: number): { files: readonly string[]; child: Level | undefined } {
     this.#startAhead(names, ahead);
     const files: string[] = [];
@@ -84,7 +84,7 @@ class Level {
   }
 
   async close(): Promise<void> {
-    // Closed before it has answered, its descriptor could come to mean another directory.
+    // Closing it during the read could give its descriptor to another directory.
     await this.names;
     await Promise.all([...this.#started.values()].map((level) => level.close()));
     if (this.#prefix !== "") this.#directory.close();
@@ -134,8 +134,8 @@ function namesIn(
 }
 
 /**
- * The entries a path can name. A name with a backslash would be read as two segments; one that is not
- * UTF-8 has lost its bytes, so that what was read of it finds nothing, or another entry.
+ * The entries that a path can name. A name with a backslash would be read as two segments. The bytes of a name that
+ * is not UTF-8 are lost, so it would find nothing or another entry.
  */
 export function expressibleEntries(directory: DirectoryHandle, entries: readonly Dirent[]): Dirent[] {
   const doubtful = new Set<string>();
@@ -151,7 +151,7 @@ export function expressibleEntries(directory: DirectoryHandle, entries: readonly
 /** Entries between two turns of the event loop. */
 const SLICE = 500;
 
-/** The entries of a directory, or the one file a path names. */
+/** Lists a directory, or the file that a path names. */
 export async function listDirectory(
   jail: Jail,
   { segments, path }: FilesystemPath,
@@ -198,7 +198,7 @@ function describe(
 ): FileInfo | "gone" | "unreadable" {
   const shown = joinPath(path, entry.name);
   if (entry.isSymbolicLink()) {
-    // A link shows what it leads to inside the root; of one that leads elsewhere only the name is ours.
+    // A link that leads out of the root is shown with its name alone.
     const target = jail.lookUp([...segments, entry.name]);
     if (target?.isDirectory() === true) return { path: `${shown}/`, is_dir: true };
     return { path: shown, is_dir: false, ...(target === undefined ? {} : sizeAndTime(target)) };

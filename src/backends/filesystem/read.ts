@@ -37,7 +37,7 @@ export function whyNotFile(stats: BigIntStats, path: string): errors.BackendFail
   return stats.isFile() ? undefined : errors.notRegularFile(path);
 }
 
-/** A page of a text file, or a binary file whole. Links inside the root are followed. */
+/** Reads a page of a text file, or a whole binary file. Follows links inside the root. */
 export function readPath(
   jail: Jail,
   at: FilesystemPath,
@@ -61,7 +61,7 @@ export function readPath(
   });
 }
 
-/** A file whole, as file data. Links inside the root are followed. */
+/** Reads a whole file. Follows links inside the root. */
 export function readWholePath(jail: Jail, at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> {
   return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
     const bytes = await readBytes(descriptor, Number(stats.size), MAX_LOAD_SIZE);

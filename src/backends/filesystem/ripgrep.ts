@@ -10,13 +10,13 @@ export interface RipgrepRequest {
   pattern: string;
   isRegex: boolean;
   caseSensitive: boolean;
-  /** Larger files are passed over; undefined for none. */
+  /** Larger files are skipped. Default: none. */
   maxFileSize: number | undefined;
-  /** Globs of ripgrep one of which passes each file wanted; undefined for all files. */
+  /** Globs of ripgrep, at least one of which accepts each wanted file. Default: all files. */
   globs: readonly string[] | undefined;
-  /** Globs of ripgrep for what is left out. */
+  /** Globs of ripgrep for excluded files. */
   excluded: readonly string[];
-  /** More files than this are not collected: the search is stopped. */
+  /** The search stops after this number of files. */
   maxFiles: number;
   /** Milliseconds of `performance.now()`. */
   deadline: number;
@@ -29,7 +29,7 @@ export interface RipgrepAnswer {
   files: string[];
   /** Files or directories that could not be read. */
   unreadable: string[];
-  /** Files over the size limit that were passed over; with globs rg does not tell which. */
+  /** Files over the size limit that were skipped. With globs rg does not name them. */
   tooLarge: string[];
   end: "complete" | "overflow" | "timeout" | "aborted";
 }
@@ -44,9 +44,9 @@ export async function findRipgrep(): Promise<string | undefined> {
 }
 
 /**
- * The files that contain a match, found by `rg`, which follows no links, includes hidden files and reads no
- * configuration. Undefined when it cannot be started or refuses the pattern. Its process is killed when it
- * has told enough, at the deadline and on abort, and has ended when the promise settles.
+ * Finds the files that contain a match with `rg`, which follows no links, includes dot files and reads no
+ * configuration. Gives undefined if it cannot be started or refuses the pattern. Its process is killed after
+ * `maxFiles`, at the deadline and on abort, and has ended when the promise settles.
  */
 export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | undefined> {
   return new Promise((resolve) => {
@@ -82,8 +82,8 @@ export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | u
 }
 
 /**
- * rg tells which large files it passes over. With globs it would tell of every file whether it passes, which
- * takes longer than the search.
+ * Makes rg name the large files that it skips. With globs it would report on every file, which takes longer than
+ * the search.
  */
 function sizeFlags({ globs, maxFileSize }: RipgrepRequest): string[] {
   if (maxFileSize === undefined) return [];
@@ -94,7 +94,7 @@ function start(request: RipgrepRequest): ChildProcess {
   const flags = [
     "--no-config",
     "--hidden",
-    // It would wait for ever at a named pipe that is called .gitignore.
+    // Otherwise it waits for ever at a named pipe that is called .gitignore.
     "--no-ignore",
     "--no-follow",
     "--color=never",
@@ -118,15 +118,15 @@ function start(request: RipgrepRequest): ChildProcess {
 }
 
 /**
- * rg holds the longest line of a file in memory. One of gigabytes ends it, and the search goes on without
- * it. The limit, in KB, is one of address space; with its 12 threads rg does with 200,000.
+ * Limits the memory of rg, which holds the longest line of a file. A line of gigabytes ends rg, and the search goes
+ * on without it. The limit is in KB of address space; rg needs 200,000 for its 12 threads.
  */
 export const LIMITS_MEMORY = process.platform === "linux";
 const LIMIT_MEMORY = LIMITS_MEMORY
   ? ["/bin/sh", "-c", '{ ulimit -c 0; ulimit -v 2097152; } 2>/dev/null; exec "$0" "$@"']
   : [];
 
-/** Whole pieces of a stream as text; what is not UTF-8 in a name is lost, and such a name matches no file. */
+/** Splits a stream into whole pieces. A name that is not UTF-8 loses its bytes and matches no file. */
 function splitStream(stream: Readable | null, separator: string, onPiece: (piece: string) => void): void {
   let rest = "";
   stream?.setEncoding("utf8");
@@ -148,7 +148,7 @@ const ABOUT_ONE_ENTRY = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s;
 /** Not permitted (1, 13), input/output error or on Windows access denied (5). */
 const UNREADABLE: ReadonlySet<string | undefined> = new Set(["1", "5", "13"]);
 
-/** Notes what a line of standard error says; tells whether it was about a single file or directory. */
+/** Reads a line of standard error. Gives whether it concerns a single file or directory. */
 function readDiagnostic(line: string, answer: RipgrepAnswer): boolean {
   const large = TOO_LARGE.exec(line)?.[1];
   if (large !== undefined) answer.tooLarge.push(withoutDot(large));
@@ -163,8 +163,8 @@ const withoutDot = (path: string): string => (path.startsWith("./") ? path.slice
 const MAX_GLOBS = 32;
 
 /**
- * Globs of ripgrep that together pass at least what this one matches; what else they pass is left to it.
- * Undefined where they would pass everything.
+ * Translates a glob into globs of ripgrep that accept at least the same files. Gives undefined if they would accept
+ * everything.
  */
 export function toRipgrepGlobs({ alternatives }: Glob): string[] | undefined {
   if (alternatives === undefined || alternatives.length > MAX_GLOBS) return undefined;
@@ -194,10 +194,10 @@ const DASH = 0x2d;
 /**
  * Translates an expression that RE2 accepts into one for ripgrep that matches at least the same lines.
  *
- * ripgrep only proposes files; the lines are decided by RE2 afterwards. So the translation may match more,
- * never less. What differs: `\d`, `\w`, `\s` and `\b` are ASCII in RE2 and Unicode in Rust; `[`, `&`, `~`
+ * ripgrep only proposes files, and RE2 decides about their lines. So the translation may match more, but never less.
+ * The differences: `\d`, `\w`, `\s` and `\b` are ASCII in RE2 and Unicode in Rust; `[`, `&`, `~`
  * and `-` nest or combine sets in Rust; `\Q…\E`, `\pN` of one letter and octal numbers are RE2's; anchors
- * are about one line, whose CRLF end the reader takes off. Undefined when a construct is not known here.
+ * concern one line without its CRLF end. Gives undefined for an unknown construct.
  */
 export function toRustRegex(expression: string): string | undefined {
   const reader: Reader = { characters: Array.from(expression), at: 0 };
@@ -217,7 +217,7 @@ interface Reader {
 
 const take = (reader: Reader): string | undefined => reader.characters[reader.at++];
 
-/** The translation of the next construct. Empty for one that says nothing, such as flags that make no difference. */
+/** Translates the next construct. Empty for one without a meaning, such as flags that make no difference. */
 function nextPart(reader: Reader): string | undefined {
   const character = take(reader);
   switch (character) {
@@ -236,7 +236,7 @@ function nextPart(reader: Reader): string | undefined {
   }
 }
 
-/** A line as ripgrep sees it may still have the carriage return of its line end. */
+/** The end of a line, before which ripgrep may see the carriage return of a CRLF. */
 const LINE_END = "(?:\\r?$)";
 
 const ASCII_SETS: Readonly<Record<string, string>> = {
@@ -314,10 +314,10 @@ function quotedText(reader: Reader): string | undefined {
   return output.length === 0 && isRepeated(reader) ? undefined : output.join("");
 }
 
-/** Whether a repetition comes next; behind nothing it is about what stands before, but not always in the same way. */
+/** Whether a repetition comes next. The two dialects differ about a repetition of nothing. */
 const isRepeated = (reader: Reader): boolean => /[*+?{]/.test(reader.characters[reader.at] ?? "");
 
-/** Flags: `m` would let anchors leave the line in ripgrep; with one line at a time it changes nothing. */
+/** Translates the beginning of a group. Drops the flag `m`, which changes nothing for one line at a time. */
 function group(reader: Reader): string | undefined {
   if (reader.characters[reader.at] !== "?") return "(";
   const rest = reader.characters.slice(reader.at, reader.at + 80).join("");
@@ -358,7 +358,7 @@ function setMember(reader: Reader, character: string): string | undefined {
     return `[${named[0]}`;
   }
   if (character === "-") {
-    // Between two members a range, at either end itself; RE2 has checked that it is one of these.
+    // A range between two members, and a plain character at either end. RE2 has refused everything else.
     const [before, second] = [reader.characters[reader.at - 2], reader.characters[reader.at - 3]];
     const isFirst = before === "[" || (before === "^" && second === "[");
     return isFirst || reader.characters[reader.at] === "]" ? "\\-" : "-";
@@ -372,6 +372,6 @@ function setMember(reader: Reader, character: string): string | undefined {
   return commonEscape(reader, escaped);
 }
 
-/** Only what has a meaning is escaped: in Rust `\<` and `\>` are word boundaries. */
+/** Escapes only characters with a meaning: `\<` and `\>` are word boundaries in Rust. */
 const literal = (character: string): string =>
   /[\\.+*?()|[\]{}^$#&~-]/.test(character) ? `\\${character}` : character;

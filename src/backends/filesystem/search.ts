@@ -27,11 +27,11 @@ const MAX_GLOB_RESULTS = 100_000;
 
 /** The directory in which a search starts. */
 export interface SearchRoot extends OpenDirectory {
-  /** What is passed over; undefined for nothing. */
+  /** Decides which files are skipped. Default: none. */
   ignored?: GitignoreTree;
 }
 
-/** Calls `use` with a root that passes over what `.gitignore` files say, those in `top` and below. */
+/** Calls `use` with a root that skips files excluded by the `.gitignore` files in `top` and below. */
 export function withGitignore<Result>(
   root: SearchRoot,
   top: readonly string[],
@@ -49,7 +49,7 @@ export function withGitignore<Result>(
   });
 }
 
-/** What of a pattern a search from this root gives. */
+/** The pattern without the files that are skipped. */
 function selectionOf(glob: Glob, { ignored }: SearchRoot): Glob {
   if (ignored === undefined) return glob;
   return {
@@ -59,7 +59,7 @@ function selectionOf(glob: Glob, { ignored }: SearchRoot): Glob {
   };
 }
 
-/** Files below the root that match, in path order; links to files inside the jail as well. */
+/** Finds the files below the root that match, in path order, and links to files inside the jail. */
 export async function globDirectory(
   root: SearchRoot,
   pattern: string,
@@ -94,8 +94,8 @@ export interface FilesystemSearch extends Search {
 }
 
 /**
- * Matching lines below the root, in path order. ripgrep only proposes files: each is opened inside the jail
- * and searched here, so that the result is the same without it and holds nothing from outside.
+ * Finds the matching lines below the root, in path order. ripgrep only proposes files. Each is opened inside the jail
+ * and searched here, so the result is the same without ripgrep and contains nothing from outside.
  */
 export async function grepDirectory(root: SearchRoot, search: FilesystemSearch): Promise<GrepResult> {
   const { pattern, maxCount, options } = search;
@@ -119,7 +119,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
     maxCount,
     options,
     path: root.path,
-    // What a search that ran out of time has found is looked at all the same.
+    // The files that were found before the time was over are searched all the same.
     deadline: proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline,
   }).finally(() => trail.close());
   if (result.error !== undefined) return result;
@@ -130,7 +130,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   };
 }
 
-/** Matching lines of one file, which was named and is therefore searched whatever its name is. */
+/** Finds the matching lines of one file, which is searched even if `.gitignore` excludes it. */
 export async function grepFile(
   jail: Jail,
   { segments, path }: FilesystemPath,
@@ -179,12 +179,12 @@ async function propose(
   return ripgrepFiles({ ...request, maxFileSize, deadline });
 }
 
-/** So many directories are looked at before a search, and so many are left out of it. */
+/** Bounds of the walk that looks for excluded directories before a search. */
 const MAX_LOOKED_AT = 1000;
 const MAX_LEFT_OUT = 300;
 const NEEDS_NO_ESCAPE = /^[\w./@+ -]+$/;
 
-/** Spares ripgrep the directories that `.gitignore` files exclude; what it proposes is filtered all the same. */
+/** Finds excluded directories, which ripgrep need not read. Its proposals are filtered all the same. */
 async function directoriesLeftOut(directory: DirectoryHandle, ignored: GitignoreTree): Promise<string[]> {
   const leftOut: string[] = [];
   let lookedAt = 0;
@@ -200,12 +200,12 @@ async function directoriesLeftOut(directory: DirectoryHandle, ignored: Gitignore
 }
 
 /**
- * Asking each file for its size takes a fifth of a search. It pays where there are large ones: there a search
- * of everything is not over within this time.
+ * Checking the size of each file takes a fifth of a search. It is worth it if there are large files, which is likely
+ * if a search without the check is not over within this time.
  */
 const soon = (): number => performance.now() + 2000;
 
-/** As the walk counts: what the filter keeps, and directories it leads into. */
+/** Counts skipped files like the walk: those that the filter accepts, and directories that it reaches. */
 function countSkipped({ jail, segments }: SearchRoot, glob: Glob, answer: RipgrepAnswer): number {
   const isText = (path: string): boolean => isTextType(mimeTypeOf(path));
   const large = answer.tooLarge.filter((path) => glob.matches(path) && isText(path));
@@ -238,7 +238,7 @@ async function* candidates(
 /** Opens a file and gives its descriptor to `use`, which closes it. */
 type OpenFile = (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>;
 
-/** The text of a file for searching; one that vanished or turned into something else is passed over. */
+/** Loads the text of a file for a search. Skips a file that vanished or is no file any more. */
 async function loadText(name: string, maxFileSize: number, open: OpenFile): Promise<SearchableContent> {
   if (!isTextType(mimeTypeOf(name))) return { kind: "binary" };
   try {

@@ -43,12 +43,12 @@ export interface PathEdit extends Edit {
   maxFileSize: number;
 }
 
-/** How often an edit is made again on the content another process has put there meanwhile. */
+/** How often an edit is tried while other processes replace the file. */
 const MAX_ATTEMPTS = 5;
 
 /**
- * Replaces text in a file. Of a link inside the root the file it leads to is changed, not the link. An edit
- * bound to a version fails when that is gone; another is made on the newest content.
+ * Replaces text in a file. Follows a link inside the root and changes its target. An edit that is bound to a version
+ * fails if that is gone; any other edit is made on the newest content.
  */
 export function editPath(jail: Jail, at: FilesystemPath, edit: PathEdit): Promise<EditResult> {
   return exclusively(jail, at, {}, async (located): Promise<EditResult> => {
@@ -87,7 +87,7 @@ async function editOnce({ directory, name }: JailEntry, path: string, edit: Path
   return { path, filesUpdate: null, version, occurrences: edited.occurrences };
 }
 
-/** One change of an entry at a time, in this process. Waiting holds nothing open. */
+/** Makes one change of an entry at a time in this process. Holds nothing open while it waits. */
 async function exclusively<Result>(
   jail: Jail,
   { segments, path }: FilesystemPath,
@@ -115,7 +115,7 @@ function whyNotWritable(
 const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
   (now === undefined ? undefined : statVersion(now)) === (then === undefined ? undefined : statVersion(then));
 
-/** Removes a file, a link (never what it leads to) or a directory with everything below it, if nothing there is hidden. */
+/** Removes a file, a link (not its target), or a directory with its contents. Refuses a directory with hidden entries. */
 export function deleteEntry(
   jail: Jail,
   { segments, path }: FilesystemPath,
