@@ -5,8 +5,8 @@ import type { BackendErrorCode, FileOperationError } from "./backend.ts";
 /**
  * Every way a file operation fails: one function, one code and one text per fact.
  *
- * A text names at most one path, the one that was asked for, and names it before any other variable
- * part; that lets a mount restore its prefix in the text. No text carries a host path or a stack.
+ * A text names at most one path, the one of the call, before any other variable part, so that a mount can put its
+ * prefix back. No text has a host path or a stack.
  */
 export interface BackendFailure {
   readonly error: string;
@@ -55,7 +55,7 @@ export const symlinkNotAllowed = (path: string, code: "outside_root" | "symlink"
 
 export const fileNotFound = (path: string) => failure("not_found", `File '${path}' not found`);
 export const directoryNotFound = (path: string) => failure("not_found", `Directory '${path}' not found`);
-/** What a search was given, which may be a directory or a file. */
+/** For a search, whose path may be a directory or a file. */
 export const pathNotFound = (path: string) => failure("not_found", `'${path}' not found`);
 export const notDirectory = (path: string) => failure("not_directory", `'${path}' is not a directory`);
 export const isDirectory = (path: string) => failure("is_directory", `'${path}' is a directory`);
@@ -173,7 +173,7 @@ export const threadFilesMissing = () =>
 export const operationAborted = (path: string) =>
   failure("aborted", `The operation on '${path}' was cancelled`);
 
-/** The coarser reasons that uploads and downloads give for each of their files. */
+/** The coarse reason that uploads and downloads give for a file. */
 export function operationError(code: BackendErrorCode | undefined): FileOperationError | null {
   switch (code) {
     case undefined:
@@ -197,7 +197,7 @@ export function operationError(code: BackendErrorCode | undefined): FileOperatio
 export const uploadRefused = (reason: FileOperationError = "permission_denied") =>
   failure(reason === "file_not_found" ? "not_found" : reason, reason);
 
-/** What texts of other backends say, as a code. */
+/** Codes for the texts of other backends. */
 const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/string not found|no match/i, "no_match"],
   [/exceeds file length/i, "out_of_range"],
@@ -219,18 +219,18 @@ const spokenCode = (said: string): BackendErrorCode | undefined =>
   SPOKEN_CODES.find(([pattern]) => pattern.test(said))?.[1];
 
 /**
- * A failure of a backend that gives no codes. Its text is kept without the prefix that tools add; a file
- * that is not there has the one text for that.
+ * Makes a failure of the text of a backend without codes. Removes the prefix that tools add. A missing file gets our
+ * own text.
  */
 export function foreignFailure(path: string, said: string): BackendFailure {
   const text = said.replace(/^Error: /, "");
-  // What a system call said has the paths of the host in it.
+  // The text of a system call contains paths of the host.
   if (SYSTEM_CALL_TEXT.test(text)) return thrownFailure(path, text);
   const code = spokenCode(text);
   return code === "not_found" ? fileNotFound(path) : failure(code ?? "io", text || "the backend failed");
 }
 
-/** What a backend of others threw. Only its kind is told: such texts name host paths. */
+/** Makes a failure of an exception of a foreign backend. Its text is not shown, because it may name host paths. */
 export function thrownFailure(path: string, thrown: unknown): BackendFailure {
   switch (spokenCode(errorMessage(thrown))) {
     case "not_found":

@@ -122,7 +122,7 @@ function expand(parts: readonly Part[]): GlobToken[][] {
   return results;
 }
 
-/** `literal` and `suffix` (of `*suffix`) are set when they say it all, and save the general matching. */
+/** `literal`, or the `suffix` of `*suffix`, is set if it suffices and saves the general matching. */
 export type Segment =
   | { globstar: true }
   | { globstar: false; literal?: string; suffix?: string; tokens: readonly GlobToken[] };
@@ -150,7 +150,7 @@ function literalOf(tokens: readonly GlobToken[]): string | undefined {
     : undefined;
 }
 
-/** Wildcard matching over segments: only the last `**` is ever retried, which is enough and bounds the work. */
+/** Matches wildcards over segments. Retries only the last `**`, which is enough and bounds the work. */
 export function matchSegments(segments: readonly Segment[], names: readonly string[]): boolean {
   let at = 0;
   let name = 0;
@@ -176,7 +176,7 @@ export function matchSegments(segments: readonly Segment[], names: readonly stri
   return at === segments.length;
 }
 
-/** For `**` and one more segment, which is about the file name alone: what decides it. */
+/** The matcher of a pattern that concerns the file name alone: `**` and one more segment. */
 export function nameMatcher(segments: readonly Segment[]): ((name: string) => boolean) | undefined {
   const [first, second] = segments;
   const isAboutName = segments.length === 2 && first?.globstar === true && second?.globstar === false;
@@ -184,8 +184,8 @@ export function nameMatcher(segments: readonly Segment[]): ((name: string) => bo
 }
 
 /**
- * What is left of a pattern below a directory: each result, matched against the rest of a path, decides
- * like the whole pattern against the whole path. None: nothing below can match.
+ * The rest of a pattern below a directory. The results decide about the rest of a path as the whole pattern decides
+ * about the whole path. There are none if nothing below can match.
  */
 export function segmentsBelow(segments: readonly Segment[], names: readonly string[]): Segment[][] {
   let positions = new Set([0]);
@@ -292,20 +292,20 @@ export interface GlobOptions {
 export interface Glob {
   /** `path` is relative to the directory searched: no leading slash, no trailing one. */
   matches(path: string): boolean;
-  /** False when nothing below `directory` (relative, no trailing slash) can match, so it need not be read. */
+  /** Whether something below `directory` (relative, no trailing slash) can match. If not, it need not be read. */
   reaches(directory: string): boolean;
   /**
    * The pattern that selects the same files when the search starts in `directory`; undefined when none
    * can match there. It means the same with and without `nameAtAnyDepth`.
    */
   below(directory: string): string | undefined;
-  /** What it selects is what one of these does; undefined for a negated pattern. */
+  /** The patterns one of which must match; undefined for a negated pattern. */
   readonly alternatives: readonly (readonly Segment[])[] | undefined;
 }
 
 export type GlobCompilation = { ok: true; glob: Glob } | ({ ok: false } & BackendFailure);
 
-/** Reads a pattern once; an invalid or climbing one is an error value. */
+/** Compiles a pattern. An invalid or climbing one is a failure. */
 export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCompilation {
   const negated = pattern.startsWith("!");
   const body = negated ? pattern.slice(1) : pattern;
@@ -333,8 +333,8 @@ export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCom
 }
 
 /**
- * A pattern that is written from the root, as one for a search in `directory`. What matches nothing there, and
- * what is not written from the root, stays as it is.
+ * Translates a pattern that is written from the root into one for a search in `directory`. Gives any other pattern
+ * unchanged, and one that can match nothing there.
  */
 export function patternFrom(pattern: string, directory: string): string {
   if (!/^!?\//.test(pattern)) return pattern;

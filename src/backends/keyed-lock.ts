@@ -1,4 +1,4 @@
-/** Runs one task per key at a time, in the order they came; different keys do not wait for each other. */
+/** Runs one task per key at a time, in order of arrival. Different keys do not wait for each other. */
 export class KeyedLock {
   readonly #tails = new Map<string, Promise<void>>();
 
@@ -21,7 +21,7 @@ export class KeyedLock {
 }
 
 /**
- * One table for the process: several backend instances (one per run, per call or per subagent) may work on
- * the same file, and only a lock that all of them share keeps their updates apart.
+ * The locks of files, shared by the process, because several backends (one for each run, call or subagent) may work on
+ * the same file.
  */
 export const fileLocks = new KeyedLock();

@@ -1,4 +1,4 @@
-/** Types by file name extension; everything else is text until its content says otherwise. */
+/** File name extensions by type. All other files are text unless their content is binary. */
 const TYPES = new Map(
   Object.entries({
     "image/png": "png",
@@ -75,7 +75,7 @@ const TEXT_APPLICATIONS = new Set([
   "application/typescript",
 ]);
 
-/** The type a path's extension stands for; `text/plain` when it stands for none. */
+/** The type of a path by its extension; `text/plain` if the extension is unknown. */
 export function mimeTypeOf(path: string): string {
   const name = path.slice(path.lastIndexOf("/") + 1);
   const dot = name.lastIndexOf(".");
@@ -91,18 +91,18 @@ export function isTextType(mimeType: string): boolean {
   );
 }
 
-/** Whether bytes are binary: text has no NUL. */
+/** Whether bytes contain a NUL, which makes them binary. */
 export const hasNul = (bytes: Uint8Array): boolean => bytes.includes(0);
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** The bytes of standard base64 (line breaks allowed); undefined when it is not. */
+/** Decodes standard base64, also with line breaks; undefined for anything else. */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const compact = text.replace(/[\r\n]/g, "");
   if (compact.length % 4 !== 0 || !BASE64.test(compact)) return undefined;
   return plainBytes(Buffer.from(compact, "base64"));
 }
 
-/** A plain view: what leaves a backend is no `Buffer`, whose `slice` and comparisons differ. */
+/** A plain view of bytes. Backends give no `Buffer`, whose `slice` and comparisons differ. */
 export const plainBytes = (bytes: Uint8Array): Uint8Array =>
   new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -3,16 +3,16 @@ import { ConfigurationError } from "../core/errors.ts";
 /** Loads a package by its name. Default: `import`. */
 export type LoadPackage = (name: string) => Promise<unknown>;
 
-/** A package that is installed only by those who use what needs it. */
+/** A package that only some users install. */
 export interface OptionalPackage {
-  /** What needs it, as its user calls it. */
+  /** The part of this library that needs it, such as `S3Backend`. */
   user: string;
   name: string;
   /** The version this was written for. */
   version: string;
 }
 
-/** The package; throws a `ConfigurationError` that says how to get it. */
+/** Loads the package. If it is missing, throws a `ConfigurationError` that says how to install it. */
 export async function loadOptional(
   { user, name, version }: OptionalPackage,
   load: LoadPackage = (name) => import(name),

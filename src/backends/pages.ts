@@ -6,11 +6,11 @@ import { lineTooLong, notUtf8, offsetPastEnd } from "./errors.ts";
 import { hasNul } from "./mime.ts";
 import { BYTE_ORDER_MARK } from "./text-edit.ts";
 
-/** Lines of a page when the caller names no number. */
+/** Lines of a page by default. */
 export const DEFAULT_READ_LIMIT = 2000;
 /** Largest page, in bytes of a stream or UTF-16 units of a string. */
 export const MAX_PAGE_SIZE = 10 * 1024 * 1024;
-/** Largest binary file that is read whole for display. */
+/** Largest binary file that `read` gives. */
 export const MAX_BINARY_SIZE = 10 * 1024 * 1024;
 
 export interface PageRequest {
@@ -27,7 +27,7 @@ export function pageRequest(offset = 0, limit = DEFAULT_READ_LIMIT): PageRequest
   return { offset: whole(offset, 0), limit: whole(limit, DEFAULT_READ_LIMIT) };
 }
 
-/** What a page of text is besides its content; the one place that decides about ends and offsets. */
+/** A page of text, before `pageResult` decides about its end and the next offset. */
 export interface PageFacts {
   content: string;
   /** Lines in `content`. */
@@ -79,22 +79,22 @@ export function readTextPage(path: string, text: string, request: PageRequest): 
 const readAt = promisify(readWithCallback);
 
 const CHUNK_SIZE = 256 * 1024;
-/** Read to learn that nothing follows. */
+/** Bytes to read behind the expected end of a file. */
 const PROBE_SIZE = 1024;
-/** How far a page looks on behind its end to learn how many lines there are. */
+/** How far the lines behind a page are counted. */
 const COUNT_AHEAD = 1024 * 1024;
 const HEAD_SIZE = 8 * 1024;
 const LINE_FEED = 0x0a;
 const BYTE_ORDER_MARK_BYTES = [0xef, 0xbb, 0xbf];
 
-/** All bytes of an open file, at most `limit` + 1 of them: a longer result tells that it is larger. */
+/** Reads an open file, at most `limit` + 1 bytes. A result longer than `limit` means that the file is larger. */
 export async function readBytes(descriptor: number, size: number, limit: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   let room = Math.min(size, limit) + 1;
   for (;;) {
     const buffer = Buffer.allocUnsafe(Math.max(room, 1));
-    // A small piece takes less time than handing it to another thread.
+    // Reading a small piece is faster than handing it to another thread.
     const bytesRead =
       buffer.length <= CHUNK_SIZE
         ? readSync(descriptor, buffer, 0, buffer.length, length)
@@ -114,8 +114,8 @@ export async function startsBinary(descriptor: number): Promise<boolean> {
 }
 
 /**
- * One page of an open text file of any size. Lines before it are only counted, lines after it only as far
- * as that is cheap; `signal` ends a long way through a huge file.
+ * Reads one page of an open text file of any size. Lines before the page are only counted, those after it only as far
+ * as that is cheap. `signal` ends a long way through a huge file.
  */
 export async function readFilePage(
   path: string,
@@ -176,7 +176,7 @@ class PageScanner {
       if (feed !== -1) this.#endLine();
       at = next;
     }
-    // A copy: the chunk is overwritten by the next one. One for all lines: a chunk can have 262,144 of them.
+    // A copy, because the next chunk overwrites this one. A chunk can have 262,144 lines, so they are copied at once.
     if (page.end > 0) this.#kept.push(Buffer.from(chunk.subarray(page.start, page.end)));
     if (this.#isFull) this.#lookAhead(chunk.length);
   }
@@ -196,7 +196,7 @@ class PageScanner {
     ).subarray(0, this.#complete);
   }
 
-  /** Whether the next bytes of a line, so many, are part of the page. */
+  /** Whether the next `bytes` of a line belong to the page. */
   #takes(bytes: number): boolean {
     this.#partial += bytes;
     if (this.#line < this.#request.offset || this.#isFull) return false;

@@ -24,14 +24,14 @@ export interface ValidatePathOptions {
 /** `directory` tells that the path was written with a trailing slash; `path` itself carries none. */
 export type PathResult = { ok: true; path: string; directory: boolean } | ({ ok: false } & BackendFailure);
 
-/** No UTF-8 says it, so two such names could be one file. */
+/** Half of a character has no UTF-8, so two such names could be one file. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
 const WINDOWS_ABSOLUTE = /^(?:[a-zA-Z]:|\\\\)/;
 
 /**
- * Normalizes a path that came from outside. Idempotent; no percent-decoding and no Unicode folding, so
- * what is checked is what is used.
+ * Checks and normalizes a path from outside. Idempotent. Decodes no percent signs and folds no Unicode, so the path
+ * that was checked is the one that is used.
  */
 export function validatePath(path: unknown, options: ValidatePathOptions = {}): PathResult {
   if (typeof path !== "string" || path.trim() === "") return refuse(pathEmpty());

@@ -13,9 +13,9 @@ export const BYTE_ORDER_MARK = "\ufeff";
 
 /**
  * Replaces literal text; nothing in either string has a special meaning. Matches do not overlap and are
- * counted in the original. A byte order mark and the line ends of the file stay: strings written with LF
- * match lines that end in CRLF, and what they put in gets the line ends of the file. A string that names
- * carriage returns and matches as written is taken as written.
+ * counted in the original. Keeps a byte order mark and the line ends of the file: strings with LF match lines that end
+ * in CRLF, and the new text gets the line ends of the file. A string with carriage returns that matches exactly is
+ * taken exactly.
  */
 export function editText(text: string, oldString: string, newString: string, replaceAll = false): TextEdit {
   const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
@@ -39,17 +39,17 @@ export function editText(text: string, oldString: string, newString: string, rep
   return { ok: true, text: mark + edited, occurrences: count };
 }
 
-/** Occurrences that an edit replaces: a file of line breaks alone has millions. */
+/** Most occurrences that an edit replaces. A file of line breaks alone has millions. */
 const MAX_MATCHES = 100_000;
 
 interface EditPlan {
-  /** Ranges of the original, in order; the first one too many is the last. */
+  /** Ranges of the original in order, at most one above the limit. */
   matches: [start: number, end: number][];
   replacement: string;
 }
 
 function planEdit(body: string, old: string, replacement: string): EditPlan {
-  // A half that stands alone would match half of a character.
+  // Half of a character, a lone surrogate, would match inside of whole characters.
   if (!old.isWellFormed()) return { matches: [], replacement };
   if (old.includes("\r")) {
     const exact = rangesOf(body, old);
@@ -67,7 +67,7 @@ function planEdit(body: string, old: string, replacement: string): EditPlan {
   return { matches: toOriginal(body, rangesOf(toLf(body), needle)), replacement: adapted };
 }
 
-/** `text` with LF line ends. Looks at each unit: replacing millions of pairs takes a second. */
+/** Changes line ends to LF, unit by unit, because `replaceAll` takes a second for millions of pairs. */
 function toLf(text: string): string {
   if (!text.includes("\r\n")) return text;
   const units = unitsOf(text);
@@ -90,7 +90,7 @@ const isPair = (units: Uint16Array, at: number): boolean =>
 
 const [CARRIAGE_RETURN, LINE_FEED] = [0x0d, 0x0a];
 
-/** The line end most lines at the beginning of `text` have; LF when it has none. */
+/** The line end of most lines at the beginning of `text`; LF if there is none. */
 function lineEndOf(text: string): "\n" | "\r\n" {
   const feeds = text.slice(0, MAX_LOOKED_AT).split("\n");
   const pairs = feeds.slice(0, -1).filter((line) => line.endsWith("\r")).length;
@@ -108,7 +108,7 @@ function rangesOf(text: string, part: string): [number, number][] {
   return ranges;
 }
 
-/** Translates ranges of the text with LF line ends to the text with CRLF ones. Both run left to right once. */
+/** Translates ranges of the text with LF line ends to those of the original, in one pass over both. */
 function toOriginal(body: string, ranges: readonly [number, number][]): [number, number][] {
   const units = unitsOf(body);
   let [at, passed] = [0, 0];

@@ -55,7 +55,7 @@ const WRITE_FAILURES: Record<Exclude<Written, "written">, (path: string) => erro
   failed: (path) => errors.ioFailure(path, "the file could not be put in its place"),
 };
 
-/** Why a file was not read; `limit`: bytes of the largest that is. */
+/** Why a file was not read. `limit` is the size of the largest file that is read. */
 const readFailure = (
   path: string,
   found: Exclude<Found, { result: "file" }>,
@@ -110,7 +110,7 @@ class SandboxOperations extends PutOperations implements Operations {
       return await fileLocks.run(JSON.stringify(["sandbox", this.#id(), path]), async () => run());
     } catch {
       if (isAborted()) return errors.operationAborted(path);
-      // What a sandbox throws may name hosts and accounts.
+      // Exceptions of a sandbox may name hosts and accounts.
       return errors.ioFailure(path, "the sandbox did not answer; try again");
     }
   }
@@ -205,7 +205,7 @@ class SandboxOperations extends PutOperations implements Operations {
     return { data: toFileData(path, found.bytes, { now: found.modifiedAt }), facts: found.facts };
   }
 
-  /** `expected`: the facts of the file that is to be replaced, and no other. */
+  /** Writes a file. With `expected`, only replaces the file with these facts. */
   async #put(
     path: string,
     bytes: Uint8Array,
@@ -226,9 +226,8 @@ const filesOf = (entries: FileInfo[], skipped: number): { files: FileInfo[]; ski
 });
 
 /**
- * Files of a sandbox of which nothing is known but how to run a command in it. Every file operation is a
- * command; what is found there is paged, searched and edited here, so that it is done as everywhere else.
- * Links are followed inside the sandbox, which is what holds them.
+ * The files of any sandbox that can run a command. Every file operation is a command; pages, searches and edits are
+ * made here, so they are the same as in every other backend. Follows links, which cannot leave the sandbox.
  */
 export abstract class BaseSandbox extends CheckedBackend implements SandboxBackend {
   readonly capabilities: Partial<BackendCapabilities>;
@@ -261,11 +260,11 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
   abstract readonly id: string;
   abstract execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
 
-  /** How the commands of file operations run; to be replaced where more output is to be had than by `execute`. */
+  /** Runs the command of a file operation. Override it if a sandbox can give more output than `execute` does. */
   protected runFileCommand(command: string, options: CallOptions): MaybePromise<ExecuteResponse> {
     return this.execute(command, options);
   }
 }
 
-/** A sandbox could not be had (`NOT_INITIALIZED`), or what prepares it failed (`COMMAND_FAILED`). */
+/** A sandbox could not be opened (`NOT_INITIALIZED`), or its preparation failed (`COMMAND_FAILED`). */
 export class SandboxError extends DeepAgentError {}

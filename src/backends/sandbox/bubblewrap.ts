@@ -20,19 +20,19 @@ export interface SandboxMount {
   at: string;
 }
 
-/** What a command in the sandbox sees and may use. */
+/** The view and the limits of a command in the sandbox. */
 export interface SandboxShape {
   /** The one place that commands may change. */
   writable: SandboxMount;
   readOnly: readonly SandboxMount[];
-  /** Paths of this machine that are empty wherever they would be seen. */
+  /** Paths of this machine that are empty in every mount. */
   hidden: readonly string[];
   env: Readonly<Record<string, string>>;
   /** Bytes of memory of one process. */
   memory: number;
-  /** Processes and threads at one time. The kernel holds those of root to no such limit: see `ProcessCgroup`. */
+  /** Processes and threads at one time. The kernel exempts root from this limit: see `ProcessCgroup`. */
   processes: number;
-  /** Bytes that fit into `/tmp`, and into `/dev/shm`. */
+  /** Bytes of `/tmp`, and of `/dev/shm`. */
   scratch: number;
   /** Whether this Bubblewrap limits scratch space and forbids nested user namespaces (0.8 and later). */
   hasSizeLimits: boolean;
@@ -41,7 +41,7 @@ export interface SandboxShape {
 /** Folders of programs and libraries; some systems have them as links into `/usr`. */
 const SYSTEM_FOLDERS = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"];
 
-/** What programs need of `/etc`. The rest stays outside: it names users, hosts and secrets. */
+/** The files of `/etc` that programs need. The others are left out because they name users, hosts and secrets. */
 const SYSTEM_FILES = [
   "alternatives",
   "ca-certificates",
@@ -68,7 +68,7 @@ const SYSTEM_FILES = [
   "timezone",
 ].map((name) => `/etc/${name}`);
 
-/** Files in which the kernel tells about this machine and its users' keys. Containers do not see them either. */
+/** Files of the kernel about this machine and the keys of its users. Containers do not see them either. */
 const MACHINE_FACTS = [
   "acpi",
   "asound",
@@ -82,10 +82,10 @@ const MACHINE_FACTS = [
   "timer_list",
 ].map((name) => `/proc/${name}`);
 
-/** Who a server that runs as root is in the sandbox: programs expect more of root than it can do there. */
+/** The user in the sandbox of a server that runs as root. Programs expect more of root than it can do there. */
 const PLAIN_USER = "1000";
 
-/** Address space reserved is not memory used: several runtimes reserve far more than they touch. */
+/** Several runtimes reserve far more address space than the memory they use. */
 const ADDRESS_SPACE_FACTOR = 16;
 const KIB = 1024;
 
@@ -94,7 +94,7 @@ const ISOLATION =
     " ",
   );
 
-/** Sets the limits, goes to the directory, and becomes the command. */
+/** Sets the limits, changes to the directory, and executes the command. */
 const START = [
   "ulimit -c 0",
   'ulimit -d "$1"',
@@ -112,9 +112,9 @@ export interface BubblewrapCall {
 }
 
 /**
- * One command in a file system of its own in which only the programs of this machine and the given folders
- * exist, with no network, no capabilities, a filter of system calls, no processes but its own, and an end
- * together with its parent. The command line tells nothing of this machine, because commands can read it.
+ * Starts a command in its own file system, which contains only the programs of this machine and the given folders.
+ * The command has no network and no capabilities, its system calls are filtered, it sees only its own processes, and
+ * it ends with its parent. The command line reveals nothing about this machine, because commands can read it.
  */
 export function bubblewrapCall(shape: SandboxShape, command: string, cwd: string): BubblewrapCall {
   const { memory, processes } = shape;
@@ -145,7 +145,7 @@ function sandboxArguments(shape: SandboxShape): string[] {
     readOnly.flatMap(({ folder, at }) => ["--ro-bind-try", folder, at]),
     ["--bind", writable.folder, writable.at],
     masks(shape),
-    // For a server that runs as root the files of the kernel's settings would be its own, and writable.
+    // If the server runs as root, the settings of the kernel would be writable.
     ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"],
     Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
     ["--chdir", "/"],
@@ -153,8 +153,8 @@ function sandboxArguments(shape: SandboxShape): string[] {
 }
 
 /**
- * Covers what is hidden below any mount. The directories on the way become mounts of their own where commands
- * may write, because a mount cannot be renamed: otherwise what is covered could be moved from under its cover.
+ * Covers hidden paths below any mount. Where commands may write, the directories on the way become mounts, too: a
+ * mount cannot be renamed, so commands cannot move a hidden path away from its cover.
  */
 function masks({ writable, readOnly, hidden }: SandboxShape): string[] {
   const places = hidden.map((path) => realPath(path));
@@ -199,7 +199,7 @@ const scratch = (path: string, { hasSizeLimits, scratch }: SandboxShape): string
   path,
 ];
 
-/** Folders in which programs of the sandbox are found: those of `path` that it can see. */
+/** The folders of a search path that the sandbox can see. */
 export function visiblePath(path: string, readOnly: readonly SandboxMount[]): string {
   const seen = [...SYSTEM_FOLDERS, ...readOnly.filter(({ folder, at }) => folder === at).map(({ at }) => at)];
   const isSeen = (entry: string): boolean =>
@@ -212,19 +212,19 @@ export interface BubblewrapOptions extends ShellLimits {
   rootDir: string;
   /** As of `FilesystemBackend`. Default false. */
   respectGitignore?: boolean;
-  /** As of `FilesystemBackend`; commands find an empty folder, or a file they cannot read, in their place. */
+  /** As of `FilesystemBackend`. Commands find an empty folder or an unreadable file instead. */
   hidden?: readonly string[];
-  /** Where commands see that folder; the same path they have in the agent's tree. Default `/workspace`. */
+  /** The path at which commands see that folder, the same as in the agent's tree. Default `/workspace`. */
   mountPath?: string;
-  /** More folders that commands may read; one that does not exist is left out. */
+  /** More folders that commands may read. Missing folders are ignored. */
   readOnly?: readonly SandboxMount[];
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
   /** MiB of memory of one process. Default 2048. */
   memoryMb?: number;
   /**
-   * Processes and threads of one command; of all commands together when the server runs as root, where a
-   * control group has to count them. Default 512.
+   * Processes and threads of one command. For a server that runs as root, of all commands together, because a control
+   * group has to count them. Default 512.
    */
   maxProcesses?: number;
   /** MiB that fit into `/tmp`. Default 512. */
@@ -254,14 +254,14 @@ const MIB = 1024 * 1024;
 const SIZE_LIMITS_SINCE = [0, 8] as const;
 
 /**
- * A folder, and a shell that sees that folder and the programs of this machine and nothing else: no
- * network, no other files, processes or environment. Linux only.
+ * A folder, and a shell that sees only that folder and the programs of this machine: no network, and no other files,
+ * processes or environment. Linux only.
  *
- * Files are reached by virtual paths, `/x` being `x` in the folder; commands see the folder at
- * `mountPath`. Made by `openBubblewrap`, which finds out first whether this machine can do that.
+ * Virtual paths start at the folder; commands see it at `mountPath`. Made by `openBubblewrap`, which first finds out
+ * whether this machine can do that.
  */
 export class BubblewrapBackend extends ShellBackend {
-  /** Made with the first command; `null` where it cannot be had. */
+  /** Made with the first command; `null` if there can be none. */
   #cgroup: ProcessCgroup | null | undefined;
 
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
@@ -274,7 +274,7 @@ export class BubblewrapBackend extends ShellBackend {
         name: "bubblewrap",
         isolation: "process",
         facts: { directory: options.mountPath ?? "/workspace", network: false },
-        // Bubblewrap ends when it is asked to, and the command then without having been asked.
+        // Bubblewrap ends at once when asked, and kills the command, so patience would be useless.
         patience: 0,
         launch: (command, call) => {
           const started = launch(options.bwrap ?? "bwrap", shape, command, call);
@@ -290,7 +290,7 @@ export class BubblewrapBackend extends ShellBackend {
     this.#cgroup = undefined;
   }
 
-  /** As a member of the group that counts; other users than root are counted by the kernel anyway. */
+  /** Puts a command of root into the control group. The kernel counts the processes of other users. */
   #counted(started: Launch, processes: number): Launch {
     if (process.getuid?.() !== 0) return started;
     this.#cgroup ??= ProcessCgroup.make(processes) ?? null;
@@ -303,7 +303,7 @@ export class BubblewrapBackend extends ShellBackend {
 
 export type OpenedBubblewrap = { ok: true; backend: BubblewrapBackend } | ({ ok: false } & NoSandbox);
 
-/** Tries the sandbox out, because an installed program says little: containers and kernels forbid it often. */
+/** Opens the sandbox after a trial, because containers and kernels often forbid an installed Bubblewrap to work. */
 export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBubblewrap> {
   const options = readOptions("Bubblewrap", given, OPTIONS);
   const found = await probeBubblewrap(options);
@@ -316,7 +316,7 @@ export type BubblewrapProbe =
   | ({ ok: false } & NoSandbox);
 
 /**
- * Runs one command that does nothing, in the very sandbox that others would run in.
+ * Runs one command that does nothing, in the same sandbox as all others.
  *
  * @param timeoutMs for each of the two programs that are started. Default 10,000.
  */
@@ -400,11 +400,11 @@ function launch(
   if (!valid.ok) return { error: valid.error, code: valid.code };
   if (statSync(folder, { throwIfNoEntry: false }) === undefined) return directoryNotFound("/");
   const all = { ...shape.env, ...env };
-  // They are handed over separated by NUL: what comes after one would be an argument of Bubblewrap.
+  // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
   if (Object.entries(all).some((pair) => pair.join("").includes("\0"))) {
     return { code: "unsupported", error: "An environment variable contains a NUL character." };
   }
   const call = bubblewrapCall({ ...shape, env: all }, command, addPrefix(at, valid.path));
-  // Commands can read its environment.
+  // Commands can read the environment of Bubblewrap, so it is empty.
   return { file: programPath(program), ...call, env: {}, cwd: "/" };
 }

@@ -1,6 +1,6 @@
 import type { ExecuteResponse } from "../executor.ts";
 
-/** Which of a process's two streams something was written to. */
+/** The two output streams of a process. */
 export type OutputStream = "stdout" | "stderr";
 
 const NEWLINE = 0x0a;
@@ -8,19 +8,19 @@ const STDERR_PREFIX = Buffer.from("[stderr] ");
 const LINE_END = Buffer.from("\n");
 
 /**
- * The output of a command while it runs: whole lines of both streams in the order they came, those of
- * standard error marked. Shows `limit` bytes and holds `room` at most, whatever is written; the rest is dropped.
+ * Collects the output of a command: whole lines of both streams in the order of their arrival, with a mark on those of
+ * standard error. Shows `limit` bytes, holds `room` bytes, and drops the rest.
  */
 export class CommandOutput {
   /** Bytes. */
   readonly limit: number;
   readonly #room: number;
   readonly #onOutput: ((chunk: string) => void) | undefined;
-  /** Lines that have begun and not ended. */
+  /** The unfinished line of each stream. */
   readonly #partial: Record<OutputStream, Buffer[]> = { stdout: [], stderr: [] };
   #kept: Buffer = Buffer.alloc(0);
   #length = 0;
-  /** Whether more came than there is room for. */
+  /** Whether some output was dropped. */
   #isFull = false;
   #isClosed = false;
 
@@ -30,7 +30,7 @@ export class CommandOutput {
     this.#onOutput = onOutput;
   }
 
-  /** Whether something was written that is not shown. */
+  /** Whether some output is not shown. */
   get truncated(): boolean {
     return this.#isFull || this.#length > this.limit;
   }
@@ -47,26 +47,26 @@ export class CommandOutput {
     if (this.#length + sizeOf(partial) > this.#room) this.#flush(stream);
   }
 
-  /** Keeps the lines that have not ended as they are; nothing more will come. */
+  /** Ends the output: unfinished lines are kept as they are. */
   finish(): void {
     this.#flush("stdout");
     this.#flush("stderr");
   }
 
-  /** As `finish`; what comes all the same, of a command that has been answered, is dropped. */
+  /** As `finish`, and drops later output of a command that has been answered. */
   close(): void {
     this.finish();
     this.#isClosed = true;
   }
 
-  /** What is shown so far, unfinished lines included. */
+  /** The shown output so far, with unfinished lines. */
   text(): string {
     if (this.truncated) return this.#kept.subarray(0, this.#shown(this.#length)).toString("utf8");
     const unfinished = Buffer.concat(this.#partial.stdout);
     return Buffer.concat([this.#kept.subarray(0, this.#length), unfinished]).toString("utf8");
   }
 
-  /** All that is held, when that is more than is shown; `isCut`: more was written. */
+  /** The whole held output if it is longer than the shown one. `isCut` says that even more was written. */
   whole(): { text: string; isCut: boolean; bytes: number } | undefined {
     if (this.#length <= this.limit) return undefined;
     const text = this.#kept.subarray(0, this.#length).toString("utf8");
@@ -131,7 +131,7 @@ function characterBoundary(bytes: Buffer, at: number): number {
 
 const TIMEOUT_EXIT_CODE = 124;
 
-/** The answer for a command that was ended at its time limit, of so many seconds. */
+/** The response for a command that was ended at its time limit in seconds. */
 export function timedOutResponse(output: CommandOutput, timeout: number): ExecuteResponse {
   return {
     ...written(output),
@@ -141,7 +141,7 @@ export function timedOutResponse(output: CommandOutput, timeout: number): Execut
   };
 }
 
-/** What a response says of the output of a command. */
+/** The members of a response that concern output. */
 export function written(output: CommandOutput): Pick<ExecuteResponse, "output" | "truncated" | "whole"> {
   const { text, isCut, bytes } = output.whole() ?? {};
   const whole = isCut === true ? withLine(text ?? "", cutAt(bytes ?? 0)) : text;
@@ -151,7 +151,7 @@ export function written(output: CommandOutput): Pick<ExecuteResponse, "output" |
 
 const cutAt = (bytes: number): string => `... Output truncated at ${bytes} bytes.`;
 
-/** The output, and where it was cut. */
+/** The shown output, with a last line if it was cut. */
 export function outputText(output: CommandOutput): string {
   const text = output.text();
   return output.truncated ? withLine(text, cutAt(output.limit)) : text;
@@ -160,7 +160,7 @@ export function outputText(output: CommandOutput): string {
 export const withLine = (text: string, line: string): string =>
   text === "" || text.endsWith("\n") ? text + line : `${text}\n${line}`;
 
-/** Which came first, the end of so many seconds or of the signal; stays open when `settled` aborts before. */
+/** Resolves when the time in seconds is over or `signal` aborts; never, if `settled` aborts before. */
 export function stopReason(
   timeout: number,
   signal: AbortSignal | undefined,

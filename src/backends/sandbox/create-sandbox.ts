@@ -13,7 +13,7 @@ import { type RunloopOptions, openRunloop } from "./runloop.ts";
 export interface SetupOptions {
   /** Shell commands that prepare a new sandbox, run once before anything else. */
   setupScript?: string;
-  /** A file of this machine with such commands, instead. */
+  /** A file of this machine with such commands. Give it or `setupScript`. */
   setupScriptPath?: string;
   /** Seconds that the setup may take. Default 600. */
   setupTimeout?: number;
@@ -30,7 +30,7 @@ export type CreateSandboxOptions = SetupOptions &
     | ({ provider: "daytona" } & DaytonaOptions)
   );
 
-/** A sandbox with its end: `close` ends what runs in it, and the sandbox itself if it was made here. */
+/** A sandbox that can be closed. `close` ends its commands, and the sandbox itself if it was made here. */
 export interface OpenSandbox extends SandboxBackend, AsyncDisposable {
   close(): Promise<void>;
 }
@@ -39,10 +39,10 @@ const SETUP_TIMEOUT = 600;
 const OUTPUT_TAIL = 2000;
 
 /**
- * A sandbox of any provider, ready for use. A running one that `sandboxId` names is used as it is, without
- * setup. The packages of remote providers are loaded when they are asked for, by `load`.
+ * Opens a sandbox of any provider, ready for use. A running one that `sandboxId` names is used without setup. The
+ * packages of remote providers are loaded by `load` when they are needed.
  *
- * Throws `SandboxError` when the sandbox cannot be had (`NOT_INITIALIZED`) or its setup failed
+ * Throws `SandboxError` if the sandbox cannot be opened (`NOT_INITIALIZED`) or its setup failed
  * (`COMMAND_FAILED`, `COMMAND_TIMEOUT`), and `ConfigurationError` for options that make no sense.
  */
 export async function createSandbox(
@@ -56,7 +56,7 @@ export async function createSandbox(
   return sandbox;
 }
 
-/** Runs the setup in a new sandbox, for `timeout` seconds at most; closes the sandbox when it fails, and throws. */
+/** Runs the setup in a new sandbox for at most `timeout` seconds. If it fails, closes the sandbox and throws. */
 export async function prepare(
   sandbox: SandboxBackend & { close(): Promise<void> },
   script: string,
@@ -71,7 +71,7 @@ export async function prepare(
   throw new SandboxError(code, `The setup script of the sandbox ${what}; its output ends: ${tail}`);
 }
 
-/** The commands of a setup. Throws `ConfigurationError` when they cannot be read. */
+/** Reads the commands of a setup. Throws `ConfigurationError` if that fails. */
 export async function setupScriptOf({
   setupScript,
   setupScriptPath,
@@ -109,7 +109,7 @@ async function open(options: CreateSandboxOptions, load: LoadPackage): Promise<O
   }
 }
 
-/** What is left for the provider. */
+/** The options of the provider alone. */
 function ownOptions<Options extends CreateSandboxOptions>(
   options: Options,
 ): Omit<Options, keyof SetupOptions | "provider"> {

@@ -13,10 +13,10 @@ import {
   openRemote,
 } from "./remote-sandbox.ts";
 
-/** `parameters` are those of `create`, such as `snapshot`. Daytona stops a sandbox that nobody uses by itself. */
+/** `parameters` are those of `create`, such as `snapshot`. Daytona stops an idle sandbox by itself. */
 export type DaytonaOptions = RemoteOptions;
 
-/** What is used of the package, as its version 0.218.0 declares it. */
+/** The part of the package that is used, as version 0.218.0 declares it. */
 export interface DaytonaClient {
   create(parameters: Record<string, unknown>): Promise<DaytonaSandbox>;
   get(id: string): Promise<DaytonaSandbox>;
@@ -60,7 +60,7 @@ const POLL_MS = 250;
 /** A workspace at Daytona, working in `/home/daytona`. Throws `SandboxError`. */
 export async function openDaytona(given: DaytonaOptions, load: LoadPackage): Promise<RemoteSandbox> {
   const options = readOptions("Daytona", given, REMOTE_OPTIONS);
-  // The interface above is what the package declares; it takes its key from the environment.
+  // The package declares the interface above, and takes its key from the environment.
   const Client = (await loadClient(PACKAGE, load)) as new () => DaytonaClient;
   return openRemote(
     {
@@ -86,7 +86,7 @@ const machine = (sandbox: DaytonaSandbox): RemoteMachine => ({
   release: async () => {},
 });
 
-/** Each command in a session of its own: only commands of sessions have output that comes while they run. */
+/** Runs each command in its own session, because only sessions give output while a command runs. */
 async function startInSession(
   process: DaytonaSandbox["process"],
   line: string,
@@ -106,7 +106,7 @@ async function startInSession(
     .then(() => undefined);
   const end = async (): Promise<number | null> => {
     try {
-      // The end of the output nearly always is the end of the command; a broken connection is not.
+      // The end of the output is usually the end of the command, unless the connection broke.
       await Promise.race([drained.catch(() => undefined), aborted(signal)]);
       for (;;) {
         const { exitCode } = await process.getSessionCommand(session, cmdId);

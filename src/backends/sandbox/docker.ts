@@ -40,13 +40,13 @@ const OPTIONS: OptionTable<DockerOptions> = {
 };
 
 const DEFAULT_LIMITS = ["--memory", "2g", "--cpus", "2", "--pids-limit", "512"];
-/** What root in the container keeps is what it takes to make the working directory; commands have none of it. */
+/** Root in the container keeps what it needs to make the working directory. Commands do not run as root. */
 const CONFINEMENT =
   "--network none --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --security-opt no-new-privileges".split(
     " ",
   );
 const START_TIMEOUT = 300;
-/** A container that does not answer must not hold up the answer about a command that is over its time. */
+/** Bounds the wait for a container that does not answer, after a command exceeded its time. */
 const END_TIMEOUT = 10;
 /** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
 const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
@@ -55,14 +55,14 @@ const READ_CHUNK = 4 * 1024 * 1024;
 const START =
   'cd -- "$1" || exit 1; if command -v bash >/dev/null 2>&1; then exec bash -c "$2"; fi; exec sh -c "$2"';
 
-/** What shells without a terminal complain about; nothing of it is about the command. */
+/** Complaints of shells without a terminal, which do not concern the command. */
 const TTY_NOISE = [
   "cannot set terminal process group (-1)",
   "no job control in this shell",
   "initialize_job_control: Bad file descriptor",
 ];
 
-/** The text without lines about a missing terminal. */
+/** Removes lines about a missing terminal. */
 export const withoutTtyNoise = (output: string): string =>
   output
     .split("\n")
@@ -71,7 +71,7 @@ export const withoutTtyNoise = (output: string): string =>
 
 interface Container {
   id: string;
-  /** Made here, and so removed with the sandbox, or by this when the process is gone. */
+  /** Removes a container that was made here when this process is gone. */
   own?: LastWill;
 }
 
@@ -82,7 +82,7 @@ export class DockerSandbox extends BaseSandbox {
   readonly #container: Container;
   readonly #options: DockerOptions;
   readonly #runner: ProcessRunner;
-  /** Marks of the commands that have not been answered. */
+  /** Marks of the running commands. */
   readonly #atWork = new Set<string>();
 
   constructor(container: Container, options: DockerOptions, runner: ProcessRunner) {
@@ -93,7 +93,7 @@ export class DockerSandbox extends BaseSandbox {
     this.#runner = runner;
     const { workdir: directory = "/workspace", timeout = DEFAULT_TIMEOUT } = options;
     const { maxOutputBytes: outputBytes = DEFAULT_OUTPUT_BYTES } = options;
-    // What a container reaches that somebody else made is not known.
+    // The network of somebody else's container is unknown.
     const network = container.own === undefined ? {} : { network: false };
     this.commands = { directory, timeout, outputBytes, ...network };
   }
@@ -161,7 +161,7 @@ export class DockerSandbox extends BaseSandbox {
     return response;
   }
 
-  /** Where only the program here has ended: what it started goes on in the container. */
+  /** Ends a command in the container, where it goes on after the end of the program here. */
   async #endMarked(mark: string): Promise<void> {
     const args = ["exec", ...this.#user(), this.id, "sh", "-c", END_MARKED, "sh", mark];
     await runProgram(this.#runner, this.#options, args, END_TIMEOUT);
@@ -221,7 +221,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   );
 }
 
-/** Killed first: some programs wait for an orderly end for long before they remove. */
+/** Kills and removes a container. Without the kill, some programs wait long for an orderly end. */
 async function removeContainer(runner: ProcessRunner, options: DockerOptions, id: string): Promise<void> {
   await runProgram(runner, options, ["kill", id]);
   await runProgram(runner, options, ["rm", "-f", id]);
@@ -237,7 +237,7 @@ function runProgram(
   return runner.run(request, { timeout });
 }
 
-/** The program gets what it needs to find its service and its settings, and no keys. */
+/** Starts the program with the variables that lead to its service and settings, and without keys. */
 function programLaunch(
   { program = "docker", programArguments = [] }: DockerOptions,
   args: readonly string[],

@@ -1,10 +1,10 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
-/** Where programs are looked for when nothing else is said. */
+/** The search path for programs if none is set. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Where a program is found by its name; the name where it is not. */
+/** Finds a program by its name; gives the name if there is none. */
 export function programPath(name: string): string {
   if (name.includes("/")) return name;
   const places = (process.env["PATH"] ?? SYSTEM_PATH).split(":").map((folder) => join(folder, name));
@@ -20,7 +20,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** What a command gets of the server's environment when it does not inherit it. */
+/** The variables of the server that a command gets if it does not inherit all of them. */
 const PLAIN_NAMES = ["PATH", "HOME", "LANG", "TERM"] as const;
 
 /** Variables that commands do not get, as names in which `*` stands for anything. */
@@ -66,15 +66,15 @@ function nameMatcher(name: string): (candidate: string) => boolean {
 }
 
 /**
- * Ending a command also where a signal to its group is not enough: everything it started has the mark of the
- * command in its environment, whatever group or session it went to.
+ * Names the variable with the mark of a command. All its descendants have it, in whatever group or session, so they
+ * can be ended if a signal to the group is not enough.
  */
 export const MARK_NAME = "DEEPAGENT_COMMAND";
 
 /**
- * A script that ends every process with the mark `$1`, which has to mean itself as a regular expression:
- * BusyBox looks for fixed strings in the first variable only. It looks again until it finds none twice: those it
- * ends may just have started others, and a process that becomes another program shows no environment.
+ * A script that ends every process with the mark `$1`. The mark must be a plain regular expression, because BusyBox
+ * looks for fixed strings in the first variable only. The script repeats until it finds none twice: a process may
+ * just have started others, and one that executes another program shows no environment for a moment.
  */
 export const END_MARKED = `
 pass=0 none=0

@@ -19,9 +19,9 @@ const OPTIONS: OptionTable<LocalShellOptions> = {
 };
 
 /**
- * A directory, and the shell of this machine started in it. **No isolation**: `rootDir` holds the file
- * tools only, commands reach whatever this user can. Close it when it is no longer needed: what commands
- * left running ends then.
+ * A directory, and the shell of this machine in it. **No isolation**: `rootDir` confines the file tools only, and
+ * commands reach everything that this user can. Close it when it is no longer needed, which ends processes that
+ * commands left behind.
  */
 export class LocalShellBackend extends ShellBackend {
   /** As that of `FilesystemBackend`; the first command makes a missing directory too. */
@@ -44,7 +44,7 @@ export class LocalShellBackend extends ShellBackend {
   }
 }
 
-/** The directory a command starts in, as a path of this machine. */
+/** The directory in which a command starts, as a path of this machine. */
 function workingDirectory(rootDir: string, cwd: string, isVirtual: boolean): string | BackendFailure {
   const valid = validatePath(cwd, { form: isVirtual ? "virtual" : "real" });
   if (!valid.ok) return { error: valid.error, code: valid.code };

@@ -24,7 +24,7 @@ export interface ModalOptions extends RemoteOptions {
 
 const OPTIONS: OptionTable<ModalOptions> = { ...REMOTE_OPTIONS, app: "a text", image: "a text" };
 
-/** What is used of the package, as its version 0.11.1 declares it. */
+/** The part of the package that is used, as version 0.11.1 declares it. */
 export interface ModalClient {
   apps: { fromName(name: string, options: { createIfMissing: boolean }): Promise<unknown> };
   images: { fromRegistry(tag: string): unknown };
@@ -51,7 +51,7 @@ interface ModalProcess {
   wait(): Promise<number>;
 }
 
-/** The tag `latest` of this name is another package, which is why the version is part of the command. */
+/** The version is part of the command, because the tag `latest` of this name is another package. */
 const PACKAGE: ProviderPackage = {
   provider: "Modal",
   name: "modal",
@@ -66,7 +66,7 @@ const LIFETIME_MS = 3_600_000;
 /** A container at Modal, working in `/workspace`. Throws `SandboxError`. */
 export async function openModal(given: ModalOptions, load: LoadPackage): Promise<RemoteSandbox> {
   const options = readOptions("Modal", given, OPTIONS);
-  // The interface above is what the package declares.
+  // The package declares the interface above.
   const Client = (await loadClient(PACKAGE, load)) as new () => ModalClient;
   const { app: appName = "deepagent", image = "debian:bookworm-slim", parameters } = options;
   const connect = async (open: (client: ModalClient) => Promise<ModalSandbox>): Promise<RemoteMachine> => {

@@ -2,16 +2,16 @@ import { ProgramFailure } from "../../core/child-process.ts";
 
 /** Why commands cannot be isolated on this machine. */
 export interface NoSandbox {
-  /** What it is, and what to do about it. */
+  /** The problem, and what to do about it. */
   reason: string;
-  /** Nothing is known yet: the machine was too busy to try, and a later attempt may say otherwise. */
+  /** Set if the machine was too busy for a trial, so that a later attempt may succeed. */
   isTransient?: true;
 }
 
-/** How long a program of the sandbox may take to do nothing. */
+/** How long a trial of the sandbox may take. */
 export const PROBE_TIMEOUT_MS = 10_000;
 
-/** Whether `runProgram` failed because the program's time was over. */
+/** Whether `runProgram` failed at its time limit. */
 export const isTimedOut = (error: unknown): boolean => error instanceof ProgramFailure && error.isTimeout;
 
 /** Whether `runProgram` failed because there is no such program. */

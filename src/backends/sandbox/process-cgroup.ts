@@ -4,17 +4,17 @@ import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 const PREFIX = "deepagent-";
-/** Bubblewrap itself, on its way to the command and beside it. */
+/** Processes of Bubblewrap itself. */
 const OVERHEAD = 4;
 const REMOVE_ATTEMPTS = 50;
 const REMOVE_EVERY_MS = 20;
 
 /**
- * A control group that counts processes. The kernel's limit for processes of a user does not hold for root,
- * also not for root without any privilege; this one holds for everybody.
+ * A control group that limits the number of processes. It holds for root, too, which the kernel exempts from the
+ * limit of processes for a user, even root without privileges.
  */
 export class ProcessCgroup {
-  /** Who writes its process number here belongs to the group, with all it starts from then on. */
+  /** A process that writes its number to this file joins the group, with all processes that it starts later. */
   readonly membersFile: string;
   readonly #folder: string;
 
@@ -23,7 +23,7 @@ export class ProcessCgroup {
     this.membersFile = join(folder, "cgroup.procs");
   }
 
-  /** Undefined where this process may not make one. */
+  /** Gives undefined if this process may not make a group. */
   static make(maxProcesses: number, parent = cgroupParent()): ProcessCgroup | undefined {
     if (parent === undefined) return undefined;
     removeAbandoned(parent);
@@ -38,7 +38,7 @@ export class ProcessCgroup {
     }
   }
 
-  /** To be called when its processes were ended; they may take a moment to go. */
+  /** Removes the group. Call it after its processes were ended; they may take a moment to go. */
   async remove(): Promise<void> {
     for (let attempt = 1; !remove(this.#folder) && attempt < REMOVE_ATTEMPTS; attempt += 1) {
       await delay(REMOVE_EVERY_MS);
@@ -47,19 +47,18 @@ export class ProcessCgroup {
 }
 
 /**
- * The group in which groups that count processes can be made; undefined when there is none. `root` is the
- * root of the file system.
+ * Finds the group in which groups that limit processes can be made. `root` is the root of the file system.
  */
 export function cgroupParent(root = "/"): string | undefined {
   const mount = join(root, "sys/fs/cgroup");
   const own = ownCgroups(root);
   const counting = join(mount, "pids");
   const inCounting = own.get("pids");
-  // Version 1: each kind of group has a tree of its own. A container may see only its part of it.
+  // In version 1 each kind of group has its own tree, of which a container may see a part.
   if (inCounting !== undefined) {
     return [join(counting, inCounting), counting].find((folder) => existsSync(join(folder, "cgroup.procs")));
   }
-  // Version 2: only a group that hands the counting down has members that count, and it has no processes.
+  // In version 2 the parent must hand the limit down, and such a group has no processes itself.
   const folder = resolve(mount, `.${own.get("") ?? "/"}`);
   return [folder, ...(folder === mount ? [] : [dirname(folder)])].find((candidate) => {
     const handedDown = read(join(candidate, "cgroup.subtree_control")).trim().split(" ");
@@ -67,7 +66,7 @@ export function cgroupParent(root = "/"): string | undefined {
   });
 }
 
-/** The paths of this process's groups by their kind; that of version 2 has none. */
+/** The paths of this process's groups by kind. In version 2 the kind is empty. */
 function ownCgroups(root: string): Map<string, string> {
   const lines = read(join(root, "proc/self/cgroup")).split("\n");
   return new Map(
@@ -78,7 +77,7 @@ function ownCgroups(root: string): Map<string, string> {
   );
 }
 
-/** Of servers that were killed. */
+/** Removes the groups of servers that were killed. */
 function removeAbandoned(parent: string): void {
   for (const name of list(parent)) {
     const pid = name.startsWith(PREFIX) ? /^(\d+)-/.exec(name.slice(PREFIX.length))?.[1] : undefined;

@@ -15,7 +15,7 @@ import {
 } from "./command-output.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH } from "./environment.ts";
 
-/** A program to start, with everything it gets. */
+/** A program to start, with all that it gets. */
 export interface ProcessRequest {
   file: string;
   args: readonly string[];
@@ -40,11 +40,11 @@ export interface ProcessLimits {
 /** A process group at work. */
 export interface RunningProcess {
   readonly output: CommandOutput;
-  /** Resolved when the program has ended and what it wrote is in `output`; never rejected. */
+  /** Resolves when the program has ended and `output` has all that it wrote. Never rejects. */
   readonly ended: Promise<ProcessEnd>;
   /**
-   * Asks the whole group to end, and kills what is left of it, and what has left it, when the patience of its
-   * runner is over. Resolves when the program has ended; without patience, when everything has.
+   * Asks the whole group to end. After the patience of the runner, kills its remaining processes and those that left
+   * it. Resolves when the program has ended; without patience, when all of them have.
    */
   terminate(): Promise<void>;
 }
@@ -55,20 +55,20 @@ export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: strin
 export interface RunnerOptions {
   /** For programs whose descendants may outlive them, or this process. */
   guarded: boolean;
-  /** Milliseconds that a group may take to end after it was asked; 0: it is killed unasked. Default 2000. */
+  /** Milliseconds that a group may take to end after it was asked. 0 kills it at once. Default 2000. */
   patience?: number;
 }
 
 const PATIENCE_MS = 2000;
-/** How long a group that was asked to end may take to write its last words before the answer is given. */
+/** How long the answer waits for the last output of a group that was asked to end. */
 const LAST_WORDS_MS = 200;
-/** How long the answer waits for the end of what is killed. */
+/** How long the answer waits for the end of killed processes. */
 const KILL_MS = 2000;
 const SIGNAL_EXIT_BASE = 128;
 
 /**
- * Starts programs, each as a process group of its own with standard input closed, and owns them: what is
- * left of them ends with `close`, with this process, and, with `guarded`, also when this process is killed.
+ * Starts programs, each as its own process group with standard input closed. Ends their remaining processes with
+ * `close`, with this process, and, if `guarded`, even when this process is killed.
  */
 export class ProcessRunner {
   readonly #groups = new Set<ProcessGroup>();
@@ -87,7 +87,7 @@ export class ProcessRunner {
     this.#guard?.open();
     const mark = `${this.#mark}-${(this.#started += 1)}-`;
     const env = this.#guard === undefined ? request.env : { ...request.env, [MARK_NAME]: mark };
-    // The number of a group that is gone may become that of another's.
+    // Another process may get the number of a group that is gone.
     for (const known of this.#groups) known.forgetIfGone();
     const group = new ProcessGroup(
       { ...request, env },
@@ -106,8 +106,8 @@ export class ProcessRunner {
   }
 
   /**
-   * Runs a program to its end. On a timeout or an abort its group is ended and the answer is what was
-   * written until then, even when a descendant lives on and holds the output open.
+   * Runs a program to its end. On a timeout or an abort, ends its group and gives the output so far, even if a
+   * descendant lives on and holds the output open.
    */
   async run(request: ProcessRequest, { timeout, signal }: ProcessLimits): Promise<ExecuteResponse> {
     if (signal?.aborted === true) return { output: "", exitCode: null, truncated: false };
@@ -127,7 +127,7 @@ export class ProcessRunner {
     return { ...written(running.output), exitCode: null };
   }
 
-  /** Ends everything that was started and still lives. */
+  /** Ends all programs that still run. */
   async close(): Promise<void> {
     const groups = [...this.#groups];
     const timer = new AbortController();
@@ -153,11 +153,11 @@ export class ProcessRunner {
 interface GroupOwner {
   patience: number;
   forget(group: ProcessGroup): void;
-  /** Ends what has left the group. */
+  /** Ends the processes that have left the group. */
   endMarked(): Promise<void>;
 }
 
-/** One started program with all of its descendants that stay in its group. */
+/** A started program with all descendants in its group. */
 class ProcessGroup implements RunningProcess {
   readonly output: CommandOutput;
   readonly ended: Promise<ProcessEnd>;
@@ -209,12 +209,12 @@ class ProcessGroup implements RunningProcess {
     await this.#owner.endMarked();
   }
 
-  /** The program has ended. Descendants may live on: their output is read and dropped, and they are kept in mind. */
+  /** Called when the program has ended. Output of its remaining descendants is read and dropped. */
   #leave(child: ChildProcess): void {
     this.#leaderEnded = true;
     for (const stream of [child.stdout, child.stderr]) {
       stream?.removeAllListeners("data").resume();
-      // A socket to the child, which must not keep this process alive.
+      // The stream is a socket to the child, which must not keep this process alive.
       if (stream !== null && "unref" in stream && typeof stream.unref === "function") stream.unref();
     }
     this.forgetIfGone();
@@ -229,13 +229,13 @@ class ProcessGroup implements RunningProcess {
     return this.id === undefined || !tryKill(-this.id, 0);
   }
 
-  /** The number of a group is not given away while it has members; a leader that is back is another's. */
+  /** Whether another process has the number of the ended leader. No process gets it while the group has members. */
   #isReused(): boolean {
     return this.#leaderEnded && this.id !== undefined && tryKill(this.id, 0);
   }
 }
 
-/** The child, or why there is none: some failures are thrown at once, such as that of a command too long. */
+/** Starts the child, or says why it cannot. Some failures are thrown at once, such as for a command too long. */
 function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): ChildProcess | string {
   try {
     return startChild(file, args, {
@@ -250,17 +250,17 @@ function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): Chil
   }
 }
 
-/** Whether there was anything to send `signal` to. */
+/** Sends a signal. Gives whether there was a process to get it. */
 function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(target, signal);
   } catch (error) {
-    // Someone else's process: it is there, and not to be touched.
+    // The process exists but belongs to someone else.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
 
-/** When the program has ended and everything it wrote has been read. */
+/** Resolves when the program has ended and all its output has been read. */
 function endOf(child: ChildProcess): Promise<ProcessEnd> {
   return new Promise((resolve) => {
     let end: ProcessEnd | undefined;
@@ -273,8 +273,8 @@ function endOf(child: ChildProcess): Promise<ProcessEnd> {
     });
     child.once("exit", (code, signal) => {
       end ??= { exitCode: code ?? SIGNAL_EXIT_BASE + (signal === null ? 0 : constants.signals[signal]) };
-      // What was written before the exit is in the pipes and is read within one full turn of the event
-      // loop. Waiting for their end instead would wait for descendants that hold them open.
+      // Output from before the exit is in the pipes and is read within one full turn of the event loop. Their end may
+      // never come, because descendants can hold them open.
       setImmediate(() => setImmediate(settle));
     });
     child.once("close", settle);
@@ -291,8 +291,8 @@ const ENVIRONMENT = { PATH: SYSTEM_PATH };
 const END_TIMEOUT_MS = 10_000;
 
 /**
- * Keeps the process groups it is told on standard input, and kills them when that ends without a last word;
- * with them goes what left its group but has the mark of this process.
+ * Reads the numbers of process groups from standard input, and kills these groups when the input ends without a `.`.
+ * Also kills processes that left their group but have the mark of this process.
  */
 const SCRIPT = `
 groups=" "
@@ -312,19 +312,18 @@ end_marked "$1"
 `;
 
 /**
- * A small shell beside this process that outlives it by a moment: it learns of the end of this process,
- * a kill included, from its standard input, and then ends the process groups that are left.
+ * A small shell that ends the remaining process groups when this process is gone, even if it was killed.
  */
 export class ProcessGuard {
   readonly #mark: string;
   #shell: ChildProcess | undefined;
 
-  /** `mark`: how the marks of all commands begin. */
+  /** `mark` is the beginning of the marks of all commands. */
   constructor(mark: string) {
     this.#mark = mark;
   }
 
-  /** To be called before the first program is started, so that there is no moment without a guard. */
+  /** Starts the shell. Call it before the first program is started, so that there is no moment without a guard. */
   open(): void {
     this.#shell ??= startWatcher(SCRIPT, [this.#mark], ENVIRONMENT);
   }
@@ -337,14 +336,14 @@ export class ProcessGuard {
     this.#tell(`- ${group}\n`);
   }
 
-  /** Kills what one command started, or every one, also what is in no group known here. */
+  /** Kills all processes of one command, or of all commands, in whatever group. */
   async endMarked(mark = this.#mark): Promise<void> {
     if (this.#shell === undefined) return;
     const options = { env: ENVIRONMENT, cwd: "/", timeout: END_TIMEOUT_MS };
     await runProgram("/bin/sh", ["-c", END_MARKED, "sh", mark], options).catch(() => undefined);
   }
 
-  /** To be called when everything has ended. */
+  /** Ends the shell. Call it when all programs have ended. */
   close(): void {
     this.#shell?.stdin?.end(".\n");
     this.#shell = undefined;
@@ -380,8 +379,7 @@ function startWatcher(
 }
 
 /**
- * A program that runs when this process is gone, killed or not. A shell beside this process learns of its
- * end from its standard input.
+ * A program that runs when this process is gone, even if it was killed.
  */
 export class LastWill {
   readonly #shell: ChildProcess;
@@ -390,7 +388,7 @@ export class LastWill {
     this.#shell = startWatcher('cat >/dev/null; exec "$@"', [file, ...args], env);
   }
 
-  /** The program is not run any more. */
+  /** Cancels the program. */
   revoke(): void {
     const { pid } = this.#shell;
     if (pid === undefined || this.#shell.exitCode !== null) return;

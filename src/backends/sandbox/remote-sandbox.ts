@@ -12,11 +12,11 @@ import { END_MARKED, MARK_NAME } from "./environment.ts";
 import { type FileTransfer, assignments, scriptLine } from "./sandbox-files.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
 
-/** What all sandboxes of providers take. */
+/** Options for sandboxes of all providers. */
 export interface RemoteOptions extends ShellLimits {
   /** A sandbox that runs already; it is left running. Default: a new one, removed with `close`. */
   sandboxId?: string;
-  /** Directory of the agent's files. Default: the one the provider is known for. */
+  /** Directory of the agent's files. Default: the usual one of the provider. */
   workdir?: string;
   /** Environment of commands. */
   env?: Readonly<Record<string, string>>;
@@ -32,10 +32,10 @@ export const REMOTE_OPTIONS: OptionTable<RemoteOptions> = {
   parameters: "a plain object",
 };
 
-/** A sandbox at a provider: all in which one provider differs from another. Failures are thrown. */
+/** A sandbox at a provider: everything in which providers differ. Failures are thrown. */
 export interface RemoteMachine extends FileTransfer {
   readonly id: string;
-  /** Hands a command line to a shell; `onOutput` gets what it writes. No longer listens once `signal` aborts. */
+  /** Gives a command line to a shell and its output to `onOutput`, until `signal` aborts. */
   start(
     line: string,
     onOutput: (stream: OutputStream, chunk: string | Uint8Array) => void,
@@ -43,20 +43,20 @@ export interface RemoteMachine extends FileTransfer {
   ): Promise<RemoteCommand>;
   /** Ends the sandbox for good. */
   remove(): Promise<void>;
-  /** Ends what this process holds of it, such as connections. */
+  /** Closes what this process has open, such as connections. */
   release(): Promise<void>;
 }
 
 export interface RemoteCommand {
-  /** Resolved with the end of the command. */
+  /** Resolves when the command has ended. */
   exitCode: Promise<number | null>;
-  /** Resolved when all it wrote was handed over; descendants may delay that without end. */
+  /** Resolves when all output has arrived. Descendants may delay that for ever. */
   drained: Promise<void>;
 }
 
 const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
 const READ_CHUNK = 256 * 1024;
-/** How long nothing may come after the end of a command before its output counts as complete. */
+/** After the end of a command, its output counts as complete if nothing arrives for this time. */
 const QUIET_MS = 2000;
 /** How long an answer waits for the end of a command that was stopped. */
 const LAST_WORDS_MS = 2000;
@@ -99,7 +99,7 @@ export class RemoteSandbox extends BaseSandbox {
     try {
       return await this.#run(command, { ...options, cwd }, maxOutputBytes);
     } catch {
-      // What a provider's package throws may name hosts and accounts.
+      // Exceptions of a provider's package may name hosts and accounts.
       const output = "Error: The sandbox did not run the command; it may have ended. Try again.";
       return { output, exitCode: 1, truncated: false };
     }
@@ -109,7 +109,7 @@ export class RemoteSandbox extends BaseSandbox {
     return this.#run(command, { ...options, cwd: "/" }, FILE_OUTPUT_BYTES);
   }
 
-  /** Ends what runs; ends the sandbox if it was made for this object. */
+  /** Ends the running commands, and the sandbox if it was made for this object. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -154,7 +154,7 @@ export class RemoteSandbox extends BaseSandbox {
     const script = commandScript(command, options.cwd ?? "/", env);
     let isStopped = false;
     const onOutput = (stream: OutputStream, chunk: Buffer): void => {
-      // What shells around the command say of its end is not the command's.
+      // Shells around the command report its end on standard error.
       if (!isStopped || stream === "stdout") output.add(stream, chunk);
     };
     const ended = this.#toEnd(script, onOutput, settled.signal);
@@ -179,7 +179,7 @@ export class RemoteSandbox extends BaseSandbox {
     }
   }
 
-  /** `isBroken`: its output broke off, and does not count as the whole. */
+  /** Runs a script to its end. `isBroken` says that the output broke off. */
   async #toEnd(
     script: string,
     onOutput: (stream: OutputStream, chunk: Buffer) => void,
@@ -228,15 +228,15 @@ function commandScript(command: string, directory: string, env: Readonly<Record<
 const killScript = (mark: string): string => `set -- ${mark}\n${END_MARKED}`;
 
 export interface RemoteProvider {
-  /** As in texts: `Modal`. */
+  /** For texts, such as `Modal`. */
   name: string;
   workdir: string;
-  /** The running sandbox of that id. */
+  /** Finds a running sandbox by its id. */
   find(id: string): Promise<RemoteMachine>;
   create(): Promise<RemoteMachine>;
 }
 
-/** A new sandbox, or the running one that `sandboxId` names. Throws `SandboxError`. */
+/** Opens a new sandbox, or the running one that `sandboxId` names. Throws `SandboxError`. */
 export async function openRemote(provider: RemoteProvider, options: RemoteOptions): Promise<RemoteSandbox> {
   const { sandboxId, workdir = provider.workdir } = options;
   const machine = await machineOf(provider, sandboxId);
@@ -263,13 +263,13 @@ async function machineOf(provider: RemoteProvider, sandboxId: string | undefined
   }
 }
 
-/** What a provider needs that is no part of this package. */
+/** The package and the keys that a provider needs. */
 export interface ProviderPackage {
   provider: string;
   name: string;
   /** The version this was written for. */
   version: string;
-  /** What is called to make a client; a package without it is another one. */
+  /** The class of the client. A package without it is another one. */
   client: string;
   /** Environment variables with the keys, as a person should set them. */
   keys: readonly string[];
@@ -277,8 +277,8 @@ export interface ProviderPackage {
 }
 
 /**
- * The client class of a provider's package. Throws the same `SandboxError` whether the package or the key
- * is missing: it says how to get both.
+ * Loads the client class of a provider's package. Throws a `SandboxError` that says how to get the package and the
+ * key if either is missing.
  */
 export async function loadClient(needs: ProviderPackage, load: LoadPackage): Promise<unknown> {
   const { provider, name, version, client, keys } = needs;

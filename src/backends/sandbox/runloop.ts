@@ -17,7 +17,7 @@ interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** What is used of the package, as its version 1.32.0 declares it. */
+/** The part of the package that is used, as version 1.32.0 declares it. */
 export interface RunloopClient {
   devboxes: {
     createAndAwaitRunning(parameters: Record<string, unknown>): Promise<{ id: string }>;
@@ -61,7 +61,7 @@ const PACKAGE: ProviderPackage = {
 /** A devbox at Runloop, working in `/home/user`. Throws `SandboxError`. */
 export async function openRunloop(given: RunloopOptions, load: LoadPackage): Promise<RemoteSandbox> {
   const options = readOptions("Runloop", given, REMOTE_OPTIONS);
-  // The interface above is what the package declares; it takes its key from the environment.
+  // The package declares the interface above, and takes its key from the environment.
   const Client = (await loadClient(PACKAGE, load)) as new () => RunloopClient;
   return openRemote(
     {

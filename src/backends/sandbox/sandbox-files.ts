@@ -11,19 +11,19 @@ export interface SandboxFilesOptions {
   root: string;
   /** Bytes of one piece of a file that is read; base64 of it must fit into the output of a command. */
   readChunk: number;
-  /** Moves what does not fit into one command; without it that goes in pieces. */
+  /** Moves files that do not fit into one command. Without it they are moved in pieces. */
   transfer?: FileTransfer | undefined;
 }
 
-/** A way of files in and out of a sandbox besides commands. Paths are those inside; failures are thrown. */
+/** Moves files in and out of a sandbox without commands. Paths are those inside. Failures are thrown. */
 export interface FileTransfer {
   upload(path: string, bytes: Uint8Array, options: CallOptions): Promise<void>;
   download(path: string, options: CallOptions): Promise<Uint8Array>;
 }
 
-/** What is at a path. `result` is the word of the script that looked. */
+/** The entry at a path. `result` is the word with which the script ended. */
 export type Found =
-  /** `facts` are those of this very file: another one in its place, or a change, has others. */
+  /** `facts` identify this state of this file. */
   | { result: "file"; bytes: Buffer; modifiedAt: string; facts: string }
   | { result: "large"; size: number }
   | { result: "missing" | "directory" | "other" | "denied" };
@@ -44,12 +44,12 @@ export type Written =
   | "failed"
   | "changed";
 
-/** A command line may be 128 KiB long, on Linux, and this is a third longer as base64. */
+/** A command line may have 128 KiB on Linux, and base64 is a third longer than the bytes. */
 const WRITE_CHUNK = 60 * 1024;
-/** How often a file that changes while it is read is read again. */
+/** How often a file is read if it changes meanwhile. */
 const MAX_ATTEMPTS = 5;
 
-/** The answer to a command is missing, cut off or not what was asked for. */
+/** Thrown if the answer to a command is missing, cut off or unexpected. */
 export class SandboxAnswerError extends Error {
   override readonly name = "SandboxAnswerError";
 }
@@ -68,7 +68,7 @@ export class SandboxFiles {
     this.#transfer = transfer;
   }
 
-  /** A whole file of at most `limit` bytes, as it was at one moment. */
+  /** Reads a whole file of at most `limit` bytes in one consistent state. */
   async read(path: string, limit: number, options: CallOptions): Promise<Found> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const found = await this.#readOnce(path, limit, options);
@@ -94,14 +94,14 @@ export class SandboxFiles {
     return { result, entries, skipped: Number(said.get("skipped") ?? 0) };
   }
 
-  /** Whether a file at or below a path may contain a text; true when the names cannot be told apart. */
+  /** Finds the files at or below a path that may contain a text. Includes all names with line ends. */
   async containing(path: string, literal: string, options: CallOptions): Promise<(path: string) => boolean> {
     const said = await this.#ask(CONTAINING, { file: this.#real(path), literal }, options);
     const names = new Set(decode(said.get("names")).split("\n"));
     return (candidate) => candidate.includes("\n") || names.has(this.#real(candidate));
   }
 
-  /** With `expected`, the facts of a file that was read, only while it is still that one. */
+  /** Writes a file. With `expected`, only if the file still has these facts. */
   async write(
     path: string,
     bytes: Uint8Array,
@@ -146,7 +146,7 @@ export class SandboxFiles {
     return said.get("result") as "deleted" | "missing" | "denied"; // the words DELETE ends with
   }
 
-  /** Undefined when the file changed in between. */
+  /** Gives undefined if the file changed meanwhile. */
   async #readOnce(path: string, limit: number, options: CallOptions): Promise<Found | undefined> {
     const pieces: Buffer[] = [];
     let length = 0;
@@ -210,9 +210,9 @@ const decode = (base64 = ""): string => Buffer.from(base64, "base64").toString("
 const timeOf = (seconds: string): string => isoTime(Number(seconds) * 1000);
 
 /**
- * File operations as shell commands, in what POSIX shells, GNU, BusyBox and BSD tools share. Everything
- * variable is base64; answers are lines behind a random mark, their values base64 where they are not plain
- * numbers or words, and the last one says that the answer is complete.
+ * File operations as shell commands that POSIX shells, GNU, BusyBox and BSD tools understand. Variables are base64.
+ * Answers are lines behind a random mark; values other than plain numbers or words are base64. The last line says
+ * that the answer is complete.
  */
 
 const PRELUDE = `
@@ -231,7 +231,7 @@ else
 fi
 `;
 
-/** One piece of a file, or what is there instead; with the facts by which a changed file is noticed. */
+/** Reads a piece of a file, with the facts that reveal a change. */
 export const READ = `
 if [ -d "$file" ]; then finish directory
 elif [ ! -e "$file" ]; then finish missing
@@ -248,7 +248,7 @@ tail -c "+$from" "$file" | head -c "$count" | encode
 finish file
 `;
 
-/** Names below a directory, with sizes and times in the same order. */
+/** Lists the names below a directory, and their sizes and times in the same order. */
 export const LIST = `
 if [ ! -e "$file" ]; then finish missing; fi
 if [ ! -d "$file" ]; then say facts "$(facts "$file")"; finish file; fi
@@ -261,7 +261,7 @@ printf '\\n%s stats ' "$mark"; [ ! -s "$names" ] || many <"$names" | encode
 finish directory
 `;
 
-/** Which files contain a literal text; names with line ends are not told apart and always looked at. */
+/** Lists the files that contain a literal text. Names with line ends cannot be read from the answer. */
 export const CONTAINING = `
 printf '\\n%s names ' "$mark"
 find -H "$file" -type f -exec grep -lF -e "$literal" {} + 2>/dev/null | encode
@@ -287,9 +287,8 @@ printf %s "$data" | base64 -d >>"$temporary" || { rm -f "$temporary"; finish fai
 `;
 
 /**
- * Puts the file in its place: a new one only where there is none, another one at once and whole. With
- * `expected`, only while the file is the one that was read; those who do it like this take turns by a lock on
- * the directory, which ends with the script.
+ * Puts the file in its place in one step. A new file must not replace another. With `expected`, the old file must have
+ * these facts; such writes take turns by a lock on the directory, which ends with the script.
  */
 export const END_WRITE = `
 if [ -n "$expected" ]; then
@@ -325,7 +324,7 @@ export function commandFor(
   return [`mark='${mark}'`, PRELUDE, assignments(variables), script].join("\n");
 }
 
-/** Shell code that sets variables, whose names are plain and whose values may be anything. */
+/** Shell code that sets variables. Names must be plain; values may be anything. */
 export const assignments = (variables: Readonly<Record<string, string>>): string => {
   const quoted = Object.entries(variables).map(
     ([name, value]) => `${name}='${value.replaceAll("'", "'\\''")}'`,
@@ -339,7 +338,7 @@ export const scriptLine = (script: string): string => `sh -c "${decoded(script)}
 const decoded = (value: string): string =>
   `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d)`;
 
-/** What a script said, by key; undefined when the answer is cut off or is none. */
+/** Reads the answer of a script by key. Gives undefined if it is cut off or no answer. */
 export function parseAnswer(output: string, mark: string): Map<string, string> | undefined {
   const said = new Map<string, string>();
   for (const line of output.split("\n")) {

@@ -24,7 +24,7 @@ export interface SeatbeltOptions extends ShellLimits {
 
 const PROGRAM = "/usr/bin/sandbox-exec";
 
-/** What programs of the system need to start. Homes, mail and keychains are not among it. */
+/** Folders that programs of the system need. Homes, mail and keychains are not among them. */
 const SYSTEM_FOLDERS = [
   "/System",
   "/Library/Apple",
@@ -40,8 +40,8 @@ const SYSTEM_FOLDERS = [
 ];
 
 /**
- * The rules of macOS's sandbox for commands: everything is forbidden but to start programs of the system,
- * to read `readable` and to change `writable`, without `hidden`. There is no network.
+ * The rules of macOS's sandbox for commands. They may start programs of the system, read `readable` and change
+ * `writable`, both without `hidden`. Everything else is forbidden, such as the network.
  */
 export function seatbeltProfile(
   writable: readonly string[],
@@ -64,7 +64,7 @@ export function seatbeltProfile(
     '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))',
     "(deny network*)",
     ...hidden.map((path) => `(deny file-read* file-write* (subpath ${literal(path)}))`),
-    // Whoever could rename a directory on the way would move what is hidden to another path.
+    // A command that could rename a directory on the way would move the hidden path out of the rule.
     ...hidden
       .flatMap((path) => directoriesAbove(path))
       .map((path) => `(deny file-write* (literal ${literal(path)}))`),
@@ -77,8 +77,8 @@ const directoriesAbove = (path: string): string[] =>
 const literal = (path: string): string => `"${path.replace(/["\\]/g, "\\$&")}"`;
 
 /**
- * A folder, and a shell that may change that folder and read the programs of this machine, without
- * network. macOS only; see `seatbeltProblem`. The system cannot show the folder at another path: commands see its real one.
+ * A folder, and a shell without network that may change that folder and read the programs of this machine. macOS only;
+ * see `seatbeltProblem`. Commands see the real path of the folder, because macOS cannot show it at another one.
  */
 export class SeatbeltBackend extends ShellBackend {
   /** Throws `ConfigurationError` when `rootDir` is no directory. */
@@ -110,7 +110,7 @@ export function seatbeltArguments(profile: string, command: string, directory: s
   return ["-p", profile, "/bin/sh", "-c", start, "sh", directory, SHELL, command];
 }
 
-/** Why commands cannot be isolated here; undefined when a command that does nothing ran in the sandbox. */
+/** Why commands cannot be isolated here. Gives undefined after a successful trial. */
 export async function seatbeltProblem(options: SeatbeltOptions): Promise<NoSandbox | undefined> {
   if (process.platform !== "darwin") return { reason: "Seatbelt exists on macOS only." };
   const profile = seatbeltProfile([realpathSync.native(resolve(options.rootDir))], options.readOnly ?? []);

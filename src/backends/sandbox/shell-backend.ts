@@ -35,7 +35,7 @@ interface Job {
 
 const MAX_RUNNING = 16;
 
-/** Background jobs that are processes of this machine. Whoever started the processes ends them. */
+/** Background jobs as processes of this machine. The owner of the processes ends them. */
 class ProcessJobs implements BackgroundJobs {
   readonly #start: StartProcess;
   readonly #clock: Clock;
@@ -105,14 +105,14 @@ export interface ShellLimits {
 
 export const SHELL_LIMITS: OptionTable<ShellLimits> = { timeout: "a number", maxOutputBytes: "a number" };
 
-/** The process that a command becomes. */
+/** The process of a command. */
 export type Launch = Pick<ProcessRequest, "file" | "args" | "env" | "cwd" | "inputs">;
 
 export interface ShellOptions extends ShellLimits {
   /** Begins the id. */
   name: string;
   isolation: BackendCapabilities["isolation"];
-  /** What the model is told besides the limits. */
+  /** Facts for the model besides the limits. */
   facts: CommandFacts;
   launch(command: string, options: Pick<ExecuteOptions, "cwd" | "env">): Launch | BackendFailure;
   /** See `RunnerOptions`. */
@@ -126,7 +126,7 @@ const MAX_TIMEOUT = 86_400;
 /** The shell that runs command lines: bash where there is one, because models write for it. */
 export const SHELL: string = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh";
 
-/** A folder of this machine, and command lines as its processes, in whatever way `launch` makes them one. */
+/** A folder of this machine, and commands as processes that `launch` describes. */
 export class ShellBackend extends FilesystemBackend implements SandboxBackend {
   readonly id: string;
   readonly jobs: BackgroundJobs;
@@ -161,7 +161,7 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     );
   }
 
-  /** Ends every command that runs, background jobs, and what commands left behind. */
+  /** Ends running commands, background jobs, and processes that commands left behind. */
   close(): Promise<void> {
     return this.#runner.close();
   }

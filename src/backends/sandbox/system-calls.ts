@@ -1,7 +1,7 @@
 /**
- * System calls that commands in the sandbox may not make, with their numbers on x64 and arm64 (`-`: there is
- * none). They are those that the default profiles of container engines refuse to a process without
- * capabilities. Numbers from 424 on are the same everywhere.
+ * System calls that are refused to commands in the sandbox, with their numbers on x64 and arm64 (`-` for none). The
+ * default profiles of container engines refuse the same calls to a process without capabilities. Numbers from 424 on
+ * are the same everywhere.
  */
 export const REFUSED_CALLS = `
   # keys of the kernel, which no namespace divides
@@ -81,10 +81,10 @@ export const REFUSED_CALLS = `
   ustat 136 -
 `;
 
-/** The newest system call that was looked at, setxattrat and its relatives; programs do without newer ones. */
+/** The newest system call that was checked (setxattrat and its relatives). Programs do without newer ones. */
 export const NEWEST_CALL = 466;
 
-/** Calls of which it depends on their arguments, or that programs find missing instead of forbidden. */
+/** Calls that are allowed or refused by their arguments, and calls that seem to be missing. */
 export const SPECIAL_CALLS = `
   clone 56 220
   clone3 435 435
@@ -102,7 +102,7 @@ export const SPECIAL_CALLS = `
   mknodat 259 33
 `;
 
-/** Numbers by name, of one processor. */
+/** The numbers of calls by name on a processor. */
 export function callNumbers(list: string, processor: "x64" | "arm64"): Map<string, number> {
   const rows = list.split("\n").map((line) => line.replace(/#.*/, "").trim());
   const numbers = rows.flatMap((row): [string, number][] => {
@@ -116,7 +116,7 @@ export function callNumbers(list: string, processor: "x64" | "arm64"): Map<strin
 /** A step of the kernel's classic packet filter: `struct sock_filter`. */
 interface Step {
   code: number;
-  /** Steps to leave out when a comparison holds, and when it does not. */
+  /** Steps to skip if a comparison holds, and if it does not. */
   jt: number;
   jf: number;
   k: number;
@@ -133,7 +133,7 @@ const KILL = 0x80000000;
 const EPERM = 0x00050000 + 1;
 const ENOSYS = 0x00050000 + 38;
 
-/** Places in `struct seccomp_data`; of arguments the lower half, which is all the kernel looks at of these. */
+/** Offsets in `struct seccomp_data`; for arguments, of their lower half, which is all that the kernel uses here. */
 const CALL_NUMBER = 0;
 const ARCHITECTURE = 4;
 const argument = (index: number): number => 16 + 8 * index;
@@ -145,11 +145,11 @@ type Processor = keyof typeof AUDIT_ARCHITECTURES;
 /** CLONE_NEW* of mounts, control groups, host names, message queues, users, processes and network. */
 const NAMESPACES = 0x7e020000;
 const SET_ID_BITS = 0o6000;
-/** O_CREAT, and what tells O_TMPFILE: only then there is a mode. */
+/** O_CREAT, and the bit of O_TMPFILE. Without them there is no mode. */
 const CREATES = 0o100 | 0o20000000;
 const AF_ALG = 38;
 const AF_VSOCK = 40;
-/** Linux and its variants with 32-bit addresses or old kernel versions, and the question which one it is. */
+/** Linux, its variants with 32-bit addresses or old kernel versions, and the query of the current one. */
 const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff];
 
 const step = (code: number, k: number, jt = 0, jf = 0): Step => ({ code, jt, jf, k });
@@ -160,7 +160,7 @@ const refuseIf = (comparison: number, value: number): Step[] => [
   answer(EPERM),
 ];
 
-/** Calls with a mode among their arguments may not set the bits that lend the owner's rights. */
+/** Refuses a mode with the set-user-ID or set-group-ID bit. */
 const modeAt = (index: number): Step[] => [
   load(argument(index)),
   ...refuseIf(IF_ANY_BIT, SET_ID_BITS),
@@ -174,10 +174,10 @@ const openWith = (flags: number, mode: number): Step[] => [
   ...modeAt(mode),
 ];
 
-/** How system calls are answered whose arguments decide. */
+/** The checks of calls whose arguments decide. */
 const SPECIAL: Readonly<Record<string, readonly Step[]>> = {
   clone: [load(argument(0)), ...refuseIf(IF_ANY_BIT, NAMESPACES), answer(ALLOW)],
-  // Their arguments are in memory, which a filter cannot see. Programs then use clone and openat.
+  // A filter cannot see their arguments, which are in memory. Programs use clone and openat instead.
   clone3: [answer(ENOSYS)],
   openat2: [answer(ENOSYS)],
   personality: [
@@ -203,9 +203,9 @@ const SPECIAL: Readonly<Record<string, readonly Step[]>> = {
 };
 
 /**
- * The program with which the kernel checks every system call of a command and of all it starts; undefined for
- * processors whose numbers are not known here. Calls of a foreign architecture (32-bit programs) end the
- * process; calls that are newer than the list do not exist; those that are refused fail with EPERM.
+ * Makes the program with which the kernel checks every system call of a command and its descendants. Gives undefined
+ * for other processors. Calls of another architecture (32-bit programs) end the process, calls newer than the list
+ * seem to be missing, and refused calls fail with EPERM.
  */
 export function systemCallFilter(processor: string = process.arch): Uint8Array | undefined {
   return processor === "x64" || processor === "arm64" ? encode(stepsFor(processor)) : undefined;
@@ -222,7 +222,7 @@ function stepsFor(processor: Processor): Step[] {
     step(IF_EQUAL, AUDIT_ARCHITECTURES[processor], 1, 0),
     answer(KILL),
     load(CALL_NUMBER),
-    // The numbers of x32 are among them: they begin far above.
+    // This includes the calls of x32, whose numbers begin far above.
     step(IF_GREATER, NEWEST_CALL, 0, 1),
     answer(ENOSYS),
     ...special,

@@ -19,21 +19,21 @@ import { isAtOrBelow, relativeTo, withSlash } from "../paths.ts";
 import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
 
 /**
- * LangGraph hands the store to a node in a wrapper that collects calls for `batch` and offers nothing
- * beyond `BaseStore`. What the store itself offers, such as an order of keys, is used all the same.
+ * Unwraps a store. LangGraph gives nodes a wrapper that collects calls for `batch` and hides everything beyond
+ * `BaseStore`, such as an order of keys.
  */
 export const unbatched = (store: BaseStore): BaseStore => (isBatched(store) ? store.store : store);
 
 const isBatched = (store: object): store is { store: BaseStore } =>
   "lg_name" in store && store.lg_name === "AsyncBatchedStore" && "store" in store;
 
-/** How file data is kept as a store item: JSON, bytes as base64 with `encoding` saying so. */
+/** Turns file data into a store item: JSON, with bytes as base64, which `encoding` says. */
 export function toItem(data: FileData): Record<string, unknown> {
   if (Array.isArray(data.content) || typeof data.content === "string") return { ...data };
   return { ...data, content: Buffer.from(data.content).toString("base64"), encoding: "base64" };
 }
 
-/** The file an item holds; undefined when the item is something else. */
+/** Reads the file in an item; undefined if the item is something else. */
 export function fromItem(value: Record<string, unknown>): FileData | undefined {
   const { content, mimeType, encoding, created_at: created, modified_at: modified } = value;
   const times = {
@@ -51,12 +51,12 @@ export function fromItem(value: Record<string, unknown>): FileData | undefined {
   return { content: bytes ?? content, mimeType: type ?? "text/plain", ...times };
 }
 
-/** Items asked for at a time; BaseStore pages by offset. */
+/** Items of a page. BaseStore pages by offset. */
 const PAGE_SIZE = 500;
 
 /**
- * Every file of exactly this namespace. A search also returns namespaces that merely start alike; a key that
- * appears on two pages, because the store changed in between, is given once.
+ * Gives every file of exactly this namespace. Skips namespaces that only start alike, which a search includes, and keys
+ * that appear on two pages because the store changed meanwhile.
  */
 export async function* filesOf(store: BaseStore, namespace: string[]): AsyncGenerator<[string, FileData]> {
   const own = JSON.stringify(namespace);
@@ -73,7 +73,7 @@ export async function* filesOf(store: BaseStore, namespace: string[]): AsyncGene
   }
 }
 
-/** What some stores offer beyond `BaseStore`: the items of exactly one namespace in the order of their keys. */
+/** A store that can give the items of exactly one namespace in the order of their keys. */
 interface OrderedStore {
   /** Those with `from <= key < to`, at most `limit`. */
   itemsBetween(namespace: string[], range: { from: string; to: string; limit: number }): Promise<Item[]>;
@@ -89,7 +89,7 @@ export interface StoreFolder {
   path: string;
 }
 
-/** The file at a path and all below it. Reads nothing else where the store knows an order of keys. */
+/** Gives the file at a path and all files below it. Reads no others if the store knows an order of keys. */
 export async function* filesBelow({
   store,
   namespace,
@@ -112,8 +112,8 @@ export async function* filesBelow({
 }
 
 /**
- * Files that show what is in a folder: those directly in it, and of each folder in it at least one. Reads
- * little more where the store knows an order of keys.
+ * Gives the files that show the entries of a folder: those directly in it, and at least one of each folder in it. Reads
+ * few others if the store knows an order of keys.
  */
 export async function* filesToList({
   store,
@@ -138,7 +138,7 @@ export async function* filesToList({
     if (last === undefined || items.length < limit) return;
     const isShown = shown !== undefined && last.key.startsWith(shown);
     from = shown !== undefined && isShown ? behind(shown) : after(last.key);
-    // A folder in the folder may be followed by another one; files may be followed by more files.
+    // A folder is often followed by another folder, and a file by more files.
     limit = isShown ? MIN_PAGE : Math.min(limit * 2, MAX_PAGE);
     await nextTurn();
   }
@@ -154,10 +154,10 @@ function folderOf(directory: string, file: string): string | undefined {
   return slash === -1 ? undefined : withSlash(directory) + rest.slice(0, slash + 1);
 }
 
-/** The first key that is behind all that start with this prefix, which ends in a slash. */
+/** The first key behind all keys with this prefix, which ends in a slash. */
 const behind = (prefix: string): string => `${prefix.slice(0, -1)}0`;
 
-/** The first key behind this one; no path contains NUL. */
+/** The next possible key, because no path contains NUL. */
 const after = (key: string): string => `${key}\0`;
 
 const only = (key: string): { from: string; to: string; limit: number } => ({
@@ -173,12 +173,12 @@ function* filesIn(items: readonly Item[]): Generator<[string, FileData]> {
   }
 }
 
-/** Where files are in a store, or what tells it for each call; outside of a run there is nothing to tell it by. */
+/** The namespace of the files in a store, or a function that gives it for each call. */
 export type StoreNamespace = readonly string[] | ((runtime: Partial<BackendRuntime>) => readonly string[]);
 
 const COMPONENT = /^[A-Za-z0-9_.@+:~-]+$/;
 
-/** The namespace of one call; throws `ConfigurationError` when it is none. */
+/** The namespace of a call. Throws `ConfigurationError` if it is invalid. */
 export function namespaceOf(
   configured: StoreNamespace | undefined,
   runtime: BackendRuntime | undefined,
@@ -189,7 +189,7 @@ export function namespaceOf(
   return checkNamespace(chosen ?? fallback);
 }
 
-/** @throws ConfigurationError for what callers without types give, and for parts that a run has no value for. */
+/** @throws ConfigurationError for an invalid namespace, and for parts for which a run has no value. */
 export function checkNamespace(given: readonly string[]): string[] {
   const parts: readonly unknown[] = Array.isArray(given) ? given : [];
   const missing = parts.findIndex((part) => typeof part !== "string");
@@ -203,14 +203,14 @@ export function checkNamespace(given: readonly string[]): string[] {
   return [...given];
 }
 
-/** Many stores refuse periods as well, which only they can tell. */
+/** Many stores refuse periods, too, but only they can know. */
 export const badNamespace = (namespace: readonly string[]): ConfigurationError =>
   new ConfigurationError(
     "STORE_NAMESPACE",
     `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + : ~ - (and periods, where the store takes them)`,
   );
 
-/** What some stores offer beyond `BaseStore`: puts bound to the version that was read. */
+/** A store that can bind a put to the version that was read. */
 interface VersionedStore {
   getVersioned(namespace: string[], key: string): Promise<(Item & { version: string }) | null>;
   putIf(
@@ -247,7 +247,7 @@ export class StoreFiles implements FileStore {
 
   async put(path: string, data: FileData, expected: Expected): Promise<boolean> {
     const value = toItem(data);
-    // What is there may be an item that holds no file; it is replaced like nothing.
+    // An item that is no file counts as absent and is replaced.
     const now = await this.#item(path);
     const isFile = now !== null && fromItem(now.value) !== undefined;
     const isExpected =
@@ -283,11 +283,11 @@ export class StoreFiles implements FileStore {
     return "the store failed; try again";
   }
 
-  /** The item at a key with what tells its states apart: its version, or else what it holds and since when. */
+  /** The item at a key with its version, or else with a mark made of its content and its time. */
   async #item(path: string): Promise<(Item & { version: string }) | null> {
     if (isVersioned(this.#store)) return this.#store.getVersioned(this.#namespace, path);
     const item = await this.#store.get(this.#namespace, path);
-    // A copy: some stores hand out the very item they go on changing.
+    // A copy, because some stores go on changing the item that they gave.
     return item && { ...item, version: JSON.stringify([item.updatedAt, item.value]) };
   }
 }
@@ -312,9 +312,9 @@ const OPTIONS: OptionTable<StoreBackendOptions> = {
 /**
  * Files in a LangGraph `BaseStore`, shared by all threads: one item per file, the path is its key.
  *
- * An operation on one file touches one item, so a path that is also the directory of others is not
- * noticed. Writes to one path are serialized in this process; against other processes they are
- * compare-and-set where the store offers it, else the item is looked at again just before it is put.
+ * An operation on one file touches one item, so it does not notice a path that is also a folder. Writes to one path
+ * are serialized in this process. Between processes they are compare-and-set if the store can do that; otherwise the
+ * item is read again just before the put.
  */
 export class StoreBackend extends FileStoreBackend {
   readonly #runtime: BackendRuntime | undefined;

@@ -15,7 +15,7 @@ import {
 import { type LoadPackage, loadOptional } from "../optional-package.ts";
 import { validatePath } from "../paths.ts";
 
-/** What is used of a pool of the package `pg`. */
+/** The part of a pool of the package `pg` that is used. */
 export interface PostgresPool {
   query(
     text: string,
@@ -34,7 +34,7 @@ interface PostgresPackage {
 
 export interface PostgresPlace {
   table: string;
-  /** Stands before each path in the table; no final slash. */
+  /** The beginning of each path in the table, without a final slash. */
   prefix: string;
   maxBytes: number;
   connectionString: string | undefined;
@@ -146,7 +146,7 @@ export class PostgresFiles implements FileStore {
       yield* rows.map((row) => this.#infoOf(row));
       const last = rows.at(-1);
       if (last === undefined || rows.length < PAGE) return;
-      // The least key behind the last one: text in Postgres has no NUL.
+      // The next possible key, because text in Postgres has no NUL.
       from = `${String(last["path"])}\u0001`;
     }
   }
@@ -171,7 +171,7 @@ export class PostgresFiles implements FileStore {
     return this.#place.prefix + path;
   }
 
-  /** All keys below a folder: from the first one to the first behind them, in the order of their bytes. */
+  /** The range of keys below a folder in byte order: the first one, and the first one behind them. */
   #rangeBelow(folder: string): [from: string, to: string] {
     const start = this.#keyOf(folder === "/" ? "" : folder);
     return [`${start}/`, `${start}0`];
@@ -186,7 +186,7 @@ export class PostgresFiles implements FileStore {
     return { path, is_dir: false, size: Number(row["size"]), modified_at: isoOf(row["modified_at"]) };
   }
 
-  /** The folders directly in a folder; the server names each once, however many files are in it. */
+  /** The folders directly in a folder. The server names each once, however many files it contains. */
   async #folders(from: string, to: string): Promise<ListedFile[]> {
     const rows = await this.#rows(
       `select distinct split_part(substr(path, length($1) + 1), '/', 1) as name from ${this.#table}
@@ -222,7 +222,7 @@ export class PostgresFiles implements FileStore {
     if (this.#own !== undefined) return this.#own;
     const { connectionString, load } = this.#place;
     const loaded = await loadOptional(PACKAGE, load);
-    // What the package declares; its named exports are properties of the default one.
+    // The type is the one that the package declares. Its named exports are properties of the default one.
     const { Pool } = (loaded as { default: PostgresPackage }).default;
     const pool = new Pool({
       ...(connectionString === undefined ? {} : { connectionString }),
@@ -234,7 +234,7 @@ export class PostgresFiles implements FileStore {
     return (this.#own = pool);
   }
 
-  /** Makes the table when it is missing; refuses one that has other columns. */
+  /** Makes the table if it is missing. Refuses one with other columns. */
   async #checkTable(pool: PostgresPool): Promise<void> {
     const columns = await this.#columnsOf(pool);
     if (columns.size === 0) {
@@ -279,7 +279,7 @@ const isoOf = (time: unknown): string => (time instanceof Date ? time.toISOStrin
 const CHECK = "check that it runs and that the connection settings are right";
 const CONNECTION = /^(?:E[A-Z_]+|08.{3}|57P0.)$/;
 
-/** Error codes of Postgres that a person can do something about. */
+/** Explains error codes of Postgres and says what to do. */
 const REASONS: Readonly<Record<string, string>> = {
   "28000": "the Postgres server refuses this user; check the connection settings",
   "28P01": "the Postgres server refuses this user or password; check the connection settings",
@@ -295,7 +295,7 @@ const REASONS: Readonly<Record<string, string>> = {
 export interface PostgresBackendOptions {
   /** `postgres://user:password@host:port/database`. Default: the `PG…` variables of the environment. */
   connectionString?: string;
-  /** A pool of the package `pg` in the place of a connection string. Whoever made it ends it. */
+  /** A pool of the package `pg` in place of a connection string. Its owner ends it. */
   pool?: PostgresPool;
   /** `name` or `schema.name`; made when it is missing. Default `deepagent_files`. */
   table?: string;
@@ -356,7 +356,7 @@ export class PostgresBackend extends FileStoreBackend {
 
 const TABLE = /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/;
 
-/** A prefix as what stands before each path; empty for the root. */
+/** The prefix in front of each path; empty for the root. */
 function folderOf(prefix: string = "/"): string {
   const valid = validatePath(prefix);
   if (!valid.ok) throw unusable(`prefix: ${valid.error}`);

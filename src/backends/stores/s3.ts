@@ -18,7 +18,7 @@ import { type LoadPackage, loadOptional } from "../optional-package.ts";
 import { validatePath } from "../paths.ts";
 
 export interface S3Place extends S3BackendOptions {
-  /** Stands before each path, without its first slash; ends in a slash unless it is empty. */
+  /** The beginning of each key. It starts without a slash and ends in one, unless it is empty. */
   prefix: string;
   conditionalWrites: boolean;
   maxBytes: number;
@@ -54,7 +54,7 @@ export class S3Files implements FileStore {
       const found = await client.send(new sdk.GetObjectCommand(this.#at(path)), signalOf(options));
       const size = found.ContentLength ?? 0;
       if (size > this.#place.maxBytes) {
-        // Ends the transfer; the SDK gives a stream of Node.
+        // Ends the transfer. The body is a stream of Node.
         if (found.Body !== undefined && "destroy" in found.Body) found.Body.destroy();
         throw new FileTooLarge(size, this.#place.maxBytes);
       }
@@ -189,17 +189,17 @@ export class S3Files implements FileStore {
     }
   }
 
-  /** The path of a key in a listing; undefined when no path leads to it. */
+  /** The path of a key in a listing; undefined if no path leads to it. */
   #pathOf(listed: string | undefined, { EncodingType }: Sdk.ListObjectsV2CommandOutput): string | undefined {
     if (listed === undefined) return undefined;
-    // Some servers ignore that the encoding was asked for.
+    // Some servers ignore the requested encoding.
     const key = EncodingType === "url" ? decodeURIComponent(listed.replaceAll("+", " ")) : listed;
     const path = `/${key.slice(this.#place.prefix.length)}`;
     const valid = validatePath(path);
     return valid.ok && valid.path === path && path !== "/" ? path : undefined;
   }
 
-  /** The headers that bind a put to what is expected; undefined when something else is there already. */
+  /** The headers that bind a put to the expected state; undefined if that state is gone. */
   async #conditionFor(
     path: string,
     expected: Expected,
@@ -219,7 +219,7 @@ export class S3Files implements FileStore {
     return isExpected ? {} : undefined;
   }
 
-  /** Asks for a put that must be refused; a server that ignores the condition does it. */
+  /** Tries a put that must be refused. Throws if the server ignores the condition and makes it. */
   async #testConditions(): Promise<void> {
     const { client, sdk } = await this.#connection();
     const place = this.#at(`/.deepagent-condition-${randomUUID()}`);
@@ -244,7 +244,7 @@ export class S3Files implements FileStore {
 
   async #connect(): Promise<Connection> {
     const { endpoint, region, credentials, load, forcePathStyle = endpoint !== undefined } = this.#place;
-    // What the package declares.
+    // The type is the one that the package declares.
     const sdk = (await loadOptional(PACKAGE, load)) as typeof Sdk;
     const place = endpoint === undefined ? {} : { endpoint, region: region ?? "us-east-1" };
     const client = new sdk.S3Client({
@@ -266,7 +266,7 @@ const signalOf = ({ signal }: CallOptions = {}): { abortSignal?: AbortSignal } =
 
 const isoOf = (time: Date | undefined): string => (time ?? new Date(0)).toISOString();
 
-/** What an error of the SDK is called: a plain word, whatever a server answered. */
+/** The name of an error of the SDK: a plain word, whatever a server answered. */
 function nameOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return "UnknownError";
   const code: unknown = Reflect.get(thrown, "code");
@@ -286,7 +286,7 @@ const unconditional = (): ConfigurationError =>
 const CHECK = "check that it runs and that endpoint and region are right";
 const DENIED = "the S3 server denies access to the bucket; check the credentials and what they permit";
 
-/** Errors that a person can do something about, by their names. */
+/** Explains errors by their names and says what to do. */
 const REASONS: Readonly<Record<string, string>> = {
   NoSuchBucket: "the bucket does not exist; create it or choose another",
   AccessDenied: DENIED,
@@ -341,7 +341,7 @@ const OPTIONS: OptionTable<S3BackendOptions> = {
  * Files as objects of an S3 bucket: key = prefix + path. Kept across threads and shared by all that use the bucket.
  *
  * `ls` lists with a delimiter, `glob` lists the keys below its folder, `grep` gets the objects below its folder
- * whose names its filter accepts. Objects whose keys are no paths, such as folder markers, are passed over. Needs the
+ * whose names its filter accepts. Objects whose keys are no paths, such as folder markers, are skipped. Needs the
  * package `@aws-sdk/client-s3`.
  */
 export class S3Backend extends FileStoreBackend {
@@ -350,7 +350,7 @@ export class S3Backend extends FileStoreBackend {
   constructor(options: S3BackendOptions) {
     const given = readOptions("S3Backend", options, OPTIONS);
     const { prefix = "", endpoint, conditionalWrites = true, maxFileSizeMb = 32 } = given;
-    // Callers whose types nobody checked may leave the bucket out.
+    // Callers without types may leave the bucket out.
     if (!("bucket" in given) || !BUCKET.test(given.bucket)) {
       throw unusable("bucket must be the name of a bucket");
     }
