@@ -10,6 +10,7 @@ import { type ServerDeps, createPageLinks, lazyRuns } from "../server/protocol/d
 import { loadPreviousStateKey, loadStateKey } from "../server/protocol/state.ts";
 import { createResourceChanges } from "../server/resources/changes.ts";
 import { retentionOf } from "./lifecycle.ts";
+import type { RunOperator } from "../runs/service.ts";
 
 export interface ServerSettings {
   config: Config;
@@ -24,6 +25,8 @@ export interface ServerSettings {
 
 export interface ServerParts {
   deps: ServerDeps;
+  /** The runs of all principals, for whoever operates the server. */
+  operator(): Promise<RunOperator>;
   /** Parks what runs and releases everything. */
   close(): Promise<void>;
 }
@@ -63,6 +66,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
   };
   return {
     deps,
+    operator: runs,
     close: async () => {
       await links.close();
       await changes.close();

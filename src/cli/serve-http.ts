@@ -40,8 +40,8 @@ export async function serveOverHttp(
     logger,
     openStreams: async () =>
       (await import("../storage/sqlite/streams.ts")).openStreams(join(dataDir, "streams.db")),
-    statistics: async () => (await deps.runs()).statistics(),
-    assertReady: async () => (await deps.runs()).assertWritable(),
+    statistics: async () => (await parts.operator()).statistics(),
+    assertReady: async () => (await parts.operator()).assertWritable(),
   });
   process.stderr.write(`Serving MCP at ${server.url}\n`);
   listening(server.url);

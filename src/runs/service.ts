@@ -120,15 +120,8 @@ export interface MemorySearch {
   note?: string;
 }
 
-/**
- * All that the outside may do with runs. A run of another principal looks exactly like one that does
- * not exist. Every method that changes something has stored it durably before it returns.
- */
-export interface RunService {
-  /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
-  start(principal: Principal, request: StartRequest): Promise<StartOutcome>;
-  /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
-  answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
+/** Looks at runs and files of one principal. A run of another looks exactly like one that does not exist. */
+export interface RunReader {
   view(principal: Principal, runId: string): Promise<RunView | undefined>;
   /** Newest first. */
   list(principal: Principal, options: { limit: number; before?: string }): Promise<RunHead[]>;
@@ -151,6 +144,37 @@ export interface RunService {
   points(principal: Principal, runId: string): Promise<RunPoint[] | undefined>;
   /** Runs of the principal that are started from now on, also by another process. */
   watchStarts(principal: Principal, options: { signal: AbortSignal }): AsyncIterable<RunHead>;
+  /** Model calls that a client of the principal is to answer, oldest first; none for an unknown run. */
+  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
+  /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
+  runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
+  /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
+  files(principal: Principal): Promise<Backend>;
+  searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
+  /** The graph of the principal's agents, as text of Mermaid. */
+  drawing(principal: Principal): Promise<string>;
+}
+
+/** Begins and ends runs, and tells them something. What a method changes is stored before it returns. */
+export interface RunStarter {
+  /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
+  start(principal: Principal, request: StartRequest): Promise<StartOutcome>;
+  /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
+  answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
+  /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
+  tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
+  /** Stores what a client replied to a model call and lets the run go on; the first reply counts. */
+  replyToModel(
+    principal: Principal,
+    runId: string,
+    callId: string,
+    reply: SamplingReply,
+  ): Promise<ModelReplyOutcome>;
+  cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
+}
+
+/** Stores what people decided. What a method changes is stored before it returns. */
+export interface RunDecider {
   /** Stores the decision of a person and lets the run go on. An edit is validated before it is stored. */
   decide(
     principal: Principal,
@@ -165,36 +189,25 @@ export interface RunService {
    * unknown run too. A decision that cannot be carried out does not hinder the others.
    */
   useAnswer(principal: Principal, runId: string, answer: CarriedAnswer): Promise<UsedAnswer | undefined>;
-  /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
-  tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
-  /** Model calls that a client of the principal is to answer, oldest first; none for an unknown run. */
-  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
-  /** Stores what a client replied to a model call and lets the run go on; the first reply counts. */
-  replyToModel(
-    principal: Principal,
-    runId: string,
-    callId: string,
-    reply: SamplingReply,
-  ): Promise<ModelReplyOutcome>;
-  cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
-  /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
-  runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
-  /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
-  files(principal: Principal): Promise<Backend>;
-  searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
-  /** The graph of the principal's agents, as text of Mermaid. */
-  drawing(principal: Principal): Promise<string>;
-  /** Forgets runs that are over. For whoever operates the server. */
+}
+
+/** All that a principal may do with runs. */
+export interface PrincipalRuns extends RunReader, RunStarter, RunDecider {}
+
+/** What belongs to whoever operates the server, and never to a client. */
+export interface RunOperator {
+  /** Forgets runs that are over. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
   /** What `prune` would do now. */
   planPrune(retention: Retention): Promise<PrunePlan>;
-  /** For whoever operates the server. */
   statistics(): Promise<RunStatistics>;
   /** Fails unless runs can be stored now. */
   assertWritable(): Promise<void>;
   /** Parks what runs (it is found and continued later) and releases everything. */
   close(): Promise<void>;
 }
+
+export interface RunService extends PrincipalRuns, RunOperator {}
 
 /** Times of the machinery, in milliseconds. */
 export interface RunTiming {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { RunService } from "../../src/runs/service.ts";
+import type { PrincipalRuns } from "../../src/runs/service.ts";
 import { runIdOf, untilStatus } from "../e2e/support.ts";
 import { openDeps, openHome, openWorld } from "../support/harness.ts";
 import { WIRE_KEY, type WireReply, type WireRequest } from "../support/wire-server.ts";
@@ -44,7 +44,7 @@ function thinking(weather: Weather): (thought: { request: WireRequest }) => Wire
 
 /** Does a task as its person would, and says what is wrong in the end. */
 async function attempt(
-  service: RunService,
+  service: PrincipalRuns,
   task: OracleTask,
   workspace: string,
 ): Promise<string | undefined> {

@@ -1,5 +1,5 @@
 import type { Approval, PersonDecision, RunView } from "../../src/runs/run.ts";
-import type { RunService } from "../../src/runs/service.ts";
+import type { PrincipalRuns } from "../../src/runs/service.ts";
 import type { WireAnswer, WireMessage, WireReply, WireRequest } from "../support/wire-server-protocol.ts";
 
 /** One call of a tool. */
@@ -141,7 +141,7 @@ function resultsOf(
 }
 
 /** Follows a run to its end as a person would: whatever it asks is answered. */
-export async function followRun(service: RunService, runId: string, task: OracleTask): Promise<RunView> {
+export async function followRun(service: PrincipalRuns, runId: string, task: OracleTask): Promise<RunView> {
   const decided = new Set<string>();
   const look = async (): Promise<RunView> => {
     const view = await service.view("local", runId);

@@ -4,7 +4,7 @@ import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { monotonicClock, systemClock, type Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { Approval, Run, RunView } from "../../src/runs/run.ts";
-import type { RunService } from "../../src/runs/service.ts";
+import type { PrincipalRuns, RunService } from "../../src/runs/service.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";
 import { type ServerDeps, createPageLinks } from "../../src/server/protocol/deps.ts";
 import { openPageServer } from "../../src/server/page/page-server.ts";
@@ -32,7 +32,7 @@ export interface DepsOptions {
 }
 
 /** Dependencies of a server that knows `service`, or fails to open it. */
-export function depsFor(runs: () => Promise<RunService>, options: DepsOptions = {}): ServerDeps {
+export function depsFor(runs: () => Promise<PrincipalRuns>, options: DepsOptions = {}): ServerDeps {
   const changes = createResourceChanges({ runs, logger: silentLogger });
   cleanUpWith(() => changes.close());
   const clock = options.clock ?? systemClock;

@@ -1,7 +1,7 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Scope } from "../../config/sections.ts";
 import { DeepAgentError } from "../../core/errors.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 
 /** Whether a request may do what `scope` stands for. Where nobody is authenticated, everything is allowed. */
 export function allows(auth: AuthInfo | undefined, ...oneOf: readonly Scope[]): boolean {
@@ -13,9 +13,9 @@ export function allows(auth: AuthInfo | undefined, ...oneOf: readonly Scope[]): 
  * task of a server instance reaches runs through here. Any scope may look at a run it names, because
  * starting and deciding show it as well; listing, files and memories need `read`.
  */
-export function scopedRuns(service: RunService, auth: AuthInfo | undefined): RunService {
+export function scopedRuns(service: PrincipalRuns, auth: AuthInfo | undefined): PrincipalRuns {
   if (auth === undefined) return service;
-  const demand = (...oneOf: readonly Scope[]): RunService => {
+  const demand = (...oneOf: readonly Scope[]): PrincipalRuns => {
     if (!allows(auth, ...oneOf)) throw insufficientScope(oneOf);
     return service;
   };
@@ -43,17 +43,11 @@ export function scopedRuns(service: RunService, auth: AuthInfo | undefined): Run
     files: async (...args) => demand("read").files(...args),
     searchMemories: async (...args) => demand("read").searchMemories(...args),
     drawing: async (...args) => demand("read").drawing(...args),
-    statistics: () =>
-      Promise.reject(new Error("the numbers of all principals are not for the holder of a token")),
-    assertWritable: () => Promise.reject(new Error("the holder of a token does not operate the server")),
-    prune: () => Promise.reject(new Error("the holder of a token does not own the run service")),
-    planPrune: () => Promise.reject(new Error("the holder of a token does not own the run service")),
-    close: () => Promise.reject(new Error("the holder of a token does not own the run service")),
   };
 }
 
 /** `service` for resources: reading them is what the scope `read` is for. */
-export function readableRuns(service: RunService, auth: AuthInfo | undefined): RunService {
+export function readableRuns(service: PrincipalRuns, auth: AuthInfo | undefined): PrincipalRuns {
   if (!allows(auth, "read")) throw insufficientScope(["read"]);
   return service;
 }

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "../../core/logger.ts";
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import type { Approval, PersonDecision, Principal, RunView } from "../../runs/run.ts";
-import type { DecideOutcome, RunService } from "../../runs/service.ts";
+import type { DecideOutcome, PrincipalRuns } from "../../runs/service.ts";
 import { agentLabel, deadlineText, decisionOf } from "../views/approval-form.ts";
 import { pendingApprovals } from "../views/run-report.ts";
 
@@ -12,7 +12,7 @@ const READING_TIME = 1000;
 
 /** Whose answer it is, and of which run. */
 export interface Decider {
-  readonly runs: RunService;
+  readonly runs: PrincipalRuns;
   readonly principal: Principal;
   readonly runId: string;
   readonly logger: Logger;

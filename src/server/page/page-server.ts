@@ -3,7 +3,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type Run, alreadyDecided } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import type { PageServer } from "../protocol/deps.ts";
 import { ASSETS, renderChanges, renderNotice, renderOpening, renderRunPage } from "../views/render-page.ts";
 import type { Complaint } from "../views/render-run.ts";
@@ -16,7 +16,7 @@ import { LinkTokens, type PageSession, PageSessions, isOwnForm, runPath } from "
 import { readChanges, readRun, sendUpdates } from "./updates.ts";
 
 export interface PageServerOptions {
-  runs: () => Promise<RunService>;
+  runs: () => Promise<PrincipalRuns>;
   clock: Clock;
   /** How a person opens a page that decides. */
   openCommand: (run: Run) => string | undefined;

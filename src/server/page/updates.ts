@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 import { oneLine } from "../../core/text.ts";
 import { type Run, type RunEvent, type RunView, isFinal } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import { whenStalled } from "../http/slow-readers.ts";
 import { agentLabel } from "../views/approval-form.ts";
 import { html } from "../views/html.ts";
@@ -16,7 +16,7 @@ const KEEP_ALIVE_MS = 15_000;
 
 /** The run and the newest part of its journal; `undefined`: no such run. */
 export async function readRun(
-  runs: RunService,
+  runs: PrincipalRuns,
   { principal, run }: PageSession,
 ): Promise<{ view: RunView; events: RunEvent[] } | undefined> {
   const view = await runs.view(principal, run);
@@ -25,7 +25,7 @@ export async function readRun(
 }
 
 /** The part of the journal that is shown. */
-export async function newestEvents(runs: RunService, { run }: RunView): Promise<RunEvent[]> {
+export async function newestEvents(runs: PrincipalRuns, { run }: RunView): Promise<RunEvent[]> {
   const after = Math.max(0, run.lastSeq - SHOWN_EVENTS);
   return (await runs.events(run.principal, run.id, { after, limit: SHOWN_EVENTS })) ?? [];
 }
@@ -33,7 +33,7 @@ export async function newestEvents(runs: RunService, { run }: RunView): Promise<
 /** Sends server-sent events for as long as the browser listens, the run lasts and `signal` lets it. */
 export async function sendUpdates(
   response: ServerResponse,
-  runs: RunService,
+  runs: PrincipalRuns,
   { session, openCommand }: { session: PageSession; openCommand: (run: Run) => string | undefined },
   signal: AbortSignal,
 ): Promise<void> {
@@ -83,7 +83,7 @@ async function send(response: ServerResponse, update: object): Promise<void> {
 }
 
 async function nextChange(
-  runs: RunService,
+  runs: PrincipalRuns,
   { principal, run }: PageSession,
   after: number,
   signal: AbortSignal,
@@ -115,7 +115,7 @@ const MAX_CHANGES = 100;
 
 /** The newest changes of `path` in this run, oldest first; `undefined`: no such run. */
 export async function readChanges(
-  runs: RunService,
+  runs: PrincipalRuns,
   { principal, run }: PageSession,
   path: string,
 ): Promise<FileChange[] | undefined> {
@@ -142,7 +142,7 @@ function changeOf({ time, agent, data }: RunEvent): FileChange {
 /** What the app shows of a run: what the page shows, with nothing to press. */
 export async function renderAppView(
   view: RunView,
-  runs: RunService,
+  runs: PrincipalRuns,
   openCommand: string | undefined,
 ): Promise<string> {
   const { run } = view;

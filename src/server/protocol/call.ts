@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { canonicalJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import type { OpenRequests } from "../delivery/session.ts";
 import type { ClientFacts } from "./client.ts";
 import type { ServerDeps } from "./deps.ts";
@@ -16,7 +16,7 @@ export interface ToolCall {
   readonly context: ServerContext;
   readonly client: ClientFacts;
   readonly principal: Principal;
-  readonly runs: RunService;
+  readonly runs: PrincipalRuns;
   /** Of the tool and its arguments. */
   readonly digest: string;
   /** By the clock of `deps`. */

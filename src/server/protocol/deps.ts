@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal, Run } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns, RunService } from "../../runs/service.ts";
 import type { PageGrant } from "../page/sessions.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
 
@@ -18,7 +18,7 @@ export interface ServerDeps {
   /** For durations: it does not jump when the system's clock is set. */
   monotonic: Clock;
   /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */
-  runs: () => Promise<RunService>;
+  runs: () => Promise<PrincipalRuns>;
   /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */
   stateKey: () => Promise<Uint8Array>;
   /** The secret before it, while what it signed may still be valid. */

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { z } from "zod";
 import type { Logger } from "../../core/logger.ts";
 import { type Principal, type RunEvent, isFinal } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import { RUN_VIEWS, fileUri, runFileUri, runIdOf, runUri } from "./uris.ts";
 
 /** Receives changes of resources; the notifier of the SDK's HTTP handler is one. */
@@ -32,7 +32,7 @@ export interface ResourceChanges {
 }
 
 export interface ResourceChangesOptions {
-  runs: () => Promise<RunService>;
+  runs: () => Promise<PrincipalRuns>;
   logger: Logger;
   /** Longest delay of an announcement, in milliseconds; changes of that time become one. Default 200. */
   delayMs?: number;

@@ -2,7 +2,7 @@
 import { ResourceNotFoundError } from "@modelcontextprotocol/server";
 import { oneLine } from "../../core/text.ts";
 import { type RunEvent, type RunView, isFinal } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import { eventDocument, pointDocument, reportOf, runDocument, transcriptOf } from "../views/run-document.ts";
 import type { ListSection, ReadRequest, ResourceScope, ResourceSpec } from "./resource.ts";
 import { RUN_TEMPLATE, type RunViewName, runUri } from "./uris.ts";
@@ -15,7 +15,7 @@ const SHOWN_EVENTS = 1000;
 const FINAL_TTL_MS = 86_400_000;
 
 interface FoundRun {
-  service: RunService;
+  service: PrincipalRuns;
   runId: string;
   view: RunView;
 }

@@ -11,7 +11,7 @@ import { z } from "zod";
 import { asksForClientModel } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { type Approval, type ModelCall, type Principal, type RunView, isFinal } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import { type Taken, pageMessage, takeAnswer } from "../delivery/answers.ts";
 import { samplingParams, samplingReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../protocol/client.ts";
@@ -41,7 +41,7 @@ export interface TasksScope {
 }
 
 interface TaskRequest {
-  runs: RunService;
+  runs: PrincipalRuns;
   principal: Principal;
   view: RunView;
   client: ClientFacts;

@@ -13,7 +13,7 @@ import {
   type SubagentView,
   isFinal,
 } from "../../runs/run.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import { dollars, totalCost } from "../../runs/view.ts";
 import { runUri } from "../resources/uris.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
@@ -313,7 +313,7 @@ const URGENCY: Readonly<Record<RunStatus, number>> = {
 };
 
 /** The principal's recent runs: first what waits for a person, then what works, each newest first. */
-export async function recentRuns(service: RunService, principal: Principal): Promise<RunList> {
+export async function recentRuns(service: PrincipalRuns, principal: Principal): Promise<RunList> {
   const newest = await service.list(principal, { limit: LOOKED_AT });
   const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, TOLD);
   const runs = await Promise.all(chosen.map((run) => summaryOf(run, service)));
@@ -330,7 +330,7 @@ export function runListText({ message, runs }: RunList): string {
   return [message, ...runs.map(runText)].join("\n\n");
 }
 
-async function summaryOf(run: RunHead, service: RunService): Promise<RunList["runs"][number]> {
+async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList["runs"][number]> {
   const view = URGENCY[run.status] < 2 ? await service.view(run.principal, run.id) : undefined;
   return {
     run_id: run.id,

@@ -37,7 +37,7 @@ export async function openGuarded(
   const home = await openHome({ think, env });
   const loaded = loadConfig({ flags: {}, cwd: "/", home: "/", platform: "linux", env: home.env });
   if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
-  const { deps, close } = serverParts({
+  const { deps, operator, close } = serverParts({
     config: loaded.config,
     env: home.env,
     version: "0.0.0-test",
@@ -45,7 +45,7 @@ export async function openGuarded(
   });
   onTestFinished(close);
   const server = await openHttp(deps, onTestFinished, {
-    statistics: async () => (await deps.runs()).statistics(),
+    statistics: async () => (await operator()).statistics(),
     ...options,
   });
   const url = new URL(server.url);
