@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
+import { createPageLinks } from "../../../src/server/protocol/deps.ts";
 import { ME, note, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS, type Browser, type FormAnswer, type PageRequest } from "../../support/clients.ts";
 import { visit } from "../page/support.ts";
@@ -99,14 +101,14 @@ test.each(CLIENT_KINDS)("%s: where no page can be served the call gives a handle
   const { structured, text } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "input_required" });
   expect(text).toContain("cannot show an approval form");
-  const broken = { ...withPage(service), page: { decide: failing, watch: failing, close: async () => {} } };
+  const broken = { ...withPage(service), page: createPageLinks(failing, silentLogger) };
   const other = await connect(broken, { kind, browser });
   const again = await other.call("check_deep_agent", { run_id: structured["run_id"] });
   expect(again).toMatchObject({ isError: false, structured: { status: "input_required" } });
   expect(pages).toEqual([]);
 });
 
-const failing = (): Promise<string> => Promise.reject(new Error("no port"));
+const failing = (): Promise<never> => Promise.reject(new Error("no port"));
 
 test.each(["form", "page"] as const)(
   "clients that can do both are asked by %s, as configured",
