@@ -423,3 +423,62 @@ export interface AgentSnapshot {
   /** Text of the last assistant message without tool calls; empty when there is none. */
   answer: string;
 }
+
+/** How the run ended that left calls behind; without it, a thread simply got a new message. */
+export type EarlierEnd = "cancelled" | "failed";
+
+/** What to do next in a thread. */
+export type AgentInput =
+  /**
+   * A new task. The same run's task is never added twice: the run goes on instead. `after` says how the run before
+   * it in the thread ended, if not well; the calls that it left behind say so. `told`: messages to earlier runs of
+   * the thread; those that they had not read come before the task.
+   */
+  | { kind: "task"; task: string; after?: EarlierEnd | undefined; told?: readonly InboxMessage[] }
+  /**
+   * Answers by interrupt id. Requests without an answer, or with one that does not fit, stay open. An edit that
+   * `checkCall` would refuse denies its call.
+   */
+  | { kind: "resume"; answers: Readonly<Record<string, HitlResponse>> }
+  /** Go on from the last checkpoint. */
+  | { kind: "continue" };
+
+/** Where a run is traced, beyond the end of a process. */
+export interface TracePlace {
+  /** The first span of the run, as `traceparent` of the W3C names it. */
+  before(): MaybePromise<string | undefined>;
+  /** Stores the first span, when there was none before. */
+  began(traceparent: string): MaybePromise<void>;
+}
+
+/** What an agent needs of the run that it works for. */
+export interface WorkOptions {
+  runId: string;
+  signal: AbortSignal;
+  /** Keeps calls with outside effects from being made twice when a run goes on after a crash. */
+  effects?: EffectLog;
+  /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
+  inbox?: Inbox;
+  /** Whether answers wait that the agent was not resumed with. If so, a limit leaves the other requests open. */
+  hasAnswers?: () => MaybePromise<boolean>;
+  /** Where its spans belong, if a tracer listens. */
+  trace?: TracePlace;
+}
+
+/** An agent as runs see it. */
+export interface Agent {
+  /**
+   * Works on a thread and yields what happens, in order. The last event is `finished`, or `paused` with all
+   * requests that wait for a person.
+   *
+   * @throws RunFailure when the run cannot go on, with a stable code; an abort error when `signal` aborted;
+   *   anything else is a bug.
+   */
+  work(threadId: string, input: AgentInput, options: WorkOptions): AsyncIterable<AgentEvent>;
+  /** Checks a call of this agent, or of one of its subagents, before a person's edit of it is stored. */
+  checkCall(tool: string, args: unknown, agent?: AgentPath): ValidatedArgs;
+  /** What a thread holds now: todos, files, the last answer. */
+  snapshot(threadId: string): Promise<AgentSnapshot>;
+  /** The graph of the agent and its subagents as text of Mermaid. */
+  drawing(): Promise<string>;
+}

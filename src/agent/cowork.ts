@@ -3,12 +3,11 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
-import { type BaseCheckpointSaver, Command, MemorySaver } from "@langchain/langgraph";
+import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { z } from "zod";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";
-import { finishedEvent, snapshotOf, whatWaits } from "./agent.ts";
 import type {
   AgentEvent,
   AgentMiddleware,
@@ -20,9 +19,11 @@ import type {
 } from "./contracts.ts";
 import { createDeepAgent } from "./definition/create-deep-agent.ts";
 import type { CompiledSubAgent, SubAgent, TypedDeepAgent } from "./definition/params.ts";
+import { Command, MemorySaver } from "./engine/langgraph.ts";
 import { graphFailure } from "./engine/limits.ts";
 import { openInterrupts } from "./engine/open-interrupts.ts";
 import { AGENT_NAME, eventOf } from "./engine/task-context.ts";
+import { finishedEvent, snapshotOf, whatWaits } from "./engine/thread-agent.ts";
 import { type ModelSource, resolveModel } from "./models/resolve.ts";
 import { type AgentProfile, PROFILES, PROFILE_OPTIONS, type ProfileName, openPlace } from "./profiles.ts";
 

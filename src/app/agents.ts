@@ -104,7 +104,7 @@ export async function openAgents(
       isFinal(run.status)
         ? agentOf(run.principal, lender)
         : agentOf(run.principal, lender, { tools: mcp, executor: await executors.of(run.id, ended) }),
-    drawing: async (principal) => drawingOf(await agentOf(principal, NO_LENDER)),
+    drawing: async (principal) => (await agentOf(principal, NO_LENDER)).drawing(),
     checkpoints: checkpointer,
     tree,
     memories,
@@ -113,9 +113,6 @@ export async function openAgents(
     },
   };
 }
-
-const drawingOf = async ({ graph }: Agent): Promise<string> =>
-  (await graph.getGraphAsync({ xray: true })).drawMermaid();
 
 /** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */
 async function instructionsOf({

@@ -151,6 +151,6 @@ function checkedEdit(
   approval: Approval,
   agent: Agent,
 ): Decision | string {
-  const checked = agent.validateCall(name, args, approval.agent);
+  const checked = agent.checkCall(name, args, approval.agent);
   return checked.ok ? { type: "edit", editedAction: { name, args: checked.args } } : checked.message;
 }

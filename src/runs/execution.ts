@@ -165,13 +165,11 @@ async function journalled(
 ): Promise<StreamEnd> {
   const { run, lease, controller } = execution;
   const effects = context.work.effectLog(lease, context.clock, breakingOff(execution));
-  // Loaded with the first run: LangGraph is no part of a server that only answers questions about runs.
-  const { streamEvents } = await import("../agent/agent.ts");
   let handedOver = input.kind !== "task";
   const hasAnswers = (): Promise<boolean> => context.work.hasAnswers(run.id);
   const trace = context.work.tracePlace(run.id);
-  const options = { threadId: run.threadId, runId: run.id, signal, effects, inbox, hasAnswers, trace };
-  for await (const event of streamEvents(agent, input, options)) {
+  const options = { runId: run.id, signal, effects, inbox, hasAnswers, trace };
+  for await (const event of agent.work(run.threadId, input, options)) {
     try {
       if (!handedOver) await context.work.markHandedOver(lease);
       handedOver = true;

@@ -1,4 +1,4 @@
-import { type Agent, getAgentState } from "../agent/agent.ts";
+import type { Agent } from "../agent/agent.ts";
 import type { Backend, BackendSource } from "../backends/backend.ts";
 import { resolveBackend } from "../backends/resolve.ts";
 import { snapshotFiles } from "../backends/runtime.ts";
@@ -11,7 +11,7 @@ export interface FilesContext {
 
 /** The tree as the run's agent sees it, with the thread's files as they are now. For reading. */
 export async function threadTree(run: Run, context: FilesContext): Promise<Backend> {
-  const { files } = await getAgentState(await context.agentFor(run), run.threadId);
+  const { files } = await (await context.agentFor(run)).snapshot(run.threadId);
   const source = await context.treeWithThread(run.principal);
   return resolveBackend(source, { files: snapshotFiles(files), threadId: run.threadId });
 }

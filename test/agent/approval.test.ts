@@ -3,10 +3,10 @@ import { Command, interrupt, MemorySaver } from "@langchain/langgraph";
 import { createAgent, humanInTheLoopMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type Decision, type PendingInterrupt, resumeAgentInput } from "../../src/agent/agent.ts";
+import { type Decision, type PendingInterrupt } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import type { Middleware } from "../../src/agent/contracts.ts";
-import { collect, paused, toolMessages } from "../support/run-agent.ts";
+import { collect, paused, toolMessages, graphOf, resumeAgentInput } from "../support/run-agent.ts";
 import {
   agentWith,
   answer,
@@ -54,14 +54,14 @@ describe("an edit", () => {
     const [open] = paused(await go(agent, [task("t", [task("u", [call("a")])])]));
     const thread = { configurable: { thread_id: "t1" } };
     const resume = (decision: unknown) =>
-      agent.graph.invoke(new Command({ resume: { [open?.id ?? ""]: { decisions: [decision] } } }), thread);
+      graphOf(agent).invoke(new Command({ resume: { [open?.id ?? ""]: { decisions: [decision] } } }), thread);
     await expect(resume(edit("act", { n: "x" }))).rejects.toThrow(/n: .*stays open; answer it again/s);
     await expect(resume(edit("other", { n: 2 }))).rejects.toThrow("other is not a tool of this agent");
     const where = open?.request.agent;
     expect(where?.map(({ callId }) => callId)).toEqual(["t", "u"]);
-    expect(agent.validateCall("own", { n: 1 }, where)).toEqual({ ok: true, args: { n: 1 } });
-    expect(agent.validateCall("other", { n: 1 }, where)).toMatchObject({ ok: false });
-    expect(agent.validateCall("other", { n: 1 })).toMatchObject({ ok: true });
+    expect(agent.checkCall("own", { n: 1 }, where)).toEqual({ ok: true, args: { n: 1 } });
+    expect(agent.checkCall("other", { n: 1 }, where)).toMatchObject({ ok: false });
+    expect(agent.checkCall("other", { n: 1 })).toMatchObject({ ok: true });
     expect(ran).toEqual([]);
     await answer(agent, open, edit("own", { n: 3 }));
     expect(ran).toEqual(["own 3"]);
@@ -80,13 +80,13 @@ describe("an edit", () => {
     const [open] = paused(await go(agent, [task("t", [call("a", 70)])]));
     expect(open?.request.reviewConfigs).toMatchObject([{ argsSchema }]);
     const where = open?.request.agent;
-    expect(agent.validateCall("act", { n: 10 }, where)).toEqual({
+    expect(agent.checkCall("act", { n: 10 }, where)).toEqual({
       ok: false,
       message: "Invalid arguments for act: n: 10 is greater than 9.",
     });
-    expect(agent.validateCall("act", { n: 9, m: 1 }, where)).toMatchObject({ ok: false });
-    expect(agent.validateCall("other", { n: 10 }, where)).toMatchObject({ ok: true });
-    const wrong = agent.graph.invoke(
+    expect(agent.checkCall("act", { n: 9, m: 1 }, where)).toMatchObject({ ok: false });
+    expect(agent.checkCall("other", { n: 10 }, where)).toMatchObject({ ok: true });
+    const wrong = graphOf(agent).invoke(
       new Command({ resume: { [open?.id ?? ""]: { decisions: [edit("act", { n: 10 })] } } }),
       { configurable: { thread_id: "t1" } },
     );

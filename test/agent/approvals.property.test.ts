@@ -5,11 +5,8 @@ import {
   type AgentEvent,
   type AgentInput,
   type Decision,
-  getAgentState,
   type HitlResponse,
   type PendingInterrupt,
-  resumeAgentInput,
-  streamEvents,
 } from "../../src/agent/agent.ts";
 import { type End, MortalProcess } from "../support/mortal-process.ts";
 import {
@@ -23,6 +20,7 @@ import {
 } from "./approvals/batch.ts";
 import { World } from "./approvals/world.ts";
 import { attempts, IS_LONG } from "../support/effort.ts";
+import { resumeAgentInput } from "../support/run-agent.ts";
 
 /** How one pause is answered: which of the open requests (cyclic picks), in which order, and badly before. */
 const round = fc.record({
@@ -83,7 +81,7 @@ class Story {
   async files(): Promise<Record<string, unknown>> {
     const process = new MortalProcess();
     this.#processes.push(process);
-    const { files } = await getAgentState(this.world.agentOf(process), "t1");
+    const { files } = await this.world.agentOf(process).snapshot("t1");
     return Object.fromEntries(Object.entries(files).map(([path, { content }]) => [path, content]));
   }
 
@@ -100,10 +98,10 @@ class Story {
     const process = new MortalProcess(end);
     this.#processes.push(process);
     const effects = this.world.effectLogOf(process);
-    const options = { threadId: "t1", runId: "run_1", signal: process.signal, effects };
+    const options = { runId: "run_1", signal: process.signal, effects };
     const events: AgentEvent[] = [];
     const working = (async () => {
-      for await (const event of streamEvents(this.world.agentOf(process), input, options)) {
+      for await (const event of this.world.agentOf(process).work("t1", input, options)) {
         await process.trace(() => events.push(event));
       }
     })();

@@ -3,7 +3,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { type AgentMiddleware, modelFallbackMiddleware, modelRetryMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
-import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent.ts";
+import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 import { calls, isSummarizer, long, refuseAbove, sizeOf, withWindow, work } from "../support/long-results.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
@@ -31,7 +31,7 @@ describe("a conversation that outgrows its window", () => {
         const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long] });
         const events = await collect(agent, { kind: "task", task: "the task" });
         expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-        const { files } = await getAgentState(agent, "t1");
+        const { files } = await agent.snapshot("t1");
         const kept = Object.values(files).map(({ content }) => String(content));
         const shown = model.requests.at(-1)?.messages.map(({ text }) => text) ?? [];
         for (const { tool_call_id: id, text } of await toolMessages(agent)) {
@@ -75,7 +75,7 @@ describe("a conversation that outgrows its window", () => {
       false,
       false,
     ]);
-    const { files } = await getAgentState(agent, "t1");
+    const { files } = await agent.snapshot("t1");
     expect(String(files["/large_tool_results/c0_0"]?.content)).toHaveLength(70_004);
     // The thread itself still has it.
     expect((await toolMessages(agent))[0]?.text).toHaveLength(70_004);
@@ -214,7 +214,7 @@ describe("a request that the provider finds too long", () => {
     const events = await collect(agent, { kind: "task", task: "go" });
     expect(events.at(-1)).toMatchObject({ answer: "end" });
     expect((await toolMessages(agent)).map(({ text }) => text)).toEqual(["report"]);
-    const { files } = await getAgentState(agent, "t1");
+    const { files } = await agent.snapshot("t1");
     expect(String(files["/conversation_history/t1-t.md"]?.content)).toContain("dig");
   });
 });

@@ -8,14 +8,14 @@ import {
 import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { buildAgent, getAgentState } from "../../src/agent/agent.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 import { cutIndex, tokensOf } from "../../src/agent/conversation/compaction-plan.ts";
 import { compactedView } from "../../src/agent/conversation/compacted-view.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
-import { collect } from "../support/run-agent.ts";
+import { collect, graphOf } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const isSummarizer = (messages: readonly BaseMessage[]): boolean =>
@@ -80,9 +80,9 @@ describe("summarization", () => {
       messages: expect.any(Number),
       path: "/conversation_history/t1.md",
     });
-    const { files } = await getAgentState(agent, "t1");
+    const { files } = await agent.snapshot("t1");
     expect(String(files["/conversation_history/t1.md"]?.content)).toContain("the task");
-    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
     expect(values["messages"]).toHaveLength(1 + 12 * 2 + 1);
   });
 
@@ -217,7 +217,7 @@ describe("skills", () => {
       created_at: "",
       modified_at: "",
     });
-    await agent.graph.invoke(
+    await graphOf(agent).invoke(
       {
         messages: [new HumanMessage("go")],
         files: {
@@ -249,7 +249,8 @@ describe("skills", () => {
         modified_at: "",
       },
     });
-    const go = (update: object) => agent.graph.invoke({ messages: [new HumanMessage("go")], ...update }, at);
+    const go = (update: object) =>
+      graphOf(agent).invoke({ messages: [new HumanMessage("go")], ...update }, at);
     await go({ files: file("First") });
     await go({ files: file("Second") });
     await go({ skillsMetadata: null });

@@ -2,9 +2,9 @@ import { todoListMiddleware } from "langchain";
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { type AgentEvent, buildAgent, getAgentState, resumeAgentInput } from "../../src/agent/agent.ts";
+import { type AgentEvent, buildAgent } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
-import { collect, paused, toolMessages } from "../support/run-agent.ts";
+import { collect, paused, toolMessages, resumeAgentInput } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const kinds = (events: AgentEvent[]): string[] => events.map(({ kind }) => kind);
@@ -24,7 +24,7 @@ describe("a deep agent", () => {
     const events = await collect(agent, { kind: "task", task: "write a file" });
     expect(events.at(-1)).toEqual({ kind: "finished", answer: "done" });
     expect(kinds(events)).toContain("file_changed");
-    const state = await getAgentState(agent, "t1");
+    const state = await agent.snapshot("t1");
     expect(Object.keys(state.files)).toEqual(["/a.txt"]);
     expect((await toolMessages(agent)).map(({ text }) => text)).toEqual([
       "Successfully wrote to '/a.txt'",
@@ -60,7 +60,7 @@ describe("a deep agent", () => {
     });
     const started = events.filter(({ kind }) => kind === "subagent_started");
     expect(started).toHaveLength(4);
-    const state = await getAgentState(agent, "t1");
+    const state = await agent.snapshot("t1");
     expect(Object.keys(state.files).sort()).toEqual(["/four.md", "/one.md", "/three.md", "/two.md"]);
   });
 
@@ -109,7 +109,7 @@ describe("a deep agent", () => {
     );
     expect(third.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
     expect(ran).toEqual(["main", "sub"]);
-    const state = await getAgentState(agent, "t1");
+    const state = await agent.snapshot("t1");
     expect(Object.keys(state.files)).toEqual(["/x.md"]);
     expect(await toolMessages(agent)).toHaveLength(4);
   });

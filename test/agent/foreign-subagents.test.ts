@@ -13,7 +13,7 @@ import {
 import { createAgent, createMiddleware } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { buildAgent, getAgentState, streamEvents } from "../../src/agent/agent.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import type { SubagentRunnable } from "../../src/agent/definition/agent-definition.ts";
 import type { FileData } from "../../src/backends/backend.ts";
@@ -133,7 +133,7 @@ type MakeAgent = ReturnType<typeof agentDelegating>;
 
 const contents = async (agent: MakeAgent) =>
   Object.fromEntries(
-    Object.entries((await getAgentState(agent(), "t1")).files).map(([path, { content }]) => [path, content]),
+    Object.entries((await agent().snapshot("t1")).files).map(([path, { content }]) => [path, content]),
   );
 const result = async (agent: MakeAgent) =>
   (await toolMessages(agent())).find(({ tool_call_id }) => tool_call_id === "t");
@@ -174,9 +174,9 @@ describe.each([
         });
       }),
     );
-    const options = { threadId: "t1", runId: "run_1", signal: controller.signal };
+    const options = { runId: "run_1", signal: controller.signal };
     const cancelled = (async () => {
-      for await (const event of streamEvents(agent(), { kind: "task", task: "go" }, options)) {
+      for await (const event of agent().work("t1", { kind: "task", task: "go" }, options)) {
         if (event.kind === "tool_finished" && event.callId === "e") edited.resolve();
       }
     })();

@@ -17,7 +17,7 @@ import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
-import { collect, toolMessages } from "../support/run-agent.ts";
+import { collect, toolMessages, graphOf } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../support/scripted-model.ts";
 
 const listing =
@@ -135,7 +135,7 @@ describe("middleware made with LangChain", () => {
     const { agent, model } = agentWith(listing(5), { middleware: [commander] });
     expect((await collect(agent, go)).at(-1)).toMatchObject({ answer: "closing" });
     expect(model.requests).toHaveLength(2);
-    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
     expect(values).toHaveProperty("calls", 2);
   });
 

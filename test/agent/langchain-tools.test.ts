@@ -7,7 +7,7 @@ import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
-import { collect, paused } from "../support/run-agent.ts";
+import { collect, paused, graphOf } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const named = (name: string, answer: string, returnDirect = false): DynamicStructuredTool =>
@@ -115,7 +115,7 @@ describe("a tool of LangChain", () => {
     expect(asked?.request.actionRequests[0]).toMatchObject({ name: "delete", args: {} });
     const answers = { [asked?.id ?? ""]: { decisions: [{ type: "approve" as const }] } };
     await collect(agent, { kind: "resume", answers });
-    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
     expect(said(values["messages"])[2]).toBe("gone");
   });
 

@@ -7,14 +7,7 @@ import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import {
-  type Agent,
-  buildAgent,
-  type DeepAgentParams,
-  getAgentState,
-  resumeAgentInput,
-  streamEvents,
-} from "../../src/agent/agent.ts";
+import { type Agent, buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
@@ -22,7 +15,7 @@ import { PolicyBackend } from "../../src/backends/policy.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { isWellFormed } from "../../src/tools/format.ts";
-import { collect, paused, toolMessages } from "../support/run-agent.ts";
+import { collect, paused, toolMessages, graphOf, resumeAgentInput } from "../support/run-agent.ts";
 import { type ScriptedModel, scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
 import { attempts } from "../support/effort.ts";
 
@@ -41,7 +34,7 @@ const sent = (messages: readonly BaseMessage[]): string[] =>
 const human = (model: ScriptedModel, at = -1): BaseMessage[] =>
   (model.requests.at(at)?.messages ?? []).filter((message) => HumanMessage.isInstance(message));
 const messagesOf = async (agent: Agent): Promise<BaseMessage[]> =>
-  (await agent.graph.getState({ configurable: { thread_id: "t1" } })).values["messages"] ?? [];
+  (await graphOf(agent).getState({ configurable: { thread_id: "t1" } })).values["messages"] ?? [];
 const ls: ScriptedReply = { toolCalls: [{ name: "ls", args: {} }] };
 
 function expectPrefixes(model: ScriptedModel): void {
@@ -65,7 +58,7 @@ describe("a person's message above 50,000 tokens", () => {
     expect(shown).toMatch(/^line 0 x+\n(?:line \d x+\n){9}\n\[The middle of this message is left out here\./);
     expect(shown).toContain(`All of it (${large.length} characters) is saved in ${path}:`);
     expect(shown).toMatch(/\nNow say which line is odd\.$/);
-    expect((await getAgentState(agent, "t1")).files[path]?.content).toBe(large);
+    expect((await agent.snapshot("t1")).files[path]?.content).toBe(large);
     expectPrefixes(model);
     const [kept] = await messagesOf(agent);
     expect([kept?.id, kept?.text, kept?.additional_kwargs]).toEqual([
@@ -83,7 +76,7 @@ describe("a person's message above 50,000 tokens", () => {
     const { agent, model } = agentOf({ filesystem }, 0);
     await collect(agent, { kind: "task", task });
     expect(human(model)[0]?.text).toBe(task);
-    expect((await getAgentState(agent, "t1")).files).toEqual({});
+    expect((await agent.snapshot("t1")).files).toEqual({});
   });
 
   it("is cut between characters, and at the size that was configured", async () => {
@@ -103,14 +96,14 @@ describe("a person's message above 50,000 tokens", () => {
       return call < 3 ? ls : { text: "end" };
     });
     const agent = buildAgent({ model, checkpointer: new MemorySaver() });
-    const options = { threadId: "t1", signal: new AbortController().signal, inbox: { messages: () => told } };
+    const options = { signal: new AbortController().signal, inbox: { messages: () => told } };
     for (const [runId, task] of [
       ["run_1", "go"],
       ["run_2", large],
     ] as const) {
-      for await (const _event of streamEvents(agent, { kind: "task", task }, { ...options, runId }));
+      for await (const _event of agent.work("t1", { kind: "task", task }, { ...options, runId }));
     }
-    expect(Object.keys((await getAgentState(agent, "t1")).files)).toEqual([
+    expect(Object.keys((await agent.snapshot("t1")).files)).toEqual([
       "/conversation_history/message-m1.md",
       "/conversation_history/message-run_2.md",
     ]);
@@ -151,7 +144,7 @@ describe("a person's message above 50,000 tokens", () => {
     const agent = buildAgent({ model, checkpointer: new MemorySaver(), subagents: [twin] });
     await collect(agent, { kind: "task", task: large });
     expect((await toolMessages(agent)).map(({ text }) => text)).toEqual(["short", "short"]);
-    const { files } = await getAgentState(agent, "t1");
+    const { files } = await agent.snapshot("t1");
     expect(Object.values(files).map(({ content }) => content)).toEqual([large, `${large} sub`]);
   });
 
@@ -269,6 +262,6 @@ describe("a text that the backend does not take", () => {
     expect(found).toContain("4000: row 3999");
     expect(named).toBe(stored);
     expect(listed).toContain(message);
-    expect((await getAgentState(agent, "t1")).files[stored]?.content).toBe(result);
+    expect((await agent.snapshot("t1")).files[stored]?.content).toBe(result);
   });
 });

@@ -5,7 +5,7 @@ import { buildAgent } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { cutIndex, defaultLimits, isOver, tokensOf } from "../../src/agent/conversation/compaction-plan.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
-import { collect } from "../support/run-agent.ts";
+import { collect, graphOf } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const isSummarizer = (messages: readonly BaseMessage[]): boolean =>
@@ -106,7 +106,7 @@ describe("what the model sees of a long conversation", () => {
     const seen = argsIn(short.requests.at(-1)?.messages ?? []);
     expect(seen[0]).toMatch(/^x{200}\n\[… shortened here; 4000 characters were passed\]$/);
     expect(seen.at(-1)).toBe(content);
-    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
     expect(argsIn(values["messages"] as BaseMessage[])).toEqual(Array.from({ length: 6 }, () => content));
   });
 });

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import type { AgentMiddleware, Middleware } from "../../src/agent/contracts.ts";
-import { collect, toolMessages } from "../support/run-agent.ts";
+import { collect, toolMessages, graphOf } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 const tracing = (name: string, trace: string[]): Middleware => ({
@@ -108,7 +108,7 @@ describe("middleware", () => {
     };
     const agent = agentWith([annotated]);
     await collect(agent, { kind: "task", task: "go" });
-    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
     expect(values).toHaveProperty("seen", 2);
     expect(() => agentWith([{ name: "Wrong", stateSchema: { seen: 0 } }])).toThrow(
       "The state schema of Wrong must be",
@@ -155,7 +155,7 @@ describe("middleware", () => {
     await collect(agent, { kind: "task", task: "go" });
     expect(model.requests[0]?.messages.map(({ text }) => text)).toEqual(["short", "other"]);
     expect(model.requests[0]?.tools).toEqual(["ls"]);
-    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
     expect(values["messages"]?.map(({ text }: { text: string }) => text)).toEqual(["go", "end"]);
   });
 

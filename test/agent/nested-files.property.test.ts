@@ -2,8 +2,8 @@ import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { buildAgent, getAgentState, resumeAgentInput } from "../../src/agent/agent.ts";
-import { collect, paused, toolMessages } from "../support/run-agent.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
+import { collect, paused, toolMessages, resumeAgentInput } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 import { attempts } from "../support/effort.ts";
 
@@ -79,7 +79,7 @@ it("whatever subagents at any depth change at the same time, over pauses and pro
         events = await collect(agent(), resumeAgentInput({ [id]: answer }));
       }
       expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-      const { files } = await getAgentState(agent(), "t1");
+      const { files } = await agent().snapshot("t1");
       const texts = Object.values(files).map((file) => String(file?.content));
       for (const name of given.flatMap((one, index) => leavesOf(`${index}`, one))) {
         expect(texts.some((text) => text.includes(`<${name}>`))).toBe(true);

@@ -1,9 +1,9 @@
 import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { buildAgent, type DeepAgentParams, getAgentState, resumeAgentInput } from "../../src/agent/agent.ts";
+import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
-import { collect, paused, toolMessages } from "../support/run-agent.ts";
+import { collect, paused, toolMessages, resumeAgentInput } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 
 const write = (path: string): ScriptedToolCall => ({
@@ -93,11 +93,11 @@ describe("permissions", () => {
       }),
     );
     expect(events.at(-1)).toMatchObject({ kind: "finished" });
-    expect(agent.validateCall("write_file", { file_path: "/never/b", content: "x" })).toEqual({
+    expect(agent.checkCall("write_file", { file_path: "/never/b", content: "x" })).toEqual({
       ok: false,
       message: "permission denied for write on /never/b",
     });
-    expect(Object.keys((await getAgentState(agent, "t1")).files).sort()).toEqual(["/ask/a", "/c"]);
+    expect(Object.keys((await agent.snapshot("t1")).files).sort()).toEqual(["/ask/a", "/c"]);
     expect((await texts(agent))[1]).toContain("permission denied for write on /never/b");
   });
 

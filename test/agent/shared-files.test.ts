@@ -4,11 +4,11 @@ import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { buildAgent, type DeepAgentParams, getAgentState, resumeAgentInput } from "../../src/agent/agent.ts";
+import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { mergeTexts } from "../../src/agent/subagents/merge-files.ts";
 import type { AgentEvent, Middleware } from "../../src/agent/contracts.ts";
 import { filesReducer } from "../../src/agent/engine/state.ts";
-import { collect, paused, toolMessages } from "../support/run-agent.ts";
+import { collect, paused, toolMessages, resumeAgentInput } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 
 const lines = Array.from({ length: 9 }, (_, i) => `line ${i}`);
@@ -45,7 +45,7 @@ const delegate = (id: string, ...calls: ScriptedToolCall[]): ScriptedToolCall =>
 function processes(calls: ScriptedToolCall[], params: DeepAgentParams = {}) {
   const checkpointer = new MemorySaver();
   const agent = () => buildAgent({ checkpointer, model: modelMaking(calls), ...params });
-  const content = async (path = "/f.md") => (await getAgentState(agent(), "t1")).files[path]?.content;
+  const content = async (path = "/f.md") => (await agent().snapshot("t1")).files[path]?.content;
   return { agent, content };
 }
 const go = { kind: "task", task: "go" } as const;

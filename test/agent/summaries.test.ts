@@ -1,11 +1,11 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
-import { buildAgent, getAgentState } from "../../src/agent/agent.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
 import { PolicyBackend } from "../../src/backends/policy.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { calls, isSummarizer, long, refuseAbove, work } from "../support/long-results.ts";
-import { collect } from "../support/run-agent.ts";
+import { collect, graphOf } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 describe("a summary", () => {
@@ -23,7 +23,7 @@ describe("a summary", () => {
     });
     await collect(agent, { kind: "task", task: "go" });
     const summaries = model.requests.length - work(model).length;
-    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
     expect(summaries).toBeGreaterThan(0);
     expect(values["_spent"]).toMatchObject({ tokens: 1000 * summaries, workedMs: expect.any(Number) });
   });
@@ -41,7 +41,7 @@ describe("a summary", () => {
     });
     await collect(agent, { kind: "task", task: "the task" });
     expect(model.requests.length - work(model).length).toBeLessThan(20);
-    const { files } = await getAgentState(agent, "t1");
+    const { files } = await agent.snapshot("t1");
     const history = String(files["/conversation_history/t1.md"]?.content);
     const results = [...history.matchAll(/^## Result of long \((\S+)\)$/gm)].map(([, id]) => id);
     expect(results.length).toBeGreaterThan(10);
@@ -81,7 +81,7 @@ describe("a summary", () => {
       summarization: { trigger: { messages: 6 }, keep: { messages: 2 } },
     });
     await collect(agent, { kind: "task", task: "the task" });
-    const { files } = await getAgentState(agent, "t1");
+    const { files } = await agent.snapshot("t1");
     const history = String(files["/conversation_history/t1.md"]?.content);
     const results = [...history.matchAll(/^## Result of long \((\S+)\)$/gm)].map(([, id]) => id);
     expect(results.length).toBeGreaterThan(3);
@@ -98,8 +98,8 @@ describe("a summary", () => {
     const agent = buildAgent({ checkpointer: new MemorySaver(), model, tools: [long], summarization });
     const image = { type: "image", mimeType: "image/png", data: "AAAA" };
     const message = new HumanMessage({ content: [{ type: "text", text: "look 😀" }, image] });
-    await agent.graph.invoke({ messages: [message] }, { configurable: { thread_id: "t1" } });
-    const { files } = await getAgentState(agent, "t1");
+    await graphOf(agent).invoke({ messages: [message] }, { configurable: { thread_id: "t1" } });
+    const { files } = await agent.snapshot("t1");
     expect(String(files["/conversation_history/t1.md"]?.content)).toContain(
       "## Person\n\nlook 😀\n\n[image/png]\n",
     );

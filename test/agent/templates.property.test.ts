@@ -3,6 +3,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../src/agent/agent.ts";
+import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
 import { McpConnection } from "../../src/agent/mcp-tools/connection.ts";
 import { mcpAgentTool } from "../../src/agent/mcp-tools/tool.ts";
 import { silentLogger } from "../../src/core/logger.ts";
@@ -10,6 +11,7 @@ import { oneLine } from "../../src/core/text.ts";
 import { taskTool } from "../../src/tools/task.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { attempts } from "../support/effort.ts";
+import { graphOf } from "../support/run-agent.ts";
 
 /** Text that means something to replacement patterns, templates or the blocks of the system prompt. */
 const tricky = fc
@@ -51,7 +53,7 @@ async function promptWith(memory: string, skill: { name: string; description: st
   });
   const front = `---\nname: ${JSON.stringify(skill.name)}\ndescription: ${JSON.stringify(skill.description)}\n---\nbody`;
   const files = { "/AGENTS.md": file(memory), "/skills/a/SKILL.md": file(front) };
-  await agent.graph.invoke(
+  await graphOf(agent).invoke(
     { messages: [new HumanMessage("go")], files },
     { configurable: { thread_id: "t" } },
   );
@@ -109,7 +111,7 @@ describe("text from outside", () => {
         const model = scriptedModel(({ call }) =>
           call === 0 ? { toolCalls: [{ name: "read_file", args: { file_path: "/a.md" } }] } : { text: "end" },
         );
-        const { graph } = buildAgent({ checkpointer: new MemorySaver(), model });
+        const graph = createDeepAgent({ checkpointer: new MemorySaver(), model });
         const files = { "/a.md": file(text) };
         await graph.invoke(
           { messages: [new HumanMessage(text)], files },
@@ -132,7 +134,7 @@ describe("text from outside", () => {
           if (isSummary(messages)) return { text: summary };
           return call < 4 ? { text: said, toolCalls: [{ name: "ls", args: {} }] } : { text: "end" };
         });
-        const { graph } = buildAgent({
+        const graph = createDeepAgent({
           checkpointer: new MemorySaver(),
           model,
           summarization: { trigger: { messages: 4 }, keep: { messages: 2 } },
@@ -162,7 +164,7 @@ describe("text from outside", () => {
         acceptsMedia: () => false,
       });
       const model = scriptedModel(() => ({ text: "end" }));
-      const { graph } = buildAgent({ checkpointer: new MemorySaver(), model, tools: [made] });
+      const graph = createDeepAgent({ checkpointer: new MemorySaver(), model, tools: [made] });
       await graph.invoke({ messages: [new HumanMessage("go")] }, { configurable: { thread_id: "t" } });
       expect(made.offered.description).toBe(description);
       return model.requests[0]?.messages.map(({ text }) => text);

@@ -2,15 +2,9 @@ import { tool } from "@langchain/core/tools";
 import { Command, MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import {
-  buildAgent,
-  type Decision,
-  type DeepAgentParams,
-  getAgentState,
-  resumeAgentInput,
-} from "../../src/agent/agent.ts";
+import { buildAgent, type Decision, type DeepAgentParams } from "../../src/agent/agent.ts";
 import type { Middleware } from "../../src/agent/contracts.ts";
-import { collect, paused, toolMessages } from "../support/run-agent.ts";
+import { collect, paused, toolMessages, resumeAgentInput } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 
 /** An agent whose first reply makes these calls, and whose second ends. */
@@ -76,7 +70,7 @@ describe("a tool call", () => {
     );
     await collect(agent, { kind: "task", task: "go" });
     expect((await texts(agent)).map(({ text }) => text)).toEqual(["5", "ok"]);
-    expect(Object.keys((await getAgentState(agent, "t1")).files)).toEqual(["/note.md"]);
+    expect(Object.keys((await agent.snapshot("t1")).files)).toEqual(["/note.md"]);
   });
 
   it("sees what a finished call of an earlier step wrote, and two calls of one step do not mix", async () => {
@@ -87,7 +81,7 @@ describe("a tool call", () => {
     await collect(agent, { kind: "task", task: "go" });
     const results = await texts(agent);
     expect(results.map(({ status }) => status).sort()).toEqual(["error", "success"]);
-    expect(Object.keys((await getAgentState(agent, "t1")).files)).toEqual(["/a.md"]);
+    expect(Object.keys((await agent.snapshot("t1")).files)).toEqual(["/a.md"]);
   });
 
   it("of write_todos twice in one reply changes nothing", async () => {
@@ -100,7 +94,7 @@ describe("a tool call", () => {
     const refused =
       "Error: The write_todos tool must be called at most once per reply; the list was not changed.";
     expect((await texts(agent)).map(({ text }) => text)).toEqual([refused, refused]);
-    expect((await getAgentState(agent, "t1")).todos).toEqual([]);
+    expect((await agent.snapshot("t1")).todos).toEqual([]);
   });
 
   it("with a large result leaves a preview and a file to page through", async () => {
@@ -113,7 +107,7 @@ describe("a tool call", () => {
     const { agent } = agentCalling([{ id: "c1", name: "long", args: {} }], { tools: [long] });
     await collect(agent, { kind: "task", task: "go" });
     const [result] = await texts(agent);
-    const [path] = Object.keys((await getAgentState(agent, "t1")).files);
+    const [path] = Object.keys((await agent.snapshot("t1")).files);
     expect(path).toMatch(/^\/large_tool_results\/c1$/);
     expect(result?.text).toContain(`It is saved in ${path}.`);
     expect(result?.text).toContain("9 xxx");
@@ -153,7 +147,7 @@ describe("an approval", () => {
       editedAction: { name: "write_file", args: { file_path: "/w.md", content: "two" } },
     });
     expect(events.at(-1)).toMatchObject({ kind: "finished" });
-    const { files } = await getAgentState(agent, "t1");
+    const { files } = await agent.snapshot("t1");
     expect(files["/w.md"]?.content).toBe("two");
     const [message] = await toolMessages(agent);
     expect(message?.text).toMatch(/^\[A person changed this call before it ran\..*two/);
@@ -163,7 +157,7 @@ describe("an approval", () => {
   it("rejected does not run, and the reason reaches the model", async () => {
     const { agent } = await decide({ type: "reject", message: "not there" });
     expect(await texts(agent)).toEqual([{ text: "not there", status: "error" }]);
-    expect((await getAgentState(agent, "t1")).files).toEqual({});
+    expect((await agent.snapshot("t1")).files).toEqual({});
   });
 
   it("answered in a way that is not allowed stays open", async () => {
@@ -173,7 +167,7 @@ describe("an approval", () => {
     );
     expect(paused(events).map(({ id }) => id)).toEqual([open?.id]);
     expect(model.requests).toHaveLength(1);
-    expect((await getAgentState(agent, "t1")).files).toEqual({});
+    expect((await agent.snapshot("t1")).files).toEqual({});
   });
 
   it("is asked again when a wrapper changes the approved call", async () => {
@@ -185,7 +179,7 @@ describe("an approval", () => {
     );
     const [open] = paused(events);
     expect(open?.request.actionRequests[0]?.args).toEqual({ file_path: "/w.md", content: "other" });
-    expect((await getAgentState(agent, "t1")).files).toEqual({});
+    expect((await agent.snapshot("t1")).files).toEqual({});
   });
 
   it("that was given to a call does not count for what a wrapper makes of it, under whatever id it comes", async () => {
@@ -195,7 +189,7 @@ describe("an approval", () => {
     const again = { [open?.id ?? ""]: { decisions: [{ type: "approve" as const }] } };
     expect(paused(await collect(agent, resumeAgentInput(again)))).toEqual([changed]);
     await collect(agent, resumeAgentInput({ [changed?.id ?? ""]: { decisions: [{ type: "reject" }] } }));
-    expect((await getAgentState(agent, "t1")).files).toEqual({});
+    expect((await agent.snapshot("t1")).files).toEqual({});
   });
 
   it("is not asked for twice about the same, nor about a call that a wrapper changes when it has run", async () => {

@@ -11,9 +11,9 @@ import {
 import { HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { buildAgent, resumeAgentInput } from "../../src/agent/agent.ts";
+import { buildAgent } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
-import { collect, paused } from "../support/run-agent.ts";
+import { collect, paused, resumeAgentInput } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 
 /** A span that keeps what it is told, as an exporter would. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { expect, it, onTestFinished } from "vitest";
-import { buildAgent, type DeepAgentParams, getAgentState } from "../../src/agent/agent.ts";
+import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
@@ -26,7 +26,7 @@ async function ran(command: string, params: DeepAgentParams = {}) {
   const agent = buildAgent({ checkpointer: new MemorySaver(), model, backend, ...params });
   await collect(agent, { kind: "task", task: "go" });
   const [message] = await toolMessages(agent);
-  const { files } = await getAgentState(agent, "t1");
+  const { files } = await agent.snapshot("t1");
   return { text: message?.text ?? "", kept: files["/large_tool_results/c"]?.content };
 }
 

@@ -3,25 +3,39 @@ import {
   type Agent,
   type AgentEvent,
   type AgentInput,
-  type StreamOptions,
-  streamEvents,
+  type HitlResponse,
+  type WorkOptions,
 } from "../../src/agent/agent.ts";
+import type { DeepAgentGraph } from "../../src/agent/engine/deep-agent-graph.ts";
+import { ThreadAgent } from "../../src/agent/engine/thread-agent.ts";
 import { repairHistory } from "../../src/agent/middleware/patch-tool-calls.ts";
 
 /** Works on a thread until it pauses or ends, and gives everything it told; `told` sees all until then each time. */
 export async function collect(
   agent: Agent,
   input: AgentInput,
-  options: Partial<StreamOptions> = {},
+  { threadId = "t1", ...options }: Partial<WorkOptions> & { threadId?: string } = {},
   told: (events: readonly AgentEvent[]) => void = () => undefined,
 ): Promise<AgentEvent[]> {
   const events: AgentEvent[] = [];
-  const all = { threadId: "t1", runId: "run_1", signal: new AbortController().signal, ...options };
-  for await (const event of streamEvents(agent, input, all)) {
+  const all = { runId: "run_1", signal: new AbortController().signal, ...options };
+  for await (const event of agent.work(threadId, input, all)) {
     events.push(event);
     told(events);
   }
   return events;
+}
+
+/** The input that goes on with the given answers, by interrupt id. */
+export const resumeAgentInput = (answers: Readonly<Record<string, HitlResponse>>): AgentInput => ({
+  kind: "resume",
+  answers,
+});
+
+/** The LangGraph graph of an agent, which runs never see. */
+export function graphOf(agent: Agent): DeepAgentGraph {
+  if (!(agent instanceof ThreadAgent)) throw new Error("not an agent with a graph");
+  return agent.graph;
 }
 
 /** For `told` of `collect`: the pauses between tries of a model call are over as soon as they begin. */
@@ -34,7 +48,7 @@ export function skippingPauses(time: { pass(milliseconds: number): void }) {
 
 /** The tool messages of a thread as a model sees them: in call order. */
 export async function toolMessages(agent: Agent, threadId = "t1"): Promise<ToolMessage[]> {
-  const { values } = await agent.graph.getState({ configurable: { thread_id: threadId } });
+  const { values } = await graphOf(agent).getState({ configurable: { thread_id: threadId } });
   return repairHistory(values["messages"] ?? []).filter((message) => ToolMessage.isInstance(message));
 }
 

@@ -7,8 +7,7 @@ import {
   buildAgent,
   type DeepAgentParams,
   type EarlierEnd,
-  type StreamOptions,
-  streamEvents,
+  type WorkOptions,
 } from "../../src/agent/agent.ts";
 import { resolveModel } from "../../src/agent/models/resolve.ts";
 import { startWireServer, type WireReply, type WireRequest, type WireServer } from "./wire-server.ts";
@@ -25,8 +24,8 @@ export type Step = WireReply | ((request: WireRequest) => WireReply);
 
 export interface WireThread {
   server: WireServer;
-  run(input: AgentInput, options?: Partial<StreamOptions>): Promise<AgentEvent[]>;
-  go(options?: Partial<StreamOptions>): Promise<AgentEvent[]>;
+  run(input: AgentInput, options?: Partial<WorkOptions>): Promise<AgentEvent[]>;
+  go(options?: Partial<WorkOptions>): Promise<AgentEvent[]>;
   /** The thread goes on: whatever it holds, the provider takes it. */
   goOn(after?: EarlierEnd): Promise<void>;
   /** The agent as a new process makes it. */
@@ -49,14 +48,14 @@ export async function wireThread(
   /** As a new process makes it. */
   const agent = () =>
     buildAgent({ model, checkpointer, ...(typeof params === "function" ? params() : params) });
-  const run = async (input: AgentInput, options: Partial<StreamOptions> = {}): Promise<AgentEvent[]> => {
+  const run = async (input: AgentInput, options: Partial<WorkOptions> = {}): Promise<AgentEvent[]> => {
     const events: AgentEvent[] = [];
     const { signal } = new AbortController();
-    const all = { threadId: "t1", runId: "run_1", signal, ...options };
-    for await (const event of streamEvents(agent(), input, all)) events.push(event);
+    const all = { runId: "run_1", signal, ...options };
+    for await (const event of agent().work("t1", input, all)) events.push(event);
     return events;
   };
-  const go = (options: Partial<StreamOptions> = {}) => run({ kind: "task", task: "go" }, options);
+  const go = (options: Partial<WorkOptions> = {}) => run({ kind: "task", task: "go" }, options);
   /** The thread goes on: whatever it holds, the provider takes it. */
   const goOn = async (after?: EarlierEnd): Promise<void> => {
     const events = await run({ kind: "task", task: "and now?", after }, { runId: "run_2" });

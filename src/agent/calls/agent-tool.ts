@@ -11,13 +11,13 @@ import {
 import { Validator } from "@langchain/core/utils/json_schema";
 import { isStandardSchema } from "@langchain/core/utils/standard_schema";
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
-import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { ConfigurationError, isAbortError } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type ArgumentIssue, invalidArguments, parametersOf, parseArguments } from "../../tools/call.ts";
 import { argumentsPreview } from "../../tools/diff-preview.ts";
 import type { ToolContext, ToolKind, ToolResult, ToolSpec } from "../../tools/tool.ts";
 import type { AgentTool, ToolInput, ValidatedArgs } from "../contracts.ts";
+import { Command, isCommand, isGraphBubbleUp } from "../engine/langgraph.ts";
 import { isObserved } from "../engine/untraced-node.ts";
 
 /** Makes an `AgentTool` of any accepted form. */

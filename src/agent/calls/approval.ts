@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
 import { canonicalJson } from "../../core/json.ts";
 import { cutMiddle, displayName, oneLine } from "../../core/text.ts";
 import { invalidArguments } from "../../tools/call.ts";
@@ -20,6 +19,7 @@ import type {
   ValidatedArgs,
 } from "../contracts.ts";
 import type { AgentDefinition, EditRules } from "../definition/agent-definition.ts";
+import { interrupt, isGraphInterrupt } from "../engine/langgraph.ts";
 import { isRequest, questionId, refuseBroadcastAnswer } from "../engine/open-interrupts.ts";
 import { agentPath, emit, lastQuestion } from "../engine/task-context.ts";
 import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "../middleware/human-in-the-loop.ts";

@@ -1,11 +1,11 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { Command, MemorySaver, Send, isCommand } from "@langchain/langgraph";
 import type { Backend, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { lifetimeAt } from "../../backends/resolve.ts";
 import { toolError } from "../../tools/tool.ts";
 import type { AgentTool, CallIdentity, EffectLog, Outcome, StoredOutcome } from "../contracts.ts";
 import type { Subagents } from "../definition/agent-definition.ts";
+import { Command, MemorySaver, Send, isCommand } from "../engine/langgraph.ts";
 import { toolOutcome } from "./agent-tool.ts";
 
 /** Keeps calls with outside effects from taking effect twice when a run goes on after a crash. */

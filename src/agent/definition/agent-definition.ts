@@ -60,7 +60,7 @@ export interface SubagentRunnable {
 
 /** The compiled graph of an agent, as the agent that delegates to it sees it. */
 export interface AgentGraph extends SubagentRunnable {
-  readonly traits: AgentFacts;
+  readonly facts: AgentFacts;
   readonly checkpointer?: BaseCheckpointSaver | boolean;
   /** The node at which a turn of the agent begins. */
   readonly loopStart: string;

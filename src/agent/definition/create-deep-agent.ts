@@ -1,6 +1,6 @@
 /** Builds agents: parameters become tools, layers, channels, subagents and a graph. */
 import { SystemMessage } from "@langchain/core/messages";
-import { type BaseChannel, type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
+import type { BaseChannel, BaseCheckpointSaver } from "@langchain/langgraph";
 import type { z } from "zod";
 import { StateBackend } from "../../backends/stores/state.ts";
 import { ConfigurationError } from "../../core/errors.ts";
@@ -12,6 +12,7 @@ import { RESULTS_FOLDER } from "../conversation/offloaded-texts.ts";
 import { type ResponseFormat, StructuredResponse } from "../conversation/structured-answer.ts";
 import { DeepAgentGraph } from "../engine/deep-agent-graph.ts";
 import { buildGraph } from "../engine/graph.ts";
+import { MemorySaver } from "../engine/langgraph.ts";
 import { builtInChannels, channelsOf, foldingChannels } from "../engine/state.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../engine/task-context.ts";
 import { editForms } from "../middleware/human-in-the-loop.ts";
@@ -49,12 +50,6 @@ const DEFAULT_RECURSION_LIMIT = 1000;
 const DEFAULT_PARALLEL = 8;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** A deep agent: its graph, and the tools it was built with. */
-export interface DeepAgent {
-  readonly graph: DeepAgentGraph;
-  readonly tools: ReadonlyMap<string, AgentTool>;
-}
-
 /**
  * Builds a deep agent and returns its compiled LangGraph graph.
  *
@@ -72,11 +67,11 @@ export function createDeepAgent<
   params: DeepAgentParams<Format, Schema, Context, Name, Layers> = {},
 ): TypedDeepAgent<Format, Schema, Context, Name, Layers> {
   // The same graph: its channels are made of these parameters at run time, which its own type cannot state.
-  return assembleDeepAgent(params).graph as unknown as TypedDeepAgent<Format, Schema, Context, Name, Layers>;
+  return assembleDeepAgent(params) as unknown as TypedDeepAgent<Format, Schema, Context, Name, Layers>;
 }
 
-/** `createDeepAgent`, keeping hold of the tools. */
-export function assembleDeepAgent(given: DeepAgentParams): DeepAgent {
+/** Builds the graph of a deep agent, with its own type. */
+export function assembleDeepAgent(given: DeepAgentParams): DeepAgentGraph {
   const params = readParams(given);
   const runner = subagentRunner(subagentSpecs(params), params, params.limits?.subagentDepth ?? 1);
   const model = new LazyModel(params.model);
@@ -89,7 +84,7 @@ export function assembleDeepAgent(given: DeepAgentParams): DeepAgent {
     prompt: systemMessage(params.systemPrompt, BASE_PROMPT),
     permissions,
   });
-  warnOfGates(params, agent.tools.keys(), (name) => runner?.graphOf(name)?.traits.tools.keys() ?? []);
+  warnOfGates(params, agent.facts.tools.keys(), (name) => runner?.graphOf(name)?.facts.tools.keys() ?? []);
   return agent;
 }
 
@@ -122,7 +117,7 @@ function assemble(
   middleware: readonly Middleware[],
   subagents: SubagentRunner | undefined,
   role: AgentRole,
-): DeepAgent {
+): DeepAgentGraph {
   checkFileTools(params.filesystem);
   checkLimits(params.limits);
   const tools = collectTools(middleware, params);
@@ -161,17 +156,7 @@ function assemble(
     // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
     maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
   });
-  return {
-    graph: DeepAgentGraph.from(configured, {
-      tools,
-      permissions: role.permissions,
-      editForms: parts.editForms,
-      subagents,
-      limits: parts.limits,
-      isGated: isGated(params),
-    }),
-    tools,
-  };
+  return DeepAgentGraph.from(configured, { ...parts, isGated: isGated(params) });
 }
 
 /** The file tools know from the model's profile which media it takes. */
@@ -285,7 +270,7 @@ function buildSubagent(
     : systemMessage(spec.systemPrompt, SHARED_RULES);
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
   const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
-  const { graph } = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
+  const graph = assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
   return { name, description, runnable: graph, graph, isFork, accountsForCalls: true };
 }
 

@@ -14,7 +14,7 @@ import { withMessageIds } from "../conversation/messages.ts";
 import type { AgentFacts, AgentGraph } from "../definition/agent-definition.ts";
 import { closeAbandonedCalls, closeCallsAtLimit, finishedCalls } from "../subagents/close-open-calls.ts";
 import { isTracing, startTrace } from "../tracing.ts";
-import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, type Scratchpad } from "./langgraph-keys.ts";
+import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, type Scratchpad } from "./langgraph.ts";
 import { graphFailure } from "./limits.ts";
 import { Meter } from "./meter.ts";
 import {
@@ -38,7 +38,7 @@ type Chunks = ReturnType<Base["_streamIterator"]>;
 type Fields = ConstructorParameters<
   typeof CompiledStateGraph<AgentState, Partial<AgentState>, "__start__">
 >[0] & {
-  traits: AgentFacts;
+  facts: AgentFacts;
 };
 
 /**
@@ -61,11 +61,11 @@ export class DeepAgentGraph
   extends CompiledStateGraph<AgentState, Partial<AgentState>>
   implements AgentGraph
 {
-  readonly traits: AgentFacts;
+  readonly facts: AgentFacts;
 
   constructor(fields: Fields) {
     super(fields);
-    this.traits = fields.traits;
+    this.facts = fields.facts;
   }
 
   /** The graph itself, under the name by which agents of LangChain and deepagents have theirs. */
@@ -74,7 +74,7 @@ export class DeepAgentGraph
   }
 
   get subagentNames(): readonly string[] {
-    return this.traits.subagents?.subagents.map(({ name }) => name) ?? [];
+    return this.facts.subagents?.subagents.map(({ name }) => name) ?? [];
   }
 
   /**
@@ -83,8 +83,8 @@ export class DeepAgentGraph
    */
   checkCall(agent: AgentPath, name: string, args: unknown): ValidatedArgs | undefined {
     const [first, ...rest] = agent;
-    if (!first) return checkEdit(this.traits, name, args);
-    const runnable = this.traits.subagents?.runnableOf(first.name);
+    if (!first) return checkEdit(this.facts, name, args);
+    const runnable = this.facts.subagents?.runnableOf(first.name);
     return runnable instanceof DeepAgentGraph ? runnable.checkCall(rest, name, args) : undefined;
   }
 
@@ -93,13 +93,13 @@ export class DeepAgentGraph
     agent === undefined ? undefined : this.checkCall(agent, name, args);
 
   /** The same graph, with checked answers. */
-  static from(graph: Pick<Base, "builder">, traits: AgentFacts): DeepAgentGraph {
+  static from(graph: Pick<Base, "builder">, facts: AgentFacts): DeepAgentGraph {
     // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
-    return new DeepAgentGraph({ ...graph, traits } as unknown as Fields);
+    return new DeepAgentGraph({ ...graph, facts } as unknown as Fields);
   }
 
   keptBy(checkpointer: BaseCheckpointSaver): DeepAgentGraph {
-    return Object.assign(DeepAgentGraph.from(this, this.traits), { checkpointer });
+    return Object.assign(DeepAgentGraph.from(this, this.facts), { checkpointer });
   }
 
   /** The graph for drawing. A gate is the beginning of a tool task, and is shown as a step of its own. */
@@ -113,7 +113,7 @@ export class DeepAgentGraph
 
   #withGate(graph: Drawing): Drawing {
     const tools = graph.nodes[TOOLS];
-    if (!this.traits.isGated || !tools) return graph;
+    if (!this.facts.isGated || !tools) return graph;
     const gate = graph.addNode(tools.data, "approval");
     graph.edges = graph.edges.map((edge) => (edge.target === TOOLS ? { ...edge, target: gate.id } : edge));
     graph.addEdge(gate, tools);
@@ -136,7 +136,7 @@ export class DeepAgentGraph
   /** What this graph uses is counted by its own limits, and by those of the graphs above it. */
   #withMeter(configurable: Record<string, unknown> = {}): Record<string, unknown> {
     return withContext(configurable, {
-      meter: new Meter(this.traits.limits, contextOf({ configurable }).meter),
+      meter: new Meter(this.facts.limits, contextOf({ configurable }).meter),
     });
   }
 
@@ -175,7 +175,7 @@ export class DeepAgentGraph
     options: NonNullable<Options>,
   ): Chunks {
     const { configurable } = options;
-    const meter = meterOf({ configurable }, this.traits.limits);
+    const meter = meterOf({ configurable }, this.facts.limits);
     const place = { ...(configurable?.[SCRATCHPAD_KEY] as Scratchpad | undefined) }; // LangGraph changes it
     const isRepeated = (place.subgraphCounter ?? 0) > 0; // its thread is elsewhere
     if (!meter.hasTotals || isRepeated) return yield* super._streamIterator(input, options);
@@ -229,7 +229,7 @@ export class DeepAgentGraph
     };
     const work = async (options: RunnableConfig): Promise<void> => {
       // A graph that a limit may end while it waits goes on as another one.
-      if (!isWatched(config) && !new Meter(this.traits.limits).hasTotals) {
+      if (!isWatched(config) && !new Meter(this.facts.limits).hasTotals) {
         const channels = [this.streamChannelsAsIs].flat();
         return runWithoutStream((how) => this._streamIterator(input, how), options, channels, reached);
       }

@@ -18,7 +18,7 @@ import { readingInbox } from "../conversation/inbox.ts";
 import { foldMessages, showMessages } from "../conversation/messages.ts";
 import type { AgentDefinition } from "../definition/agent-definition.ts";
 import { mergeUpdates } from "../middleware/middleware.ts";
-import { branchTo } from "./langgraph-keys.ts";
+import { branchTo } from "./langgraph.ts";
 import {
   type AfterReply,
   type TurnSteps,

@@ -16,7 +16,7 @@ import { modelFailure } from "../models/failure.ts";
 import { ToolBinder } from "../models/reply-cache.ts";
 import { emitModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
 import { askModel } from "./ask-model.ts";
-import { STEP_KEY } from "./langgraph-keys.ts";
+import { STEP_KEY } from "./langgraph.ts";
 import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "./limits.ts";
 import { type Deadline, type Meter, SPENT, withDeadline } from "./meter.ts";
 import { annotatedReports } from "./state.ts";

@@ -13,7 +13,7 @@ import {
   RESUME_MAP_KEY,
   SCRATCHPAD_KEY,
   type Scratchpad,
-} from "./langgraph-keys.ts";
+} from "./langgraph.ts";
 import { TOOLS } from "./state.ts";
 
 /** A write to any other channel says that a task has finished. */

@@ -16,6 +16,7 @@ import type {
   EffectLog,
   FilesState,
   Inbox,
+  TracePlace,
 } from "../contracts.ts";
 import {
   CHECKPOINTER_KEY,
@@ -25,7 +26,7 @@ import {
   RESUMING_KEY,
   SIGNALS_KEY,
   STREAM_KEY,
-} from "./langgraph-keys.ts";
+} from "./langgraph.ts";
 import type { AgentLimits } from "./limits.ts";
 import { type Carried, Meter, SPENT } from "./meter.ts";
 import { StepFiles } from "./step-files.ts";
@@ -231,14 +232,6 @@ export interface ModelTrace {
 export interface RunTrace {
   tell(event: AgentEvent): void;
   modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
-}
-
-/** Where a run is traced, beyond the end of a process. */
-export interface TracePlace {
-  /** The first span of the run, as `traceparent` of the W3C names it. */
-  before(): MaybePromise<string | undefined>;
-  /** Told of the first span, when there was none before. */
-  began(traceparent: string): MaybePromise<void>;
 }
 
 /** Tells an event to whoever traces the run, or streams the graph in mode `custom`. */

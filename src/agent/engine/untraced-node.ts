@@ -4,7 +4,7 @@ import { Runnable, type RunnableConfig } from "@langchain/core/runnables";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import { Command, END, Send, isCommand } from "@langchain/langgraph";
 import type { AgentState } from "../contracts.ts";
-import { CONFIG_KEY, SEND_KEY, STEP_KEY, TASKS_CHANNEL, VARIABLES_KEY, branchTo } from "./langgraph-keys.ts";
+import { CONFIG_KEY, SEND_KEY, STEP_KEY, TASKS_CHANNEL, VARIABLES_KEY, branchTo } from "./langgraph.ts";
 import { contextOf, expectFanOut, isResuming, isStreamed, readState, withContext } from "./task-context.ts";
 
 /** What a node of our graphs does; it answers with a command that changes and routes. */

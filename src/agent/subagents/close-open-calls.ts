@@ -4,10 +4,10 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
-import type { AgentState } from "../contracts.ts";
+import type { AgentState, EarlierEnd } from "../contracts.ts";
 import { lastAnswer } from "../conversation/messages.ts";
 import type { AgentGraph } from "../definition/agent-definition.ts";
-import { CHECKPOINTER_KEY, INTERRUPT, RESUME, TASKS_CHANNEL, branchTo } from "../engine/langgraph-keys.ts";
+import { CHECKPOINTER_KEY, INTERRUPT, RESUME, TASKS_CHANNEL, branchTo } from "../engine/langgraph.ts";
 import { type Reached, describeLimit } from "../engine/limits.ts";
 import { finishedTasks, isRequest, openInterrupts } from "../engine/open-interrupts.ts";
 import { FILE_NOTES, TOOLS, filesReducer } from "../engine/state.ts";
@@ -16,9 +16,6 @@ import { callOf, contextOf } from "../engine/task-context.ts";
 import { FILES_NOT_KNOWN, stateReached, statefulRunnable } from "./foreign-graph.ts";
 import { type MergedFiles, describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
 import { keptFiles } from "./subagent-runner.ts";
-
-/** How the run ended that left calls behind; without it, a thread simply got a new message. */
-export type EarlierEnd = "cancelled" | "failed";
 
 type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 
@@ -85,7 +82,7 @@ async function closeCalls(graph: AgentGraph, thread: Thread, ending: Ending): Pr
   const waitingIn = async (at: Address) =>
     ending.next === undefined ? [] : toolsAskedAbout(checkpointer, at);
   for (const { task, call, files, reached } of step?.left ?? []) {
-    const tool = graph.traits.tools.get(call.name);
+    const tool = graph.facts.tools.get(call.name);
     const text = resultOf(call, {
       ...ending,
       isWaiting: isWaiting(step?.writes ?? [], task),
@@ -185,16 +182,16 @@ interface Progress {
 
 /** How far the subagent of a call had come, as far as checkpoints tell. */
 async function subagentStep(
-  { traits }: AgentGraph,
+  { facts }: AgentGraph,
   checkpointer: BaseCheckpointSaver,
   address: Address,
   { call, started }: { call: ToolCall; started: ThreadFiles },
 ): Promise<Progress | undefined> {
-  if (traits.tools.get(call.name)?.kind !== "delegate") return undefined;
+  if (facts.tools.get(call.name)?.kind !== "delegate") return undefined;
   const name = String(call.args["subagent_type"]);
-  const graph = traits.subagents?.graphOf(name);
+  const graph = facts.subagents?.graphOf(name);
   if (graph) return openStep(graph, checkpointer, address, started);
-  const runnable = traits.subagents?.runnableOf(name);
+  const runnable = facts.subagents?.runnableOf(name);
   if (!runnable) return undefined;
   if (!statefulRunnable(runnable)) return { state: {}, changed: {}, isUnknown: true };
   const state = await stateReached(runnable, checkpointer, address);

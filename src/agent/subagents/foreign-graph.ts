@@ -10,7 +10,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { AgentState } from "../contracts.ts";
 import type { SubagentRunnable } from "../definition/agent-definition.ts";
-import { CHECKPOINTER_KEY } from "../engine/langgraph-keys.ts";
+import { CHECKPOINTER_KEY } from "../engine/langgraph.ts";
 
 /** What a subagent's report says of files, when it was not built here and tells nothing before its end. */
 export const FILES_NOT_KNOWN =

@@ -1,6 +1,6 @@
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { type BaseCheckpointSaver, isGraphBubbleUp } from "@langchain/langgraph";
+import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { Semaphore } from "../../core/concurrency.ts";
 import { errorMessage } from "../../core/errors.ts";
@@ -11,7 +11,7 @@ import { directAnswer } from "../conversation/answers.ts";
 import { lastAnswer } from "../conversation/messages.ts";
 import { NoStructuredResponse } from "../conversation/structured-answer.ts";
 import type { AgentGraph, SpawnScope, SubagentRunnable, Subagents } from "../definition/agent-definition.ts";
-import { CHECKPOINTER_KEY } from "../engine/langgraph-keys.ts";
+import { CHECKPOINTER_KEY, isGraphBubbleUp } from "../engine/langgraph.ts";
 import { currentRun, graphFailure, stopReasonOf } from "../engine/limits.ts";
 import { type Meter, SPENT } from "../engine/meter.ts";
 import {

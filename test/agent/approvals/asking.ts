@@ -9,9 +9,8 @@ import {
   type Decision,
   type DeepAgentParams,
   type PendingInterrupt,
-  resumeAgentInput,
 } from "../../../src/agent/agent.ts";
-import { collect, toolMessages } from "../../support/run-agent.ts";
+import { collect, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
 
 /** What ran, in order: the tool with its argument. */

@@ -2,7 +2,7 @@ import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
-import { collect, toolMessages } from "../../support/run-agent.ts";
+import { collect, toolMessages, graphOf } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedRequest } from "../../support/scripted-model.ts";
 import { PROVIDERS, wireThread } from "../../support/wire-thread.ts";
 
@@ -37,7 +37,7 @@ describe("a run that reaches a limit", () => {
       expect(model.requests.at(-1)?.messages.at(-1)?.text).toContain(`the limit of ${what} is reached`);
       expect(events.filter(({ kind }) => kind === "model_called")).toHaveLength(calls);
       // The thread keeps the report, and goes on.
-      const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+      const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
       const kept = (values["messages"] as BaseMessage[]).at(-1);
       expect(AIMessage.isInstance(kept) && kept.usage_metadata?.total_tokens).toBe(15);
     },

@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { Agent } from "../../../src/agent/agent.ts";
 import type { AgentLimits } from "../../../src/agent/engine/limits.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
-import { paused } from "../../support/run-agent.ts";
+import { paused, graphOf } from "../../support/run-agent.ts";
 import type { ScriptedToolCall } from "../../support/scripted-model.ts";
 import {
   agentWith,
@@ -39,7 +39,7 @@ const amountOf = ({ tokens, costUsd, wallTimeMs }: AgentLimits): string =>
   tokens ? `${tokens} tokens` : costUsd ? `${costUsd} US dollars` : `${wallTimeMs} ms at work`;
 /** How many calls of the main agent wait for a person, in whatever agent below it. */
 async function waiting(agent: Agent): Promise<number> {
-  const { tasks } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+  const { tasks } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
   return tasks.filter(({ interrupts }) => interrupts.length > 0).length;
 }
 const asked = () => ran.filter((one) => one.startsWith("ask"));
@@ -154,7 +154,7 @@ it("an answer that is there when the limit is reached is followed before the run
 });
 
 it("`invoke` tells of no question when the run has ended", async () => {
-  const { graph } = agentWith({ limits: { tokens: 100 } });
+  const graph = graphOf(agentWith({ limits: { tokens: 100 } }));
   const thread = { configurable: { thread_id: "t1" } };
   const plan = JSON.stringify([{ calls: [ask("a"), task("eager", turns("e", 20))] }]);
   const ended = await graph.invoke({ messages: [new HumanMessage(plan)] }, thread);

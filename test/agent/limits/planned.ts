@@ -7,12 +7,11 @@ import {
   type AgentEvent,
   buildAgent,
   type DeepAgentParams,
-  resumeAgentInput,
-  type StreamOptions,
+  type WorkOptions,
 } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/definition/create-deep-agent.ts";
 import type { SubagentRunnable } from "../../../src/agent/definition/agent-definition.ts";
-import { collect, paused } from "../../support/run-agent.ts";
+import { collect, paused, graphOf, resumeAgentInput } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
 
 /** One reply of an agent: the calls it makes, what it uses of tokens, and what it says. */
@@ -110,7 +109,7 @@ export const go = (
   agent: Agent,
   plan: Turn[],
   runId = "run_1",
-  options: Partial<StreamOptions> = {},
+  options: Partial<WorkOptions> = {},
 ): Promise<AgentEvent[]> =>
   collect(agent, { kind: "task", task: JSON.stringify(plan) }, { runId, ...options });
 
@@ -131,7 +130,7 @@ export async function approveAll(
 
 /** What became of each call of the main agent, as the thread keeps it. */
 export async function results(agent: Agent): Promise<Record<string, string>> {
-  const { values, next } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+  const { values, next } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
   if (next.length > 0) throw new Error(`the graph is not at its end but before ${next.join(", ")}`);
   const messages: BaseMessage[] = values["messages"] ?? [];
   const found: Record<string, string> = {};

@@ -6,13 +6,13 @@ import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
-import { buildAgent, resumeAgentInput } from "../../../src/agent/agent.ts";
+import { buildAgent } from "../../../src/agent/agent.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { processesWith } from "../../support/harness-process.ts";
-import { collect, paused, toolMessages } from "../../support/run-agent.ts";
+import { collect, paused, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
 import { toyServer } from "./toy-server.ts";
 

@@ -8,7 +8,7 @@ import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { RunFailure } from "../../../src/core/errors.ts";
-import { collect, paused } from "../../support/run-agent.ts";
+import { collect, paused, graphOf } from "../../support/run-agent.ts";
 import {
   startWireServer,
   type WireReply,
@@ -95,7 +95,7 @@ describe.each(PROVIDERS)("an agent over $protocol", ({ protocol, provider, spec 
   test("what a thread keeps of an answer does not repeat the request", async () => {
     const { agent } = await agentOn(() => ({ text: "done" }));
     await collect(agent, { kind: "task", task: "Say done." });
-    const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
     const [, answer] = values["messages"] as BaseMessage[];
     expect(JSON.stringify(answer).length).toBeLessThan(2000);
   });

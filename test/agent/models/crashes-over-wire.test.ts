@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { getAgentState, resumeAgentInput } from "../../../src/agent/agent.ts";
+
 import { type End, MortalProcess } from "../../support/mortal-process.ts";
-import { paused } from "../../support/run-agent.ts";
+import { paused, graphOf, resumeAgentInput } from "../../support/run-agent.ts";
 import type { WireReply, WireRequest } from "../../support/wire-server.ts";
 import { PROVIDERS, wireThread } from "../../support/wire-thread.ts";
 import { attempts } from "../../support/effort.ts";
@@ -57,7 +57,7 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
           expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
         }
         await goOn(fate === "failed" ? "failed" : "cancelled");
-        const { values } = await agent().graph.getState({ configurable: { thread_id: "t1" } });
+        const { values } = await graphOf(agent()).getState({ configurable: { thread_id: "t1" } });
         const messages = values["messages"] as BaseMessage[];
         const made = messages.flatMap((message) =>
           AIMessage.isInstance(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
@@ -66,7 +66,7 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
         expect(results.map(({ tool_call_id }) => tool_call_id).sort()).toEqual(made.sort());
         const reports = results.filter(({ name }) => name === "task").map(({ text }) => text);
         const named = reports.flatMap((text) => /are kept: (.+)/.exec(text)?.[1]?.split(", ") ?? []);
-        const { files } = await getAgentState(agent(), "t1");
+        const { files } = await agent().snapshot("t1");
         expect(Object.keys(files)).toEqual(expect.arrayContaining(named));
         for (const text of reports) {
           if (fate === "resumed") expect(text).toBe("report");

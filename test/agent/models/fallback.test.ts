@@ -7,7 +7,7 @@ import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { RunFailure } from "../../../src/core/errors.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
-import { collect, skippingPauses, toolMessages } from "../../support/run-agent.ts";
+import { collect, skippingPauses, toolMessages, graphOf } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 
@@ -174,7 +174,7 @@ describe("falling back", () => {
     const agent = agentOf({ model: failing, middleware: [layer] });
     const answer = async (runId: string): Promise<string> => {
       await collect(agent, TASK, { runId });
-      const { values } = await agent.graph.getState({ configurable: { thread_id: "t1" } });
+      const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
       const messages: BaseMessage[] = values["messages"];
       return messages.at(-1)?.text ?? "";
     };

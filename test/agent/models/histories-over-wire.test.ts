@@ -2,9 +2,9 @@ import { AIMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type DeepAgentParams, getAgentState, resumeAgentInput } from "../../../src/agent/agent.ts";
+import { type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
-import { paused } from "../../support/run-agent.ts";
+import { paused, graphOf, resumeAgentInput } from "../../support/run-agent.ts";
 import type { WireReply, WireRequest, WireServer } from "../../support/wire-server.ts";
 import { PROVIDERS, type Step, wireThread, type WireThread } from "../../support/wire-thread.ts";
 
@@ -239,7 +239,7 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
     const isCall = "toolCalls" in reply;
     expect(events.at(-1)).toMatchObject({ kind: "finished", answer: isCall ? "end" : expect.anything() });
     await goOn();
-    const { values } = await agent().graph.getState({ configurable: { thread_id: "t1" } });
+    const { values } = await graphOf(agent()).getState({ configurable: { thread_id: "t1" } });
     const made = (values["messages"] as unknown[]).flatMap((message) =>
       AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [],
     );
@@ -250,7 +250,7 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
     const cut = call("a", "write_file", '{"file_path": "/a.md", "content": "half of i');
     const { go, server, agent } = await thread([{ toolCalls: [cut], truncated: true }]);
     expect((await go()).at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-    expect((await getAgentState(agent(), "t1")).files).toEqual({});
+    expect((await agent().snapshot("t1")).files).toEqual({});
     expect(server.requests.at(-1)?.messages.at(-1)?.toolResults[0]?.text).toMatch(
       /^Error: write_file was not run: the reply was cut at the limit of output tokens/,
     );

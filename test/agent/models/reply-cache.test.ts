@@ -4,8 +4,8 @@ import { MemorySaver } from "@langchain/langgraph";
 import { BaseCache, InMemoryCache } from "@langchain/langgraph-checkpoint";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { buildAgent, type DeepAgentParams, resumeAgentInput } from "../../../src/agent/agent.ts";
-import { collect, paused } from "../../support/run-agent.ts";
+import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
+import { collect, paused, graphOf, resumeAgentInput } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 
 class BrokenCache extends BaseCache {
@@ -46,7 +46,7 @@ describe("a cache", () => {
     expect(used(again)).toEqual([0, 0]);
     const ids = await Promise.all(
       ["t1", "t2"].map(async (thread_id) => {
-        const { values } = await first.graph.getState({ configurable: { thread_id } });
+        const { values } = await graphOf(first).getState({ configurable: { thread_id } });
         return (values["messages"] as BaseMessage[]).find((message) => AIMessage.isInstance(message))?.id;
       }),
     );

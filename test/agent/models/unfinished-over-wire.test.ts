@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { getAgentState } from "../../../src/agent/agent.ts";
+
 import type { DeepAgentParams } from "../../../src/agent/definition/params.ts";
 import { PROVIDERS, type Step, wireThread } from "../../support/wire-thread.ts";
 import type { WireReply, WireRequest } from "../../support/wire-server.ts";
@@ -32,7 +32,7 @@ describe.each(PROVIDERS)("$protocol: a reply", (provider) => {
       { text: "le.", thinking: "So.", toolCalls: [write] },
     ]);
     expect((await go()).at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-    expect(Object.keys((await getAgentState(agent(), "t1")).files)).toEqual(["/a.md"]);
+    expect(Object.keys((await agent().snapshot("t1")).files)).toEqual(["/a.md"]);
     expect(server.requests.at(-1)?.messages.at(-2)?.text).toBe("Now the file.");
     await goOn();
   });

@@ -1,7 +1,17 @@
 /**
- * Names inside LangGraph and LangChain that are no public interface of theirs, read in @langchain/langgraph 1.4.18
- * and @langchain/core. A new version of either is compared with this file.
+ * LangGraph for the rest of the agent: the functions that other rooms call, and names inside LangGraph and LangChain
+ * that are no public interface of theirs. The names were read in @langchain/langgraph 1.4.18 and @langchain/core; a
+ * new version of either is compared with this file.
  */
+export {
+  Command,
+  MemorySaver,
+  Send,
+  interrupt,
+  isCommand,
+  isGraphBubbleUp,
+  isGraphInterrupt,
+} from "@langchain/langgraph";
 
 /** In `configurable` of a running task: its checkpointer, and whether the run goes on from a checkpoint. */
 export const CHECKPOINTER_KEY = "__pregel_checkpointer";
