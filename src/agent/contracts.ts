@@ -443,6 +443,18 @@ export type AgentInput =
   /** Go on from the last checkpoint. */
   | { kind: "continue" };
 
+/** The tracer of one model call. */
+export interface ModelTrace {
+  answered(reply: AIMessage): void;
+  failed(error: unknown): void;
+}
+
+/** The tracer of one run, with all graphs below its own. */
+export interface RunTrace {
+  tell(event: AgentEvent): void;
+  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
+}
+
 /** Where a run is traced, beyond the end of a process. */
 export interface TracePlace {
   /** The first span of the run, as `traceparent` of the W3C names it. */

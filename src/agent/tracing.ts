@@ -4,9 +4,8 @@ import type { AIMessage } from "@langchain/core/messages";
 import type { Attributes, Context, Span, SpanContext, SpanOptions, Tracer } from "@opentelemetry/api";
 import { type Clock, steadyClock } from "../core/clock.ts";
 import { isAbortError, isParked } from "../core/errors.ts";
-import type { AgentEvent, AgentPath } from "./contracts.ts";
+import type { AgentEvent, AgentPath, ModelTrace, RunTrace } from "./contracts.ts";
 import { reportedModel } from "./engine/limits.ts";
-import type { ModelTrace, RunTrace } from "./engine/task-context.ts";
 import { modelFailure } from "./models/failure.ts";
 import { finishReasonOf, modelName } from "./models/reply.ts";
 

@@ -50,6 +50,18 @@ describe("the guide", () => {
     expect(names.filter((name) => !guide.includes(`\`${name}\``))).toEqual([]);
   });
 
+  it("walks through the loop by files and functions that exist, in fewer than 800 lines", () => {
+    const walk = guide.split("\n### How it works\n")[1]?.split("\n## ")[0] ?? "";
+    const engine = join(root, "src/agent/engine");
+    const files = [...walk.matchAll(/`([\w-]+\.ts)`/g)].map(([, name = ""]) => name);
+    const sources = files.map((name) => readFileSync(join(engine, name), "utf8"));
+    const names = [...walk.matchAll(/`([a-zA-Z]+)`/g)].map(([, name = ""]) => name);
+    expect(names.length).toBeGreaterThan(10);
+    expect(names.filter((name) => !sources.some((source) => source.includes(name)))).toEqual([]);
+    const lines = sources.slice(0, 4).reduce((sum, source) => sum + source.trimEnd().split("\n").length, 0);
+    expect(lines).toBeLessThan(800);
+  });
+
   it("compiles", () => {
     const options = {
       rootDir: root,

@@ -21,7 +21,8 @@ import type {
 import type { AgentDefinition, EditRules } from "../definition/agent-definition.ts";
 import { interrupt, isGraphInterrupt } from "../engine/langgraph.ts";
 import { isRequest, questionId, refuseBroadcastAnswer } from "../engine/open-interrupts.ts";
-import { agentPath, emit, lastQuestion } from "../engine/task-context.ts";
+import { lastQuestion } from "../engine/resume.ts";
+import { agentPath, emit } from "../engine/task-context.ts";
 import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "../middleware/human-in-the-loop.ts";
 import { toAgentTool } from "./agent-tool.ts";
 

@@ -60,9 +60,17 @@ export class StructuredResponse {
     reply: AIMessage,
     strategy: Strategy,
     before: readonly BaseMessage[],
+    refused: readonly ToolMessage[],
   ): Promise<Settled | "missing"> {
     if (hasCalls(reply)) {
-      return strategy.kind === "tool" ? settleCalls(reply, strategy.tools, before) : { messages: [] };
+      const isNothing = strategy.kind !== "tool" || reply.tool_calls?.length === refused.length;
+      if (isNothing) return { messages: [] };
+      const settled = await settleCalls(reply, strategy.tools, before);
+      const answered = new Set(refused.map(({ tool_call_id }) => tool_call_id));
+      const messages = settled.messages.filter(
+        (message) => !ToolMessage.isInstance(message) || !answered.has(message.tool_call_id),
+      );
+      return { ...settled, messages };
     }
     const structuredResponse = answerInText(reply, strategy);
     return structuredResponse === undefined ? "missing" : { messages: [], structuredResponse };

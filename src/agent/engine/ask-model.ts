@@ -44,7 +44,18 @@ const withoutCalls = (model: BaseChatModel, tools: ModelRequest["tools"]): Omit<
  * One turn of the model: its reply to the request. A reply that was cut is continued, and an empty one or one
  * without the structured answer is asked for again. Tokens and calls of all of them are counted.
  */
-export async function askModel(
+export async function askModel(given: ModelRequest, asking: Asking): Promise<AIMessage> {
+  try {
+    const reply = await completeReply(given, asking);
+    given.attempted?.(undefined);
+    return reply;
+  } catch (error) {
+    given.attempted?.(error);
+    throw error;
+  }
+}
+
+async function completeReply(
   given: ModelRequest,
   { strategy, binder, finish, cache, meter, report, config, log }: Asking,
 ): Promise<AIMessage> {

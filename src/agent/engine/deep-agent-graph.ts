@@ -14,7 +14,7 @@ import { withMessageIds } from "../conversation/messages.ts";
 import type { AgentFacts, AgentGraph } from "../definition/agent-definition.ts";
 import { closeAbandonedCalls, closeCallsAtLimit, finishedCalls } from "../subagents/close-open-calls.ts";
 import { isTracing, startTrace } from "../tracing.ts";
-import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, type Scratchpad } from "./langgraph.ts";
+import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, type Scratchpad } from "./langgraph.ts";
 import { graphFailure } from "./limits.ts";
 import { Meter } from "./meter.ts";
 import {
@@ -26,7 +26,7 @@ import {
   withoutOuterCheckpoint,
 } from "./open-interrupts.ts";
 import { TOOLS } from "./state.ts";
-import { agentRuntime, contextOf, meterOf, withContext, withOwnSignal } from "./task-context.ts";
+import { agentRuntime, contextOf, expectFanOut, meterOf, withContext } from "./task-context.ts";
 import { isWatched, outsideOfTask, runWithoutStream } from "./untraced-node.ts";
 
 type Base = CompiledStateGraph<AgentState, Partial<AgentState>>;
@@ -286,5 +286,30 @@ export class DeepAgentGraph
       ...(update === undefined ? {} : { update }),
       ...(goto === undefined ? {} : { goto }),
     });
+  }
+}
+
+/**
+ * Does `work` for a graph inside the task of `config` with a signal of its own in the place of the one that all
+ * graphs of a run share: each step of each graph listens on it, and whoever begins or ends to listen looks
+ * through all who do.
+ */
+async function withOwnSignal(
+  config: RunnableConfig,
+  work: (config: RunnableConfig) => Promise<void>,
+): Promise<void> {
+  const signals = config.configurable?.[SIGNALS_KEY] as { externalAbortSignal?: AbortSignal } | undefined; // LangGraph's shape
+  const shared = signals?.externalAbortSignal;
+  if (!shared || shared.aborted) return work(config);
+  const own = new AbortController();
+  const abort = (): void => own.abort(shared.reason);
+  expectFanOut(shared);
+  expectFanOut(own.signal);
+  shared.addEventListener("abort", abort);
+  try {
+    const ownSignals = { ...signals, externalAbortSignal: own.signal };
+    await work({ ...config, configurable: { ...config.configurable, [SIGNALS_KEY]: ownSignals } });
+  } finally {
+    shared.removeEventListener("abort", abort);
   }
 }

@@ -12,39 +12,33 @@ import {
   StateGraph,
 } from "@langchain/langgraph";
 import type { z } from "zod";
-import type { AgentState, HookName, JumpTarget, StateUpdate } from "../contracts.ts";
+import type { AgentState, HookName, JumpTarget } from "../contracts.ts";
 import { returnDirect } from "../conversation/answers.ts";
 import { readingInbox } from "../conversation/inbox.ts";
-import { foldMessages, showMessages } from "../conversation/messages.ts";
+import { showMessages } from "../conversation/messages.ts";
 import type { AgentDefinition } from "../definition/agent-definition.ts";
-import { mergeUpdates } from "../middleware/middleware.ts";
+import { runHooks } from "../middleware/middleware.ts";
 import { branchTo } from "./langgraph.ts";
-import {
-  type AfterReply,
-  type TurnSteps,
-  createModelNode,
-  jumpFrom,
-  nextTasks,
-  noticeStep,
-} from "./model-node.ts";
+import { type AfterReply, type TurnSteps, createModelNode, jumpFrom, nextTasks } from "./model-node.ts";
+import { noteFirstStep } from "./resume.ts";
 import { TOOLS } from "./state.ts";
 import { agentRuntime } from "./task-context.ts";
 import { createToolNode } from "./tool-node.ts";
 import { type GraphNode, type NodeFunction, noticeTask, runUntraced } from "./untraced-node.ts";
 
-/** As in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
+/** Named as in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
 const MODEL = "model_request";
-/** Where threads say that the model is next which were stored when its node had another name. */
+/** Wakes the model of threads that were stored when its node had another name. */
 const FORMER_TRIGGER = branchTo("model");
 const BEFORE_AGENT = "before_agent";
 const BEFORE_MODEL = "before_model";
 const AFTER_MODEL = "after_model";
 const AFTER_AGENT = "after_agent";
 
-/** What a graph is compiled with besides its parts. */
+/** Options of a graph besides its definition. */
 export interface CompileOptions {
   channels: Record<string, BaseChannel>;
-  /** Channels that callers are given. Default: all. */
+  /** Channels that callers see. Default: all. */
   output?: readonly string[];
   checkpointer?: BaseCheckpointSaver | boolean;
   store?: BaseStore;
@@ -101,23 +95,17 @@ export function buildGraph(parts: AgentDefinition, options: CompileOptions): Com
 
 type GraphNodes = Record<string, { work: NodeFunction; ends?: string[]; edge?: string }>;
 
-/** All nodes tell that they begin, whichever is the first. */
+/** Notes the beginning of each task, whichever node it is of. */
 const noticing =
   (work: NodeFunction, steps: TurnSteps): NodeFunction =>
   (input, config) => {
-    noticeStep(config, steps);
+    noteFirstStep(config, steps.turn);
     noticeTask(config);
     return work(input, config);
   };
 
-interface Loop {
-  nodes: GraphNodes;
-  start: string;
-  steps: TurnSteps;
-}
-
 function compile(
-  { nodes: given, start, steps }: Loop,
+  { nodes: given, start, steps }: { nodes: GraphNodes; start: string; steps: TurnSteps },
   parts: AgentDefinition,
   { channels, output, contextSchema, checkpointer, store }: CompileOptions,
 ): CompiledAgentGraph {
@@ -158,10 +146,7 @@ type GraphBuilder = Omit<StateGraph<AgentState>, "addNode" | "addEdge" | "compil
   compile: StateGraph<AgentState>["compile"];
 };
 
-/**
- * Runs all hooks of one kind; each sees what those before it changed. `before*` run first to last,
- * `after*` last to first. The first one that jumps decides, and those after it do not run.
- */
+/** The node for all hooks of one kind. */
 function createHookNode(
   parts: AgentDefinition,
   hook: HookName,
@@ -169,38 +154,9 @@ function createHookNode(
   jump: (target: JumpTarget, messages: readonly BaseMessage[]) => Send[] | string,
 ): (state: AgentState, config: RunnableConfig) => Promise<Command> {
   const layers = parts.middleware.filter((layer) => layer[hook]);
-  const ordered = hook.startsWith("after") ? layers.toReversed() : layers;
-  return async (state, config) => {
-    const runtime = agentRuntime(config);
-    const updates: StateUpdate[] = [];
-    let current = state;
-    for (const layer of ordered) {
-      const { jumpTo, ...changes } = (await layer[hook]?.(current, runtime)) ?? {};
-      const update = withoutEchoes(changes, current);
-      updates.push(update);
-      current = applyLocally(current, update);
-      if (jumpTo) return answer(updates, jump(jumpTo, current.messages));
-    }
-    return answer(updates, next(current));
-  };
-}
-
-const answer = (updates: readonly StateUpdate[], goto: Send[] | string): Command =>
-  showMessages(new Command({ update: mergeUpdates(updates), goto }));
-
-/** Hooks may answer with the whole state: a value handed back as it was is no change, and is not added twice. */
-function withoutEchoes(update: StateUpdate, state: AgentState): StateUpdate {
-  const isEcho = ([channel, value]: [string, unknown]): boolean =>
-    typeof value === "object" && value !== null && value === state[channel];
-  return Object.fromEntries(Object.entries(update).filter((entry) => !isEcho(entry)));
-}
-
-/** What later hooks of the same node see; the channels' reducers see the merged update once. */
-function applyLocally(state: AgentState, { messages, files, ...rest }: StateUpdate): AgentState {
-  return {
-    ...state,
-    ...rest,
-    messages: messages ? foldMessages(state.messages, [messages]) : state.messages,
-    files: files ? { ...state.files, ...files } : state.files,
+  return async (before, config) => {
+    const { update, state, jumpTo } = await runHooks(layers, hook, before, agentRuntime(config));
+    const goto = jumpTo ? jump(jumpTo, state.messages) : next(state);
+    return showMessages(new Command({ update, goto }));
   };
 }

@@ -7,7 +7,7 @@ import { ownTurn } from "../../core/concurrency.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { AgentState, JumpTarget, ModelRequest, StateUpdate } from "../contracts.ts";
 import { isEmpty, noAnswer } from "../conversation/answers.ts";
-import { foldMessages, isReply, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
+import { foldMessages, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
 import { type Strategy, missingAnswer } from "../conversation/structured-answer.ts";
 import type { AgentDefinition } from "../definition/agent-definition.ts";
 import { composeModelCall, finishRequest, mergeUpdates } from "../middleware/middleware.ts";
@@ -16,13 +16,10 @@ import { modelFailure } from "../models/failure.ts";
 import { ToolBinder } from "../models/reply-cache.ts";
 import { emitModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
 import { askModel } from "./ask-model.ts";
-import { STEP_KEY } from "./langgraph.ts";
 import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "./limits.ts";
 import { type Deadline, type Meter, SPENT, withDeadline } from "./meter.ts";
 import { annotatedReports } from "./state.ts";
-import { agentPath, agentRuntime, emit, isResuming, meterOf, readState } from "./task-context.ts";
-
-/** The node that calls the model: one turn of the agent, within the limits on its graph steps. */
+import { agentPath, agentRuntime, emit, meterOf, stepOf } from "./task-context.ts";
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
 export interface AfterReply {
@@ -35,7 +32,10 @@ export interface AfterReply {
   steps: TurnSteps;
 }
 
-/** Calls the model once and decides where to go. */
+/**
+ * The node that calls the model: one turn of the agent. At a limit it asks for a last report instead and ends the run;
+ * else it asks through all layers, mends the reply, and decides where to go.
+ */
 export function createModelNode(
   parts: AgentDefinition,
   after: AfterReply,
@@ -67,15 +67,15 @@ export function createModelNode(
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });
-    const settling = strategy && (await settled(parts, reply, strategy, { refused, before: messages }));
-    if (settling && settling !== "missing") updates.push(settling);
+    const settled = strategy && (await parts.structured?.settle(reply, strategy, messages, refused));
+    if (settled && settled !== "missing") updates.push(settled);
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
     const answerWith = (goto: Send[] | string): Command =>
       showMessages(new Command({ update: { ...update, messages: [...annotated, ...added] }, goto }), reply);
-    const isMissing = strategy ? settling === "missing" : isEmpty(reply);
+    const isMissing = strategy ? settled === "missing" : isEmpty(reply);
     if (isMissing && !jumpTo) {
-      // Where a limit keeps the model from being asked again, it ends the run, with what was said.
+      // A limit that forbids another call of the model ends the run in order, with its messages so far.
       if (meter.reached([...messages, reply])) return answerWith(after.again);
       throw strategy ? missingAnswer(reply, strategy) : noAnswer(reply);
     }
@@ -94,7 +94,7 @@ interface Turn {
 
 interface Answer {
   reply: AIMessage;
-  /** Changes of the thread that layers make together with it. */
+  /** Changes of the thread that layers make together with the reply. */
   updates: StateUpdate[];
   /** How the structured answer was asked for. */
   strategy: Strategy | undefined;
@@ -112,9 +112,7 @@ async function askAllLayers(
     strategy = report === undefined ? await parts.structured?.strategyFor(request.model) : undefined;
     const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
     const { cache, log } = parts;
-    return attempt(request, () =>
-      askModel(request, { strategy, binder, finish, cache, meter, report, config: timed, log }),
-    );
+    return askModel(request, { strategy, binder, finish, cache, meter, report, config: timed, log });
   });
   const updates: StateUpdate[] = [];
   const reply = await answered(async () => {
@@ -142,33 +140,6 @@ async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefi
     emit(turn.config, { kind: "warning", agent: agentPath(turn.config), message });
     return undefined;
   }
-}
-
-async function attempt({ attempted }: ModelRequest, ask: () => Promise<AIMessage>): Promise<AIMessage> {
-  try {
-    const reply = await ask();
-    attempted?.(undefined);
-    return reply;
-  } catch (error) {
-    attempted?.(error);
-    throw error;
-  }
-}
-
-/** What the reply means for the structured answer; calls that were refused are none. */
-async function settled(
-  { structured }: AgentDefinition,
-  reply: AIMessage,
-  strategy: Strategy,
-  { refused, before }: { refused: readonly ToolMessage[]; before: readonly BaseMessage[] },
-): Promise<StateUpdate | "missing"> {
-  if (refused.length > 0 && reply.tool_calls?.length === refused.length) return {};
-  const update = (await structured?.settle(reply, strategy, before)) ?? { messages: [] };
-  if (update === "missing") return update;
-  const answered = new Set(refused.map(({ tool_call_id }) => tool_call_id));
-  const isNew = (message: BaseMessage) =>
-    !ToolMessage.isInstance(message) || !answered.has(message.tool_call_id);
-  return { ...update, messages: update.messages.filter(isNew) };
 }
 
 /**
@@ -247,31 +218,4 @@ function isOutOfSteps(config: RunnableConfig, { turn, end }: TurnSteps): boolean
   const { recursionLimit = Infinity } = config;
   // It counts its own first step too, and asks for one more after the last.
   return made >= turn && made + turn + end + 2 > recursionLimit;
-}
-
-/**
- * Takes notice of where the run began, once. LangGraph counts anew each time a run goes on; here what it did
- * before counts, as far as its messages tell.
- */
-export function noticeStep(config: RunnableConfig, steps: TurnSteps): void {
-  const meter = meterOf(config, {});
-  if (meter.hasBegun) return;
-  const before = isResuming(config) ? stepsOf(readState(config, ["messages"]).messages, steps) : 0;
-  meter.begin(stepOf(config) - before);
-}
-
-/** LangGraph's count over the whole thread. */
-function stepOf(config: RunnableConfig): number {
-  const step: unknown = config.metadata?.[STEP_KEY];
-  return typeof step === "number" ? step : 0;
-}
-
-/** Each reply took a turn, without the step of its calls where it made none, or none has finished. */
-function stepsOf(thread: readonly BaseMessage[], { turn }: TurnSteps): number {
-  const { messages } = currentRun(thread);
-  return messages.reduce((steps, message, index) => {
-    if (isReply(message)) return steps + turn - 1;
-    const isFirstResult = ToolMessage.isInstance(message) && !ToolMessage.isInstance(messages[index - 1]);
-    return isFirstResult ? steps + 1 : steps;
-  }, 0);
 }

@@ -1,10 +1,8 @@
-/** What a task of the graph knows of its surroundings: its place, files, meter, trace and checkpoints. */
+/** Gives a task of the graph what it needs besides its state: agent path, files, meter, trace, events. */
 import { setMaxListeners } from "node:events";
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { type AIMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { BaseCheckpointSaver, CheckpointTuple, LangGraphRunnableConfig } from "@langchain/langgraph";
-import type { MaybePromise, BackendRuntime, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
+import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { MaybePromise, BackendRuntime, ThreadFiles } from "../../backends/backend.ts";
 import { runtimeOf } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import type {
@@ -16,33 +14,26 @@ import type {
   EffectLog,
   FilesState,
   Inbox,
+  RunTrace,
   TracePlace,
 } from "../contracts.ts";
-import {
-  CHECKPOINTER_KEY,
-  INTERRUPT,
-  NO_TASK,
-  READ_KEY,
-  RESUMING_KEY,
-  SIGNALS_KEY,
-  STREAM_KEY,
-} from "./langgraph.ts";
+import { READ_KEY, RESUMING_KEY, STEP_KEY, STREAM_KEY } from "./langgraph.ts";
 import type { AgentLimits } from "./limits.ts";
-import { type Carried, Meter, SPENT } from "./meter.ts";
+import { Meter } from "./meter.ts";
 import { StepFiles } from "./step-files.ts";
 
 /** Our key in `configurable`; two underscores keep it out of checkpoint metadata. */
 const CONTEXT_KEY = "__deepagent";
 
-/** What a graph of ours, and those below it, are told of the run that they work for. */
+/** The run that a graph of ours, and those below it, work for. */
 export interface TaskContext {
   /** The id of the run. */
   run?: string | undefined;
-  /** Makes calls with outside effects known beyond the end of the process. */
+  /** Remembers calls with outside effects beyond the end of the process. */
   effects?: EffectLog | undefined;
   /** Messages to the main agent. */
   inbox?: Inbox | undefined;
-  /** Whether people have answered what the graph cannot know before it is resumed. */
+  /** Whether answers wait that the graph gets only when it is resumed. */
   hasAnswers?: (() => MaybePromise<boolean>) | undefined;
   tracePlace?: TracePlace | undefined;
   trace?: RunTrace | undefined;
@@ -52,7 +43,7 @@ export interface TaskContext {
   path?: AgentPath;
   /** Files of the agent that delegated. */
   files?: ThreadFiles;
-  /** Told of each task of the graph that begins. */
+  /** Notices each task of the graph that begins. */
   progress?: { notice(task: RunnableConfig): void };
 }
 
@@ -62,9 +53,8 @@ export const AGENT_NAME = "lc_agent_name";
 export const AGENT_TYPE = "ls_agent_type";
 
 type Config = LangGraphRunnableConfig;
-/** A task's configuration, or what hooks are told about it: both carry the task's own keys. */
+/** A task's configuration, or the runtime of its hooks: both carry the task's own keys. */
 export type Scope = RunnableConfig | AgentRuntime;
-type ReadChannels = (channels: string[]) => AgentState;
 
 /** The context of the task of `config`; empty outside of graphs that were given one. */
 export const contextOf = ({ configurable }: Pick<Scope, "configurable">): TaskContext =>
@@ -82,13 +72,19 @@ export const withContext = (
 /** Where in the tree of agents the task of `config` runs. */
 export const agentPath = (config: Scope): AgentPath => contextOf(config).path ?? [];
 
-/** Whether a graph inside the task of `config` is part of what somebody streams. */
+/** LangGraph's count of steps over the whole thread. */
+export function stepOf(config: RunnableConfig): number {
+  const step: unknown = config.metadata?.[STEP_KEY];
+  return typeof step === "number" ? step : 0;
+}
+
+/** Whether somebody streams the steps of graphs inside the task of `config`. */
 export const isStreamed = (config: Scope): boolean => config.configurable?.[STREAM_KEY] !== undefined;
 
 /** The state the running task started from; once the task has ended, the one that its graph has reached. */
 export function readState(config: Scope, channels: string[]): AgentState {
   // Set by LangGraph for every task; absent only outside of a graph, which is a bug.
-  const read = config.configurable?.[READ_KEY] as ReadChannels;
+  const read = config.configurable?.[READ_KEY] as (channels: string[]) => AgentState;
   return read(channels);
 }
 
@@ -98,73 +94,8 @@ export function threadFiles(config: Scope, callId?: string): StepFiles {
   return StepFiles.of(base, contextOf(config).files, callId);
 }
 
-/**
- * Makes known what finished calls of this step changed before the process ended or the run paused: the
- * state has it only when the step is over. To be called by each call of a step before it looks at files.
- */
-export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
-  const { files: base } = readState(config, ["files"]);
-  if (!isResuming(config) || StepFiles.knows(base)) return;
-  const writes = await stepWrites(config);
-  if (StepFiles.knows(base)) return; // another call of the step was faster
-  for (const [task, channel, update] of writes) {
-    if (channel !== "files" || task === NO_TASK) continue;
-    threadFiles(config, callOf(writes, task)).restore(update as FilesUpdate); // our channel's own updates
-  }
-}
-
-type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
-
 /** Whether the graph of this task goes on from a checkpoint. */
 export const isResuming = (config: RunnableConfig): boolean => config.configurable?.[RESUMING_KEY] === true;
-
-/**
- * The meter of the calls of a step, knowing all that the run used before. After a pause it is calls that come
- * first, and what those of the same step used that have finished is not in the state yet.
- */
-export async function loadedMeter(
-  config: RunnableConfig,
-  state: AgentState,
-  limits: AgentLimits,
-): Promise<Meter> {
-  const meter = meterOf(config, limits);
-  if (meter.isLoaded) return meter;
-  const writes = isResuming(config) ? await stepWrites(config) : [];
-  const unsaved = writes.flatMap(([, channel, value]) => (channel === SPENT ? [value] : []));
-  meter.load(state, unsaved as ReadonlyArray<Partial<Carried>>); // our channel's own updates
-  return meter;
-}
-
-/** What finished tasks of the running step wrote. */
-async function stepWrites({ configurable = {} }: RunnableConfig): Promise<Writes> {
-  const checkpointer = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's key
-  if (typeof checkpointer !== "object") return [];
-  const task: unknown = configurable["checkpoint_ns"];
-  const checkpoint_ns = typeof task === "string" ? task.split("|").slice(0, -1).join("|") : "";
-  const at = { thread_id: configurable["thread_id"], checkpoint_ns };
-  return (await checkpointer.getTuple({ configurable: at }))?.pendingWrites ?? [];
-}
-
-/** What the running task asked last before the process ended or the run paused. */
-export async function lastQuestion(config: RunnableConfig): Promise<unknown> {
-  if (!isResuming(config)) return undefined;
-  const namespace: unknown = config.configurable?.["checkpoint_ns"];
-  const task = typeof namespace === "string" ? namespace.slice(namespace.lastIndexOf(":") + 1) : "";
-  const asked = (await stepWrites(config)).findLast(
-    ([writer, channel]) => writer === task && channel === INTERRUPT,
-  );
-  return (asked?.[2] as { value?: unknown } | undefined)?.value; // what LangGraph writes there
-}
-
-/** The call whose task wrote. */
-export function callOf(writes: Writes, task: string): string | undefined {
-  for (const [writer, channel, value] of writes) {
-    if (writer !== task || channel !== "messages") continue;
-    const message: unknown = [value].flat().find((candidate) => ToolMessage.isInstance(candidate));
-    if (ToolMessage.isInstance(message)) return message.tool_call_id;
-  }
-  return undefined;
-}
 
 /**
  * The configuration to run a subagent's graph with, inside the task of `config`.
@@ -188,53 +119,14 @@ export function subagentConfig(
   };
 }
 
-/**
- * Does `work` for a graph inside the task of `config` with a signal of its own in the place of the one that all
- * graphs of a run share: each step of each graph listens on it, and whoever begins or ends to listen looks
- * through all who do.
- */
-export async function withOwnSignal(
-  config: RunnableConfig,
-  work: (config: RunnableConfig) => Promise<void>,
-): Promise<void> {
-  const signals = config.configurable?.[SIGNALS_KEY] as { externalAbortSignal?: AbortSignal } | undefined; // LangGraph's shape
-  const shared = signals?.externalAbortSignal;
-  if (!shared || shared.aborted) return work(config);
-  const own = new AbortController();
-  const abort = (): void => own.abort(shared.reason);
-  expectFanOut(shared);
-  expectFanOut(own.signal);
-  shared.addEventListener("abort", abort);
-  try {
-    const ownSignals = { ...signals, externalAbortSignal: own.signal };
-    await work({ ...config, configurable: { ...config.configurable, [SIGNALS_KEY]: ownSignals } });
-  } finally {
-    shared.removeEventListener("abort", abort);
-  }
-}
-
-/** Counts what the agent of this task uses; of a graph run by itself, for this task only. */
+/** The meter of the agent of this task. A graph that runs by itself gets one for this task only. */
 export const meterOf = (config: Scope, limits: AgentLimits): Meter =>
   contextOf(config).meter ?? new Meter(limits);
 
-/** Every call and nested graph listens on its signal while it works: many listeners are fan-out, not a leak. */
-export function expectFanOut(signal: AbortSignal): void {
-  setMaxListeners(0, signal);
-}
+/** Keeps Node from warning of a leak: every call and nested graph listens on its signal while it works. */
+export const expectFanOut = (signal: AbortSignal): void => setMaxListeners(0, signal);
 
-/** One model call, as a tracer is told of it. */
-export interface ModelTrace {
-  answered(reply: AIMessage): void;
-  failed(error: unknown): void;
-}
-
-/** Told of all that happens while a graph and those below it work. */
-export interface RunTrace {
-  tell(event: AgentEvent): void;
-  modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace;
-}
-
-/** Tells an event to whoever traces the run, or streams the graph in mode `custom`. */
+/** Sends an event to the tracer of the run, and to programs that stream the graph in mode `custom`. */
 export function emit(config: Scope, event: AgentEvent): void {
   contextOf(config).trace?.tell(event);
   (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
@@ -246,7 +138,7 @@ export function eventOf(chunk: unknown): AgentEvent | undefined {
   return chunk.deepagent as AgentEvent; // the key is written by `emit` only
 }
 
-/** What hooks and wrappers are told about the run. */
+/** The runtime that hooks and wrappers get. */
 export function agentRuntime(config: Scope): AgentRuntime {
   const { context, store, signal, writer, configurable = {}, metadata = {} } = config as Config;
   const { run: runId } = contextOf(config);
@@ -262,7 +154,7 @@ export function agentRuntime(config: Scope): AgentRuntime {
   };
 }
 
-/** What a backend factory is told about the call. */
+/** The runtime that a backend factory gets. */
 export const backendRuntime = (
   config: Scope,
   files: ThreadFiles,

@@ -5,14 +5,17 @@ import { DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type {
   AgentRuntime,
+  AgentState,
+  HookName,
+  JumpTarget,
   Middleware,
   ModelHandler,
   ModelRequest,
   StateUpdate,
   ToolHandler,
 } from "../contracts.ts";
-import { textOf } from "../conversation/messages.ts";
-import { type Carried, SPENT, addSpent } from "../engine/meter.ts";
+import { foldMessages, textOf } from "../conversation/messages.ts";
+import { type Carried, type Deadline, SPENT, addSpent } from "../engine/meter.ts";
 
 /** Nests the `wrapModelCall` of a stack around `call`. */
 export function composeModelCall(stack: readonly Middleware[], call: ModelHandler): ModelHandler {
@@ -32,12 +35,72 @@ export function finishRequest(stack: readonly Middleware[], request: ModelReques
   return closingPrompt === undefined ? finished : appendSystemPrompt(finished, closingPrompt);
 }
 
-/** Nests the `wrapToolCall` of a stack around `call`. */
-export function composeToolCall(stack: readonly Middleware[], call: ToolHandler): ToolHandler {
-  return stack.reduceRight<ToolHandler>((inner, layer) => {
+/**
+ * Nests the `wrapToolCall` of a stack around `call`, for one call. Once `call` has stopped to ask a person, so does
+ * the whole stack, even if a wrapper takes the interrupt for an error, as those that retry do. `race` bounds its time.
+ */
+export function composeToolCall(
+  stack: readonly Middleware[],
+  call: ToolHandler,
+  race: Deadline["race"],
+): ToolHandler {
+  let interrupted: { error: unknown } | undefined;
+  const check = (): void => {
+    if (interrupted) throw interrupted.error;
+  };
+  const innermost: ToolHandler = async (request) => {
+    check();
+    try {
+      return await call(request);
+    } catch (error) {
+      if (isGraphBubbleUp(error)) interrupted = { error };
+      throw error;
+    }
+  };
+  const nested = stack.reduceRight<ToolHandler>((inner, layer) => {
     const wrap = layer.wrapToolCall?.bind(layer);
     return wrap ? (request) => wrap(request, inner) : inner;
-  }, call);
+  }, innermost);
+  return (request) => race(nested(request)).finally(check);
+}
+
+/**
+ * Runs all hooks of one kind: `before*` first to last, `after*` last to first. Each sees the changes of those before
+ * it. The first one that jumps ends the round.
+ */
+export async function runHooks(
+  stack: readonly Middleware[],
+  hook: HookName,
+  state: AgentState,
+  runtime: AgentRuntime,
+): Promise<{ update: StateUpdate; state: AgentState; jumpTo?: JumpTarget }> {
+  const updates: StateUpdate[] = [];
+  let current = state;
+  for (const layer of hook.startsWith("after") ? stack.toReversed() : stack) {
+    const { jumpTo, ...changes } = (await layer[hook]?.(current, runtime)) ?? {};
+    const update = withoutEchoes(changes, current);
+    updates.push(update);
+    current = applyLocally(current, update);
+    if (jumpTo) return { update: mergeUpdates(updates), state: current, jumpTo };
+  }
+  return { update: mergeUpdates(updates), state: current };
+}
+
+/** Leaves out values that a hook returned unchanged with the whole state; they would be added twice. */
+function withoutEchoes(update: StateUpdate, state: AgentState): StateUpdate {
+  const isEcho = ([channel, value]: [string, unknown]): boolean =>
+    typeof value === "object" && value !== null && value === state[channel];
+  return Object.fromEntries(Object.entries(update).filter((entry) => !isEcho(entry)));
+}
+
+/** The state for later hooks of the same round; the channels' reducers get the merged update once. */
+function applyLocally(state: AgentState, { messages, files, ...rest }: StateUpdate): AgentState {
+  return {
+    ...state,
+    ...rest,
+    messages: messages ? foldMessages(state.messages, [messages]) : state.messages,
+    files: files ? { ...state.files, ...files } : state.files,
+  };
 }
 
 /** Adds text to the end of the system prompt, after a blank line. */
