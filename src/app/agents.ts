@@ -69,7 +69,7 @@ export async function openAgents(
   const tree = new FileTree(config, store, served.routes);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
-  /** Without `tools` and `executor` it is only looked at: no server is started for it, and no command. */
+  /** Without `tools` and `executor` the agent can only be inspected: no server or command is started for it. */
   const agentOf = async (
     principal: Principal,
     lender: ModelLender,
@@ -136,7 +136,7 @@ async function instructionsOf({
   return { systemPrompt: systemPrompt === undefined ? text : `${systemPrompt}\n\n${text}` };
 }
 
-/** Every call of the model is sent all of them. */
+/** Limits them, because every model call carries all of them. */
 const LONGEST_INSTRUCTIONS = 100_000;
 
 /** The configured subagents, and those that files of the workspace describe under other names. */
@@ -153,7 +153,7 @@ async function withAgentFiles(
   return [...subagents, ...others.map((file) => ({ ...file, isFile: true }))];
 }
 
-/** What the agent reads at the start of every run: notes of the project, then its own. */
+/** Lists the files that the agent reads at the start of every run: notes of the project, then its own. */
 const MEMORY_FILES = [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.md`];
 
 /** The model of an agent that only reads threads and checks arguments, because no model can be used. */
@@ -172,7 +172,7 @@ export interface OwnParts {
   log: Logger;
 }
 
-/** What the other MCP servers add to an agent with these gates and subagents. */
+/** Returns the tools that the other MCP servers add to an agent with these gates and subagents. */
 export async function withForeignTools(
   mcp: McpTools | undefined,
   model: string | BaseChatModel,
@@ -197,7 +197,7 @@ export async function withForeignTools(
       ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
     };
   });
-  // Without servers nobody works: what was asked for is only read.
+  // Without servers the agent does not work; it is only inspected.
   const notes = offers === undefined ? [] : warnings;
   for (const problem of notes) own.log.warn("subagent_tool_not_as_named", { problem });
   return { tools, middleware: reportMissingTools(problems, notes), interruptOn: gatesOf(tools), subagents };

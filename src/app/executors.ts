@@ -37,7 +37,7 @@ export type ExecutorConfig = Pick<
   | "privatePaths"
 >;
 
-/** Files among which commands run, and that ends them when it is closed. */
+/** Files among which commands run. Closing it ends the commands. */
 export type Executor = SandboxBackend & { close(): Promise<void> };
 
 /** How an executor is made, and where its files are in the tree. */
@@ -49,12 +49,12 @@ interface Opening {
 /** How commands of this server run. */
 export type ExecutorChoice =
   | ({ kind: "sandbox"; name: string } & Opening)
-  /** As any program of this user, because there is no sandbox. */
+  /** They run as any program of this user, because no sandbox was found. */
   | ({ kind: "host" } & Opening & NoSandbox)
-  /** Not at all. */
+  /** They do not run. */
   | ({ kind: "none" } & NoSandbox);
 
-/** Finds out how commands can run here. Starts one that does nothing, to know that the sandbox works. */
+/** Finds out how commands can run here. Starts one that does nothing, to test the sandbox. */
 export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorChoice> {
   const { execute } = config;
   if (execute.mode === "off") return { kind: "none", reason: "switched off by execute.mode" };
@@ -71,7 +71,7 @@ export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorCh
   return { kind: "sandbox", name: provider, open, mount: SANDBOX_MOUNT };
 }
 
-/** Commands among the files of the workspace. `provider`: the only way that will do. */
+/** Runs commands among the files of the workspace. `provider` allows only one way. */
 async function workspaceExecutor(
   config: ExecutorConfig,
   provider?: "bubblewrap" | "local",
@@ -110,13 +110,13 @@ async function openPrepared(choice: Opening, setup: SetupOptions): Promise<Execu
   return executor;
 }
 
-/** A sandbox that cannot be had ends the run with its reason. */
+/** Ends the run with the reason where its sandbox cannot be opened. */
 function explain(error: unknown): never {
   if (!(error instanceof SandboxError)) throw error;
   throw new ConfigurationError("sandbox", `execute.sandbox: ${error.message}`, { cause: error });
 }
 
-/** The settings that keep the agent from files, and that a command would not keep to. */
+/** Names the settings that hide files from the agent but could not hide them from a command. */
 function fileRules({ files, permissions }: ExecutorConfig): string | undefined {
   const given = { "files.hide": files.hide, "files.readOnly": files.readOnly, permissions };
   const names = Object.entries(given).flatMap(([name, rules]) => (rules.length > 0 ? [name] : []));
@@ -174,13 +174,13 @@ export class RunExecutors {
   #choice: Promise<ExecutorChoice>;
   readonly #open = new Map<string, Promise<MountedExecutor>>();
 
-  /** `choose` is asked now, and before a run as long as what it answers may pass. */
+  /** Calls `choose` now, and again before each run while its answer is temporary. */
   constructor(choose: () => Promise<ExecutorChoice>) {
     this.#choose = choose;
     this.#choice = choose();
   }
 
-  /** How commands run, as far as it is known by now. */
+  /** How commands run; `undefined` until it was found out. */
   choice(): Promise<ExecutorChoice> {
     return this.#choice;
   }
@@ -197,7 +197,7 @@ export class RunExecutors {
     this.#open.set(runId, opening);
     opening.catch(() => this.#open.delete(runId));
     const release = (): Promise<void> => this.#release(runId);
-    // Later, because the first run is taken up while the service is being made.
+    // Deferred, because the first run starts while the service is still being created.
     void Promise.resolve().then(ended).then(release, release);
     return opening;
   }
@@ -223,6 +223,6 @@ export class RunExecutors {
   }
 }
 
-/** Whether what an executor runs can reach no more than its files. */
+/** Whether the commands of an executor can reach nothing but its files. */
 export const isIsolated = (mounted: MountedExecutor | undefined): boolean =>
   (mounted?.executor.capabilities?.isolation ?? "none") !== "none";

@@ -43,7 +43,7 @@ export class FileTree {
     this.#rules = hasRules ? new PolicyRules({ denyGlobs, denyPrefixes: readOnly }) : undefined;
   }
 
-  /** Without a thread: `/` itself holds nothing and takes nothing. */
+  /** Returns the tree without a thread, where `/` itself is empty and read-only. */
   mounts(principal: Principal): Backend {
     const nothing = new StateBackend({ files: snapshotFiles() });
     return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(principal));
@@ -87,7 +87,7 @@ export class FileTree {
     };
   }
 
-  /** Keeps the agent from what `files` names. */
+  /** Hides or protects the files that the setting `files` names. */
   #guarded(workspace: Backend): Backend {
     return this.#rules === undefined ? workspace : new PolicyBackend(workspace, this.#rules);
   }

@@ -1,5 +1,5 @@
 /**
- * What a process keeps and ends with: standard output for the protocol, traces sent before its end, runs not forgotten yet.
+ * Sets up and ends a process: it keeps standard output for the protocol, sends traces and forgets old runs.
  */
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
@@ -24,7 +24,7 @@ export function untilSignal(): Promise<NodeJS.Signals> {
 }
 
 /**
- * A promise that nobody waits for must not end a server that works for others. LangGraph looks at a failed
+ * Keeps the server alive when a promise that nobody awaits is rejected. LangGraph looks at a failed
  * write of a checkpoint only at the end of the step; the run gets the failure there.
  */
 export function surviveRejections(logger: Logger): void {
@@ -43,14 +43,14 @@ const LANGSMITH_SWITCHES = [
 ] as const;
 
 /**
- * Has tracers send what they keep yet: the process is about to end. False: not all of it was sent in time,
- * and what is left would keep the process for as long as a tracer tries.
+ * Makes tracers send what they still hold, because the process is about to end. False: some was not sent in time,
+ * and the process would not end while a tracer keeps trying.
  */
 export async function sendTraces(env: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   return isDoneWithin(PATIENCE_MS, Promise.all([sendSpans(), sendToLangSmith(env)]));
 }
 
-/** Whether `work` was done, whichever way, within `milliseconds`. */
+/** Whether `work` ended, well or badly, within `milliseconds`. */
 export async function isDoneWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
@@ -78,7 +78,7 @@ async function sendToLangSmith(env: Readonly<Record<string, string | undefined>>
   await awaitAllCallbacks();
 }
 
-/** What the configuration says about runs that are over, as the run service takes it. */
+/** Translates the settings about runs that are over for the run service. */
 export function retentionOf({ retention: { days, megabytes } }: Pick<Config, "retention">): Retention {
   return {
     ...(days === undefined ? {} : { maxAgeMs: days * 86_400_000 }),

@@ -18,14 +18,14 @@ import { MEMORIES_MOUNT } from "./settings.ts";
 /** The memories of all principals. */
 export interface Memories {
   search(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
-  /** What the principal's agents have to find memories, besides the tools for files. */
+  /** Tools with which the principal's agents find memories, besides the tools for files. */
   toolsOf(principal: Principal): ToolSpec[];
-  /** Deletes what is over: items past their time, vectors of models no longer used; gives the number of items. */
+  /** Deletes expired items and the vectors of models no longer used; returns the number of items. */
   sweep(signal: AbortSignal): Promise<number>;
   close(): Promise<void>;
 }
 
-/** Vectors of a model that was not used for so long are forgotten. */
+/** Time after which the vectors of an unused model are deleted. */
 const KEPT_VECTORS_MS = 30 * 86_400_000;
 
 /** Searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
@@ -48,7 +48,7 @@ export function openMemories(
   };
   return {
     search: find,
-    // By words alone grep does as well, and costs no line of the prompt.
+    // Without vectors, grep finds as much and needs no line in the prompt.
     toolsOf: (principal) =>
       index === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
     async sweep(signal) {

@@ -66,7 +66,7 @@ export function subagentModelProblem(
   return undefined;
 }
 
-/** The fallback models that can be used. The others are logged: a spare part that is missing stops nothing. */
+/** Returns the usable fallback models. Logs the others, because a missing fallback need not stop anything. */
 export function usableFallbacks(
   { fallbackModels }: ModelConfig,
   { env, lendable = false }: { env: Environment; lendable?: boolean },

@@ -33,7 +33,7 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
     const choice = modelChoice({ model: config.model, env, lendable });
     let opening: Promise<Agents> | undefined;
     const agents = (): Promise<Agents> => (opening ??= loadAgents(settings, storage, choice));
-    // A process that only looks at runs and decides for them rarely needs the agents, and starts faster without.
+    // A process that only shows runs and stores decisions rarely needs the agents, and starts faster without them.
     if (keepsHouse) await agents();
     const service = assemble(settings, storage, agents, choice);
     const park = service.close.bind(service);
@@ -79,7 +79,7 @@ function assemble(
     preflight: async () => (storage.isOutdated() ? OUTDATED : obstacle(settings, choice)),
     mayClaim: () => !storage.isOutdated(),
     environment: environmentOf(config, choice),
-    // A server that cannot work still answers questions about runs, and leaves them to others.
+    // A server without a workspace still answers questions about runs, and leaves the work to others.
     concurrentRuns: canWork ? config.limits.concurrentRuns : 0,
     openRuns: config.limits.openRuns,
     crashLimit: config.limits.serverCrashes,
@@ -95,7 +95,7 @@ const deadlineOf = ({ approvals: { deadline } }: Config) =>
 /** Resolved when a run has ended, or this process is done with all of them. */
 async function endOf(runs: RunService, principal: Principal, runId: string): Promise<void> {
   const { signal } = new AbortController();
-  // No event comes after the last possible one: only the end of the events does.
+  // After the final event only the stream's end can follow.
   const events = runs.watch(principal, runId, { after: Number.MAX_SAFE_INTEGER, signal });
   await events[Symbol.asyncIterator]().next();
 }
@@ -104,7 +104,7 @@ interface Storage {
   /** Runs and memories. */
   runs: Database;
   checkpoints: Database;
-  /** Whether a newer version has changed the files since: then this one reads and writes nothing new in them. */
+  /** Whether a newer version has changed the files; then this one stops using them. */
   isOutdated(): boolean;
   close(): Promise<void>;
 }

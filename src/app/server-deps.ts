@@ -19,7 +19,7 @@ export interface ServerSettings {
   logger: Logger;
   /** A line that opens the page of this run in a shell of this machine. Default: one without paths. */
   openCommand?: (runId: string) => string;
-  /** Whether results link to the local page where the configuration does not say. Default: they do not. */
+  /** Whether results link to the local page if the configuration does not say. Default: they do not. */
   page?: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface ServerParts {
   close(): Promise<void>;
 }
 
-/** What the MCP server needs. Agent and storage are loaded when runs are first asked for. */
+/** Dependencies of the MCP server. Agent and storage are loaded when runs are first needed. */
 export function serverParts(settings: ServerSettings): ServerParts {
   const { config, env, version, logger, page = false } = settings;
   const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);

@@ -1,4 +1,4 @@
-/** What the configuration means for runs: their limits, gates, environment and mounts. */
+/** Derives the limits, gates, environment and mounts of runs from the configuration. */
 import { z } from "zod";
 import type { InterruptOn } from "../agent/agent.ts";
 import type { AgentLimits, ModelPrice } from "../agent/engine/limits.ts";
@@ -29,7 +29,7 @@ export function environmentOf({ workspace = "" }: Config, choice: ModelChoice): 
   return JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind });
 }
 
-/** The flags that take another process to where a run goes on: to its folder, and its kind of model. */
+/** Flags with which another process can continue a run: its folder and its kind of model. */
 export function environmentFlags(environment: string, isModelGiven: boolean): string[] {
   const { workspace, kind } = Environment.parse(JSON.parse(environment));
   return [
@@ -38,7 +38,7 @@ export function environmentFlags(environment: string, isModelGiven: boolean): st
   ];
 }
 
-/** What a run may use, as configured. */
+/** Limits of a run, as configured. */
 export function limitsOf({ limits }: Config): AgentLimits {
   const { modelCalls, toolCalls, tokens, costUsd, prices, workTime, toolTime } = limits;
   const { parallelSubagents, parallelTools, subagentDepth, modelPatience } = limits;

@@ -1,4 +1,4 @@
-/** What a command is, and how its arguments are read. */
+/** Defines commands, and reads their arguments. */
 import { parseArgs } from "node:util";
 import type { FlagValues } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
@@ -13,7 +13,7 @@ export interface Flag {
   name: string;
   short?: string;
   kind: "boolean" | "text" | "list";
-  /** What stands for the value in help, such as `DIR`. */
+  /** Placeholder for the value in help, such as `DIR`. */
   hint?: string;
   help: string;
   /** Path of the setting it gives; help then adds default and environment variable. */

@@ -1,4 +1,4 @@
-/** All commands. What a command does is loaded when it runs: `serve` has to answer the handshake at once. */
+/** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
 import type { Command, Flag } from "./command.ts";
 import { CLIENT_NAMES } from "./install-clients.ts";
 

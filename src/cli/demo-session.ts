@@ -79,7 +79,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   return new DemoSession(client, (picture) => options.show(picture));
 }
 
-/** A plain transport the client asks for its protocol version in a process of its own; a subclass directly. */
+/** Keeps the client from starting a second process to ask for the protocol version, which it does for the base class. */
 class OneProcess extends StdioClientTransport {}
 
 class DemoSession implements Session {
@@ -151,7 +151,7 @@ class DemoSession implements Session {
     throw new Error(text.success ? text.data.map((block) => block.text ?? "").join("\n") : `${name} failed`);
   }
 
-  /** Shows the run as it is now; at most one reading at a time, a later progress line brings the rest. */
+  /** Shows the run as it is now. Only one reading is open at a time; the next progress message catches up. */
   async #refresh(): Promise<void> {
     if (this.#reading) return;
     this.#reading = true;

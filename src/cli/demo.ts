@@ -181,7 +181,7 @@ function introduction(stage: Stage, session: Session): string {
   ].join("\n");
 }
 
-/** Offline unless another one was chosen: a demo neither needs a key nor spends what one pays for. */
+/** Returns the chosen model, or the offline one: a demo should need no key and cost nothing. */
 const modelOf = ({ config }: Stage): string => config.model ?? OFFLINE;
 
 /** `serve` with the settings the demo was given. */
@@ -211,7 +211,7 @@ interface SummaryFacts extends RunEnd {
   countsTokens: boolean;
 }
 
-/** What a run left behind: report, memories, answer and figures. */
+/** Shows the results of a run: report, memories, answer and figures. */
 export async function summary(facts: SummaryFacts): Promise<string> {
   const { picture, session, colors } = facts;
   const changed = picture.files_changed;
@@ -245,7 +245,7 @@ function hostPath(path: string, workspace: DemoWorkspace): string {
 
 const heading = (title: string, colors: Colors): string => colors.bold(colors.cyan(`── ${title}`));
 
-/** What to remember when the rest has scrolled away. */
+/** Repeats the essentials below a long output. */
 function closing(facts: SummaryFacts, report: string | undefined): string {
   const { colors, workspace } = facts;
   const lines = [figures(facts)];

@@ -53,7 +53,7 @@ export async function runDoctor({ flags, host }: CommandArguments): Promise<Exit
 export interface Check {
   name: string;
   ok: boolean;
-  /** What was found, or what is wrong and what to do. */
+  /** The finding, or the problem and its remedy. */
   text: string;
 }
 

@@ -5,7 +5,7 @@ import { type Command, type Flag, flagsOf } from "./command.ts";
 
 const WIDTH = 100;
 
-/** What `deepagent-mcp --help` shows. */
+/** Text of `deepagent-mcp --help`. */
 export function overview(commands: readonly Command[]): string {
   const { command, args } = programLaunch();
   const rows = commands.map((command): [string, string] => [command.usage, command.summary]);
@@ -29,7 +29,7 @@ export function overview(commands: readonly Command[]): string {
   ].join("\n");
 }
 
-/** What `deepagent-mcp COMMAND --help` shows. */
+/** Text of `deepagent-mcp COMMAND --help`. */
 export function commandHelp(command: Command): string {
   const flags = flagsOf(command);
   const own = flags.filter((flag) => flag.setting === undefined);

@@ -9,7 +9,7 @@ import type { Principal, Run } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 
-/** Whose runs the terminal shows: those of everyone who reaches the server without a token. */
+/** The principal whose runs the terminal shows: everyone who reaches the server without a token. */
 export const LOCAL: Principal = "local";
 
 export interface LocalRuns {
@@ -42,16 +42,16 @@ export async function withLocalRuns(
   const { workspace, ...rest } = loaded.config;
   // Without a workspace the runs are left to others.
   const config: Config = worksOn && workspace !== undefined ? { ...rest, workspace } : rest;
-  // A person at the terminal reads of failures only; doctor tells what is set up badly.
+  // At the terminal only failures are logged; doctor reports problems of the setup.
   const logger = createLogger(config.logLevel === "info" ? "error" : config.logLevel);
   const interrupt = new AbortController();
   const stop = (): void => interrupt.abort();
   process.once("SIGINT", stop);
   process.once("SIGTERM", stop);
   const { openRuns } = await import("../app/open-runs.ts");
-  // Housekeeping is for who works: a look at runs changes nothing.
+  // Only a process that works cleans up: looking at runs changes nothing.
   const runs = await openRuns({ config, env: host.env, logger, keepsHouse: worksOn });
-  // Nothing else keeps the process while it waits for a run that others work on.
+  // Keeps the process alive while it waits for a run that another process works on.
   const hold = setInterval(() => undefined, 2 ** 30);
   let code: ExitCode;
   try {

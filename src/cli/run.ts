@@ -67,7 +67,7 @@ const textOf = (value: unknown): string | undefined => (typeof value === "string
 export interface LiveOptions {
   /** JSON lines instead of a picture: every event, then the run. */
   json: boolean;
-  /** What to do with approvals: put them to the person, approve them, or leave them to someone else. */
+  /** How approvals are handled: ask the person, approve them, or leave them to someone else. */
   approvals: "ask" | "approve" | "stop" | "wait";
 }
 
@@ -168,7 +168,7 @@ export async function followRun(options: FollowOptions): Promise<RunView | undef
   };
   for await (const event of runs.watch(principal, runId, { after: 0, signal })) {
     onEvent?.(event);
-    // What is known already need not be shown step by step.
+    // Skips the steps that the first view contains already.
     if (event.seq < view.run.lastSeq) continue;
     view = (await runs.view(principal, runId)) ?? view;
     if (!(await handle(view))) break;
@@ -179,7 +179,7 @@ export async function followRun(options: FollowOptions): Promise<RunView | undef
 /** The run as the live view draws it. */
 export const pictureOf = (view: RunView): RunPicture => RunPicture.parse(runDocument(view));
 
-/** What a run came to, below its tree: answer or failure, changed files, figures. */
+/** Shows the end of a run, below its tree: answer or failure, changed files, figures. */
 export function runEnd(view: RunView, colors: Colors): string {
   const { run, filesChanged, models } = view;
   const { inputTokens, outputTokens } = run.usage;

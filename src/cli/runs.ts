@@ -1,4 +1,4 @@
-/** What can be done with the runs of the data directory, one function for each action. */
+/** Actions on the runs of the data directory, one function for each. */
 import { retentionOf } from "../app/lifecycle.ts";
 import type { FlagValues } from "../config/load.ts";
 import { startChild } from "../core/child-process.ts";
@@ -139,7 +139,7 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
   return 0;
 }
 
-/** Who decided what: `approved (page) write_file: Create /workspace/a.md`. */
+/** Describes a decision: `approved (page) write_file: Create /workspace/a.md`. */
 function decidedLine({ status, decidedBy, tool, preview }: Approval): string {
   const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
   return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}`;
@@ -174,7 +174,7 @@ const OPENERS: Partial<Record<NodeJS.Platform, readonly [command: string, ...arg
   win32: ["rundll32", "url.dll,FileProtocolHandler"],
 };
 
-/** Where there is no browser the printed link is left. */
+/** Opens the link in a browser. Without one, the person can use the printed link. */
 function openInBrowser(link: string): void {
   const [command, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
   const child = startChild(command, [...args, link], { stdio: "ignore", detached: true });

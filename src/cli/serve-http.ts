@@ -59,7 +59,7 @@ export async function serveOverHttp(
 type Environment = Readonly<Record<string, string | undefined>>;
 type Authentication = Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts">;
 
-/** Whoever configures tokens or OAuth wants every request to carry a token, on loopback as well. */
+/** Makes the authenticator. With tokens or OAuth configured, every request needs a token, also on loopback. */
 export async function authenticationOf(
   { tokens, oauth, allowedHosts }: Config["http"],
   env: Environment,

@@ -71,7 +71,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
 class Draft {
   values: Record<string, unknown> = {};
   readonly problems: string[] = [];
-  /** Real or not, as it was given. */
+  /** Path of the file as it was given; the file may not exist. */
   configFile: string | undefined;
   readonly #origins = new Map<string, string>();
 
@@ -99,7 +99,7 @@ class Draft {
     if (this.get(path) === undefined) this.set(path, value, origin);
   }
 
-  /** Of the setting at `path` or the group around it. */
+  /** Returns the origin of the setting at `path`, or of the group around it. */
   origin(path: string): string {
     for (let known = path; known !== ""; known = known.slice(0, Math.max(known.lastIndexOf("."), 0))) {
       const origin = this.#origins.get(known);
@@ -212,7 +212,7 @@ function checkFolders(draft: Draft): void {
   }
 }
 
-/** The folders this program keeps its own things in; agents are shown no folder in there. */
+/** Returns the folders in which this program keeps its own files. Agents see nothing in them. */
 function ownFolders(draft: Draft, sources: ConfigSources): string[] {
   const dataDir = draft.get("dataDir");
   const own = [compileCacheDir(sources), ...(typeof dataDir === "string" ? [dataDir] : [])];
@@ -281,7 +281,7 @@ function describeIssues(issues: readonly Issue[], originOf: (path: string) => st
       const more = issue.keys.length - shown.length;
       return more > 0 ? [...shown, `${path || "configuration"}: ${more} more unknown settings`] : shown;
     }
-    // The first one says it: a value of a wrong type also fails the checks that follow.
+    // Only the first problem of a setting is reported: a wrong type also fails later checks.
     if (seen.has(path)) return [];
     seen.add(path);
     return [`${path === "" ? "configuration" : path}: ${lowerFirst(issue.message)} (from ${originOf(path)})`];

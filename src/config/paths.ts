@@ -51,7 +51,7 @@ export function expandHome(path: string, home: string): string {
   return path.startsWith("~/") || path.startsWith("~\\") ? join(home, path.slice(2)) : path;
 }
 
-/** What is wrong with `path` as a folder to work in; `undefined` when it is fine. */
+/** Says why `path` cannot be a folder to work in; `undefined` when it can. */
 export function folderProblem(path: string): string | undefined {
   try {
     return statSync(path).isDirectory() ? undefined : `${path} is not a folder`;

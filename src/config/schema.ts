@@ -369,7 +369,7 @@ export type Config = z.output<typeof ConfigSchema> & {
 };
 export type ConfigInput = z.input<typeof ConfigSchema>;
 
-/** What the schema says about one setting, for help and messages. */
+/** Facts of the schema about one setting, for help and messages. */
 export interface SettingInfo {
   description?: string;
   /** As text, such as `"workspace"` or `8`; absent when there is none. */

@@ -12,7 +12,7 @@ export const between = (min: number, max: number) => z.number().min(min).max(max
 /** A path that does not depend on where the program was started. */
 export const absolutePath = text.refine(isAbsolute, { error: "must be an absolute path" });
 
-/** What a token may do: start and cancel runs, decide on approvals, read resources, files and memories. */
+/** Permissions of a token: start and cancel runs, decide on approvals, read resources, files and memories. */
 export const SCOPES = ["run", "approve", "read"] as const;
 export type Scope = (typeof SCOPES)[number];
 
@@ -33,7 +33,7 @@ const token = z.strictObject({
 });
 export type TokenConfig = z.output<typeof token>;
 
-/** Keys and tokens fetched in the clear could be anybody's, except on this machine. */
+/** An address that is encrypted or on this machine: elsewhere anybody could replace keys and tokens. */
 const secureUrl = z.string().refine(
   (text) => {
     if (!URL.canParse(text)) return false;
@@ -208,7 +208,7 @@ export const mcpServersSchema = z
     ),
   );
 
-/** The names of its tools begin with it, and must tell where it ends. */
+/** Allowed server names. Tool names begin with one, and its end must be recognizable. */
 const SERVER_NAME = /^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,30}[A-Za-z0-9])?$/;
 
 const maxFileSizeMb = z
@@ -277,7 +277,7 @@ const mount = z
     { error: "needs accessKeyIdVariable and secretAccessKeyVariable together" },
   );
 
-/** Where the folders of the server itself are. */
+/** Names of the server's own folders. */
 const TAKEN: ReadonlySet<string> = new Set(["workspace", "memories", "skills", "sandbox"]);
 const MOUNT_PATH = /^\/([\w.-]+)\/?$/;
 

@@ -62,7 +62,7 @@ export type ApprovalAnswer = {
   message?: string;
 };
 
-/** What asking needs of the terminal. */
+/** Terminal functions that asking needs. */
 export interface Asker {
   /** One line of input; rejects when there is no more, or the person interrupts. */
   question(prompt: string): Promise<string>;

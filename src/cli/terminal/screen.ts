@@ -3,7 +3,7 @@ import { z } from "zod";
 import { firstSentence, oneLine, stripControl } from "../../core/text.ts";
 import { type Colors, displayWidth, fit } from "./text.ts";
 
-/** Where the demo shows itself. */
+/** Shows a run in the terminal. */
 export interface Screen {
   /** The newest state of the run. */
   show(picture: RunPicture): void;
@@ -165,14 +165,14 @@ const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[fr
 
 const depthOf = (agent: AgentPicture): number => agent.agent.split(LEVEL).length - 1;
 
-/** The first sentence of what it was told to do. */
+/** Returns the first sentence of its instructions. */
 const titleOf = ({ description, agent }: AgentPicture): string =>
   firstSentence(stripControl(description), 300) || agent;
 
 /** Text of agents is untrusted: no escape sequences, one line. */
 const clean = (text: string): string => oneLine(stripControl(text), 300);
 
-/** What is new between two views, as lines for an output that cannot be redrawn. */
+/** Lists the changes between two views, as lines for an output that cannot be redrawn. */
 export function newLines(before: RunPicture | undefined, after: RunPicture): string[] {
   const activity = short(after.activity);
   const isNews = after.activity !== before?.activity && !isTold(after);
@@ -207,7 +207,7 @@ function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): 
   });
 }
 
-/** Whether the lines about todos and agents say already what happened last. */
+/** Whether the lines about todos and agents already show the last event. */
 function isTold({ activity, agents }: RunPicture): boolean {
   return (
     activity.startsWith("write_todos") || agents.some(({ agent }) => activity.startsWith(lastName(agent)))
@@ -229,7 +229,7 @@ const Agent = z.object({
   tool_calls: z.number(),
 });
 
-/** What the terminal shows of a run: the part it reads of the resource `deepagent://runs/{run_id}`. */
+/** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
 export const RunPicture = z.object({
   run_id: z.string(),
   status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),

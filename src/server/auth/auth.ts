@@ -11,7 +11,7 @@ import {
 import { SCOPES, type TokenConfig } from "../../config/sections.ts";
 import type { Principal } from "../../runs/run.ts";
 
-/** Whoever reaches a server that authenticates nobody: over stdio, or over HTTP on this machine. */
+/** The principal of everyone who reaches a server without authentication: over stdio, or HTTP on this machine. */
 const LOCAL: Principal = "local";
 
 /** Why a request was not accepted. */
@@ -22,12 +22,12 @@ export type AuthFailure =
   | "issuer_unavailable"
   | "too_many_failures";
 
-/** Whose request it is, or the response that refuses it. */
+/** The holder of an accepted request, or the response that refuses it. */
 export type Authenticated =
   | { ok: true; auth: AuthInfo }
   | { ok: false; reason: AuthFailure; response: Response };
 
-/** What a verifier may do to find out about a token. */
+/** Limits on how a verifier may check a token. */
 export interface VerifyOptions {
   /** Whether it may ask somebody else about a token that it does not know yet. */
   mayAsk: boolean;
@@ -88,7 +88,7 @@ const REASONS: Readonly<Record<string, AuthFailure>> = {
   [OAuthErrorCode.TooManyRequests]: "too_many_failures",
 };
 
-/** Seconds after which it is worth to ask again when the authorization server did not answer. */
+/** Seconds after which a client should try again when the authorization server did not answer. */
 const RETRY_SECONDS = 5;
 
 function refusal(
@@ -109,7 +109,7 @@ function refusal(
 export const invalidToken = (): OAuthError =>
   new OAuthError(OAuthErrorCode.InvalidToken, "The token is unknown, expired or not for this server");
 
-/** The token may be good: nobody can tell now. */
+/** Says that the token could not be checked now; it may be good. */
 export const issuerUnavailable = (): OAuthError =>
   new OAuthError(
     OAuthErrorCode.TemporarilyUnavailable,
@@ -129,12 +129,12 @@ export interface Identity {
   expiresAt?: number;
 }
 
-/** What is known about a verified request. The token itself goes no further. */
+/** Facts about a verified request. The token itself is not passed on. */
 export function authInfoOf({ principal, scopes, expiresAt = Number.MAX_SAFE_INTEGER }: Identity): AuthInfo {
   return { token: "", clientId: principal, scopes: [...scopes], expiresAt, extra: { principal } };
 }
 
-/** Whose request it is. Without authentication everyone who reaches the server is the same user. */
+/** Returns the principal of a request. Without authentication everyone is the same one. */
 export function principalOf(auth: AuthInfo | undefined): Principal {
   if (auth === undefined) return LOCAL;
   const principal = auth.extra?.["principal"];
@@ -143,7 +143,7 @@ export function principalOf(auth: AuthInfo | undefined): Principal {
   return principal;
 }
 
-/** What a session or stream belongs to: a principal, and the scopes of the token that it was opened with. */
+/** Identifies the owner of a session or stream: a principal and the scopes of the token that opened it. */
 export function ownerOf(auth: AuthInfo | undefined): string {
   return JSON.stringify([principalOf(auth), auth === undefined ? null : [...auth.scopes].sort()]);
 }
@@ -173,11 +173,11 @@ export function tokenVerifier(current: () => readonly TokenConfig[]): TokenVerif
 /** Clocks of servers differ by this much, in seconds. */
 export const CLOCK_TOLERANCE_SECONDS = 5;
 
-/** What an authorization server says about a token, as far as it is read here. */
+/** The claims about a token that are read here. */
 export type TokenClaims = Readonly<Record<string, unknown>>;
 
 /**
- * Who holds a token that was found valid. The principal is issuer and subject together, so it is nobody from
+ * Returns the holder of a valid token. The principal is issuer and subject together, so it is nobody from
  * `http.tokens`.
  *
  * @throws OAuthError when the token names nobody, has no scope of this server, or is bound to a key: such a

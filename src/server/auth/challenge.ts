@@ -10,12 +10,11 @@ import { SCOPES, type Scope } from "../../config/sections.ts";
 import { SERVER_TOOLS } from "../tools/index.ts";
 
 /**
- * The answer to a body whose requests need scopes that the token does not have: 403 with all the scopes they
- * need, so that the client can ask for a better token and repeat them. Nothing of such a body is carried
- * out, of a batch neither. `undefined`: the token suffices.
+ * Refuses a body whose requests need scopes that the token does not have: 403 with all the scopes they need,
+ * so that the client can ask for a better token and repeat them. No request of such a body is carried out, in
+ * a batch neither. `undefined`: the token suffices.
  *
- * What a request needs is known here before it is answered. The run service refuses the same once more; it
- * is what holds, this only says it in time for a status code.
+ * This check only provides the status code in time. The run service enforces the same scopes.
  */
 export function scopeChallenge(body: unknown, auth: AuthInfo | undefined): Response | undefined {
   if (auth === undefined) return undefined;
@@ -50,11 +49,11 @@ function forAnswers({ inputResponses }: Params): Scope[] {
 type Params = Readonly<Record<string, unknown>>;
 
 const read = (): readonly Scope[] => ["read"];
-/** A map: a client may name a method like something that every object has. */
+/** A map, because a client may send a method name such as `toString`. */
 const METHODS = new Map<string, (params: Params) => readonly Scope[]>(
   Object.entries({
     "resources/list": read,
-    // What hosts render with a result is the same for everybody.
+    // The document that hosts render with results is public.
     "resources/read": ({ uri }: Params) =>
       typeof uri === "string" && uri.startsWith("ui://") ? [] : ["read"],
     "resources/subscribe": read,

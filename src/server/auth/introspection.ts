@@ -69,7 +69,7 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
     const known = kept.get(key);
     kept.delete(key);
     const now = clock();
-    // By a clock that was set back since, it would hold for longer.
+    // The system's clock could be set back, and the answer would be used for longer.
     if (known !== undefined && known.since <= now && now < known.until) {
       kept.set(key, known);
       return known.auth;
@@ -87,7 +87,7 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
 const Answer = z.looseObject({ active: z.boolean() });
 type Answer = z.output<typeof Answer>;
 
-/** What the authorization server says about a token. */
+/** Asks the authorization server about a token. */
 async function introspect(token: string, options: IntrospectionOptions): Promise<Answer> {
   const { url, clientId, clientSecret, logger } = options;
   const credentials = [clientId, clientSecret].map(formEncoded).join(":");
@@ -99,7 +99,7 @@ async function introspect(token: string, options: IntrospectionOptions): Promise
         accept: "application/json",
       },
       body: new URLSearchParams({ token, token_type_hint: "access_token" }),
-      // Credentials and token are for this address alone.
+      // Sends credentials and token to this address only, never after a redirect.
       redirect: "error",
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
@@ -152,7 +152,7 @@ async function boundedText({ body }: Response): Promise<string> {
   return text;
 }
 
-/** Not the error itself: what came back may repeat the token. */
+/** Leaves the error out of the log, because it may repeat the token. */
 function reasonOf(error: unknown): string {
   if (error instanceof z.ZodError || error instanceof SyntaxError)
     return "the answer is no introspection response";

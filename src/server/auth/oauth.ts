@@ -57,7 +57,7 @@ export function resourceMetadataUrl({ resource }: OAuthConfig): string {
   return getOAuthProtectedResourceMetadataUrl(new URL(resource));
 }
 
-/** That document by its path, also at the root for clients that look only there. */
+/** Returns that document by its path, and at the root for clients that look only there. */
 export function resourceMetadata(config: OAuthConfig): ReadonlyMap<string, unknown> {
   const document = {
     resource: config.resource,

@@ -1,4 +1,4 @@
-/** How a person is asked for approvals, and what counts as an answer. */
+/** Asks people for approvals, and reads their answers. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../../core/logger.ts";
 import { displayName, displayText, oneLine } from "../../core/text.ts";
@@ -7,20 +7,20 @@ import type { DecideOutcome, PrincipalRuns } from "../../runs/service.ts";
 import { agentLabel, deadlineText, decisionOf } from "../views/approval-form.ts";
 import { pendingApprovals } from "../views/run-report.ts";
 
-/** Nobody has read a form and refused it in less time than this, in milliseconds. */
+/** A refusal that comes sooner than this, in milliseconds, was not made by a person who read the form. */
 const READING_TIME = 1000;
 
-/** Whose answer it is, and of which run. */
+/** Identifies who answers, and for which run. */
 export interface Decider {
   readonly runs: PrincipalRuns;
   readonly principal: Principal;
   readonly runId: string;
   readonly logger: Logger;
-  /** What the result of the call says before how the run stands. */
+  /** Sentences that the result of the call puts before the state of the run. */
   readonly notes?: string[];
 }
 
-/** What a client sent back for a form. */
+/** The answer that a client sent back for a form. */
 export interface FormResponse {
   action: "accept" | "decline" | "cancel";
   content?: unknown;
@@ -33,7 +33,7 @@ export type Taken =
   /** The person answered, but not in a way that can be carried out. */
   | { kind: "again"; problem: string };
 
-/** What an answer to a form says: a decision, or why there is none. */
+/** The meaning of an answer: a decision, or the reason why it is none. */
 export type Read = { kind: "decision"; decision: PersonDecision } | Exclude<Taken, { kind: "decided" }>;
 
 /**
@@ -69,7 +69,7 @@ export async function takeAnswer(
   return takenBy(outcome, approval, response, { ...session, notes });
 }
 
-/** Lets the journal of an open run tell that an answer was not used, and why. */
+/** Records in the journal of an open run that an answer was not used, and why. */
 export async function refuseAnswer(
   { runs, principal, runId }: Decider,
   problem: string,
@@ -78,7 +78,7 @@ export async function refuseAnswer(
   await runs.useAnswer(principal, runId, { id: randomUUID(), problem, decisions: [], replies: [], by });
 }
 
-/** What became of a decision; `notes` gets what the call is to tell of it. */
+/** Interprets the outcome of a decision, and adds to `notes` what the call has to report. */
 export function takenBy(
   outcome: DecideOutcome,
   approval: Approval,
@@ -95,7 +95,7 @@ export function takenBy(
   if (outcome.ok || outcome.code === "already_decided" || outcome.code === "not_found") {
     return { kind: "decided" };
   }
-  // Who declined has nothing to correct.
+  // A person who declined has nothing to correct.
   return response.action === "decline" ? { kind: "left" } : { kind: "again", problem: outcome.message };
 }
 
@@ -107,7 +107,7 @@ export function askable(view: RunView, left: ReadonlySet<string>): Approval[] {
 /** Approvals that are listed by name; the page has all. */
 const LISTED = 5;
 
-/** What a person is told before their client opens the page. Nothing but the page decides. */
+/** Text for a person whose client is about to open the page, which alone decides. */
 export function pageMessage(runId: string, approvals: readonly Approval[]): string {
   const lines = approvals
     .slice(0, LISTED)

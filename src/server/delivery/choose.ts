@@ -6,8 +6,8 @@ import { inputRequiredDelivery } from "./input-required.ts";
 import { type Delivery, follow, gathered, hasNews } from "./session.ts";
 
 /**
- * For clients that cannot show a form: waits for the end of the run or for approvals, and gives what there
- * is when the window closes. The run goes on, and `check_deep_agent` finds it.
+ * Waits for the end of the run or for approvals, for clients that cannot show a form. Returns the current state
+ * when the window closes; the run goes on, and `check_deep_agent` finds it.
  */
 const handleDelivery: Delivery = {
   deliver: async (session) => {
@@ -39,7 +39,7 @@ export const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
 };
 
 /**
- * The best way for this client. Chosen before anything is answered, by capability and never by name.
+ * Chooses the best way for this client before anything is answered, by capability and never by name.
  * `asTask`: whether this call may answer with a task; `lends`: whether runs here ask for the client's model.
  */
 export function chooseDelivery(

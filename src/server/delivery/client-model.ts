@@ -61,7 +61,7 @@ async function serve(session: DeliverySession, call: ModelCall, patienceMs: numb
   if (outcome.ok && outcome.repeated) logger.info("model.replied_before", { runId });
 }
 
-/** `undefined`: no answer, for whatever reason; somebody is asked again. */
+/** Returns `undefined` if no answer came, for any reason; the call is then made again. */
 async function sample(
   { context, runId, logger }: DeliverySession,
   { request }: ModelCall,
@@ -83,7 +83,7 @@ async function sample(
   }
 }
 
-/** What a client replies to `sampling/createMessage`; other parts of it are nothing for an agent. */
+/** The parts of a reply to `sampling/createMessage` that an agent uses. */
 const Reply = z.looseObject({
   model: z.string(),
   stopReason: z.string().optional(),
@@ -113,15 +113,15 @@ export function samplingParams(request: SamplingRequest): CreateMessageRequestPa
 }
 
 /**
- * A no in the place of a reply. The protocol has none for requests that are answered in a map; what clients
- * put there are the forms it has for other requests.
+ * A refusal in the place of a reply. The protocol defines none for requests that are answered in a map, so
+ * clients use the forms of other requests.
  */
 const Declined = z.union([
   z.looseObject({ action: z.enum(["decline", "cancel"]) }).transform(() => "it was declined"),
   z.looseObject({ error: z.looseObject({ message: z.string() }) }).transform(({ error }) => error.message),
 ]);
 
-/** `undefined` for what is no reply to a sampling request. */
+/** Reads a reply to a sampling request; `undefined` for anything else. */
 export function samplingReply(result: unknown): SamplingReply | undefined {
   const { data } = Reply.safeParse(result);
   if (data === undefined) {

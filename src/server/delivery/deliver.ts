@@ -10,14 +10,14 @@ import { whileLending } from "./client-model.ts";
 import type { CarriedAnswers, DeliverySession } from "./session.ts";
 
 export interface DeliverOptions {
-  /** What the caller asked for; the configured window is the limit. */
+  /** Seconds that the caller asked for; the configured window is the limit. */
   waitSeconds?: number | undefined;
   untilChange: boolean;
   /** Answers that came with the call. */
   answers?: CarriedAnswers | undefined;
   /** Whether the call may answer with a task instead of waiting; by default it may not. */
   asTask?: boolean;
-  /** What the call did, before how the run stands. */
+  /** Sentence about what the call did, which precedes the state of the run. */
   note?: string | undefined;
 }
 
@@ -55,7 +55,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
     };
     const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
     const lends = wishes.lends && call.client.models && call.client.revision.asks === "pushed";
-    // As long as a call may take at all.
+    // No call may take longer than this.
     const patienceMs = config.delivery.windowWithProgress * 1000;
     const outcome = lends
       ? await whileLending(session, patienceMs, () => delivery.deliver(session))
@@ -68,8 +68,8 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
 }
 
 /**
- * Ends the run when the call was broken off and the configuration wants that. Looked at before the answer is
- * given: afterwards the signal tells nothing.
+ * Ends the run when the call was aborted and the configuration wants that. This is decided before the answer
+ * is sent, because the signal also aborts afterwards.
  */
 async function stopWithCall({ runs, principal, context, deps }: ToolCall, runId: string): Promise<void> {
   const { signal } = context.mcpReq;
@@ -96,11 +96,11 @@ function progressOf({ runs, principal, context, deps }: ToolCall, runId: string)
   });
 }
 
-/** Why a call that waited is not waited for any more. */
+/** How a client stopped waiting for its call. */
 export type Leaving = "cancellation" | "disconnect";
 
 /**
- * Tells a person's cancel from a client that stopped listening, by the reason of the request's signal. Only a
+ * Distinguishes a person's cancel from a client that stopped listening, by the reason of the signal. Only a
  * `notifications/cancelled` carries a text; clients send it for their time-outs too, and say so in it. One
  * without a text, and the closed stream that cancels over HTTP since 2026-07-28, could be either: nobody is
  * taken to have cancelled then.

@@ -9,13 +9,12 @@ import { allDecided, askable, pageMessage } from "./answers.ts";
 import { samplingParams } from "./client-model.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 
-/** Clients give up after ten rounds; before that the call ends with what there is. */
+/** Clients give up after ten rounds, so the call returns the current state before that. */
 const MAX_ROUNDS = 8;
 
 /**
- * For 2026-07-28 clients that show forms or open the local page: the call ends with the questions, and the client repeats it with the
- * answers, which `carriedAnswers` has carried out by then. The signed state names the run, so the repeated call
- * goes on with it.
+ * Ends the call with the questions; the client repeats it with the answers, which `carriedAnswers` has carried
+ * out by then. The signed state names the run, so the repeated call goes on with it.
  */
 export const inputRequiredDelivery: Delivery = {
   deliver: async (session) => {
@@ -39,7 +38,7 @@ export const inputRequiredDelivery: Delivery = {
   },
 };
 
-/** The client may have opened the page: then the call waits for what is decided there, and for nothing else. */
+/** Waits only for decisions on the page, if the client has opened it. */
 async function whilePageIsOpen(
   session: DeliverySession,
   { page, asked }: ApprovalState & { page: string },
@@ -64,14 +63,14 @@ interface Question {
   round: number;
 }
 
-/** What a person is asked, and what the state keeps of it. */
+/** Questions to a person, with the facts that the signed state keeps of them. */
 interface Asking {
   requests: Record<string, PersonRequest>;
   asked: ApprovalState["asked"];
   page?: string;
 }
 
-/** Nothing, where no page can be served. */
+/** Asks nothing if no page can be served. */
 async function openPage(
   { runId, pageLink }: DeliverySession,
   approvals: readonly Approval[],
@@ -105,7 +104,7 @@ function formsFor(
   return asking;
 }
 
-/** `undefined` when there is nothing to ask after all. */
+/** Returns `undefined` if no question is left. */
 async function ask(
   session: DeliverySession,
   approvals: readonly Approval[],

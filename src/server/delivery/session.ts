@@ -1,4 +1,4 @@
-/** A call that waits for a run: what it follows, and the forms that are open with its client. */
+/** Lets a call wait for a run, and keeps the forms that are open with its client. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, LONGEST_TIMER_MS } from "../../core/clock.ts";
 import { type Approval, type RunEvent, type RunEventKind, type RunView, isFinal } from "../../runs/run.ts";
@@ -16,22 +16,22 @@ export interface CarriedAnswers {
   readonly left: ReadonlySet<string>;
   /** Why answers could not be carried out, by approval: they are asked for again. */
   readonly problems: ReadonlyMap<string, string>;
-  /** What the call is to tell of it. */
+  /** Sentences that the call has to report about them. */
   readonly notes: readonly string[];
 }
 
 /** One call that waits for a run. */
 export interface DeliverySession extends Decider {
-  /** Of the tool and its arguments. */
+  /** Digest of the tool and its arguments. */
   readonly digest: string;
   readonly context: ServerContext;
   readonly codec: StateCodec;
   /** An address for the client alone, never for its model; it works once. `undefined`: no page can be served. */
   readonly pageLink: () => Promise<string | undefined>;
   readonly progress: Progress;
-  /** The time that others know too. */
+  /** System time, for values that other processes read. */
   readonly now: Clock;
-  /** For durations: it does not jump. */
+  /** Monotonic time, for durations. */
   readonly clock: Clock;
   readonly client: ClientFacts;
   /** Questions of this call and of others that the client has not answered yet. */
@@ -42,7 +42,7 @@ export interface DeliverySession extends Decider {
   readonly pausesForForms: boolean;
   /** Whether the call is over at the first change instead of at the end of the run. */
   readonly untilChange: boolean;
-  /** What the client brought along when this call answers questions of an earlier one. */
+  /** Answers to the questions of an earlier call that came with this one. */
   readonly answers: CarriedAnswers | undefined;
   /** Sequence number of the newest event this call knows. */
   seen: number;
@@ -61,9 +61,9 @@ export interface WaitOptions {
 }
 
 /**
- * Follows the run, telling its progress, until it is final or `enough`, or until the window closes or the
- * request ends; gives the newest view. The request's signal is listened to only meanwhile: it also aborts
- * after a normal end.
+ * Follows the run and reports its progress until it is final or `enough`, the window closes or the request
+ * ends; returns the newest view. The request's signal counts only meanwhile, because it also aborts after a
+ * normal end.
  */
 export async function follow(
   session: DeliverySession,
@@ -87,8 +87,8 @@ export async function follow(
 }
 
 /**
- * Calls and subagents tend to ask at the same moment: what comes soon after the first of `open` is told
- * together with it. Once nobody works on the run, nothing more can come.
+ * Waits briefly for more approvals after the first of `open`, because calls and subagents tend to ask at the
+ * same moment. Stops when nobody works on the run any more.
  */
 export async function gathered(
   session: DeliverySession,
@@ -108,10 +108,10 @@ export async function gathered(
 }
 
 const GATHER_MS = 500;
-/** The end of work is no event that could be waited for. */
+/** Interval of looks at the run, because the end of its work is not an event. */
 const LOOK_MS = 25;
 
-/** When a call stops waiting: somebody is needed, or what it waited for has happened. */
+/** Whether a call should stop waiting: a person is needed, or a change that it waited for happened. */
 export function hasNews({ untilChange }: DeliverySession) {
   return ({ run }: RunView, changed: boolean): boolean =>
     run.status === "input_required" || (untilChange && changed);
@@ -155,7 +155,7 @@ async function nextChange(
   return "end";
 }
 
-/** What makes a run wait for somebody, or go on: without `untilChange` a call waits for nothing else. */
+/** Events that make a run wait for somebody, or go on. Without `untilChange` a call ignores all others. */
 const DECISIVE: ReadonlySet<RunEventKind> = new Set([
   "approval_requested",
   "approval_decided",
@@ -166,7 +166,7 @@ function isChange(event: RunEvent): boolean {
   return !PASSING.has(event.kind);
 }
 
-/** Steps on the way: progress, but nothing that a call which waits for a change should return for. */
+/** Events that show progress but do not end a call that waits for a change. */
 const PASSING: ReadonlySet<RunEventKind> = new Set([
   "tool_started",
   "tool_finished",
@@ -184,8 +184,8 @@ export interface OpenForm {
 }
 
 /**
- * What a client of the 2025 era was asked and has not answered yet. It outlives the call that asked: what a person
- * answers when the call's window has closed counts, and a later call waits for the same answer.
+ * Keeps the questions that were pushed to a client and not answered yet. They outlive the call that asked: an
+ * answer that comes after the call's window closed counts, and a later call waits for the same answer.
  */
 export class OpenRequests {
   readonly #forms = new Map<string, OpenForm>();

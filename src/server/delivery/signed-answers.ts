@@ -7,7 +7,7 @@ import { type FormResponse, readAnswer, takenBy } from "./answers.ts";
 import { samplingReply } from "./client-model.ts";
 import type { CarriedAnswers } from "./session.ts";
 
-/** What came with a call; or why it counts for nothing. */
+/** The answers that came with a call, or the outcome that refuses them. */
 export type Carried = { ok: true; answers: CarriedAnswers | undefined } | { ok: false; outcome: Outcome };
 
 /**
@@ -55,10 +55,10 @@ interface Read {
   problems: Map<string, string>;
 }
 
-/** What was asked only selects; whether and how an approval is decided follows from its row. */
+/** Reads the answers. The state only selects approvals; their rows say whether they can be decided. */
 function readForms({ context, deps }: ToolCall, state: ApprovalState, approvals: readonly Approval[]): Read {
   const read: Read = { decisions: [], left: new Set(state.left), problems: new Map() };
-  // What is decided on the page, the page stores.
+  // The page stores its decisions by itself.
   if (state.page !== undefined) return read;
   const elapsed = deps.clock() - state.at;
   for (const { key, approval: id, digest } of state.asked) {
@@ -79,7 +79,7 @@ function readForms({ context, deps }: ToolCall, state: ApprovalState, approvals:
 
 const NO_ANSWER = { kind: "left" } as const;
 
-/** What the client's model replied; what was left out is asked again. */
+/** Returns the replies of the client's model. Calls without a reply are asked again. */
 function repliesIn(
   { context }: ToolCall,
   { models = [] }: ApprovalState,

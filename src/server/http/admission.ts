@@ -86,7 +86,7 @@ export function clientAddress(proxies: readonly string[]): AddressOf {
   };
 }
 
-/** What counts as one client: an IPv4 address, or the network that an IPv6 host has for itself. */
+/** Returns the network of one client: an IPv4 address, or the IPv6 network that a host has for itself. */
 export function clientNetwork(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = "", tail] = address.replace(/%.*/, "").split("::");
@@ -100,7 +100,7 @@ export function clientNetwork(address: string): string {
     .join(":")}::/64`;
 }
 
-/** IPv4 in IPv6 is the same client as the IPv4 address. */
+/** Unwraps an IPv4 address that is written as IPv6, so that both count as one client. */
 const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, "");
 
 export interface RateLimitOptions {
@@ -144,7 +144,7 @@ export class RateLimit {
     return 0;
   }
 
-  /** What `take` would return, without taking anything. */
+  /** Returns what `take` would return, without taking anything. */
   wait(key: string): number {
     const bucket = this.#filled(key);
     return bucket.tokens < 1 ? this.#secondsUntilRoom(bucket) : 0;

@@ -54,7 +54,7 @@ export interface HttpOptions {
   openStreams: () => Promise<StreamStore>;
   /** Sessions of 2025-era clients at one time. Default 200. */
   sessions?: number;
-  /** Those of one principal. Default 100. */
+  /** Sessions of one principal. Default 100. */
   sessionsPerPrincipal?: number;
   /** Milliseconds after which an unused session ends. Default 30 minutes. */
   sessionIdleMs?: number;
@@ -134,7 +134,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       endpoint.operations.closing();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await Promise.all([endpoint.modern.close(), sessions.close()]);
-      // What was answered just now may still be on its way out; then its connection is idle.
+      // Answers may still be on their way out; afterwards their connections are idle.
       const idle = setInterval(() => server.closeIdleConnections(), 10);
       const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
       await closed;
@@ -145,7 +145,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
-/** How long a client may take; whoever sends more slowly is cut off, also before it has said who it is. */
+/** Limits how long a client may take to send; a slower one is cut off, authenticated or not. */
 function limitsOf({ receiveMs = 30_000 }: HttpOptions): ServerOptions {
   return {
     headersTimeout: Math.min(10_000, receiveMs),
@@ -159,7 +159,7 @@ function limitsOf({ receiveMs = 30_000 }: HttpOptions): ServerOptions {
 
 type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
 
-/** What a server does from time to time; none of it keeps the process alive. */
+/** Starts the periodic chores of a server. They do not keep the process alive. */
 function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void } {
   const timers = chores.map(([everyMs, work]) =>
     setInterval(() => {
@@ -169,7 +169,7 @@ function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void }
   return { stop: () => timers.forEach((timer) => clearInterval(timer)) };
 }
 
-/** All that stands behind the socket. */
+/** Creates everything behind the socket. */
 function createEndpoint(options: HttpOptions) {
   const { factory, logger, clock = systemClock, changes, authenticator } = options;
   const elapsed = options.clock ?? monotonicClock;

@@ -29,7 +29,7 @@ export class Counter {
   }
 }
 
-/** What the HTTP server answered. */
+/** Counts answers of the HTTP server. */
 export const requestCounter = (): Counter =>
   new Counter({
     name: "deepagent_http_requests_total",
@@ -37,7 +37,7 @@ export const requestCounter = (): Counter =>
     label: "code",
   });
 
-/** Requests that were refused for what they can prove. */
+/** Counts requests that were refused for their credentials. */
 export const refusalCounter = (): Counter =>
   new Counter({
     name: "deepagent_http_auth_refusals_total",

@@ -137,8 +137,8 @@ export class OpenResponses {
   }
 
   /**
-   * Ends what is open with tokens that would be refused now, or that allow less than then. What cannot be
-   * found out changes nothing.
+   * Ends responses whose tokens would be refused now, or allow less than before. A token that cannot be
+   * checked now stays good.
    */
   async recheck(): Promise<void> {
     const { authenticator, clock, logger } = this.#options;
@@ -160,7 +160,7 @@ export class OpenResponses {
 const FINAL: ReadonlySet<string> = new Set(["invalid_token", "no_scope"]);
 
 function endResponse(response: ServerResponse): void {
-  // Whoever is still writing finds out by the close that follows.
+  // A writer learns of the end by the close that follows.
   response.on("error", () => {});
   if (response.headersSent) response.end();
   else response.destroy();

@@ -25,7 +25,7 @@ export interface OperationsOptions {
   logger: Logger;
 }
 
-/** What those who run the server ask: whether it lives, whether it can work, and its numbers. */
+/** Answers operators: whether the server lives, whether it can work, and its numbers. */
 export class Operations {
   readonly #options: OperationsOptions;
   #closing = false;
@@ -35,7 +35,7 @@ export class Operations {
     this.#options = options;
   }
 
-  /** From now on the server is not ready: whoever balances load sends nothing more. */
+  /** Reports the server as not ready from now on, so that load balancers send nothing more. */
   closing(): void {
     this.#closing = true;
   }

@@ -26,9 +26,9 @@ export interface Route {
   authenticator: Authenticator | undefined;
   documents: ReadonlyMap<string, unknown>;
   operations: Operations;
-  /** Of requests, by principal. */
+  /** Limits requests, by principal. */
   rateLimit: RateLimit;
-  /** Of refused tokens, by network. */
+  /** Limits refused tokens, by network. */
   refusalLimit: RateLimit;
   refusals: Counter;
   addressOf: AddressOf;
@@ -38,7 +38,7 @@ export interface Route {
 
 export type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
 
-/** Public documents aside, who it is comes first; only then is anything of the request read. */
+/** Creates the route. Except for public documents, it identifies the client before it reads anything else. */
 export function createRoute(route: Route): RequestListener {
   return async (request, response) => {
     const path = request.url?.split("?", 1)[0] ?? "";

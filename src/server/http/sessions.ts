@@ -12,7 +12,7 @@ import { sendError } from "./request.ts";
 export interface SessionOptions {
   factory: McpServerFactory;
   logger: Logger;
-  /** What sessions sent; whoever made it closes it. */
+  /** Messages that sessions sent; its creator closes it. */
   events: SessionEvents;
   clock: Clock;
   /** Sessions at one time; when it is reached, the one idle for longest makes room, and a busy one never. */
@@ -26,9 +26,9 @@ export interface SessionOptions {
 }
 
 interface Session {
-  /** Whose it is, and with which scopes; see `maySucceed`. */
+  /** Owner of the session, with its scopes; see `maySucceed`. */
   owner: string;
-  /** What the server instance knows of the token. */
+  /** Facts of the token that the server instance uses. */
   auth: AuthInfo | undefined;
   transport: NodeStreamableHTTPServerTransport;
   close(): Promise<void>;
@@ -85,8 +85,8 @@ export class Sessions {
   }
 
   /**
-   * Of a session that ended with an earlier process the rest of a broken stream is left. When that has been
-   * sent, the client finds out that it has to initialise again.
+   * Sends the rest of a broken stream of a session that ended with an earlier process. Afterwards the client
+   * learns that it has to initialise again.
    */
   async #sendRest(id: string, request: AuthenticatedRequest, response: ServerResponse): Promise<boolean> {
     const last = request.headers["last-event-id"];
@@ -213,7 +213,7 @@ export class Sessions {
   }
 }
 
-/** From now on the session needs, and can do, what the token of this request allows. */
+/** Gives the session the scopes of this request's token, and asks for them from now on. */
 function grow(session: Session, auth: AuthInfo | undefined): void {
   if (session.auth === undefined || auth === undefined) return;
   session.auth.scopes = [...auth.scopes];

@@ -47,8 +47,8 @@ export class SlowReaders {
   }
 
   /**
-   * Before anything is written. The SDK's adapters wait for a reader that is behind while their streams go on to
-   * grow unseen; they are never told, so that all that waits is in one place and counted.
+   * Guards a response before anything is written. The SDK's adapters would buffer unseen for a slow reader, so
+   * they never learn of one: everything that waits is counted in one place.
    */
   guard(response: ServerResponse): void {
     const write: Write = response.write.bind(response);
@@ -67,7 +67,7 @@ export class SlowReaders {
         this.#end(response, "too_much");
         return false;
       }
-      // In their order: the client resumes after the last id it has read.
+      // Keeps the order, because the client resumes after the last id it has read.
       sendHeld();
       write(chunk);
       return true;

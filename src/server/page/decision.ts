@@ -2,7 +2,7 @@ import { z } from "zod";
 import { canonicalJson } from "../../core/json.ts";
 import type { Approval, PersonDecision } from "../../runs/run.ts";
 
-/** What a person sent, read as a decision, or why it cannot be. */
+/** The decision that a person sent, or the reason why it is none. */
 export type PageDecision = { ok: true; decision: PersonDecision } | { ok: false; problem: string };
 
 /** The arguments of a call as a person edits them. */

@@ -10,7 +10,7 @@ export interface PageSession extends PageGrant {
   csrf: string;
 }
 
-/** Who looks at a run: a browser, or an MCP App in a host, which only looks. */
+/** The viewer of a run: a browser, or an MCP App in a host, which only looks. */
 export type Viewer = PageSession | "app";
 
 /** A viewer of approvals, who may have to go to a terminal to decide. */

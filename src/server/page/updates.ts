@@ -104,7 +104,7 @@ async function nextChange(
 /** One change of a file by a call of the run. */
 export interface FileChange {
   time: number;
-  /** Who changed it. */
+  /** Agent that changed it. */
   agent: string;
   /** `undefined` when the call did not tell, as tools of others do not. */
   diff: string | undefined;
@@ -139,7 +139,7 @@ function changeOf({ time, agent, data }: RunEvent): FileChange {
   return { time, agent: agentLabel(agent), diff: typeof diff === "string" ? diff : undefined };
 }
 
-/** What the app shows of a run: what the page shows, with nothing to press. */
+/** Renders a run for the app: as the page does, without buttons. */
 export async function renderAppView(
   view: RunView,
   runs: PrincipalRuns,

@@ -1,4 +1,4 @@
-/** What a tool call brings along, for the tools and for the deliveries that answer it. */
+/** Facts about a tool call, for the tools and for the deliveries that answer it. */
 import { createHash } from "node:crypto";
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { canonicalJson } from "../../core/json.ts";
@@ -17,15 +17,15 @@ export interface ToolCall {
   readonly client: ClientFacts;
   readonly principal: Principal;
   readonly runs: PrincipalRuns;
-  /** Of the tool and its arguments. */
+  /** Digest of the tool and its arguments. */
   readonly digest: string;
-  /** By the clock of `deps`. */
+  /** Start time, by the clock of `deps`. */
   readonly begunAt: number;
   /** Questions on this connection that the client has not answered yet. */
   readonly open: OpenRequests;
 }
 
-/** Stands for a call in signed texts, which clients can read. */
+/** Returns a digest that represents a call in signed texts, which clients can read. */
 export const callDigest = (tool: string, args: unknown): string =>
   createHash("sha256")
     .update(canonicalJson([tool, args]))

@@ -1,4 +1,4 @@
-/** What a client can do and how long it waits, from what it declares about itself. */
+/** Derives a client's abilities and patience from its declarations. */
 import {
   CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
@@ -13,7 +13,7 @@ import type { ServerDeps } from "./deps.ts";
 import { TASKS_EXTENSION } from "./results.ts";
 import type { Revision } from "./revisions.ts";
 
-/** What a client declared about itself, as far as deliveries differ by it. */
+/** Facts about a client by which deliveries differ. */
 export interface ClientFacts {
   revision: Revision;
   /** It is asked for approvals in forms: it shows them, and its token may decide on approvals. */
@@ -22,7 +22,7 @@ export interface ClientFacts {
   page: boolean;
   /** It declares the Tasks extension. */
   tasks: boolean;
-  /** Who it says it is. */
+  /** Name that it gives itself. */
   name?: ClientName | undefined;
   /** It renders MCP Apps. */
   apps: boolean;
@@ -83,7 +83,7 @@ const Sampling = z.looseObject({ sampling: z.looseObject({ tools: z.looseObject(
 const Info = z.object({ name: z.string().max(200), version: z.string().max(200).catch("") });
 const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown()) });
 
-/** Who a client says it is: only ever used for how long its calls wait. */
+/** The name that a client gives itself, used only to choose how long its calls wait. */
 export interface ClientName {
   name: string;
   version: string;

@@ -1,4 +1,4 @@
-/** What the server needs from the rest of the program; runs and pages are opened when they are first used. */
+/** Dependencies of the server; runs and pages are opened when they are first used. */
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -9,7 +9,7 @@ import type { PrincipalRuns, RunService } from "../../runs/service.ts";
 import type { PageGrant } from "../page/sessions.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
 
-/** What the server needs from the rest of the program; one object for all connections of a process. */
+/** Dependencies that all connections of a process share. */
 export interface ServerDeps {
   version: string;
   config: Pick<Config, "approvals" | "delivery" | "model" | "fallbackModels" | "subagents">;
@@ -24,8 +24,8 @@ export interface ServerDeps {
   /** The secret before it, while what it signed may still be valid. */
   previousStateKey?: () => Promise<Uint8Array | undefined>;
   /**
-   * Whose request it is, by what was verified about it (nothing on stdio). Never by what the client says
-   * about itself.
+   * Returns the principal of a request from its verified token (on stdio there is none), never from the
+   * client's own words.
    */
   principalOf: (auth: AuthInfo | undefined) => Principal;
   /**

@@ -10,10 +10,10 @@ export interface Media {
   data: string;
 }
 
-/** What a client is to show to a person: a form, or an address to open. */
+/** A question for a person: a form, or an address to open. */
 export type PersonRequest = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
 
-/** What a tool call came to, in terms of the domain; results.ts turns it into a protocol result. */
+/** Outcome of a tool call in terms of the domain; results.ts turns it into a protocol result. */
 export type Outcome =
   | { kind: "run"; view: RunView; note?: string }
   /** The run as a task that the client polls. */
@@ -32,7 +32,7 @@ export type Outcome =
   /** The message says what happened, to which thing, and what to do next. */
   | { kind: "refused"; message: string };
 
-/** `outcome` with what the caller has to know before how the run stands. */
+/** Returns `outcome` with sentences that precede the state of the run. */
 export function withNotes(outcome: Outcome, notes: readonly string[]): Outcome {
   const tellsRun = outcome.kind === "run" || outcome.kind === "task";
   return tellsRun && notes.length > 0 ? { ...outcome, note: notes.join(" ") } : outcome;

@@ -18,7 +18,7 @@ export interface ResultOptions extends AnswerWays {
   links: boolean;
   /** How long runs are kept, at least; `null`: they are not forgotten. */
   ttlMs: number | null;
-  /** What an MCP App shows of the run, as HTML; models are not given it. */
+  /** Picture of the run for an MCP App, as HTML; models do not get it. */
   picture?: string | undefined;
 }
 
@@ -69,7 +69,7 @@ function elicitation(request: PersonRequest) {
   return inputRequired.elicitUrl({ message: request.message, url: request.url });
 }
 
-/** What a call returns that waited for the run, or looks at it. */
+/** Builds the result of a call that waited for a run, or looked at it. */
 export function runResult(
   view: RunView,
   options: Omit<ResultOptions, "ttlMs">,
@@ -116,7 +116,7 @@ const MAX_SNIPPET = 2000;
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
 const POLL_INTERVAL_MS = 2000;
-/** Of clients that lend their model: each call of it waits for the next poll. */
+/** Interval for clients that lend their model, because each model call waits for the next poll. */
 const LENDING_POLL_INTERVAL_MS = 500;
 const MAX_STATUS_CHARACTERS = 300;
 
@@ -179,13 +179,13 @@ export function decidedElsewhere(view: RunView, openCommand: string | undefined)
 export const withNote = ({ activity }: RunView, note: string): string =>
   `${oneLine(stripControl(activity), MAX_STATUS_CHARACTERS)}. ${oneLine(note, MAX_STATUS_CHARACTERS)}`;
 
-/** What `tasks/get` adds for the status: the open questions, or the result the call would have had. */
+/** Returns what `tasks/get` adds for the status: the open questions, or the result the call would have had. */
 export async function taskDetails(
   { run }: RunView,
   questions: InputRequests,
   result: () => Promise<CallToolResult>,
 ): Promise<{ status?: "input_required"; inputRequests?: InputRequests; result?: CallToolResult }> {
-  // A run keeps its place while its client's model is asked; the client has to see that it is.
+  // A run stays `working` while its client's model is asked, and the client has to learn of the question.
   const isAsking = run.status === "input_required" || Object.keys(questions).length > 0;
   if (!isFinal(run.status)) return isAsking ? { status: "input_required", inputRequests: questions } : {};
   if (run.status === "completed" || run.status === "failed") return { result: await result() };

@@ -15,8 +15,8 @@ import type { ServerDeps } from "./deps.ts";
 const TTL_SECONDS = 24 * 60 * 60;
 
 /**
- * What a client carries from a question to its answer: signed, readable, so ids and digests and nothing else.
- * It only selects: whether it was used before, and whether an approval can still be decided, is up to rows.
+ * State that a client carries from a question to its answer. It is signed but readable, so it holds only ids and
+ * digests. It only selects; rows say whether it was used before and whether an approval can still be decided.
  */
 export const ApprovalState = z.object({
   /** Good once. */
@@ -32,7 +32,7 @@ export const ApprovalState = z.object({
     z.object({
       key: z.string(),
       approval: z.string(),
-      /** Of tool and arguments as they were shown. */
+      /** Digest of tool and arguments as they were shown. */
       digest: z.string(),
     }),
   ),
@@ -84,7 +84,7 @@ export function createStateCodec(deps: CodecDeps): StateCodec {
   };
 }
 
-/** What the codec of the SDK says when the signature is not of its key. */
+/** Message of the SDK's codec for a signature by another key. */
 const WRONG_SIGNATURE = "mac";
 
 function bindingOf({ principalOf }: Pick<ServerDeps, "principalOf">) {

@@ -1,4 +1,4 @@
-/** What a tool of the server is, and how it is listed and called. */
+/** Defines the server's tools, and lists and calls them. */
 import { randomUUID } from "node:crypto";
 import {
   type McpServer,
@@ -40,7 +40,7 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
   readonly name: string;
   readonly title: string;
   readonly kind: ServerToolKind;
-  /** What the token of a call must allow; a call without them gets a challenge instead of a result. */
+  /** Scopes that the token of a call needs; otherwise the call gets a challenge instead of a result. */
   readonly scopes: readonly Scope[];
   readonly description: string;
   /** Strict: unknown arguments are refused. */
@@ -117,7 +117,7 @@ export async function answerWays(
   return { forms, opensPage, openCommand, page, model: config.approvals.allowModelAnswers };
 }
 
-/** What an MCP App shows of the run, and with it the journal. */
+/** Renders the run for an MCP App, with its journal. */
 async function pictureOf(
   outcome: Outcome,
   { http }: ServerContext,
@@ -171,7 +171,7 @@ function listingOf(tool: ServerTool): Listing {
   return listing;
 }
 
-/** What `tools/list` shows, and what a wrong argument is told. */
+/** Schema that `tools/list` shows; its messages explain wrong arguments. */
 function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<string, unknown>> {
   const json = jsonSchema(tool.input);
   const known = Object.keys(tool.input.shape).join(", ");
@@ -259,8 +259,8 @@ export const waitSeconds = z
   .describe("Longest wait, up to the server's limit");
 
 /**
- * Tells when the result of a request was written to its client. It is not when the client cancelled the request
- * or was gone by then; what a client has read nobody knows.
+ * Reports when the result of a request was written to its client, which does not happen when the client cancelled
+ * or was gone. Whether a client has read it is unknown.
  */
 export class SentResults {
   readonly #waiting = new Map<RequestId, () => void>();
@@ -280,7 +280,7 @@ export class SentResults {
     };
   }
 
-  /** For the handler of a request, from its beginning on: takes what to do once the result was sent. */
+  /** Returns a function that registers work for after the result was sent. Call it when a request begins. */
   of({ mcpReq, http }: ServerContext): (sent: () => void) => void {
     // The one of the HTTP request tells of broken streams of the 2025 era, which do not end the call.
     const stream = http?.req?.signal;

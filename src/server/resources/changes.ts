@@ -12,9 +12,8 @@ export interface ChangeSink {
 }
 
 /**
- * The one way from runs to subscribed clients. Sinks are the HTTP handler, a stdio connection and
- * every 2025-era session; each drops what its client has not asked for. It does not matter which process
- * works on a run.
+ * Passes changes of runs on to subscribed clients, whichever process works on a run. Sinks are the HTTP handler,
+ * a stdio connection and every session; each drops what its client has not asked for.
  */
 export interface ResourceChanges {
   /** Adds a receiver of the principal's changes, and of nobody else's; call the result to remove it. */
@@ -38,7 +37,7 @@ export interface ResourceChangesOptions {
   delayMs?: number;
 }
 
-/** Runs looked through for those that are at work when somebody begins to listen. */
+/** Newest runs that are searched for running ones when a client begins to listen. */
 const RECENT_RUNS = 50;
 
 export function createResourceChanges(options: ResourceChangesOptions): ResourceChanges {
@@ -50,8 +49,8 @@ class Changes implements ResourceChanges {
   readonly #sinks = new Map<ChangeSink, Principal>();
   /** Runs that are followed, by principal and id. */
   readonly #followed = new Map<string, Promise<void>>();
-  /** Those of them that were announced as new. */
-  readonly #told = new Set<string>();
+  /** Followed runs that were announced as new. */
+  readonly #announced = new Set<string>();
   readonly #watched = new Map<Principal, { stop: AbortController; done: Promise<void> }>();
   readonly #stop = new AbortController();
 
@@ -107,11 +106,11 @@ class Changes implements ResourceChanges {
     for (const uri of uris) for (const sink of this.#sinksOf(principal)) sink.resourceUpdated(uri);
   }
 
-  /** The list of resources has a run more; once, also when that is found out in two ways. */
+  /** Announces a new run in the list, once, even if it is noticed in two ways. */
   #grown(principal: Principal, runId: string): void {
     const key = keyOf(principal, runId);
-    if (this.#told.has(key)) return;
-    this.#told.add(key);
+    if (this.#announced.has(key)) return;
+    this.#announced.add(key);
     for (const sink of this.#sinksOf(principal)) sink.resourcesChanged();
     this.#follow(principal, runId, true);
   }
@@ -123,7 +122,7 @@ class Changes implements ResourceChanges {
       .catch((error: unknown) => this.#options.logger.warn("resources.follow_failed", { runId, error }))
       .finally(() => {
         this.#followed.delete(key);
-        this.#told.delete(key);
+        this.#announced.delete(key);
       });
     this.#followed.set(key, following);
   }
@@ -153,7 +152,7 @@ class Changes implements ResourceChanges {
 
   async #watchStarts(principal: Principal, signal: AbortSignal): Promise<void> {
     const service = await this.#options.runs();
-    // Before the list is read: what is started in between is found twice rather than never.
+    // Begins before the list is read: a run that starts in between is found twice rather than never.
     const starts = service.watchStarts(principal, { signal })[Symbol.asyncIterator]();
     let next = starts.next();
     for (const { id, status } of await service.list(principal, { limit: RECENT_RUNS })) {
@@ -182,7 +181,7 @@ const Listen = z.object({
   params: z.object({ notifications: z.object({ resourceSubscriptions: z.array(z.string()).default([]) }) }),
 });
 
-/** Follows what a 2026-07-28 client asks to be told about, when `message` is such a request. */
+/** Follows the resources that `message` subscribes to, if it is such a request. */
 export function followListened(changes: ResourceChanges, principal: Principal, message: unknown): void {
   const parsed = Listen.safeParse(message);
   if (!parsed.success) return;

@@ -1,4 +1,4 @@
-/** What a resource of the server is, and how resources are registered, listed and read. */
+/** Defines the server's resources, and registers and lists them. */
 import { randomUUID } from "node:crypto";
 import {
   type McpServer,
@@ -16,10 +16,10 @@ import type { ServerDeps } from "../protocol/deps.ts";
 import { type Revision, cacheFor } from "../protocol/revisions.ts";
 import { decodeOnce } from "./uris.ts";
 
-/** What the resources of one server instance need. */
+/** Dependencies of the resources of one server instance. */
 export interface ResourceScope extends Pick<ServerDeps, "runs" | "changes" | "logger"> {
   revision: Revision;
-  /** Whose resources they are: an instance serves one principal only. */
+  /** Owner of the resources: an instance serves one principal only. */
   principal: Principal;
 }
 
@@ -143,7 +143,7 @@ export function serveList(
       const first: Resource[] = [];
       for (const spec of cursor === undefined ? specs : []) first.push(...(await listed(spec, scope)));
       const page = await pageOf(sections, scope, cursor);
-      // Whoever has the list wants to hear when it grows.
+      // A client that has the list should learn when it grows.
       scope.changes.watch(scope.principal);
       return { ...page, resources: [...first, ...page.resources], ...cacheFor(scope.revision, 0) };
     }),

@@ -104,7 +104,7 @@ function invalid(message: string, uri?: string): ProtocolError {
 
 const ROOT = "/skills";
 const MANIFEST = "SKILL.md";
-/** What every client has to be able to take of one skill (SEP-2640). */
+/** Size of one skill that every client has to accept (SEP-2640). */
 const MAX_FILES = 512;
 const MAX_BYTES = 16 * 1024 * 1024;
 /** A skill is `name`, or `folder/name` for a configured folder of skills. */
@@ -143,7 +143,7 @@ class SkillCatalog {
     return paths === undefined ? undefined : this.#entry(folder, paths);
   }
 
-  /** What a list of resources shows of a skill. */
+  /** Describes a skill for a list of resources. */
   async summarize(uri: string): Promise<Resource | undefined> {
     const folder = folderOf(uri);
     const skill = folder === undefined ? undefined : await this.#entry(folder, [`${folder}/${MANIFEST}`]);
@@ -279,5 +279,5 @@ function folderOf(uri: string): string | undefined {
 const uriOf = (path: string): string => `skill:/${encodePath(path.slice(ROOT.length))}`;
 const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 const withoutSlash = (path: string): string => path.replace(/\/$/, "");
-/** Hidden files are none of a skill. */
+/** Hidden files do not belong to a skill. */
 const isShown = ({ path }: { path: string }): boolean => !nameOf(withoutSlash(path)).startsWith(".");

@@ -12,7 +12,7 @@ const MAX_SUBSCRIPTIONS = 1024;
 type SubscriptionScope = Pick<ResourceScope, "runs" | "changes" | "logger" | "principal">;
 
 /**
- * `resources/subscribe` and `resources/unsubscribe` of one 2025-era connection. A resource may be
+ * Answers `resources/subscribe` and `resources/unsubscribe` of one connection with a session. A resource may be
  * subscribed to before it exists, except a run, which has to be the principal's own.
  */
 export function serveSubscriptions(mcp: McpServer, scope: SubscriptionScope): void {
@@ -50,8 +50,8 @@ async function mayExist(uri: string, scope: SubscriptionScope): Promise<boolean>
 }
 
 /**
- * Sends changes to the client of one lasting connection until it closes: those `wanted` by a 2025-era
- * client, all of them on 2026-07-28, where the SDK drops what the client does not listen to.
+ * Sends changes to the client of one lasting connection until it closes: those that are `wanted`, by default all.
+ * In revisions without sessions the SDK drops those that the client does not listen to.
  */
 export function forwardChanges(
   mcp: McpServer,

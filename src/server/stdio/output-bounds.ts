@@ -1,14 +1,14 @@
 /** Bounds what waits for a client that does not read. HTTP uses it too. */
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 
-/** Bytes that wait for a reader from where on it is behind. */
+/** A reader is behind once this many bytes wait for it. */
 export const BEHIND_BYTES = 64 * 1024;
-/** Bytes that may wait for it besides one last message; replaying a broken stream takes most. */
+/** Bytes that may wait for a reader, besides one last message. Replaying a broken stream needs the most. */
 export const MOST_BYTES = 16 * 1024 * 1024;
 
 /**
- * What a later message makes worthless to a reader who has not read this one: two messages with the same answer,
- * and the newer is enough. `undefined`: it has to be read.
+ * Returns a key that messages share if the newer replaces the older for a slow reader. `undefined`: the message has
+ * to be delivered.
  */
 export function supersededBy(message: JSONRPCMessage): string | undefined {
   if (!("method" in message) || "id" in message) return undefined;
@@ -29,13 +29,13 @@ export function supersededBy(message: JSONRPCMessage): string | undefined {
 export class LatestOnly<Message> {
   readonly #messages = new Map<string, Message>();
 
-  /** In the place of an older one with the same key, but behind all others. */
+  /** Keeps the message behind all others, and drops an older one with the same key. */
   hold(key: string, message: Message): void {
     this.#messages.delete(key);
     this.#messages.set(key, message);
   }
 
-  /** All of them, in the order they came; they are held no longer. */
+  /** Returns all messages in the order they came, and forgets them. */
   take(): Message[] {
     const messages = [...this.#messages.values()];
     this.#messages.clear();

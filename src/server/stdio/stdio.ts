@@ -108,7 +108,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
   return { closed, close: async () => void (await shutDown("closed")) };
 }
 
-/** Reads messages that are bounded, in turns, and writes no more than is read. */
+/** Opens a transport that limits the size of messages and the output that waits for the client. */
 function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport {
   const checked = checkedLines(stdin, {
     maxBytes: MAX_MESSAGE_BYTES,
@@ -134,14 +134,14 @@ function connectionFactory(deps: ServerDeps): McpServerFactory {
 }
 
 interface Observer {
-  /** What the connection speaks, once its first message has settled it. */
+  /** Revision of the connection; `undefined` before its first message. */
   revision(): Revision | undefined;
   received(message: JSONRPCMessage): void;
   sent(message: JSONRPCMessage): void;
   closed(): void;
 }
 
-/** Listens in on a transport that is in use; what its user has installed goes on working. */
+/** Observes a transport that is in use. Its user's own hooks go on working. */
 function observe(transport: StdioServerTransport, observer: Observer): void {
   const { onmessage, onclose } = transport;
   const send = transport.send.bind(transport);
@@ -165,7 +165,7 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
 
 /** Answers a request with an error. */
 function refuse(transport: StdioServerTransport, id: RequestId, error: Refusal): void {
-  // A client that does not read any more does not miss the answer.
+  // Sending fails only if the client is gone.
   transport.send({ jsonrpc: "2.0", id, error }).catch(() => undefined);
 }
 
@@ -210,14 +210,14 @@ async function withinGrace(work: () => Promise<void>, { logger }: ServerDeps): P
 }
 
 /**
- * Bounds what waits for a client that does not read: to one that is behind only the newest of what supersedes
- * itself is sent, once it has read the rest, and its requests wait while too many answers do.
+ * Bounds the output that waits for a client that does not read. Of messages that replace each other it gets only
+ * the newest, after the rest; while too much waits, its requests are not read.
  */
 export function boundOutput(transport: Transport, stdin: Readable, stdout: Writable): void {
   const send = transport.send.bind(transport);
   const held = new LatestOnly<JSONRPCMessage>();
   const sendHeld = (): void => {
-    // A client that has gone does not miss it.
+    // Sending fails only if the client is gone.
     for (const message of held.take()) send(message).catch(() => undefined);
   };
   let isWaiting = false;
@@ -241,7 +241,7 @@ export function boundOutput(transport: Transport, stdin: Readable, stdout: Writa
   };
 }
 
-/** Revisions of which every request names its own. */
+/** Revisions that every request names. */
 const NAMED_BY_REQUESTS = REVISIONS.filter(({ sessions }) => !sessions).map(({ id }) => id);
 const Enveloped = z.looseObject({
   params: z.looseObject({ _meta: z.looseObject({ [PROTOCOL_VERSION_META_KEY]: z.string() }) }),
@@ -253,7 +253,7 @@ export interface Refusal {
   data?: unknown;
 }
 
-/** Refuses a revision other than the connection's, for which the SDK looks at the first message only. */
+/** Refuses requests of another revision than the connection's. The SDK checks the first message only. */
 function refusalOf(message: JSONRPCMessage, revision: Revision | undefined): Refusal | undefined {
   if (revision === undefined || revision.sessions || !isJSONRPCRequest(message)) return undefined;
   const requested = Enveloped.safeParse(message).data?.params._meta[PROTOCOL_VERSION_META_KEY];

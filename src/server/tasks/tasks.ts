@@ -112,7 +112,7 @@ interface Asked {
   note?: string | undefined;
 }
 
-/** What the client's model is asked, by a client that lends it. */
+/** Returns the questions to the model of a client that lends it. */
 async function modelRequests({ runs, principal, view, client }: TaskRequest): Promise<InputRequests> {
   if (!client.models || isFinal(view.run.status)) return {};
   const calls = await runs.modelCalls(principal, view.run.id);
@@ -124,7 +124,7 @@ async function modelRequests({ runs, principal, view, client }: TaskRequest): Pr
   );
 }
 
-/** A call is named by what is asked, and asked no more when it has its reply. */
+/** Names a model call by its content, so that it is not asked again after its reply. */
 const modelKey = ({ id }: Pick<ModelCall, "id">): string => `model-${id}`;
 
 async function pageQuestion({ principal, view }: TaskRequest, { deps, pages }: TasksScope): Promise<Asked> {
@@ -155,7 +155,7 @@ function openQuestions(view: RunView, questions: TaskQuestions): Asked {
   return { requests, note };
 }
 
-/** What the call would have returned had it waited. */
+/** Builds the result that the call would have returned had it waited. */
 async function finalResult(
   { view, client, context }: TaskRequest,
   deps: ServerDeps,
@@ -176,14 +176,14 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
     const found = questions.find(key, pending);
     if (found === undefined) continue;
     const { approval, question } = found;
-    // A question this process has not shown was shown by an earlier one, long enough ago.
+    // An earlier process showed the questions that this one has not shown, long enough ago.
     const elapsed = question.shownAt === undefined ? Infinity : monotonic() - question.shownAt;
     const session = { runs, principal, runId: view.run.id, logger };
     const taken: Taken =
       response.kind === "elicit"
         ? await takeAnswer(session, approval, response, { elapsed, by: "tasks/update" })
         : { kind: "left" };
-    // The client has answered this key and would wait for another for ever.
+    // Asks under a new key, because the client regards this one as answered.
     if (taken.kind !== "decided")
       questions.askAgain(approval, "problem" in taken ? taken.problem : NOT_DECIDED);
   }
@@ -212,7 +212,7 @@ const notDeclared = (): ProtocolError =>
     requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
   });
 
-/** The same for a task that does not exist and for one of another principal. */
+/** Answers for a task that does not exist and for one of another principal alike. */
 const unknownTask = (): ProtocolError =>
   new ProtocolError(
     ProtocolErrorCode.InvalidParams,

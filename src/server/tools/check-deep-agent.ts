@@ -14,7 +14,7 @@ export const checkDeepAgent = defineTool({
     "Status, progress, open approvals and answer of a run, or your recent runs without run_id. Returns as soon " +
     "as something changes. Call it until the status is completed, failed or cancelled.",
   input: z.strictObject({ run_id: runId.optional(), wait_seconds: waitSeconds }),
-  // One or the other.
+  // A report of one run, or a list of runs.
   output: RunReport.partial().extend(RunList.partial().shape),
   handle: async (args, call) => {
     const { runs, principal } = call;

@@ -17,6 +17,6 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   searchMemories,
 ];
 
-/** Those that a server with this configuration lists. */
+/** Returns the tools that a server with this configuration lists. */
 export const toolsFor = ({ approvals }: Pick<Config, "approvals">): readonly ServerTool[] =>
   SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || approvals.allowModelAnswers);

@@ -13,7 +13,7 @@ import { defineTool, waitSeconds } from "../protocol/tool.ts";
 import { RUN_APP_URI } from "../resources/run-app.ts";
 import { RunReport } from "../views/run-report.ts";
 
-/** Characters: some 25,000 tokens, which leave any model room to work. */
+/** Longest task in characters: about 25,000 tokens, which leave any model room to work. */
 const MAX_TASK = 100_000;
 
 const input = z.strictObject({
@@ -65,11 +65,11 @@ async function start(args: Input, call: ToolCall): Promise<Outcome> {
   });
   if (!started.ok) return refused(started.message);
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
-  // To store a long task takes a turn, and so does reading it.
+  // Storing a long task takes a turn of the event loop, and so does reading it.
   await ownTurn();
   const view = await runs.view(principal, started.run.id);
   if (view === undefined) return unknownRun(started.run.id);
-  // Where nothing was started the run may have ended long ago: then there is nothing to poll for.
+  // A run that was not started by this call may have ended long ago; then a task would be pointless.
   const asTask = started.how === "started" || !isFinal(view.run.status);
   const note = NOTES[started.how];
   return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, asTask, note });
@@ -86,7 +86,7 @@ const NOTES: Readonly<Record<Started, string | undefined>> = {
 const CANNOT_LEND =
   'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
 
-/** The same call again, with answers: goes on with the run that it started, and starts nothing. */
+/** Continues the run of an earlier call that comes again with answers. Starts nothing. */
 async function resume(args: Input, answers: CarriedAnswers, call: ToolCall): Promise<Outcome> {
   const { run } = answers.state;
   const view = await call.runs.view(call.principal, run);
