@@ -1,4 +1,4 @@
-/** The server's entry in a client's configuration file, and edits of such files that keep all else. */
+/** Makes the server's entry in a client's configuration file, and edits such files without changing anything else. */
 import { constants } from "node:fs";
 import {
   chmod,
@@ -47,7 +47,7 @@ export interface Entry {
   inputs: Input[];
 }
 
-/** How variables get into the entry, or why one cannot. `shell`: where their values are copied from. */
+/** The entry, or the reason why a variable cannot be in it. */
 export type EntryOutcome = ({ ok: true } & Entry) | { ok: false; problem: string };
 
 export function entryFor(
@@ -173,7 +173,7 @@ function setMember(text: string, path: Path, value: unknown): EditedJson {
   });
 }
 
-/** Adds an element to the list at `key`, which begins when there is none. */
+/** Adds an element to the list at `key`. Creates the list if it is missing. */
 function addElement(text: string, key: string, value: unknown): EditedJson {
   const list = elements(text, key);
   if (list === undefined) return setMember(text, [key], [value]);
@@ -231,7 +231,7 @@ function edited(
 
 const plain = (value: unknown): unknown => (value === undefined ? value : JSON.parse(JSON.stringify(value)));
 
-/** Puts an item behind the last one of an object or list; a comment on that one's line stays beside it. */
+/** Adds an item after the last one of an object or list. A comment on the last item's line stays beside it. */
 function addition(text: string, container: Node, body: (indent: string) => string): Edit[] | undefined {
   if (container.type !== "object" && container.type !== "array") return undefined;
   const last = container.children?.at(-1);
@@ -266,7 +266,7 @@ function removal(text: string, item: Node): Edit[] {
   const comma = after ?? (previous && commaAfter(text, previous.offset + previous.length));
   const rest = text.slice(after === undefined ? end : after + 1);
   const before = text.slice(0, item.offset);
-  // The end of a line comment is the end of its line.
+  // Keeps the line break after a line comment, which would swallow the following text.
   const filled = before.trimEnd();
   const isComment = filled.slice(filled.lastIndexOf("\n") + 1).includes("//");
   const keepsLine = isComment && before.includes("\n", filled.length) && !/^[ \t]*\r?\n/.test(rest);
@@ -312,7 +312,7 @@ export class ConfigFile {
     this.backup = `${path}.before-deepagent`;
   }
 
-  /** Its text; `undefined` when there is no file. Fails for what is no text file. */
+  /** Reads the text; `undefined` when there is no file. Fails if it is not a text file. */
   read(): Promise<string | undefined> {
     return readText(this.path);
   }

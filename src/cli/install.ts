@@ -74,7 +74,7 @@ export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
     }
     const before = await file.readBackup();
     const installed = withEntry(withoutMark(before ?? ""), client, entry);
-    // Nothing else was changed since: what was there before is put back, to the last byte.
+    // Nothing else was changed since, so the earlier file is restored, to the last byte.
     if (installed.ok && markOf(before ?? "") + installed.text === text) {
       await file.restore(before);
     } else {
@@ -223,7 +223,7 @@ async function check(
   );
 }
 
-/** Does `work` on a client's file; what goes wrong leaves the file as it is and says what to do. */
+/** Does `work` on a client's file. A failure leaves the file as it is and says what to do. */
 async function changing(
   { file }: FileClient,
   instead: string,

@@ -55,7 +55,7 @@ async function start({ runs }: LocalRuns, task: string, threadId?: string): Prom
   return undefined;
 }
 
-/** Without a terminal nobody can be asked: the run stops for a decision, and can be taken up again. */
+/** How approvals are handled. Without a terminal the run stops for a decision, and can be resumed later. */
 function approvalsOf({ flags }: CommandArguments): LiveOptions["approvals"] {
   if (flags["yes"] === true) return "approve";
   const canAsk = process.stdin.isTTY && process.stdout.isTTY && flags["json"] !== true;
@@ -149,7 +149,7 @@ export interface FollowOptions {
   show: (view: RunView) => void;
   /** Every event of the journal from the first on, once. */
   onEvent?: (event: RunEvent) => void;
-  /** Called when approvals are open; whoever does not decide on all of them says whether to stop following. */
+  /** Called when approvals are open; says whether to go on following the run. */
   decide: (view: RunView) => Promise<"go on" | "stop">;
 }
 

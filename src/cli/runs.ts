@@ -19,7 +19,7 @@ import { askOpenApprovals, terminalAsker } from "./terminal/ask.ts";
 import { renderTree } from "./terminal/screen.ts";
 import { colorsFor, fit } from "./terminal/text.ts";
 
-/** One thing to do with the runs of the data directory; `words` follow the action. */
+/** One action on the runs of the data directory; `words` follow its name. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
 
 const ACTIONS: Readonly<Record<string, { words: readonly [least: number, most: number]; act: Action }>> = {
@@ -90,7 +90,7 @@ export async function listRuns({ runs }: LocalRuns, flags: FlagValues): Promise<
   return 0;
 }
 
-/** A run that nobody works on, because its process ended or others come first, is waiting. */
+/** Shows a run as waiting if no process works on it, because its process ended or others come first. */
 const statusOf = ({ status, leasedUntil = 0 }: RunHead, now: number): string =>
   status === "working" && leasedUntil < now ? "waiting" : status;
 

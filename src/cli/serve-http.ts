@@ -124,7 +124,7 @@ export class CurrentTokens {
     return this.#tokens;
   }
 
-  /** Looks for changes until stopped. While the configuration has mistakes, what was there before holds. */
+  /** Looks for changes until stopped. Ignores an invalid configuration and keeps the earlier one. */
   follow({ load, logger, changed }: FollowOptions): { stop(): void } {
     let problems = "";
     const look = async (): Promise<void> => {

@@ -7,7 +7,7 @@ import { createLogger } from "../core/logger.ts";
 import { serveStdioServer } from "../server/stdio/stdio.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 
-/** Serves until the client leaves or the process is told to end. Then exits: nothing may linger. */
+/** Serves until the client leaves or a signal comes, then exits the process. */
 export async function runServe({ flags, host }: CommandArguments): Promise<ExitCode> {
   const load = () => loadConfig({ flags, ...host });
   const loaded = load();
@@ -29,7 +29,7 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
     version,
     logger,
     page: overStdio,
-    // Clients over stdio started this program: its place on their machine is no news to them.
+    // Clients over stdio started this program, so they may read where it is installed.
     ...(overStdio ? { openCommand } : {}),
   });
   const facts = { version, pid: process.pid, workspace: config.workspace ?? null };

@@ -83,7 +83,7 @@ export async function askApproval(form: ApprovalForm, asker: Asker): Promise<App
   const hidden = lines.length - shown;
   asker.print(["", colors.yellow("? Approval"), ...lines.slice(0, shown)].join("\n"));
   if (hidden > 0) asker.print(colors.dim(`    … ${hidden} more lines`));
-  // A letter of its own.
+  // Renamed, so that each choice has a first letter of its own.
   const named = offered.map((decision) => (decision === "approve_same" ? SAME : decision));
   const choices = [...named, ...(hidden > 0 ? ["view"] : [])];
   const prompt = `${choices.map((choice) => keyed(choice, colors)).join("  ")} › `;

@@ -149,7 +149,7 @@ export function ownerOf(auth: AuthInfo | undefined): string {
 }
 
 /**
- * Whether the holder of a token may go on with what `owner` began: the same principal with no fewer scopes.
+ * Whether the holder of a token may continue the session of `owner`: the same principal with no fewer scopes.
  * A renewed token has the same; one that was asked for because a scope was missing has more.
  */
 export function maySucceed(auth: AuthInfo | undefined, owner: string): boolean {

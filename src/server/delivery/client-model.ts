@@ -6,9 +6,8 @@ import type { ModelCall, SamplingReply, SamplingRequest } from "../../runs/run.t
 import type { DeliverySession } from "./session.ts";
 
 /**
- * For 2025-era clients: while `work` lets their call wait for the run, the model calls of the run are pushed
- * to them. What they have begun when `work` is done goes on, for `patienceMs` from its beginning; a later call
- * does not push it again.
+ * Pushes the model calls of a run to the client while `work` lets its call wait for the run. Calls that are open
+ * when `work` is done go on, for `patienceMs` from their beginning; a later call does not push them again.
  */
 export async function whileLending<Result>(
   session: DeliverySession,

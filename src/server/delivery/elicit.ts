@@ -1,4 +1,4 @@
-/** Deliveries for 2025-era clients that ask while the call is open: with forms, or on the local page. */
+/** Deliveries that push questions while the call is open: with forms, or on the local page. */
 import { randomUUID } from "node:crypto";
 import type { Approval, RunView } from "../../runs/run.ts";
 import { pendingApprovals } from "../views/run-report.ts";
@@ -9,9 +9,9 @@ import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver 
 const MAX_ATTEMPTS = 5;
 
 /**
- * For 2025-era clients with forms: the call stays open while forms are pushed to the client, one at a time. A
- * form that is still open when the window closes stays with the person, and its answer counts. For a client that
- * does not count the time meanwhile the window closes that much later.
+ * Keeps the call open and pushes forms to the client, one at a time. A form that is still open when the window
+ * closes stays with the person, and its answer counts. For a client that does not count the time while a form is
+ * open, the window closes that much later.
  */
 export const elicitDelivery: Delivery = {
   deliver: async (session) => {
@@ -73,8 +73,8 @@ async function isPending({ runs, principal, runId }: DeliverySession, approval: 
 }
 
 /**
- * For 2025-era clients that open addresses and show no forms: the call stays open while the person decides on
- * the local page. That the client opened it decides nothing.
+ * Keeps the call open while the person decides on the local page, for clients that open addresses and show no
+ * forms. Opening the page decides nothing.
  */
 export const elicitPageDelivery: Delivery = {
   deliver: async (session) => {

@@ -14,7 +14,7 @@ export const METRICS_PATH = "/metrics";
 export interface OperationsOptions {
   /** Absent: there are no numbers of runs. */
   statistics: (() => Promise<RunStatistics>) | undefined;
-  /** Opens runs and storage where they are not open; fails unless runs can be stored. Absent: always fine. */
+  /** Opens runs and storage; fails unless runs can be stored. Absent: the server is always ready. */
   assertReady: (() => Promise<void>) | undefined;
   clock: Clock;
   requests: Counter;
@@ -45,8 +45,8 @@ export class Operations {
   }
 
   /**
-   * Answers `/healthz` and `/readyz`, or returns false. They come before every check, because probes name
-   * the server by its address and hold no token; so they say yes or no, and nothing more.
+   * Answers `/healthz` and `/readyz`, or returns false. They come before every check, because probes name the
+   * server by its address and have no token; so the answers are only yes or no.
    */
   async probe(request: AuthenticatedRequest, response: ServerResponse, path: string): Promise<boolean> {
     if (path !== "/healthz" && path !== "/readyz") return false;
@@ -77,7 +77,7 @@ export class Operations {
   async #ready(): Promise<boolean> {
     if (this.#closing) return false;
     const now = this.#options.clock();
-    // Anyone may ask, so asking often must not cost more than asking once.
+    // Caches the answer briefly, because anyone may ask as often as they like.
     if (this.#asked === undefined || now - this.#asked.at >= READY_MS) {
       this.#asked = { at: now, ready: this.#checkStorage() };
     }

@@ -7,13 +7,13 @@ export type Body =
   | { ok: true; value: unknown }
   | { ok: false; status: number; code: number; message: string };
 
-/** Reads a request body as JSON. Of a body over the limit no more than the limit is held. */
+/** Reads a request body as JSON. Stops reading a body at the limit. */
 export async function readJsonBody(request: IncomingMessage): Promise<Body> {
   const tooLong: Body = { ok: false, status: 413, code: -32_000, message: TOO_LONG };
   if (Number(request.headers["content-length"]) > MAX_MESSAGE_BYTES) return tooLong;
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // The stream has no encoding set, so its chunks are buffers. Destroyed, it would take the answer along.
+  // The stream has no encoding set, so its chunks are buffers. It is not destroyed, because the answer would be lost.
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bytes += chunk.byteLength;
     if (bytes > MAX_MESSAGE_BYTES) return tooLong;
@@ -49,12 +49,12 @@ export function sendError(response: ServerResponse, status: number, code: number
   }
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify({ jsonrpc: "2.0", error: { code, message }, id: null }));
-  // A connection that is closed with something unread in it is reset, and a client that still sends may lose the
-  // answer: what is left of a refused body is received, within the time a request has, and thrown away.
+  // Receives and drops the rest of a refused body, within the time a request has. Closing a connection with
+  // unread data resets it, and a client that is still sending could lose the answer.
   response.req.resume();
 }
 
-/** Headers of which a second one could mean something else to a proxy than to this server. */
+/** Headers that must not be repeated, because a proxy and this server could read them differently. */
 const SINGLE = [
   "host",
   "origin",
@@ -68,7 +68,7 @@ const SINGLE = [
   "mcp-name",
 ];
 
-/** Passes on a request whose headers mean one thing; has answered any other with 400 and returns false. */
+/** Whether no such header is repeated. Otherwise the request was answered with 400. */
 export function hasSingleHeaders(request: IncomingMessage, response: ServerResponse): boolean {
   const repeated = SINGLE.find((name) => (request.headersDistinct[name]?.length ?? 0) > 1);
   if (repeated === undefined) return true;
@@ -76,7 +76,7 @@ export function hasSingleHeaders(request: IncomingMessage, response: ServerRespo
   return false;
 }
 
-/** Whether a body arrives as it was written. What unpacks to more than it seems is not unpacked at all. */
+/** Whether a body is uncompressed. Compressed ones are refused, because they may unpack to any size. */
 export function isPlain({ headers }: IncomingMessage): boolean {
   return /^(identity)?$/i.test(headers["content-encoding"]?.trim() ?? "");
 }
@@ -88,8 +88,8 @@ const PREFLIGHT_SECONDS = 600;
 
 /**
  * Lets pages of the configured origins read answers, and answers their preflight requests; true: it was one.
- * Loopback origins may send what browsers send without asking, and no more: any page that this machine
- * serves would be one.
+ * Loopback origins may only send requests that need no preflight, because any page that this machine serves
+ * has such an origin.
  */
 export function answerCors(
   request: IncomingMessage,

@@ -53,8 +53,8 @@ export function createRoute(route: Route): RequestListener {
 }
 
 /**
- * Finds out whose request it is, or has refused it and returns false. An address that has had too many
- * tokens refused goes on being served with those that are known to be good; nobody is asked about others.
+ * Identifies the client of a request, or refuses it and returns false. After too many refused tokens an address
+ * is served only with tokens that are known to be good; unknown ones are not checked any more.
  */
 async function identify(
   { authenticator, refusalLimit, refusals, addressOf }: Route,
@@ -71,7 +71,7 @@ async function identify(
   }
   const { reason } = outcome;
   refusals.count(reason);
-  // Nobody guesses with no token, and when the authorization server is silent the token may be good.
+  // A missing token is no guess, and a token that could not be checked may be good.
   const isGuess = reason !== "no_token" && reason !== "issuer_unavailable";
   const wait = isGuess ? refusalLimit.take(network) : 0;
   if (wait > 0) sendTooMany(response, "refused tokens", wait);

@@ -15,9 +15,9 @@ export interface SessionOptions {
   /** Messages that sessions sent; its creator closes it. */
   events: SessionEvents;
   clock: Clock;
-  /** Sessions at one time; when it is reached, the one idle for longest makes room, and a busy one never. */
+  /** Most sessions at one time. Then the longest idle one makes room; a busy one never does. */
   limit: number;
-  /** The same for the sessions of one owner. */
+  /** Most sessions of one owner, likewise. */
   limitPerOwner: number;
   /** Milliseconds without a request or an open stream after which a session ends. */
   idleMs: number;
@@ -134,7 +134,7 @@ export class Sessions {
     await this.#options.events.expire();
   }
 
-  /** Ends all sessions. What they sent stays, for clients that come back to the next process. */
+  /** Ends all sessions. Keeps their messages for clients that come back to the next process. */
   async close(): Promise<void> {
     this.#closing = true;
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
@@ -198,7 +198,7 @@ export class Sessions {
     return { status: 503, message, retryAfterSeconds: any };
   }
 
-  /** `undefined` when there is room for one more among the sessions whose owner `counts`, else seconds to wait. */
+  /** Makes room among the sessions whose owner `counts`; returns `undefined`, or the seconds to wait for it. */
   async #evict(limit: number, counts: (owner: string) => boolean): Promise<number | undefined> {
     const sessions = [...this.#sessions.values()].filter((session) => counts(session.owner));
     if (sessions.length + this.#opening.filter(counts).length < limit) return undefined;

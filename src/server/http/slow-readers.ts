@@ -4,7 +4,7 @@ import type { Logger } from "../../core/logger.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "../stdio/output-bounds.ts";
 import { Counter } from "./metrics.ts";
 
-/** Milliseconds in which a reader has to take something of what waits for it. */
+/** Milliseconds in which a client has to read some of the waiting output. */
 const PATIENCE_MS = 60_000;
 
 export interface SlowReadersOptions {
@@ -13,13 +13,13 @@ export interface SlowReadersOptions {
   patienceMs?: number | undefined;
 }
 
-/** Calls `stalled` when the client has taken nothing of what waits for it for `patienceMs`, by default 60 seconds. */
+/** Calls `stalled` when the client has read none of the waiting output for `patienceMs`, by default 60 seconds. */
 export function whenStalled(
   response: ServerResponse,
   stalled: () => void,
   patienceMs: number = PATIENCE_MS,
 ): void {
-  // The socket rests also while there is nothing to send.
+  // A socket is also idle while there is nothing to send.
   response.setTimeout(patienceMs, () => {
     if (response.writableLength > 0) stalled();
   });
@@ -28,9 +28,9 @@ export function whenStalled(
 type Write = (chunk: Uint8Array | string) => boolean;
 
 /**
- * Bounds what waits for clients that do not read. To one that is behind only the newest of what supersedes itself
- * is sent, once it has read the rest; one that takes nothing for a minute loses its connection, and can ask for
- * the rest on the next. Runs and other clients do not notice.
+ * Bounds the output that waits for clients that do not read. Of messages that replace each other a slow client gets
+ * only the newest, after the rest. A client that reads nothing for a minute loses its connection, and can ask
+ * for the rest on the next. Runs and other clients are not affected.
  */
 export class SlowReaders {
   readonly #logger: Logger;
@@ -87,7 +87,7 @@ export class SlowReaders {
 const KEEP_ALIVE = "keep-alive";
 const COLON = 0x3a;
 
-/** By what a frame of an event stream is superseded. The SDK writes each in one piece. */
+/** Returns the key by which a newer frame of an event stream replaces this one. The SDK writes each in one piece. */
 function frameKey(chunk: Uint8Array | string): string | undefined {
   if (typeof chunk === "string" || chunk.length > BEHIND_BYTES) return undefined;
   if (chunk[0] === COLON) return KEEP_ALIVE;

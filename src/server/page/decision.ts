@@ -7,7 +7,7 @@ export type PageDecision = { ok: true; decision: PersonDecision } | { ok: false;
 
 /** The arguments of a call as a person edits them. */
 export interface EditableArguments {
-  /** One argument that is edited as the text it is, where a browser can show and return it unchanged. */
+  /** One argument that is edited as plain text, if a browser can show and return it unchanged. */
   text?: { name: string; value: string };
   /** The others as JSON; characters that a browser does not show are escaped. */
   json: string;
@@ -87,7 +87,7 @@ function visibleJson(value: unknown): string {
 }
 
 const HIDDEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-/** The same, control characters but line feed and tab, and halves of surrogate pairs. */
+/** Characters that a browser does not show or return unchanged. */
 const UNSHOWN =
   // oxlint-disable-next-line no-control-regex -- control characters are what this is about
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\p{Surrogate}]/u;

@@ -48,7 +48,7 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
       pages.stop.abort();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
-      // Browsers connect ahead of need: what was being accepted just now has to go too.
+      // Browsers connect ahead of need, so connections that were just being accepted are closed too.
       const cut = setInterval(() => server.closeAllConnections(), CUT_INTERVAL_MS);
       await closed;
       clearInterval(cut);
@@ -73,7 +73,7 @@ class Pages {
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (!isAllowed(request, this.host)) return sendText(response, 403, "text/plain", "Forbidden");
     const { method = "" } = request;
-    // Joined as text: resolved against the host, a path of two slashes would name another one.
+    // The address is joined as text, because a path of two slashes would be resolved as another host.
     const address = `http://${this.host}${request.url ?? "/"}`;
     if (!URL.canParse(address)) return sendHtml(response, 404, NOTHING);
     const url = new URL(address);

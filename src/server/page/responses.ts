@@ -1,4 +1,4 @@
-/** How the page server answers: headers, forms, redirects. */
+/** Writes the answers of the page server, and reads its forms. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Html } from "../views/html.ts";
 
@@ -17,7 +17,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": POLICY,
   "x-frame-options": "DENY",
   "x-content-type-options": "nosniff",
-  // Never the path or the query, where a token may stand. Without any referrer, forms would lose their Origin.
+  // Path and query are left out, because a token may be there. Without any referrer, forms would lose their Origin.
   "referrer-policy": "strict-origin",
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
@@ -25,8 +25,8 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Whether a request names this very server, which a page that was rebound to this machine does not, and,
- * where it changes something, comes from one of its own pages.
+ * Whether a request names this server as its host, and comes from one of its own pages if it changes something.
+ * A page whose domain was rebound to this machine names another host.
  */
 export function isAllowed(request: IncomingMessage, host: string): boolean {
   if (request.headers.host !== host) return false;

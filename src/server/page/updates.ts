@@ -1,4 +1,4 @@
-/** Reads what the page and the app show, and sends what changes while a browser looks. */
+/** Reads runs for the page and the app, and sends updates while a browser is open. */
 import type { ServerResponse } from "node:http";
 import { oneLine } from "../../core/text.ts";
 import { type Run, type RunEvent, type RunView, isFinal } from "../../runs/run.ts";
@@ -30,7 +30,7 @@ export async function newestEvents(runs: PrincipalRuns, { run }: RunView): Promi
   return (await runs.events(run.principal, run.id, { after, limit: SHOWN_EVENTS })) ?? [];
 }
 
-/** Sends server-sent events for as long as the browser listens, the run lasts and `signal` lets it. */
+/** Sends server-sent events until the browser leaves, the run ends or `signal` aborts. */
 export async function sendUpdates(
   response: ServerResponse,
   runs: PrincipalRuns,
@@ -45,7 +45,7 @@ export async function sendUpdates(
   const keepAlive = setInterval(() => {
     if (!response.writableNeedDrain) response.write(": alive\n\n");
   }, KEEP_ALIVE_MS);
-  // A browser that takes nothing of what waits for it makes room for others; it comes back by itself.
+  // Cuts off a browser that reads nothing, to make room for others; it reconnects by itself.
   whenStalled(response, () => response.destroy());
   try {
     for (let known = -1; !stop.signal.aborted;) {
@@ -68,7 +68,7 @@ export async function sendUpdates(
   }
 }
 
-/** Waits until the browser has taken the update in: one that reads slowly gets fewer, not a backlog. */
+/** Waits until the browser has read the update, so that a slow one gets fewer updates and no backlog. */
 async function send(response: ServerResponse, update: object): Promise<void> {
   if (response.write(`event: update\ndata: ${JSON.stringify(update)}\n\n`)) return;
   await new Promise<void>((resolve) => {
@@ -106,7 +106,7 @@ export interface FileChange {
   time: number;
   /** Agent that changed it. */
   agent: string;
-  /** `undefined` when the call did not tell, as tools of others do not. */
+  /** `undefined` when the call did not report it, as tools of other servers do not. */
   diff: string | undefined;
 }
 

@@ -58,12 +58,12 @@ export function clientFacts(
   };
 }
 
-/** Without tools a model cannot do the work of an agent. */
+/** Whether the client lends its model with tools, without which a model cannot do an agent's work. */
 function declaresModels(capabilities: unknown): boolean {
   return Sampling.safeParse(capabilities).success;
 }
 
-/** An empty `elicitation` means forms, as in the revisions that knew nothing else. */
+/** Whether the client shows forms. An empty `elicitation` means that it does, as in early revisions. */
 export function declaresForms(capabilities: unknown): boolean {
   const elicitation = Capabilities.safeParse(capabilities).data?.elicitation;
   if (elicitation === undefined) return false;
@@ -91,7 +91,7 @@ export interface ClientName {
 
 /** How a client counts the time it gives a call. */
 export interface CallLimit {
-  /** It starts counting again whenever the call tells its progress, or it has no limit. */
+  /** It starts counting again with every progress notification, or it has no limit. */
   extendsOnProgress?: true;
   /** It stops counting while a form of the call is open, or it has no limit. */
   pausesForForms?: true;
@@ -104,8 +104,8 @@ export interface CallLimit {
 export const KNOWN_LIMITS: Readonly<Record<string, CallLimit>> = {
   // Its documentation of MCP: a call may idle for 5 minutes over HTTP and 30 over stdio, and progress resets that.
   "claude-code": { extendsOnProgress: true },
-  // Tried with 0.169: `tool_timeout_sec` (60) ends calls whatever they tell, but rests while a form is open; a
-  // form answered after 80 seconds was taken.
+  // Tried with 0.169: `tool_timeout_sec` (60) ends calls in spite of progress, but pauses while a form is open; a
+  // form answered after 80 seconds was accepted.
   "codex-mcp-client": { pausesForForms: true },
   // Its documentation of MCP names no limit, and it waits until the person cancels.
   "Visual Studio Code": { extendsOnProgress: true, pausesForForms: true },
@@ -119,7 +119,7 @@ export interface CallWindow {
   pausesForForms: boolean;
 }
 
-/** The window of a call of this client, which `tellsProgress` when it carries a progress token. */
+/** Returns the window of a call of this client; `tellsProgress`: it carries a progress token. */
 export function windowFor(
   client: ClientName | undefined,
   tellsProgress: boolean,
@@ -134,7 +134,7 @@ export function windowFor(
   };
 }
 
-/** The entry that names most of the version. */
+/** Returns the entry that names most of the version. */
 function bestMatch<Entry>(
   client: ClientName | undefined,
   entries: Readonly<Record<string, Entry>>,

@@ -43,7 +43,7 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
       {
         instructions: INSTRUCTIONS,
         capabilities: {
-          // Fixed at start: nobody needs to listen for changes of these lists.
+          // These lists never change while the server runs.
           tools: { listChanged: false },
           prompts: { listChanged: false },
           resources: { subscribe: true, listChanged: true },

@@ -15,13 +15,13 @@ export interface ServerDeps {
   config: Pick<Config, "approvals" | "delivery" | "model" | "fallbackModels" | "subagents">;
   logger: Logger;
   clock: Clock;
-  /** For durations: it does not jump when the system's clock is set. */
+  /** Clock for durations; it does not jump when the system's clock is set. */
   monotonic: Clock;
   /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */
   runs: () => Promise<PrincipalRuns>;
   /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */
   stateKey: () => Promise<Uint8Array>;
-  /** The secret before it, while what it signed may still be valid. */
+  /** The secret that was used before, if there is one; its signatures are still accepted. */
   previousStateKey?: () => Promise<Uint8Array | undefined>;
   /**
    * Returns the principal of a request from its verified token (on stdio there is none), never from the
@@ -43,11 +43,11 @@ export interface ServerDeps {
 /** `RunService` that is opened on first use. */
 export interface LazyRuns {
   runs: () => Promise<RunService>;
-  /** Parks what runs and releases everything; nothing to do when it was never opened. */
+  /** Parks running work and releases everything. Does nothing if it was never opened. */
   close: () => Promise<void>;
 }
 
-/** Opens once; a failed opening is tried again by the next call. Once closed, it stays closed. */
+/** Opens the service once; the next call retries a failed opening. Once closed, it stays closed. */
 export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
   let opened: Promise<RunService> | undefined;
   let closed = false;
@@ -77,9 +77,9 @@ export interface PageServer {
 
 /** Gives links to the page of a run, and serves it from the first link on; `undefined`: it cannot be served. */
 export interface PageLinks {
-  /** For a model to pass on: it opens a view that cannot decide. */
+  /** Makes a link for a model to pass on, which opens a view that cannot decide. */
   watch(principal: Principal, runId: string): Promise<string | undefined>;
-  /** For a client to open in the person's browser, never for a model: its page decides. */
+  /** Makes a link for a client to open in the person's browser, never for a model: its page decides. */
   decide(principal: Principal, runId: string): Promise<string | undefined>;
   close(): Promise<void>;
 }

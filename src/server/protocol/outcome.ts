@@ -40,7 +40,7 @@ export function withNotes(outcome: Outcome, notes: readonly string[]): Outcome {
 
 export const refused = (message: string): Outcome => ({ kind: "refused", message });
 
-/** The same for a run that does not exist and for one of another principal. */
+/** Refuses a run that does not exist and one of another principal alike. */
 export const unknownRun = (runId: string): Outcome =>
   refused(
     `No run has the id ${JSON.stringify(runId.slice(0, 80))}. Use a run_id that run_deep_agent returned, or call check_deep_agent without one for your recent runs; what ended long ago may have been forgotten.`,

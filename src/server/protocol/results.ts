@@ -168,14 +168,14 @@ export function taskFields(
   };
 }
 
-/** The status message that tells where to decide, for a client that cannot ask. A command in it is never cut. */
+/** Returns a status message that says where to decide, for a client that cannot ask. Never cuts a command in it. */
 export function decidedElsewhere(view: RunView, openCommand: string | undefined): string {
   const where =
     openCommand === undefined ? "in a client that shows forms" : `in a terminal with ${openCommand}`;
   return `${withNote(view, "This client cannot ask")}: decide ${where}`;
 }
 
-/** The status message with what a person has to know besides. */
+/** Returns the status message with a note for the person. */
 export const withNote = ({ activity }: RunView, note: string): string =>
   `${oneLine(stripControl(activity), MAX_STATUS_CHARACTERS)}. ${oneLine(note, MAX_STATUS_CHARACTERS)}`;
 

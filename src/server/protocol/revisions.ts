@@ -46,14 +46,14 @@ export const REVISIONS: readonly Revision[] = [
 ];
 
 /**
- * The revision of a request or connection. The SDK calls it `modern` where requests stand alone and `legacy`
- * where a handshake settles the `id`; before that the connection gets what every such client understands.
+ * Returns the revision of a request or connection. The SDK calls it `modern` if requests stand alone and `legacy`
+ * if a handshake agrees on the `id`; before the handshake the oldest revision holds.
  */
 export function revisionOf(era: McpRequestContext["era"], id?: string): Revision {
   if (era === "modern") return LATEST;
   return REVISIONS.find((revision) => revision.id === id) ?? OLDEST;
 }
 
-/** How long a client may keep an answer, where the revision says so. */
+/** Says how long a client may keep an answer, in revisions that have such hints. */
 export const cacheFor = ({ cacheHints }: Revision, ttlMs: number) =>
   cacheHints ? { ttlMs, cacheScope: "private" as const } : {};

@@ -19,7 +19,7 @@ const TTL_SECONDS = 24 * 60 * 60;
  * digests. It only selects; rows say whether it was used before and whether an approval can still be decided.
  */
 export const ApprovalState = z.object({
-  /** Good once. */
+  /** Each id is accepted once. */
   id: z.string(),
   run: z.string(),
   /** Digest of the tool and the arguments of the call that asked, with which it has to come again. */
@@ -126,7 +126,7 @@ async function readKey(path: string): Promise<Uint8Array | undefined> {
   return key;
 }
 
-/** Writes aside and links into place, so that the file is complete when it appears and the first one wins. */
+/** Writes a draft and links it into place, so that the file is complete when it appears and the first one wins. */
 async function createKey(path: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   const file = await open(draft, "wx", 0o600);

@@ -25,7 +25,7 @@ import { toResult } from "./results.ts";
 import type { Revision } from "./revisions.ts";
 import type { StateCodec } from "./state.ts";
 
-/** The one fact a tool states about itself; the annotations follow from it. */
+/** Kind of a tool, from which its annotations follow. */
 export type ServerToolKind = "read" | "delegate" | "decide" | "cancel";
 
 const ANNOTATIONS: Readonly<Record<ServerToolKind, ToolAnnotations>> = {
@@ -76,7 +76,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
     const outcome = await guarded(tool.name, deps, async () => {
       const principal = deps.principalOf(context.http?.authInfo);
       const digest = callDigest(tool.name, args);
-      // Long arguments have taken a turn to be read.
+      // Parsing long arguments has taken a turn of the event loop.
       await ownTurn();
       const runs = await deps.runs();
       return tool.handle(args, { deps, codec, context, client, principal, digest, begunAt, open, runs });

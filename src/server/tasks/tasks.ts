@@ -164,7 +164,7 @@ async function finalResult(
   return { isError: false, ...runResult(view, { ...ways, links: client.revision.links }) };
 }
 
-/** Any part of the questions may be answered, in any order; answers to unknown or old keys are ignored. */
+/** Takes answers to any of the questions, in any order. Ignores answers to unknown or old keys. */
 async function updateTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
   const { runs, principal, view, context } = request;
   const { monotonic, logger } = deps;
@@ -247,13 +247,13 @@ export class TaskQuestions {
     this.#started = clocks.clock();
   }
 
-  /** The question as it is asked now; from here on it counts as shown. */
+  /** Returns the current question, which counts as shown from now on. */
   show(approval: Approval): Question {
     const question = this.#current(approval);
     return this.#remember(approval, { ...question, shownAt: question.shownAt ?? this.#clocks.monotonic() });
   }
 
-  /** The approval that `key` asks for; keys of earlier processes count, used-up ones do not. */
+  /** Finds the approval that `key` asks for. Keys of earlier processes are accepted, used ones are not. */
   find(key: string, approvals: readonly Approval[]): { approval: Approval; question: Question } | undefined {
     const approval = approvals.find(({ id }) => key.startsWith(`${id}@`));
     if (approval === undefined) return undefined;
@@ -263,7 +263,7 @@ export class TaskQuestions {
     return isUsedUp || Number.isNaN(since) || since > question.since ? undefined : { approval, question };
   }
 
-  /** Asks anew, and says why. */
+  /** Asks again under a new key, with the reason. */
   askAgain(approval: Approval, problem: string): void {
     const since = Math.max(this.#clocks.clock(), this.#current(approval).since + 1);
     this.#remember(approval, { key: questionKey(approval, since), since, shownAt: undefined, problem });
@@ -325,7 +325,7 @@ export class TaskPages {
     this.#clock = clock;
   }
 
-  /** Nothing is asked when the page is open already, or cannot be served. */
+  /** Returns no question when the page is open already, or cannot be served. */
   async ask(
     runId: string,
     pending: readonly Approval[],
@@ -352,7 +352,7 @@ export class TaskPages {
     return { requests: { [pageKey(runId, at)]: request } };
   }
 
-  /** The client says whether it has opened the page; that decides nothing. */
+  /** Records whether the client has opened the page, which decides nothing. */
   answered(runId: string, key: string, isOpened: boolean): void {
     const shown = this.#shown.get(runId);
     if (shown === undefined || key !== pageKey(runId, shown.at)) return;
