@@ -22,19 +22,19 @@ import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from 
  * Unwraps a store. LangGraph gives nodes a wrapper that collects calls for `batch` and hides everything beyond
  * `BaseStore`, such as an order of keys.
  */
-export const unbatched = (store: BaseStore): BaseStore => (isBatched(store) ? store.store : store);
+const unbatched = (store: BaseStore): BaseStore => (isBatched(store) ? store.store : store);
 
 const isBatched = (store: object): store is { store: BaseStore } =>
   "lg_name" in store && store.lg_name === "AsyncBatchedStore" && "store" in store;
 
 /** Turns file data into a store item: JSON, with bytes as base64, which `encoding` says. */
-export function toItem(data: FileData): Record<string, unknown> {
+function toItem(data: FileData): Record<string, unknown> {
   if (Array.isArray(data.content) || typeof data.content === "string") return { ...data };
   return { ...data, content: Buffer.from(data.content).toString("base64"), encoding: "base64" };
 }
 
 /** Reads the file in an item; undefined if the item is something else. */
-export function fromItem(value: Record<string, unknown>): FileData | undefined {
+function fromItem(value: Record<string, unknown>): FileData | undefined {
   const { content, mimeType, encoding, created_at: created, modified_at: modified } = value;
   const times = {
     created_at: typeof created === "string" ? created : "",
@@ -54,25 +54,6 @@ export function fromItem(value: Record<string, unknown>): FileData | undefined {
 /** Items of a page. BaseStore pages by offset. */
 const PAGE_SIZE = 500;
 
-/**
- * Gives every file of exactly this namespace. Skips namespaces that only start alike, which a search includes, and keys
- * that appear on two pages because the store changed meanwhile.
- */
-export async function* filesOf(store: BaseStore, namespace: string[]): AsyncGenerator<[string, FileData]> {
-  const own = JSON.stringify(namespace);
-  const seen = new Set<string>();
-  for (let offset = 0; ; offset += PAGE_SIZE) {
-    const page = await store.search(namespace, { limit: PAGE_SIZE, offset });
-    for (const item of page) {
-      if (JSON.stringify(item.namespace) !== own || seen.has(item.key)) continue;
-      seen.add(item.key);
-      const data = fromItem(item.value);
-      if (data !== undefined) yield [item.key, data];
-    }
-    if (page.length < PAGE_SIZE) return;
-  }
-}
-
 /** A store that can give the items of exactly one namespace in the order of their keys. */
 interface OrderedStore {
   /** Those with `from <= key < to`, at most `limit`. */
@@ -80,69 +61,6 @@ interface OrderedStore {
 }
 
 const isOrdered = (store: object): store is OrderedStore => "itemsBetween" in store;
-
-/** Where files are in a store. */
-export interface StoreFolder {
-  store: BaseStore;
-  namespace: string[];
-  /** A normalized path. */
-  path: string;
-}
-
-/** Gives the file at a path and all files below it. Reads no others if the store knows an order of keys. */
-export async function* filesBelow({
-  store,
-  namespace,
-  path,
-}: StoreFolder): AsyncGenerator<[string, FileData]> {
-  if (!isOrdered(store)) {
-    for await (const file of filesOf(store, namespace)) if (isAtOrBelow(file[0], path)) yield file;
-    return;
-  }
-  if (path !== "/") yield* filesIn(await store.itemsBetween(namespace, only(path)));
-  const to = behind(withSlash(path));
-  for (let from = withSlash(path); ;) {
-    const items = await store.itemsBetween(namespace, { from, to, limit: MAX_PAGE });
-    yield* filesIn(items);
-    const last = items.at(-1);
-    if (last === undefined || items.length < MAX_PAGE) return;
-    from = after(last.key);
-    await nextTurn();
-  }
-}
-
-/**
- * Gives the files that show the entries of a folder: those directly in it, and at least one of each folder in it. Reads
- * few others if the store knows an order of keys.
- */
-export async function* filesToList({
-  store,
-  namespace,
-  path,
-}: StoreFolder): AsyncGenerator<[string, FileData]> {
-  if (!isOrdered(store)) {
-    yield* filesBelow({ store, namespace, path });
-    return;
-  }
-  const to = behind(withSlash(path));
-  let limit = MIN_PAGE;
-  for (let from = withSlash(path); ;) {
-    const items = await store.itemsBetween(namespace, { from, to, limit });
-    let shown: string | undefined;
-    for (const file of filesIn(items)) {
-      if (shown !== undefined && file[0].startsWith(shown)) continue;
-      yield file;
-      shown = folderOf(path, file[0]);
-    }
-    const last = items.at(-1);
-    if (last === undefined || items.length < limit) return;
-    const isShown = shown !== undefined && last.key.startsWith(shown);
-    from = shown !== undefined && isShown ? behind(shown) : after(last.key);
-    // A folder is often followed by another folder, and a file by more files.
-    limit = isShown ? MIN_PAGE : Math.min(limit * 2, MAX_PAGE);
-    await nextTurn();
-  }
-}
 
 const MIN_PAGE = 1;
 const MAX_PAGE = 256;
@@ -160,12 +78,6 @@ const behind = (prefix: string): string => `${prefix.slice(0, -1)}0`;
 /** The next possible key, because no path contains NUL. */
 const after = (key: string): string => `${key}\0`;
 
-const only = (key: string): { from: string; to: string; limit: number } => ({
-  from: key,
-  to: after(key),
-  limit: 1,
-});
-
 function* filesIn(items: readonly Item[]): Generator<[string, FileData]> {
   for (const { key, value } of items) {
     const data = fromItem(value);
@@ -179,10 +91,7 @@ export type StoreNamespace = readonly string[] | ((runtime: Partial<BackendRunti
 const COMPONENT = /^[A-Za-z0-9_.@+:~-]+$/;
 
 /** The namespace of a call. Throws `ConfigurationError` if it is invalid. */
-export function namespaceOf(
-  configured: StoreNamespace | undefined,
-  runtime: BackendRuntime | undefined,
-): string[] {
+function namespaceOf(configured: StoreNamespace | undefined, runtime: BackendRuntime | undefined): string[] {
   const assistant = runtime?.assistantId;
   const fallback = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
   const chosen = typeof configured === "function" ? configured(runtime ?? {}) : configured;
@@ -190,7 +99,7 @@ export function namespaceOf(
 }
 
 /** @throws ConfigurationError for an invalid namespace, and for parts for which a run has no value. */
-export function checkNamespace(given: readonly string[]): string[] {
+function checkNamespace(given: readonly string[]): string[] {
   const parts: readonly unknown[] = Array.isArray(given) ? given : [];
   const missing = parts.findIndex((part) => typeof part !== "string");
   if (missing >= 0) {
@@ -204,7 +113,7 @@ export function checkNamespace(given: readonly string[]): string[] {
 }
 
 /** Many stores refuse periods, too, but only they can know. */
-export const badNamespace = (namespace: readonly string[]): ConfigurationError =>
+const badNamespace = (namespace: readonly string[]): ConfigurationError =>
   new ConfigurationError(
     "STORE_NAMESPACE",
     `The store namespace ${JSON.stringify(namespace)} is not usable: give at least one part, each made of letters, digits and _ @ + : ~ - (and periods, where the store takes them)`,
@@ -224,7 +133,7 @@ interface VersionedStore {
 const isVersioned = (store: object): store is VersionedStore => "getVersioned" in store && "putIf" in store;
 
 /** The files in one namespace of a LangGraph store. */
-export class StoreFiles implements FileStore {
+class StoreFiles implements FileStore {
   readonly id: string;
   readonly lifetime = "persistent";
   readonly writes: FileStore["writes"];
@@ -271,9 +180,10 @@ export class StoreFiles implements FileStore {
       yield { ...infoOf(path, own.data), data: own.data };
       return;
     }
-    const folder = { store: this.#store, namespace: this.#namespace, path };
-    const files = shallow === true ? filesToList(folder) : filesBelow(folder);
-    for await (const [file, data] of files) yield { ...infoOf(file, data), data };
+    const files = isOrdered(this.#store) ? this.#inOrder(this.#store, path, shallow === true) : this.#all();
+    for await (const [file, data] of files) {
+      if (isAtOrBelow(file, path)) yield { ...infoOf(file, data), data };
+    }
   }
 
   explain(thrown: unknown): string {
@@ -281,6 +191,44 @@ export class StoreFiles implements FileStore {
       throw badNamespace(this.#namespace);
     }
     return "the store failed; try again";
+  }
+
+  /**
+   * Gives every file of exactly this namespace. Skips namespaces that only start alike, which a search includes, and
+   * keys that appear on two pages because the store changed meanwhile.
+   */
+  async *#all(): AsyncGenerator<[string, FileData]> {
+    const own = JSON.stringify(this.#namespace);
+    const seen = new Set<string>();
+    for (let offset = 0; ; offset += PAGE_SIZE) {
+      const page = await this.#store.search(this.#namespace, { limit: PAGE_SIZE, offset });
+      const items = page.filter(({ key, namespace }) => JSON.stringify(namespace) === own && !seen.has(key));
+      for (const { key } of items) seen.add(key);
+      yield* filesIn(items);
+      if (page.length < PAGE_SIZE) return;
+    }
+  }
+
+  /** Gives the files below a path. With `shallow`, reads few files of each folder but at least one. */
+  async *#inOrder(store: OrderedStore, path: string, shallow: boolean): AsyncGenerator<[string, FileData]> {
+    const to = behind(withSlash(path));
+    let limit = shallow ? MIN_PAGE : MAX_PAGE;
+    for (let from = withSlash(path); ;) {
+      const items = await store.itemsBetween(this.#namespace, { from, to, limit });
+      let shown: string | undefined;
+      for (const file of filesIn(items)) {
+        if (shown !== undefined && file[0].startsWith(shown)) continue;
+        yield file;
+        shown = shallow ? folderOf(path, file[0]) : undefined;
+      }
+      const last = items.at(-1);
+      if (last === undefined || items.length < limit) return;
+      const isShown = shown !== undefined && last.key.startsWith(shown);
+      from = shown !== undefined && isShown ? behind(shown) : after(last.key);
+      // A folder is often followed by another folder, and a file by more files.
+      limit = isShown ? MIN_PAGE : Math.min(limit * 2, MAX_PAGE);
+      await nextTurn();
+    }
   }
 
   /** The item at a key with its version, or else with a mark made of its content and its time. */
