@@ -1,5 +1,5 @@
 /** The eleven methods of the port, once. They check what comes from outside; `Operations` do the work. */
-import { Semaphore } from "../core/concurrency.ts";
+import { KeyedLock, Semaphore } from "../core/concurrency.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -32,6 +32,12 @@ export const COMPLETE = {
   abort: true,
   rawRead: true,
 } as const satisfies Partial<BackendCapabilities>;
+
+/**
+ * The locks of files, shared by the process, because several backends (one for each run, call or subagent) may work on
+ * the same file.
+ */
+export const fileLocks = new KeyedLock();
 
 /** Requests of one operation that are under way at the same time, where that is of use. */
 export const PARALLEL_TRANSFERS = 8;

@@ -17,11 +17,11 @@ import {
   type Operations,
   PARALLEL_TRANSFERS,
   PutOperations,
+  fileLocks,
   type Search,
 } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
 import { type FileFormat, editFileData, infoOf, readFileData, toFileData, versionOf } from "./file-data.ts";
-import { fileLocks } from "./keyed-lock.ts";
 import type { PageRequest } from "./pages.ts";
 import { parentsOf, validatePath } from "./paths.ts";
 import {

@@ -1,4 +1,4 @@
-/** Turns of the event loop, and semaphores. */
+/** Turns of the event loop, semaphores, and locks by key. */
 /** How long work that waited for its turn may go on before the event loop sees to everything else. */
 const TURN_MS = 2;
 
@@ -73,5 +73,27 @@ export class Semaphore {
       signal?.addEventListener("abort", cancel, { once: true });
       this.#waiting.push(grant);
     });
+  }
+}
+
+/** Runs one task per key at a time, in order of arrival. Different keys do not wait for each other. */
+export class KeyedLock {
+  readonly #tails = new Map<string, Promise<void>>();
+
+  async run<Result>(key: string, task: () => Promise<Result>): Promise<Result> {
+    const before = this.#tails.get(key) ?? Promise.resolve();
+    let release = (): void => {};
+    const own = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const tail = before.then(() => own);
+    this.#tails.set(key, tail);
+    await before;
+    try {
+      return await task();
+    } finally {
+      release();
+      if (this.#tails.get(key) === tail) this.#tails.delete(key);
+    }
   }
 }

@@ -1,9 +1,8 @@
 import { type BigIntStats, rmdirSync, unlinkSync } from "node:fs";
 import type { CallOptions, DeleteResult, EditResult, WriteOptions, WriteResult } from "../backend.ts";
-import type { Edit } from "../checked-backend.ts";
+import { type Edit, fileLocks } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { classifyBytes, editContent } from "../file-data.ts";
-import { fileLocks } from "../keyed-lock.ts";
 import { readBytes } from "../pages.ts";
 import { entryKey, putFile, statEntry, statVersion } from "./file-writer.ts";
 import { AccessError, type DirectoryHandle } from "./handles.ts";

@@ -1,3 +1,4 @@
+import { KeyedLock } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
 import type {
   Backend,
@@ -44,7 +45,6 @@ import {
 } from "../errors.ts";
 import { bytesToWrite, editFileData, readFileData, versionOf, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
-import { KeyedLock } from "../keyed-lock.ts";
 import { isTextType, mimeTypeOf } from "../mime.ts";
 import { type PageRequest, pageRequest } from "../pages.ts";
 import { baseName, isAtOrBelow, joinPath, relativeTo, validatePath } from "../paths.ts";

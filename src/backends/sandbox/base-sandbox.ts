@@ -9,7 +9,6 @@ import type {
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
 import {
   COMPLETE,
   CheckedBackend,
@@ -18,12 +17,13 @@ import {
   type Method,
   type Operations,
   PutOperations,
+  fileLocks,
   type Search,
 } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
+import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
 import { editFileData, readFileData, toFileData, versionOf, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
-import { fileLocks } from "../keyed-lock.ts";
 import type { PageRequest } from "../pages.ts";
 import { baseName, relativeTo, validatePath } from "../paths.ts";
 import { type SearchableContent, compileSearch, searchFiles, searchable, sortByPath } from "../search.ts";
