@@ -14,3 +14,17 @@ test("an answer is read to its end", async () => {
   const response = await answering("x".repeat(200_000), 200)("http://provider.test");
   expect((await response.text()).length).toBe(200_000);
 });
+
+test.each([
+  ["with", (size: number) => `data: {"type":"x","text":"${"x".repeat(size)}"}\n\n`],
+  ["without", (size: number) => `data: {"type":"x","text":"${"x".repeat(size)}`],
+])("an event of more than 2 MB is refused, %s its end", async (_name, event) => {
+  const read = async (size: number) => {
+    const body = `${event(size)}data: {"type":"message_stop"}\n\n`;
+    const headers = { "content-type": "text/event-stream" };
+    const fetch = guardedFetch(1000, () => Promise.resolve(new Response(body, { headers })));
+    return (await (await fetch("http://provider.test")).text()).length;
+  };
+  expect(await read(2_000_000)).toBeGreaterThan(2_000_000);
+  await expect(read(2_100_000)).rejects.toThrow("an event of more than 2 MB");
+});
