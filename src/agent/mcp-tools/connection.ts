@@ -1,12 +1,6 @@
-/** One connection to another MCP server, with bounds on the lists of tools it sends. */
+/** One connection to another MCP server, with bounds on the tools that it lists. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type {
-  CallToolResult,
-  Client,
-  Tool,
-  Transport,
-  jsonSchemaValidator,
-} from "@modelcontextprotocol/client";
+import type { CallToolResult, Client, Tool, jsonSchemaValidator } from "@modelcontextprotocol/client";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, shownName } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
@@ -58,16 +52,25 @@ export class McpConnection {
     this.#options = options;
   }
 
-  /** What the server offers now. @throws McpUnavailableError */
+  /**
+   * The tools that the server offers now. Leaves out tools with a longer name or schema, and cuts longer descriptions.
+   *
+   * @throws McpUnavailableError
+   */
   async listTools(): Promise<Tool[]> {
-    return this.#guarded(async (client) => {
-      const timeout = this.#options.patienceMs ?? PATIENCE_MS;
-      const { tools } = await client.listTools(undefined, { cacheMode: "refresh", timeout });
-      return tools;
-    });
+    const { patienceMs: timeout = PATIENCE_MS, log } = this.#options;
+    const { tools } = await this.#guarded((client) =>
+      client.listTools(undefined, { cacheMode: "refresh", timeout }),
+    );
+    const refused = tools.filter(isTooLong).map(({ name }) => shownName(name));
+    if (refused.length > 0) {
+      const named = { count: refused.length, tools: refused.slice(0, 10), problem: PROBLEM };
+      log.warn("mcp_tools_refused", { server: this.name, ...named });
+    }
+    return tools.filter((tool) => !isTooLong(tool)).map(bounded);
   }
 
-  /** Makes one call. @throws what the server answered in place of a result, or McpUnavailableError. */
+  /** Makes one call. @throws the error that the server answered with, or McpUnavailableError. */
   async call(tool: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
     return this.#guarded((client) =>
       client.callTool(
@@ -115,7 +118,7 @@ export class McpConnection {
     const client = await Promise.race([attempt.client, attempt.patience]);
     try {
       const answer = await work(client);
-      // It was parsed in this turn; what is made of it is for the next one.
+      // Parsing took this turn of the event loop; the caller's work gets the next one.
       await nextTurn();
       return answer;
     } catch (error) {
@@ -172,9 +175,6 @@ export class McpConnection {
     };
     try {
       await client.connect(opened.transport, { timeout: START_MS });
-      boundToolLists(opened.transport, (refused) => {
-        log.warn("mcp_tools_refused", { server: this.name, ...refused });
-      });
       if (this.#closed) throw new McpUnavailableError("this server is shutting down");
       log.info("mcp_server_connected", { server: this.name });
       return client;
@@ -211,63 +211,22 @@ const MAX_DESCRIPTION = 4000;
 /** Characters of a schema. All of it is sent with every request to the model. */
 const MAX_SCHEMA = 100_000;
 
-/** Tools that are not taken on; of many, only some are named. */
-export interface RefusedTools {
-  count: number;
-  tools: readonly string[];
-  problem: string;
-}
-
-/**
- * Bounds the lists of tools that come over a connected transport, before anything looks at them: tools with a
- * longer name or schema are left out, longer descriptions are cut, and what is not known of a tool is dropped.
- */
-function boundToolLists(transport: Transport, onRefused: (refused: RefusedTools) => void): void {
-  const { onmessage } = transport;
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
-  transport.onmessage = (message, extra) => {
-    const result = "result" in message ? message.result : {};
-    if (Array.isArray(result["tools"])) {
-      const { kept, refused } = bounded(result["tools"]);
-      result["tools"] = kept;
-      if (refused.length > 0) {
-        onRefused({ count: refused.length, tools: refused.slice(0, 10).map(shownName), problem: PROBLEM });
-      }
-    }
-    onmessage?.(message, extra);
-  };
-}
-
 const PROBLEM = `a name of more than ${MAX_NAME} characters, or a schema of more than ${MAX_SCHEMA}`;
 
-function bounded(tools: readonly unknown[]): { kept: unknown[]; refused: string[] } {
-  const kept: unknown[] = [];
-  const refused: string[] = [];
-  for (const tool of tools) {
-    const { name, title, description, inputSchema, outputSchema, annotations } = Object(tool) as ToolFields;
-    if (typeof name !== "string") continue;
-    if (name.length > MAX_NAME || isLonger(inputSchema, MAX_SCHEMA)) refused.push(name);
-    else {
-      kept.push({
-        name,
-        inputSchema,
-        description: shortened(description ?? title, MAX_DESCRIPTION),
-        title: shortened(title, MAX_NAME),
-        outputSchema: isLonger(outputSchema, MAX_SCHEMA) ? undefined : outputSchema,
-        annotations: isLonger(annotations, MAX_DESCRIPTION) ? undefined : annotations,
-      });
-    }
-  }
-  return { kept, refused };
+const isTooLong = ({ name, inputSchema }: Tool): boolean =>
+  name.length > MAX_NAME || isLonger(inputSchema, MAX_SCHEMA);
+
+/** The fields of a tool that are read here, none of them longer than its limit. */
+function bounded({ name, title, description = title, inputSchema, outputSchema, annotations }: Tool): Tool {
+  return {
+    name,
+    inputSchema,
+    ...(description === undefined ? {} : { description: headOf(description, MAX_DESCRIPTION) }),
+    ...(title === undefined ? {} : { title: headOf(title, MAX_NAME) }),
+    ...(isLonger(outputSchema, MAX_SCHEMA) ? {} : { outputSchema }),
+    ...(isLonger(annotations, MAX_DESCRIPTION) ? {} : { annotations }),
+  };
 }
-
-/** The fields of a tool's description that are read. The server may leave each out, or put anything there. */
-type ToolFields = Partial<
-  Record<"name" | "title" | "description" | "inputSchema" | "outputSchema" | "annotations", unknown>
->;
-
-const shortened = (text: unknown, limit: number): unknown =>
-  typeof text === "string" ? headOf(text, limit) : undefined;
 
 /** Whether a JSON value has more than so many characters, its own punctuation left aside. */
 function isLonger(value: unknown, limit: number): boolean {
@@ -289,9 +248,8 @@ function isLonger(value: unknown, limit: number): boolean {
 const MAX_COMPILED = 4000;
 
 /**
- * Checks JSON by the schemas of a server, without what a server could say there that takes for ever to check
- * (patterns, items that must all differ), and not by schemas that take long to compile: it is no more than help,
- * its server checks what it is given.
+ * Checks JSON by the schemas of a server. Ignores keywords that can take for ever to check (patterns, items that must
+ * all differ) and schemas that take long to compile. The check only helps the model; the server makes its own.
  */
 export async function serverSchemas(): Promise<jsonSchemaValidator> {
   const { AjvJsonSchemaValidator } = await import("@modelcontextprotocol/client/validators/ajv");
