@@ -41,7 +41,7 @@ export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> 
   return (await resolveModel(options)).model;
 }
 
-/** Builds an agent; what it needs of the outside comes as parameters. */
+/** Builds an agent from its parameters, which include everything from outside. */
 export const buildAgent = (params: DeepAgentParams): Agent => new ThreadAgent(assembleDeepAgent(params));
 
 /** A step of a thread, as it is kept. */
@@ -50,7 +50,7 @@ interface StepRecord {
   checkpointId: string;
   /** Milliseconds since the epoch. */
   time: number;
-  /** What the step added to the thread's messages. */
+  /** Messages that the step added to the thread. */
   messages: readonly unknown[];
 }
 
@@ -71,7 +71,7 @@ const LINE = 160;
 export function pointsOf(steps: readonly StepRecord[]): ThreadPoint[] {
   let messageId: string | undefined;
   return steps.flatMap(({ messages, ...step }) => {
-    // What stands for a message whose text went into a file is no message of its own.
+    // The placeholder of a message whose text went into a file is no new message.
     const added = messages
       .flat()
       .filter((message) => BaseMessage.isInstance(message))

@@ -12,13 +12,13 @@ import type { z } from "zod";
 import type { FileData, MaybePromise } from "../backends/backend.ts";
 import type { BoundPreview, CallPreview, Todo, ToolContext, ToolKind, ToolSpec } from "../tools/tool.ts";
 
-/** What hooks and wrappers may know of the run they are part of. */
+/** The run as hooks and wrappers see it. */
 export interface AgentRuntime {
   readonly context: unknown;
   readonly store?: BaseStore;
   readonly signal?: AbortSignal;
   readonly threadId?: string;
-  /** Of a run that the server keeps; a graph invoked by itself has none. */
+  /** The id of a run of the server; a graph invoked by itself has none. */
   readonly runId?: string;
   readonly writer?: (chunk: unknown) => void;
   readonly configurable: Readonly<Record<string, unknown>>;
@@ -72,7 +72,7 @@ export interface Gate {
   allowedDecisions: DecisionType[];
   description?: string;
   argsSchema?: Record<string, unknown>;
-  /** Nobody is to be asked this time; only who was asked already is waited for. */
+  /** No new question is asked this time; a question that is already open is still waited for. */
   isWaived?: true;
 }
 
@@ -117,7 +117,7 @@ export interface LangChainMiddleware extends Partial<
   readonly tools?: readonly object[] | undefined;
 }
 
-/** What callers may pass: ours, or anything made with LangChain's `createMiddleware`. */
+/** Middleware that callers may pass: ours, or any made with LangChain's `createMiddleware`. */
 export type AgentMiddleware = Middleware | LangChainMiddleware;
 
 /** A plain function with the facts a model needs to call it. */
@@ -130,7 +130,7 @@ export interface ToolFunction {
   invoke(args: Record<string, unknown>, config: RunnableConfig): unknown;
 }
 
-/** What `tools` parameters accept. */
+/** Tools that `tools` parameters accept. */
 export type ToolInput = StructuredToolInterface | ToolSpec | ToolFunction | AgentTool;
 
 export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
@@ -147,14 +147,14 @@ export interface CallScope {
 export interface AgentTool {
   readonly name: string;
   readonly kind: ToolKind;
-  /** What the model is offered and LangChain middleware sees. */
+  /** The tool as the model and LangChain's middleware see it. */
   readonly offered: StructuredToolInterface;
   validate(args: unknown): ValidatedArgs;
   /** Runs the call with the given arguments; throws only for bugs of the tool. */
   run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
   preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
   pathOf(args: Record<string, unknown>): string | undefined;
-  /** What a call that succeeded changed, as a diff; `undefined` when its arguments and answer do not tell. */
+  /** The change that a successful call made, as a diff; `undefined` if arguments and answer do not show it. */
   changeOf?(args: Record<string, unknown>, artifact: unknown): string | undefined;
 }
 
@@ -176,14 +176,14 @@ export interface AgentState {
   [channel: string]: unknown;
 }
 
-/** What a person tells an agent that is at work. */
+/** A message of a person to an agent that is at work. */
 export interface InboxMessage {
   /** Becomes the id of the message in the thread, by which the agent knows that it has it. */
   id: string;
   text: string;
 }
 
-/** Where an agent finds what it was told since it began. */
+/** The messages to an agent since it began. */
 export interface Inbox {
   /** All messages so far, oldest first, those it has included. */
   messages(): MaybePromise<readonly InboxMessage[]>;
@@ -192,7 +192,7 @@ export interface Inbox {
 /** How a tool call ends: a message for the model, or one together with a change of the state. */
 export type Outcome = ToolMessage | Command;
 
-/** One tool call of a run, told by what its checkpoint holds: the same after a crash, never used twice. */
+/** Identifies one tool call of a run by facts in its checkpoint: the same after a crash, never used twice. */
 export interface CallIdentity {
   agent: AgentPath;
   /** Id of the assistant message that made the call. */
@@ -208,10 +208,10 @@ export interface StoredOutcome {
 
 /**
  * Remembers calls with outside effects beyond the end of the process, so that none is made twice. When
- * a method has returned, what it tells is stored.
+ * a method has returned, its fact is stored.
  */
 export interface EffectLog {
-  /** What is known of a call; `undefined`: it was never begun. Without `outcome`, how it ended is unknown. */
+  /** The record of a call; `undefined` if it never began. Without `outcome`, its end is unknown. */
   find(call: CallIdentity): MaybePromise<{ outcome?: StoredOutcome } | undefined>;
   /** The call is about to run. @throws when it must not, because it could not be stored or the work is lost. */
   begin(call: CallIdentity, tool: string): MaybePromise<void>;
@@ -318,13 +318,13 @@ export interface TokenUsage {
 }
 
 export interface PendingInterrupt {
-  /** Of this very question: when a call is changed after its approval, it is asked about under another id. */
+  /** The id of this question. A call that changes after its approval is asked about under another id. */
   id: string;
   request: HitlRequest;
 }
 
 /**
- * What an agent tells while it works, in order. Everything but `paused` and `finished`, one of which
+ * The events of an agent at work, in order. Everything but `paused` and `finished`, one of which
  * comes last, may be repeated when a run is resumed: consumers drop repeats by agent path and call id.
  */
 export type AgentEvent =
@@ -344,7 +344,7 @@ export type AgentEvent =
       callId: string;
       tool: string;
       summary: string;
-      /** It was begun before a crash and is not run again: what is told now is how that went. */
+      /** The call began before a crash and is not run again; its recorded outcome follows. */
       recalled?: true;
     }
   | {
@@ -361,7 +361,7 @@ export type AgentEvent =
       model: string;
       usage: TokenUsage;
       text: string;
-      /** US dollars; absent when tokens or price are not known. */
+      /** US dollars; absent if tokens or price are unknown. */
       costUsd?: number;
       /** The call was no turn of the agent: it shortened the conversation. */
       purpose?: "summary";
@@ -371,7 +371,7 @@ export type AgentEvent =
       agent: AgentPath;
       callId: string;
       path: string;
-      /** For people; without line numbers for an edit, which knows only what it replaced. */
+      /** For people. The diff of an edit has no line numbers, because the edit only has the text that it replaces. */
       diff?: string;
     }
   | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
@@ -382,9 +382,9 @@ export type AgentEvent =
       how: "shortened" | "summarized";
       /** Messages that the model does not see in full any more; the thread keeps them. */
       messages: number;
-      /** Names what the model sees from here on: equal when the same is told again. */
+      /** Identifies the compacted view; equal if the same event is repeated. */
       to: string;
-      /** File with the whole text of what was summarized. */
+      /** File with the whole text of the summarized messages. */
       path?: string;
     }
   | {
@@ -411,11 +411,11 @@ export type AgentEvent =
       kind: "finished";
       answer: string;
       structured?: unknown;
-      /** Why it ended early, with what it had. */
+      /** Why the run ended early, if it did. */
       stopReason?: StopReason;
     };
 
-/** What an agent thread holds, as far as runs and clients care. */
+/** The parts of a thread that runs and clients see. */
 export interface AgentSnapshot {
   todos: Todo[];
   /** Files of the thread state by path. */
@@ -463,7 +463,7 @@ export interface TracePlace {
   began(traceparent: string): MaybePromise<void>;
 }
 
-/** What an agent needs of the run that it works for. */
+/** Everything an agent needs from the run that it works for. */
 export interface WorkOptions {
   runId: string;
   signal: AbortSignal;

@@ -28,7 +28,7 @@ import { type ModelSource, resolveModel } from "./models/resolve.ts";
 import { type AgentProfile, PROFILES, PROFILE_OPTIONS, type ProfileName, openPlace } from "./profiles.ts";
 
 /**
- * A deep agent behind five functions: what a program that shows an agent to a person couples to, and nothing
+ * A deep agent behind five functions: all that a program needs to show an agent to a person, and nothing
  * else. `buildLlm`, `buildAgent`, `streamEvents`, `getAgentState`, `resumeAgentInput`.
  */
 
@@ -100,7 +100,7 @@ export interface WorkspaceAgent extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** A piece of what a model writes; `agent` names the subagent, if it is one. */
+/** A piece of a model's reply; `agent` names the subagent, if it is one. */
 export interface TokenEvent {
   readonly kind: "token";
   readonly text: string;
@@ -217,7 +217,7 @@ export async function* streamEvents(
   yield waiting ? { kind: "paused", ...waiting } : finishedEvent(await graph.getState(thread));
 }
 
-/** A chunk of stream mode `messages`: part of a reply, or all of it, and what is known of where it came from. */
+/** Reads a chunk of stream mode `messages`: part of a reply, or all of it, with metadata about its origin. */
 function tokenOf(chunk: unknown): TokenEvent | undefined {
   const [message, metadata] = chunk as [BaseMessage, Record<string, unknown>]; // LangGraph's form
   if (!AIMessage.isInstance(message) || message.text === "") return undefined;
@@ -225,7 +225,7 @@ function tokenOf(chunk: unknown): TokenEvent | undefined {
   return { kind: "token", text: message.text, ...(typeof name === "string" ? { agent: name } : {}) };
 }
 
-/** What the thread of an agent holds now, also in a process that has done none of it. */
+/** The current state of an agent's thread, also in another process. */
 export async function getAgentState(agent: WorkspaceAgent): Promise<WorkspaceState> {
   const state = await agent.graph.getState(
     { configurable: { thread_id: agent.threadId } },

@@ -15,14 +15,14 @@ export interface TracedRun {
   agent: string;
   threadId?: string | undefined;
   runId?: string | undefined;
-  /** Where the run began, when it goes on here: its first span, as `traceparent` of the W3C names it. */
+  /** The first span of a run that goes on here, as a `traceparent` of the W3C. */
   begunIn?: string | undefined;
 }
 
 export interface StartedTrace {
   /** Absent when nobody listens. */
   trace?: RunSpans;
-  /** What a later part of the run, in whichever process, is to be begun with. */
+  /** The `traceparent` with which a later part of the run begins, in any process. */
   traceparent?: string;
 }
 
@@ -204,7 +204,7 @@ class RunSpans implements RunTrace {
     this.#agents.delete(keyOf(agent));
   }
 
-  /** The span of an agent; of a subagent that was started before a pause, a new one. */
+  /** The span of an agent. A subagent that started before a pause gets a new one. */
   #agent(path: AgentPath): AgentSpan {
     const found = this.#agents.get(keyOf(path));
     if (found) return found;
@@ -277,7 +277,7 @@ function providerOf(model: BaseChatModel): string {
   return PROVIDERS[named] ?? named;
 }
 
-/** A stable word for what a run failed with. */
+/** A stable word for the failure of a run. */
 function codeOf(error: unknown): string {
   const code: unknown = error instanceof Error ? Reflect.get(error, "code") : undefined;
   return typeof code === "string" ? code : "_OTHER";
@@ -287,7 +287,7 @@ const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name
 const keyOf = (path: AgentPath): string => JSON.stringify(path.map(({ callId }) => callId));
 const callKey = (path: AgentPath, callId: string): string => JSON.stringify([keyOf(path), callId]);
 
-/** Of the W3C: version, trace, span, flags. */
+/** The W3C's form: version, trace, span, flags. */
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** A span as a later process can name it. */

@@ -72,7 +72,7 @@ export function toolOutcome(call: ToolCall, result: ToolResult): ToolMessage | C
 /** Texts too large for their messages, until the files layer has put them into files: no state ever holds them. */
 const wholeTexts = new WeakMap<ToolMessage, NonNullable<ToolResult["whole"]>>();
 
-/** The text that is to go into a file in the place of the message's own, and what stands below its preview. */
+/** The text that goes into a file instead of the message's own, and the note below its preview. */
 export const wholeTextOf = (message: ToolMessage): ToolResult["whole"] => wholeTexts.get(message);
 
 /** The tool messages of an outcome; a command's update may carry any number. */
@@ -105,7 +105,7 @@ function fromSpec(spec: ToolSpec): AgentTool {
   };
 }
 
-/** A tool of this project answers its failures; what it throws all the same is a bug that may name anything. */
+/** Runs a tool of this project. It returns its failures; anything it throws is a bug, whose text is not shown. */
 async function handled(
   spec: ToolSpec,
   args: Record<string, unknown>,
@@ -127,7 +127,7 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
     offered,
     validate: (args) => validateBy(check, offered.name, args),
     run: async (call, { config, state }) => {
-      // LangChain's tools are told of the run through their configuration.
+      // LangChain's tools read the run from their configuration.
       const runtime = { ...config, config, state, toolCallId: call.id };
       const output: unknown = await offered.invoke({ ...call, type: "tool_call" }, runtime);
       if (ToolMessage.isInstance(output) || isCommand(output)) return output;
@@ -149,7 +149,7 @@ function validateBy(check: ArgumentsCheck, name: string, args: unknown): Validat
   return { ok: true, args: { ...args } };
 }
 
-/** What is wrong with the arguments of a call; empty: nothing that can be told before the tool runs. */
+/** Returns the problems of a call's arguments; empty if none can be found before the tool runs. */
 export type ArgumentsCheck = (args: unknown) => readonly ArgumentIssue[];
 
 /**
@@ -186,7 +186,7 @@ function checkBy(schema: unknown): ArgumentsCheck {
     };
   }
   if (typeof schema !== "object" || schema === null) return () => [];
-  // What LangChain checks by when it runs the tool, in the same draft, but telling all that is wrong.
+  // The validator and draft that LangChain uses when it runs the tool, but reporting every problem.
   const validator = new Validator(schema, "2019-09", false);
   return (args) => issuesOf(validator.validate(args).errors);
 }
@@ -202,14 +202,14 @@ const fromStandard = ({ message, path = [] }: StandardIssue): ArgumentIssue => (
 
 type SchemaError = ReturnType<Validator["validate"]>["errors"][number];
 
-/** Say no more than that something below them is wrong, which is told, too. */
+/** Keywords that only repeat that something below them is wrong. */
 const OUTER: ReadonlySet<string> = new Set(
   (
     "properties patternProperties additionalProperties unevaluatedProperties " +
     "items prefixItems additionalItems unevaluatedItems allOf $ref $recursiveRef"
   ).split(" "),
 );
-/** One of several forms would do; what is wrong by each of them is left out. */
+/** Keywords that take one of several forms; the problems of each form are left out. */
 const CHOICE: ReadonlySet<string> = new Set(["anyOf", "oneOf"]);
 /** The schema `false`: nothing may be there. */
 const NOTHING = "false";
@@ -227,7 +227,7 @@ function issuesOf(errors: readonly SchemaError[]): ArgumentIssue[] {
   }));
 }
 
-/** The schema `false` is told without its place in the schema. */
+/** Whether an error belongs to a form of the choice. The schema `false` is reported without its location. */
 const isBelow = (error: SchemaError, choice: SchemaError): boolean =>
   `${error.instanceLocation}/`.startsWith(`${choice.instanceLocation}/`) &&
   (error.keyword === NOTHING || error.keywordLocation.startsWith(`${choice.keywordLocation}/`));

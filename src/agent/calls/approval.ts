@@ -26,7 +26,7 @@ import { agentPath, emit } from "../engine/task-context.ts";
 import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "../middleware/human-in-the-loop.ts";
 import { toAgentTool } from "./agent-tool.ts";
 
-/** Checks a call, asks a person about it when a gate says so, and holds it to what was approved. */
+/** Checks a call, asks a person about it when a gate says so, and runs it only as it was approved. */
 
 /** A call that may run, exactly as it stands here, or the answer in its place. */
 export type Verdict = Go | { run: false; result: ToolResult };
@@ -39,7 +39,7 @@ export interface Go {
   expectedVersion?: string | undefined;
 }
 
-/** What asking needs to know of the agent. */
+/** The part of the agent's definition that asking needs. */
 type Parts = EditRules & Pick<AgentDefinition, "log">;
 
 /** Asks people about one call: as the model made it and, when middleware changes it, once more. */
@@ -49,10 +49,10 @@ export class Approval {
   readonly #scope: CallScope;
   /** Digests of the calls asked about so far. */
   readonly #shown: string[] = [];
-  /** The same of what was asked before the process ended or the run paused. */
+  /** Digests of the calls asked about before the process ended or the run paused. */
   #before: Promise<readonly string[]> | undefined;
   #hasBegun = false;
-  /** The newest answer, and what it was given for. */
+  /** The newest answer, and the call that it was given for. */
   #answered: Answered | undefined;
 
   constructor(gates: readonly ToolGate[], parts: Parts, scope: CallScope) {
@@ -106,7 +106,7 @@ export class Approval {
         this.#answered = last;
         return { ...last.go, expectedVersion: last.go.edited ? undefined : preview?.version };
       }
-      // Asked before: the person may be looking at that one, and not at what would be shown now.
+      // The person may still be looking at the earlier question, which showed something else.
       const shown = isAskedAgain ? known : now;
       this.#shown.push(shown);
       const verdict = await this.#ask(question, preview, last !== undefined);
@@ -134,7 +134,7 @@ export class Approval {
   }
 }
 
-/** Of a call that nobody need be asked about. */
+/** The gate of a call that needs no approval. */
 const NO_GATE: Gate = { allowedDecisions: [...ALL_DECISIONS], isWaived: true };
 
 interface Question {
@@ -146,12 +146,12 @@ interface Question {
 
 interface Answered {
   question: Question;
-  /** Seal of what was shown. */
+  /** Digest of the call and its effect as the person was shown them. */
   shown: string;
   go: Go;
 }
 
-/** Binds an approval to the call and, where its tool tells, to the effect of the call. */
+/** Binds an approval to the call and, if its tool can say it, to the effect of the call. */
 function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string {
   const call = digest([name, args]);
   return preview?.effect === undefined
@@ -167,7 +167,7 @@ const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
 /** Questions of earlier versions are sealed without the effect. */
 const isSame = (shown: string, now: string): boolean => shown === now || shown === callOf(now);
 
-/** What the running task has asked about, as its newest question says; a subagent's questions are its own. */
+/** The digests in the newest question of the running task; questions of a subagent do not count. */
 async function questionsBefore(config: RunnableConfig): Promise<readonly string[]> {
   const asked = await lastQuestion(config);
   const isOwn = isRequest(asked) && asked.agent?.length === agentPath(config).length;
@@ -334,7 +334,7 @@ export function broughtTool({ tool }: ToolCallRequest, { tools }: AgentDefinitio
 }
 
 /**
- * What a person made of a call: its arguments, if the agent has the tool, it takes them, they are of the form
+ * Checks a person's edit of a call. Returns its arguments, if the agent has the tool, it takes them, they are of the form
  * that edits of it have, and no rule forbids it.
  */
 export function checkEdit(
@@ -346,7 +346,7 @@ export function checkEdit(
   if (!tool) return { ok: false, message: `${name} is not a tool of this agent` };
   const checked = tool.validate(args);
   if (!checked.ok) return checked;
-  // As they will run: what is stored of an edit is checked once more before it does.
+  // The arguments as they will run; a stored edit is checked once more before that.
   const issues = editForms.get(name)?.(checked.args) ?? [];
   if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
   const denial = permissions?.denial(tool, checked.args);

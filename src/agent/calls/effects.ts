@@ -67,7 +67,7 @@ export class EffectGuard {
   }
 }
 
-/** What a call may have its effects on. */
+/** Where the effects of a call may go. */
 export interface Reach {
   backend: Backend;
   subagents: Pick<Subagents, "accountsForCalls"> | undefined;

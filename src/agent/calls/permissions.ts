@@ -88,7 +88,7 @@ export class Permissions {
   }
 }
 
-/** The rules as a policy of a backend. What a person may allow is not refused here. */
+/** The rules as a policy of a backend. Calls that a person may allow are not refused here. */
 class PermissionRules extends PolicyRules {
   readonly #permissions: Permissions;
 

@@ -1,4 +1,4 @@
-/** Reports tool calls: to whoever watches the run, and to the model what its result alone does not say. */
+/** Reports tool calls to those who watch the run, and adds notes for the model to their results. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { AgentTool, Outcome } from "../contracts.ts";
@@ -54,7 +54,7 @@ export function reportEnd(
   const summary = message ? resultSummary(textOf(message)) : "";
   emit(config, { kind: "tool_finished", agent, callId, tool: name, status, summary });
   const command = isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } });
-  // Only tools of somebody else give a list of writes.
+  // Only LangChain's tools of other authors return a list of writes.
   const update: Record<string, unknown> = Array.isArray(command.update) ? {} : { ...command.update };
   if (status === "success") {
     const tool = tools.get(name);

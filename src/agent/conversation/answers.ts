@@ -1,4 +1,4 @@
-/** How a run ends: with a whole answer, with results of tools that end it, or for want of an answer. */
+/** How a run ends: with a complete answer, with results of tools that end it, or without an answer. */
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command } from "@langchain/langgraph";
@@ -12,8 +12,8 @@ import { type Strategy, answerInText, hasCalls, reminderFor } from "./structured
 type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
 
 /**
- * What begins the next turn, unless the answer is there: LangChain's tools marked `returnDirect` end the
- * run with what they returned. An answer in a given form is still asked for.
+ * Begins the next turn, unless the answer is there: LangChain's tools marked `returnDirect` end the
+ * run with their results. An answer in a given form is still asked for.
  */
 export function returnDirect({ tools, structured }: AgentDefinition, end: string): (node: Node) => Node {
   const direct = new Set(
@@ -48,7 +48,7 @@ export function directAnswer(thread: readonly BaseMessage[]): string {
     .join("\n\n");
 }
 
-/** Why a reply is not taken as it is, and what the model is told to mend it. */
+/** Why a reply is incomplete, and the message that asks the model to complete it. */
 export interface Unfinished {
   kind: "cut" | "empty" | "unstructured";
   prompt: string;
@@ -88,10 +88,10 @@ export function isEmpty(reply: AIMessage): boolean {
   return typeof content === "string" || content.every(({ type }) => type === "text" || THOUGHTS.has(type));
 }
 
-/** Makes `next`, the rest of a reply that began with `text`, the whole of it. */
+/** Puts `text`, the beginning of a reply, in front of `next`, its rest. Changes `next`. */
 export function continued(text: string, next: AIMessage): void {
   const { content } = next;
-  // OpenAI's package would send this copy of the rest alone in place of the message.
+  // OpenAI's package would send this copy of the rest instead of the whole message.
   delete next.response_metadata["output"];
   if (typeof content === "string") {
     next.content = text + content;
@@ -102,7 +102,7 @@ export function continued(text: string, next: AIMessage): void {
   next.content = [...content.slice(0, at), { type: "text", text }, ...content.slice(at)];
 }
 
-/** Says at the end of a reply that it is still cut, to whoever reads it and as the run's stop reason. Changes `reply`. */
+/** Marks a reply as cut, in its text and as the run's stop reason. Changes `reply`. */
 export function markCut(reply: AIMessage): AIMessage {
   const mark = "[The answer is cut here: the model reached its limit of output tokens.]";
   const { content } = reply;

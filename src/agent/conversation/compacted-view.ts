@@ -23,11 +23,11 @@ import {
   withText,
 } from "./offloaded-texts.ts";
 
-/** What was compacted in a thread; the messages themselves stay in its state. */
+/** The compaction of a thread. Its messages stay in the state. */
 export interface Compaction {
   /** Id of the first message that the model still sees as it is. */
   keptFrom?: string;
-  /** What stands for everything before it. */
+  /** The summary in place of everything before it. */
   summary?: string;
   /** Id of the first message whose long arguments are shown in full. */
   fullFrom?: string;
@@ -43,10 +43,10 @@ export interface Compaction {
 
 const LONG_ARGUMENT = 2000;
 const SHORTENED = ["content", "old_string", "new_string"] as const;
-/** Longest line of what is left of a moved text: there is hardly any room then. */
+/** Longest line in the preview of a moved text, when there is hardly any room. */
 const MOVED_LINE_CHARS = 200;
 
-/** The messages as the model sees them after what was compacted so far. */
+/** The messages as the model sees them after all compactions so far. */
 export function compactedView(messages: BaseMessage[], compaction: Compaction): BaseMessage[] {
   const kept = sinceId(messages, compaction.keptFrom);
   const full = kept.findIndex(({ id }) => id !== undefined && id === compaction.fullFrom);
@@ -68,7 +68,7 @@ export function sinceId(messages: BaseMessage[], id: string | undefined): BaseMe
   return index <= 0 ? messages : messages.slice(index);
 }
 
-/** What a message whose text can be moved is known by: results have no id of their own. */
+/** The key of a message whose text can be moved; for results it is the call's id. */
 export function keyOf(message: BaseMessage): string | undefined {
   if (ToolMessage.isInstance(message)) return message.tool_call_id;
   return HumanMessage.isInstance(message) ? message.id : undefined;
@@ -239,7 +239,7 @@ export async function saveHistory(
   return path;
 }
 
-/** Messages as Markdown, in full: what is kept in a file when they leave the conversation. */
+/** Messages as Markdown, in full, for the file that keeps them when they leave the conversation. */
 export function transcript(messages: readonly BaseMessage[]): string {
   return messages.map((message) => `## ${titleOf(message)}\n\n${bodyOf(message)}\n`).join("\n");
 }
@@ -295,7 +295,7 @@ function bodyOf(message: BaseMessage): string {
   return [message.text, ...mediaOf(message), ...lines].filter((part) => part !== "").join("\n\n");
 }
 
-/** What cannot be written here is named: the thread's own messages still have it. */
+/** Names the media of a message, which Markdown cannot show. The thread's own messages still have them. */
 function mediaOf({ content }: BaseMessage): string[] {
   if (typeof content === "string") return [];
   return content.filter(isMedia).map((block) => `[${mediaName(block)}]`);

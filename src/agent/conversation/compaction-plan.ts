@@ -108,7 +108,7 @@ type Block = Exclude<BaseMessage["content"], string>[number];
 
 export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
 
-/** What a block of media is called where it cannot be shown: its MIME type, or its kind. */
+/** The name of a block of media that cannot be shown: its MIME type, or its kind. */
 export function mediaName(block: Block): string {
   const type: unknown = block["mimeType"] ?? block["mime_type"];
   return typeof type === "string" ? type : block.type;
@@ -161,7 +161,7 @@ export class TokenCounter {
   }
 }
 
-/** What a model is told of a tool, about as providers write it. */
+/** The definition of a tool, about as providers write it for the model. */
 export function toolText({ name, description, schema }: StructuredToolInterface): string {
   return `${name}\n${description}\n${JSON.stringify(parametersOf(schema))}`;
 }
@@ -175,7 +175,7 @@ function parametersOf(schema: StructuredToolInterface["schema"]): unknown {
   }
 }
 
-/** What is counted with where no tokenizer is given. */
+/** Estimates tokens where no tokenizer is given. */
 export const ESTIMATE = new TokenCounter();
 
 export const tokensOf = (message: BaseMessage): number => ESTIMATE.of(message);

@@ -31,9 +31,9 @@ export interface CompactOptions extends Summarizer, KeepOptions {
   limits: ContextLimits;
   /** The provider found the request too long, whatever the limits say. */
   refused?: {
-    /** What it was estimated at. */
+    /** Its estimated size. */
     tokens: number;
-    /** The part of it that would have fitted, where the provider told. */
+    /** The part of it that would have fitted, if the provider said so. */
     fitting: number | undefined;
   };
 }
@@ -42,7 +42,7 @@ export interface CompactOptions extends Summarizer, KeepOptions {
 const GROWTH = 1.1;
 /** Part of a refused request that the next one may have: there is no third one. */
 const AFTER_REFUSAL = 1 / 2;
-/** What is left free of a window whose size is told: the estimate is not the same for all texts. */
+/** Part of a known window that is left free, because the estimate is not equally good for all texts. */
 const MARGIN = 0.8;
 
 /** Tokens of a request that shows these messages. */
@@ -92,7 +92,7 @@ export async function compact(
   return after;
 }
 
-/** What the model does not see in full any more. */
+/** Messages that the model no longer sees in full. */
 function tellCompacted(
   request: ModelRequest,
   before: Compaction,
@@ -121,7 +121,7 @@ function roomAfter(refused: CompactOptions["refused"]): number {
 interface Cut {
   /** Id of the first message that stays. */
   id: string;
-  /** What is cut off. */
+  /** Messages that are cut off. */
   messages: readonly BaseMessage[];
 }
 
@@ -134,7 +134,7 @@ function cutOf(request: ModelRequest, known: Compaction, options: CompactOptions
   return index === 0 || id === undefined ? undefined : { id, messages: kept.slice(0, index) };
 }
 
-/** Saves what is cut off, and has it summarized; nothing is cut when either fails. */
+/** Saves and summarizes the messages to cut off. If either fails, nothing is cut. */
 async function withSummary(
   request: ModelRequest,
   known: Compaction,
@@ -255,7 +255,7 @@ async function ask(
   return "none";
 }
 
-/** What the summary cost belongs to the agent: it counts towards its limits, also after a restart. */
+/** Counts the cost of the summary towards the agent's limits, also after a restart. */
 function count(reply: AIMessage, request: ModelRequest, model: BaseChatModel): void {
   const { runtime, messages } = request;
   const meter = meterOf(runtime, {});

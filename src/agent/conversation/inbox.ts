@@ -7,13 +7,13 @@ import type { AgentState, Inbox, InboxMessage } from "../contracts.ts";
 import { agentPath, contextOf } from "../engine/task-context.ts";
 import { foldMessages, inboxMessage } from "./messages.ts";
 
-/** Of the main agent alone: its subagents have a task of their own. */
+/** The inbox of the main agent. Subagents have none, because they have a task of their own. */
 function inboxOf(config: RunnableConfig): Inbox | undefined {
   if (agentPath(config).length > 0) return undefined;
   return contextOf(config).inbox;
 }
 
-/** Ids of messages that were found in the thread of an inbox, where they stay: it is not looked through again. */
+/** Ids of messages that were found in the thread of an inbox. They stay there, so it is not searched for them again. */
 const receivedFrom = byIdentity((_inbox: Inbox) => new Set<string>());
 
 /** The messages that are not yet part of `thread`. */
@@ -29,7 +29,7 @@ export async function newMessages(
   return missing;
 }
 
-/** What of `told` is not yet part of `thread`. */
+/** The messages that are not yet part of `thread`. */
 export function unread(told: readonly InboxMessage[], thread: readonly BaseMessage[]): HumanMessage[] {
   if (told.length === 0) return [];
   const known = new Set(thread.map(({ id }) => id));
@@ -38,7 +38,7 @@ export function unread(told: readonly InboxMessage[], thread: readonly BaseMessa
 
 type Node = (state: AgentState, config: RunnableConfig) => Promise<Command>;
 
-/** `node` with a thread that ends in what the agent was told meanwhile, if it was. */
+/** Runs `node` on a thread that ends in the new messages of the inbox, if there are any. */
 export function readingInbox(node: Node): Node {
   const withTold: Node = async (state, config) => {
     const told = await newMessages(inboxOf(config), state.messages);

@@ -1,4 +1,4 @@
-/** Messages of a thread: telling them apart, their text, copies, and how new ones join the thread. */
+/** Messages of a thread: their kinds, texts and copies, and how new ones join the thread. */
 import { randomUUID } from "node:crypto";
 import {
   AIMessage,
@@ -34,12 +34,12 @@ export function lastAnswer(messages: readonly BaseMessage[]): string {
   return "";
 }
 
-/** Input whose messages can be told apart: what is moved into a file, or cut off, is known by its id. */
+/** Gives each message of an input an id, by which it can be moved into a file or cut off. */
 export function withMessageIds<Input>(input: Input): Input {
   if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input)) return input;
   const messages = [input.messages].flat().map((given) => {
     const message = coerceMessageLikeToMessage(given as BaseMessageLike); // LangGraph refuses what is none
-    // What is stored of a message is what it was made from.
+    // A message is stored by the fields that it was made from.
     if (message.id === undefined) message.lc_kwargs["id"] = message.id = randomUUID();
     return message;
   });
@@ -145,6 +145,6 @@ const SOURCE = "inbox";
 export const inboxMessage = ({ id, text }: InboxMessage): HumanMessage =>
   new HumanMessage({ id, content: text, additional_kwargs: { lc_source: SOURCE } });
 
-/** Whether a message is a task, and not something that the agent was told while it worked on one. */
+/** Whether a message is a task, and not one that arrived while the agent worked on a task. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>
   isPerson(message) && message.additional_kwargs["lc_source"] !== SOURCE;

@@ -22,16 +22,16 @@ import { copyMessage, isPerson, textOf } from "./messages.ts";
 
 /** Where results that are too large for the conversation are kept. */
 export const RESULTS_FOLDER = "/large_tool_results";
-/** Where messages of persons that are too large are kept, and what was summarized. */
+/** Folder for messages of persons that are too large, and for summarized messages. */
 export const HISTORY_FOLDER = "/conversation_history";
 
-/** What one call may use to keep a text: the agent's files, and those of its thread. */
+/** Where one call may keep a text: the agent's files, and those of its thread. */
 export interface KeepingPlace {
   readonly backend: Backend;
   readonly files: ThreadFiles;
 }
 
-/** Where a text is, and the change of the thread's files, if it is one of them. */
+/** The path of a text, and the change of the thread's files, if it is one of them. */
 export interface Kept {
   path: string;
   update: FilesUpdate;
@@ -88,7 +88,7 @@ export async function appendParts(
   return undefined;
 }
 
-/** What the thread keeps itself stays with it, also when the backend takes files again. */
+/** Texts that the thread stores stay there, even if the backend takes files again. */
 const placesFor = (path: string, { backend, files }: KeepingPlace): Backend[] =>
   files.get(path) ? [ownFiles(files)] : [backend, ownFiles(files)];
 
@@ -98,7 +98,7 @@ async function textAt(path: string, backend: Backend): Promise<string | undefine
   const { data } = await backend.readRaw(path);
   if (!data) return undefined;
   const known = contentOf(path, data);
-  // What cannot be read as text is another content all the same.
+  // A file that cannot be read as text has another content in any case.
   return known.ok && known.content.kind === "text" ? known.content.text : "";
 }
 
@@ -209,7 +209,7 @@ export const isTooLarge = (message: ToolMessage, tokens: number): boolean =>
 const isLarge = (message: BaseMessage, tokens: number): boolean =>
   textOf(message).length > tokens * CHARS_PER_TOKEN;
 
-/** What stands for a result that is in a file: how it begins, and how to read the rest. */
+/** The placeholder of a result that is in a file: how it begins, and how to read the rest. */
 export function resultPreview(
   tool: string,
   text: string,
@@ -224,7 +224,7 @@ ${lines.join("\n")}
 Read more of it with read_file and its offset and limit, or search it with grep.`;
 }
 
-/** What stands for a person's message that is in a file: how it begins and ends, where the request often is. */
+/** The placeholder of a person's message that is in a file: its beginning and end, where the request often is. */
 export function messagePreview(text: string, path: string, lineChars: number = PREVIEW_LINE_CHARS): string {
   const lines = text.split("\n");
   const shown = Math.min(PREVIEW_LINES, Math.max(Math.floor(lines.length / 2), 1));
@@ -272,7 +272,7 @@ export async function evictLargeMessage(
   return { message: copyMessage(message, { content, additional_kwargs }), kept };
 }
 
-/** Content with `text` in the place of all its text. */
+/** Content with `text` instead of all its text. */
 export function withText(content: BaseMessage["content"], text: string): BaseMessage["content"] {
   if (typeof content === "string") return text;
   return [{ type: "text", text }, ...content.filter((block) => block.type !== "text")];

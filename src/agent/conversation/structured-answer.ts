@@ -31,7 +31,7 @@ export type Strategy =
   | { kind: "tool"; tools: ReadonlyMap<string, ToolStrategy> }
   | { kind: "provider"; strategy: ProviderStrategy };
 
-/** What a reply means for the structured answer. */
+/** The consequence of a reply for the structured answer. */
 export type Settled = {
   /** Follow the reply: results of calls that were answers, and the closing message. */
   messages: BaseMessage[];
@@ -77,7 +77,7 @@ export class StructuredResponse {
   }
 }
 
-/** What is bound to the model besides the agent's tools, and what it is told besides. */
+/** Tools, options and notice that are bound to the model besides the agent's tools. */
 export function bindingOf(
   strategy: Strategy,
   model: BaseChatModel,
@@ -85,7 +85,7 @@ export function bindingOf(
   tools: Array<ToolStrategy["tool"]>;
   toolChoice?: "any";
   options?: Record<string, unknown>;
-  /** What to tell the model beforehand, where calls cannot be forced. */
+  /** A notice for the model, if calls cannot be forced. */
   notice?: string;
 } {
   if (strategy.kind === "tool") {
@@ -146,7 +146,7 @@ const titleOf = (item: unknown, index: number): string =>
     ? item.title
     : defaultName(index);
 
-/** What an answer without a title is given by; of several forms each needs a name of its own. */
+/** The tool name for a schema without a title; from the second schema on, with its number. */
 const defaultName = (index: number): string => (index === 0 ? DEFAULT_NAME : `${DEFAULT_NAME}_${index + 1}`);
 
 async function chooseStrategy(format: ResponseFormat, model: BaseChatModel): Promise<Strategy> {
@@ -206,7 +206,7 @@ const misfits = (messages: readonly BaseMessage[], tools: ReadonlyMap<string, un
       ToolMessage.isInstance(message) && message.status === "error" && tools.has(message.name ?? ""),
   ).length;
 
-/** What the model is told about an answer that does not fit, as the strategy's options say. */
+/** The text for the model about an answer that does not fit, as the strategy's options say. */
 async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {
   const handle = options?.handleError ?? true;
   if (handle === false || !(error instanceof Error)) {
@@ -295,18 +295,18 @@ function recordIn(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** What a model is told that ended without the answer. */
+/** Reminds a model that ended without the answer. */
 export function reminderFor(strategy: Strategy): string {
   return strategy.kind === "tool"
     ? `Your answer was not taken: it has to be a call. ${callFor(strategy)}`
     : "Your answer does not have the form asked for. Answer again with JSON that fits the schema, and nothing else.";
 }
 
-/** What a model is told beforehand that cannot be made to call. */
+/** The notice for a model that cannot be forced to call a tool. */
 const callFor = ({ tools }: Extract<Strategy, { kind: "tool" }>): string =>
   `Give your final answer by calling ${[...tools.keys()].join(" or ")}.`;
 
-/** Why a run ends whose model gave `reply` in place of the answer, reminders and all. */
+/** The failure of a run whose model gave `reply` instead of the answer in spite of reminders. */
 export function missingAnswer(reply: AIMessage, strategy: Strategy): NoStructuredResponse {
   const form = strategy.kind === "tool" ? `a call of ${[...strategy.tools.keys()].join(" or ")}` : "JSON";
   return new NoStructuredResponse(

@@ -1,5 +1,5 @@
 /**
- * What an agent is once it is built: everything that the nodes of its graph share, and the subagents it can start.
+ * An agent after it was built: everything that the nodes of its graph share, and the subagents it can start.
  */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { SystemMessage } from "@langchain/core/messages";
@@ -40,14 +40,14 @@ export interface AgentDefinition {
   readonly log: Logger;
   /** Names of all state channels. */
   readonly channels: string[];
-  /** Names of those that fold what is written into what they hold. */
+  /** Names of channels that fold new values into their current one. */
   readonly folding: ReadonlySet<string>;
 }
 
-/** What a person's edit of a call is checked by. */
+/** The rules by which a person's edit of a call is checked. */
 export type EditRules = Pick<AgentDefinition, "tools" | "permissions" | "editForms">;
 
-/** What the graph of an agent knows of it besides LangGraph's own fields. */
+/** Facts about an agent that its graph has besides LangGraph's own fields. */
 export interface AgentFacts extends EditRules, Pick<AgentDefinition, "subagents" | "limits"> {
   /** Some calls wait for a person before they run. */
   isGated: boolean;
@@ -68,7 +68,7 @@ export interface AgentGraph extends SubagentRunnable {
   keptBy(checkpointer: BaseCheckpointSaver): {
     getState(config: RunnableConfig): Promise<Pick<StateSnapshot, "values" | "tasks">>;
   };
-  /** Works inside a task of another graph and tells the state that it has reached. */
+  /** Works inside a task of another graph and passes the states that it reaches to `reached`. */
   workInside(
     config: RunnableConfig,
     input: Partial<AgentState>,
@@ -76,23 +76,23 @@ export interface AgentGraph extends SubagentRunnable {
   ): Promise<void>;
 }
 
-/** What starting a subagent needs of the call that starts it. */
+/** The part of a call that starting a subagent needs. */
 export interface SpawnScope {
   readonly callId: string;
   readonly config: RunnableConfig;
   readonly files: StepFiles;
-  /** Channels of the delegating agent that fold what is written into what they hold. */
+  /** Channels of the delegating agent that fold new values into their current one. */
   readonly folding: ReadonlySet<string>;
   readState(): AgentState;
 }
 
 /** The subagents that an agent can start. */
 export interface Subagents {
-  /** Those it can start, in the order they are offered. */
+  /** The subagents it can start, in the order in which they are offered. */
   readonly subagents: ReadonlyArray<{ readonly name: string; readonly description: string }>;
   /** The graph of a subagent that was built here. */
   graphOf(name: string): AgentGraph | undefined;
-  /** What runs the tasks of a subagent. */
+  /** The runnable that runs the tasks of a subagent. */
   runnableOf(name: string): SubagentRunnable | undefined;
   /** Whether none of a subagent's calls is made twice, though it is started again; true for unknown names. */
   accountsForCalls(name: string): boolean;

@@ -15,7 +15,7 @@ import { GENERAL_PURPOSE } from "./prompts.ts";
 
 /** A Markdown file that begins with YAML between `---` lines. */
 export interface FrontMatter {
-  /** What the YAML says; `undefined` when it is none. */
+  /** The values of the YAML; `undefined` if it cannot be parsed. */
   fields: unknown;
   /** Why there are none: what the front matter is or is not, with the line in the file. */
   problem?: string;
@@ -142,7 +142,7 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
 
 /**
  * The subagents described in the Markdown files of `folders`; of two with one name the later folder's
- * counts. What cannot be read is left out with a warning.
+ * counts. Unreadable files are left out with a warning.
  */
 export async function loadAgentFiles(
   backend: Backend,
@@ -184,13 +184,13 @@ export interface ToolWishes {
   isFile?: boolean;
 }
 
-/** What there is to choose from. */
+/** The tools to choose from. */
 export interface ToolOffer {
   /** All but the built-in ones: of other MCP servers, or the caller's. */
   tools: readonly AgentTool[];
   /** Names of the configured MCP servers. */
   servers: readonly string[];
-  /** Those of them whose tools are not known, because they are not available. */
+  /** Servers that are not available, so that the names of their tools are unknown. */
   missing: readonly string[];
 }
 
@@ -202,7 +202,7 @@ export interface ToolNote {
 }
 
 export interface ChosenTools {
-  /** Of those offered. Absent: all. */
+  /** The chosen ones of the offered tools. Absent: all. */
   tools?: AgentTool[];
   /** Absent: all. */
   fileTools?: FileToolName[];
@@ -246,7 +246,7 @@ const BUILT_IN: readonly string[] = [...FILE_TOOL_NAMES, "write_todos", "task"];
 /** Large results are read from files: no subagent does without. */
 const ALWAYS = ["read_file", "ls"];
 
-/** The tools a subagent gets, and what is wrong with the names in its description. */
+/** The tools a subagent gets, and the problems of the names in its description. */
 export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   const notes: ToolNote[] = [];
   const meant = (names: readonly string[] = []): Meant[] =>

@@ -107,7 +107,7 @@ interface AgentRole {
   permissions: Permissions | undefined;
 }
 
-/** With rules for paths, the file tools work on what may be seen. */
+/** With rules for paths, the file tools work on the visible files only. */
 function withPermissions(params: DeepAgentParams, permissions: Permissions | undefined): DeepAgentParams {
   return permissions ? { ...params, backend: permissions.over(params.backend ?? StateBackend) } : params;
 }
@@ -143,7 +143,7 @@ function assemble(
   const checkpointer = role.nested ? undefined : checkpointerFor(params);
   const graph = buildGraph(parts, {
     channels,
-    // Subagents are read here, where what is private counts too.
+    // The private channels of a subagent are read by the agent that delegates.
     ...(role.nested ? {} : { output: parts.channels.filter((name) => !name.startsWith("_")) }),
     ...(checkpointer === undefined ? {} : { checkpointer }),
     ...(params.store ? { store: params.store } : {}),
@@ -276,7 +276,7 @@ function buildSubagent(
 
 const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";
 
-/** What a subagent's description leaves out comes from the agent. */
+/** The parameters of a subagent; those that its description leaves out come from the agent. */
 function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentParams {
   const interruptOn = spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn);
   const { responseFormat: _ofTheMain, ...inherited } = params;

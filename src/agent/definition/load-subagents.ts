@@ -15,9 +15,9 @@ export interface LoadSubagentsOptions {
    * `/.claude/agents` and `/.deepagent/agents`.
    */
   folders?: readonly string[];
-  /** Those that files may name, besides the built-in ones: the `tools` of the agent. */
+  /** The tools that files may name besides the built-in ones: the `tools` of the agent. */
   tools?: readonly ToolInput[];
-  /** Told of files that are left out, and of tools that there are not. Default: on standard error. */
+  /** Logs files that are left out, and names of tools that do not exist. Default: standard error. */
   log?: Logger;
 }
 

@@ -74,7 +74,7 @@ export function forkStack(
 export const gatesAnything = (interruptOn: InterruptOn | undefined): interruptOn is InterruptOn =>
   Object.values(interruptOn ?? {}).some((gate) => gate !== false);
 
-/** Where what was said is kept when it leaves the conversation. */
+/** The folder for messages that leave the conversation. */
 export const historyFolder = ({ summarization }: DeepAgentParams): string =>
   (summarization || {}).historyPathPrefix ?? HISTORY_FOLDER;
 
@@ -89,7 +89,7 @@ function skills(
   return sources.length > 0 ? [skillsMiddleware({ backend, sources, log })] : [];
 }
 
-/** What shapes the conversation on its way to the model. */
+/** The layers that shape the conversation on its way to the model. */
 function context(params: DeepAgentParams): Middleware[] {
   const { backend = StateBackend, log = silentLogger, summarization = {}, fallbackModels = [] } = params;
   return [

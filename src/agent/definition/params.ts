@@ -28,7 +28,7 @@ export interface SystemPromptParts {
 
 export type SystemPrompt = string | SystemMessage | SystemPromptParts;
 
-/** A subagent described by data; what is left out comes from the agent it belongs to. */
+/** A subagent described by data. Fields that are left out come from the agent it belongs to. */
 export interface SubAgent {
   name: string;
   /** Tells the delegating model when to use it. */
@@ -54,15 +54,15 @@ export interface SubAgent {
   mode?: "isolated" | "handoff" | "fork";
   /** Added to the agent's own rules: a call must pass both. */
   permissions?: readonly FilesystemPermission[];
-  /** What of the file tools is different from the agent's. */
+  /** Differences from the agent's file tools. */
   filesystem?: FilesystemOptions;
-  /** What one assignment may use; each that is left out is the agent's. The agent's totals count it too. */
+  /** Limits of one assignment; those left out are the agent's. The agent's totals count its use too. */
   limits?: Omit<AgentLimits, "parallelSubagents" | "subagentDepth">;
   /** Graph steps of one assignment. Default: the agent's. */
   recursionLimit?: number;
 }
 
-/** Whatever a runnable states that it takes: what it is given are the messages and what else its state shares. */
+/** A runnable with any type of input. It gets the messages and the other shared parts of the state. */
 export interface CompiledRunnable {
   invoke(input: never, config?: never): Promise<unknown>;
 }
@@ -76,14 +76,14 @@ export interface CompiledSubAgent {
   /** `fork`: it is given the agent's conversation before its task. Default `isolated`, or `handoff`. */
   mode?: "isolated" | "handoff" | "fork";
   /**
-   * What it does may be done twice: a task that a crash broke off is begun again, or goes on from the checkpoint
-   * of a graph. Default: it is not, and the delegating model is told that its outcome is unknown. A deep agent
+   * Its work may be done twice: a task that a crash broke off is begun again, or goes on from the checkpoint
+   * of a graph. Default: false, and the delegating model reads that the outcome is unknown. A deep agent
    * goes on by itself, and needs no such permission.
    */
   isRepeatable?: boolean;
 }
 
-/** Parameters of `createDeepAgent`; what it returns is typed by those that are generic here. */
+/** Parameters of `createDeepAgent`. The generic ones type its result. */
 export interface DeepAgentParams<
   Format extends ResponseFormat | undefined = ResponseFormat | undefined,
   Schema = unknown,
@@ -105,7 +105,7 @@ export interface DeepAgentParams<
   summarization?: false | SummarizationOptions;
   /** Added to the built-in tools, and the default of every subagent. */
   tools?: readonly ToolInput[];
-  /** Comes first in the system prompt; the built-in prompt follows. An object says what stands where. */
+  /** Comes first in the system prompt; the built-in prompt follows. An object sets each part. */
   systemPrompt?: SystemPrompt;
   /** Placed after the default stack. The name of a default one replaces it in its place. */
   middleware?: readonly [...Layers];
@@ -125,7 +125,7 @@ export interface DeepAgentParams<
   interruptOn?: InterruptOn;
   /** State channels of your own: a LangGraph state schema, zod object or annotation. */
   stateSchema?: Schema;
-  /** What each run is given besides its input; tools, middleware and backend factories read it. */
+  /** A value that each run gets besides its input; tools, middleware and backend factories read it. */
   contextSchema?: Context;
   /** The form of the final answer, kept in `structuredResponse`. */
   responseFormat?: Format;
@@ -134,7 +134,7 @@ export interface DeepAgentParams<
   /** Planning with `write_todos`. Default true. */
   todos?: boolean;
   filesystem?: FilesystemOptions;
-  /** Rules for the paths that file tools may use. Commands cannot be held to them and are not offered then. */
+  /** Rules for the paths that file tools may use. Commands cannot follow them and are not offered then. */
   permissions?: readonly FilesystemPermission[];
   /** Texts about delegating, in the place of the built-in ones. */
   delegation?: DelegationOptions;
@@ -172,13 +172,13 @@ export type StateOf<Schema> = 0 extends 1 & Schema
         ? InferInteropZodOutput<Schema>
         : unknown;
 
-/** What may be written to those values. */
+/** The updates that those values take. */
 type UpdateOf<Schema> = Schema extends { Update: infer Value } ? Value : StateOf<Schema>;
 
 /** The state schema of a middleware, in whichever form it is stated. */
 type SchemaIn<Layer> = Layer extends { stateSchema?: infer Schema } ? Exclude<Schema, undefined> : unknown;
 
-/** The channels that a state schema adds; what begins with `_` stays with the agent. */
+/** The channels that a state schema adds. Those whose names begin with `_` stay with the agent. */
 type ChannelsOf<Schema> = OwnChannels<StateOf<Schema>, UpdateOf<Schema>>;
 
 /** The channels that middleware adds. */
@@ -208,7 +208,7 @@ type Definition<Format, Schema, Layers> = Channels<ResponseOf<Format>> &
   ChannelsOf<Schema> &
   ChannelsIn<Layers>;
 
-/** The compiled graph of an agent, with what goes in and comes out as its parameters say. */
+/** The compiled graph of an agent, with input and output typed by its parameters. */
 export type TypedDeepAgent<
   Format,
   Schema,

@@ -197,7 +197,7 @@ const LIMITS: OptionTable<AgentLimits> = {
 const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "task"]);
 
 /**
- * Warns of gates that name no tool known so far: nobody is asked about a misspelt one. It may be one that
+ * Warns of gates that name no existing tool: a misspelt gate asks nobody. The tool may be one that
  * middleware brings later, and so is no error. The agent's gates are its subagents' too, and so may name their
  * tools.
  */
@@ -237,7 +237,7 @@ export function warnOfMemorySaver(log: Logger | undefined): void {
   (log ?? createLogger("warn")).warn("in_memory_checkpointer", { reason });
 }
 
-/** @throws ConfigurationError `UNKNOWN_TOOL` when options of the file tools name one that there is not. */
+/** @throws ConfigurationError `UNKNOWN_TOOL` when options of the file tools name a tool that does not exist. */
 export function checkFileTools({ tools = [], toolDescriptions = {} }: FilesystemOptions = {}): void {
   const named: readonly string[] = [...tools, ...Object.keys(toolDescriptions)];
   const unknown = named.find((name) => !FILE_TOOL_NAMES.includes(name));

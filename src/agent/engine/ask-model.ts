@@ -20,9 +20,9 @@ export interface Asking {
   binder: ToolBinder;
   /** Replies to earlier requests. */
   cache: ReplyCache | undefined;
-  /** What is changed last of the request. */
+  /** The last change of the request. */
   finish: (request: ModelRequest) => ModelRequest;
-  /** What the agent has used before, and its limits. */
+  /** The agent's use so far, and its limits. */
   meter: Meter;
   /** Instruction for the last call, which has no tools; absent in all others. */
   report?: string | undefined;
@@ -97,7 +97,7 @@ async function completeReply(
     const missing = unfinished(reply, strategy);
     if (!missing) return reply;
     times[missing.kind] += 1;
-    // What is continued has room for as much again.
+    // A continued reply may become as long again.
     const isLong = missing.kind === "cut" && reply.text.length > LONGEST_REPLY / 2;
     const isLast = isLong || times[missing.kind] > MOST_ASKED[missing.kind];
     if (isLast || meter.wouldReach(given.state.messages, reply, calls)) {

@@ -133,7 +133,7 @@ export class DeepAgentGraph
     });
   }
 
-  /** What this graph uses is counted by its own limits, and by those of the graphs above it. */
+  /** Counts what this graph uses against its own limits and those of the graphs above it. */
   #withMeter(configurable: Record<string, unknown> = {}): Record<string, unknown> {
     return withContext(configurable, {
       meter: new Meter(this.facts.limits, contextOf({ configurable }).meter),
@@ -151,7 +151,7 @@ export class DeepAgentGraph
     if (traceparent !== undefined && begunIn === undefined) await place?.began(traceparent);
     const own = trace ? { ...options, configurable: withContext(options.configurable, { trace }) } : options;
     const { signal } = options;
-    // Nobody asks a stream that was aborted for more: what follows would not be reached.
+    // An aborted stream is not read any further, so the code behind the loop would not run.
     const stop = (): void => trace?.end(signal?.reason, signal);
     signal?.addEventListener("abort", stop);
     try {
@@ -183,7 +183,7 @@ export class DeepAgentGraph
     let pause: unknown;
     try {
       for await (const chunk of super._streamIterator(input, options)) {
-        // What `invoke` gives says whether the graph waits.
+        // The result of `invoke` says whether the graph waits.
         if (options.streamMode === "values" && isInterrupted(chunk)) questions.push(chunk);
         else yield chunk;
       }
@@ -211,7 +211,7 @@ export class DeepAgentGraph
   }
 
   /**
-   * Works inside a task of another graph and tells its state: after each step where somebody watches, else when
+   * Works inside a task of another graph and passes its state to `reached`: after each step if it is watched, else when
    * it ends or fails. LangGraph's `stream` does the same through more streams, which take a good part of the
    * time of a step.
    */
@@ -220,7 +220,7 @@ export class DeepAgentGraph
     input: Partial<AgentState>,
     reached: (state: unknown) => void,
   ): Promise<void> {
-    // What it was built with counts, not what the agent that delegates was.
+    // Its own configuration counts, not that of the agent that delegates.
     const { recursionLimit, maxConcurrency } = this.config ?? {};
     const given = {
       ...config,
@@ -241,7 +241,7 @@ export class DeepAgentGraph
   }
 
   /**
-   * Those of `answers` whose interrupts are open and that have the form asked for. The others were taken
+   * The answers whose interrupts are open and that have the form asked for. The others were taken
    * before, by a process that ended since, or leave their interrupts open. An edit was checked when it was
    * given: to a call that cannot be made any more, because a tool has changed or gone, it denies the call.
    */

@@ -43,12 +43,12 @@ export interface Scratchpad {
 export const INTERRUPT = "__interrupt__";
 export const RESUME = "__resume__";
 export const ERROR = "__error__";
-/** Channel of the tasks that are to be started. */
+/** Channel of the tasks to start next. */
 export const TASKS_CHANNEL = "__pregel_tasks";
 /** Writes of no task have this id; an answer without an id is one. */
 export const NO_TASK = "00000000-0000-0000-0000-000000000000";
 
-/** Channel by which a node is told to work next. */
+/** Channel that makes a node work in the next step. */
 export const branchTo = (node: string): string => `branch:to:${node}`;
 
 /** Key of a task's metadata: LangGraph's count of steps over the whole thread. */

@@ -14,7 +14,7 @@ export interface ModelPrice {
 }
 
 /**
- * What one run may use, and each subagent's part of it. Reaching a limit ends the run in order, with what
+ * Limits of one run, and of each subagent's part of it. A limit ends the run in order, with what
  * it has and a stable reason; a subagent's limit ends that subagent.
  */
 export interface AgentLimits {
@@ -61,13 +61,13 @@ const isStopReason = (value: unknown): value is StopReason =>
 /** A limit that is reached. */
 export interface Reached {
   reason: LimitReason;
-  /** Those it is one of. */
+  /** All limits of the agent whose limit it is. */
   limits: AgentLimits;
-  /** Who may not go on: everybody who works on the run, or a subagent and those it started. */
+  /** Whose work ends: all of the run, or a subagent and the subagents below it. */
   whose: "run" | "subagent";
 }
 
-/** What was used so far. */
+/** Tokens and money used so far. */
 export interface Spent {
   tokens: number;
   costUsd: number;
@@ -108,7 +108,7 @@ export function costOf(reply: AIMessage, prices: AgentLimits["prices"] = {}): nu
   return cost / 1_000_000;
 }
 
-/** The name of the model that gave a reply; empty when nothing tells it. */
+/** The name of the model that gave a reply; empty if the reply does not have it. */
 export function reportedModel({ response_metadata: told }: AIMessage): string {
   const name: unknown = told["model_name"] ?? told["model"];
   return typeof name === "string" ? name : "";
@@ -171,7 +171,7 @@ export function describeLimit({ reason, limits, whose }: Reached): string {
     : `the limit of ${amounts[reason]} for one ${whose}`;
 }
 
-/** Why the run that ended with this message ended early, if it did; its own text tells the same. */
+/** Why a run ended early, read from its last message; `undefined` if it did not. */
 export function stopReasonOf(message: BaseMessage | undefined): StopReason | undefined {
   const stated: unknown = AIMessage.isInstance(message)
     ? message.response_metadata["stop_reason"]

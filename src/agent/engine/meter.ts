@@ -5,7 +5,7 @@ import type { AgentState, LimitReason } from "../contracts.ts";
 import { isReply } from "../conversation/messages.ts";
 import { type AgentLimits, type Reached, type Spent, currentRun, describeLimit, spentBy } from "./limits.ts";
 
-/** What earlier parts of a run used besides its own replies, as the state keeps it. */
+/** What earlier parts of a run used besides its own replies, in the form that the state has. */
 export interface Carried extends Spent {
   /** Message that began the run. */
   run: string;
@@ -34,7 +34,7 @@ function modelCalls(messages: readonly BaseMessage[]): number {
 /** Channel with what subagents used, and the time at work. */
 export const SPENT = "_spent";
 
-/** Adds what came later, or begins anew with another run. The time at work is the longest known. */
+/** Adds later values, or begins anew with another run. The time at work is the longest of them. */
 export function addSpent(
   before: Partial<Carried>,
   writes: ReadonlyArray<Partial<Carried>>,
@@ -99,22 +99,22 @@ export class Meter {
     for (const message of run.messages) this.count(message);
   }
 
-  /** Those who delegated, the nearest first. */
+  /** The meters of the agents that delegated, the nearest first. */
   get #above(): Meter[] {
     return this.#parent ? [this.#parent, ...this.#parent.#above] : [];
   }
 
-  /** It is known to have been at work for so long. */
+  /** Raises the time at work to `ms`, if it is less. */
   #hasWorked(ms: number): void {
     this.#workedBefore += Math.max(0, ms - this.workedMs);
   }
 
-  /** Counts a reply, here and for those who delegated. */
+  /** Counts a reply, here and for the agents that delegated. */
   count(reply: BaseMessage): void {
     if (AIMessage.isInstance(reply)) this.add(spentBy(reply, this.limits));
   }
 
-  /** Counts what was used, here and for those who delegated. */
+  /** Counts use, here and for the agents that delegated. */
   add(spent: Spent): void {
     this.#spent = {
       tokens: this.#spent.tokens + spent.tokens,
@@ -128,7 +128,7 @@ export class Meter {
     return new Meter(this.limits.prices ? { prices: this.limits.prices } : {}, this, this.#clock);
   }
 
-  /** Whether a limit asks what subagents use. */
+  /** Whether a limit includes what subagents use. */
   get countsSubagents(): boolean {
     const { tokens, costUsd } = this.limits;
     return tokens !== undefined || costUsd !== undefined;
@@ -167,7 +167,7 @@ export class Meter {
     return step - (this.#firstStep ?? step);
   }
 
-  /** The first limit that is reached, of this agent or of those who delegated to it; who asks may not go on. */
+  /** The first limit reached, of this agent or of those that delegated to it. Then this agent may not go on. */
   reached(messages: readonly BaseMessage[]): Reached | undefined {
     const { toolCalls } = this.limits;
     if (this.callsLeft(messages) <= 0) return this.#reached("max_iterations");
@@ -202,7 +202,7 @@ export class Meter {
     return this.#ownMs <= 0 || (this.#parent ? this.#parent.#wouldReach(more) : false);
   }
 
-  /** Says that the time is over, of whoever has the least left: of this agent or of one that delegated. */
+  /** The time limit of this agent or of one that delegated, whichever has the least time left, as reached. */
   timeOver(): Reached {
     const least = this.#above.reduce<Meter>(
       (found, meter) => (meter.#ownMs <= found.#ownMs ? meter : found),
@@ -223,7 +223,7 @@ export class Meter {
     return { reason, limits: this.limits, whose: this.#parent ? "subagent" : "run" };
   }
 
-  /** The limit of this agent that has kept it, or one it started, from going on; not one of who delegated. */
+  /** The limit of this agent that stopped it or an agent below it; not a limit of an agent above. */
   get stop(): Reached | undefined {
     return this.#stop ?? (this.#ownMs <= 0 ? this.#timeOver() : undefined);
   }
@@ -240,7 +240,7 @@ export class Meter {
     return least === Infinity ? undefined : Math.max(0, least);
   }
 
-  /** What the state is to keep after a reply, where a limit needs it. */
+  /** The values that the state keeps after a reply, if a limit needs them. */
   carried(messages: readonly BaseMessage[]): Partial<Carried> | undefined {
     if (this.remainingMs === undefined) return undefined;
     const aboveMs = this.#above.map(({ workedMs }) => workedMs);

@@ -22,15 +22,15 @@ const INTERRUPT_ID = /^[0-9a-f]{32}(-\d+)?$/;
 
 /** An open interrupt of a thread: a request for approval, or whatever a tool of the user asked. */
 export interface OpenInterrupt {
-  /** What it is answered by. */
+  /** The id that an answer names. */
   readonly id: string;
-  /** What LangGraph calls it. */
+  /** LangGraph's own id. */
   readonly interruptId: string;
   readonly value: unknown;
 }
 
 /**
- * What a question is answered by: LangGraph's id, which is that of the task, and from its second question
+ * The id that answers a question: LangGraph's id, which is that of the task, and from the task's second question
  * on the number too, so that an answer that is stored somewhere never counts for another question.
  */
 export function questionId(interruptId: string, value: unknown): string {
@@ -39,7 +39,7 @@ export function questionId(interruptId: string, value: unknown): string {
 }
 
 /**
- * What waits for an answer in a thread, subagents included. Read from the checkpoints, because LangGraph's
+ * The open interrupts of a thread, subagents included. They are read from the checkpoints, because LangGraph's
  * `getState` goes on listing answered interrupts while others of the same step are open.
  */
 export async function openInterrupts(
@@ -111,7 +111,7 @@ export function answersById(
 const isCalled = ({ id, interruptId }: OpenInterrupt, name: string): boolean =>
   id === name || interruptId === name;
 
-/** What is wrong with the answer to an open interrupt; anything goes where no approval was asked for. */
+/** The problem of an answer to an open interrupt, if it has one. Questions that ask no approval take any answer. */
 export function answerProblem(
   { value }: OpenInterrupt,
   answer: unknown,
@@ -128,7 +128,7 @@ export function answerProblem(
   return undefined;
 }
 
-/** What an edit comes to that cannot be followed; allowed whatever else is, as a missed deadline is. */
+/** The decision in place of an edit that cannot run. It denies the call even if a person may not reject it. */
 export const denialOfEdit = (problem: string): HitlResponse => ({
   decisions: [
     {
@@ -189,7 +189,7 @@ export async function refuseBroadcastAnswer({ configurable = {} }: RunnableConfi
 }
 
 /**
- * What goes into `configurable` of a graph that a task of another graph runs, as a node or by a call: without the
+ * The `configurable` of a graph that a task of another graph runs, as a node or by a call: without the
  * checkpoint of that one, with which LangGraph would run finished calls again at every resume. The key must be
  * absent.
  */

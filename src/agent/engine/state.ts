@@ -16,7 +16,7 @@ import { isOlder } from "./step-files.ts";
 /** Name of the graph node that runs tool calls, one task each. */
 export const TOOLS = "tools";
 
-/** Channel of what the report of a call is to say besides, by tool call id: told by calls that ended later. */
+/** Channel of notes for reports of earlier calls, by tool call id. Calls that ended later write them. */
 export const FILE_NOTES = "_fileNotes";
 
 /**
@@ -134,7 +134,7 @@ const ISOLATED = new Set([
   "runToolCallCount",
 ]);
 
-/** What decides how an agent sees its conversation; goes along with it to a fork. */
+/** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
 export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const keys = ["skillsMetadata", "memoryContents", "_summarization"].filter(
     (key) => state[key] !== undefined,
@@ -150,8 +150,8 @@ export function sharedState(state: Readonly<Record<string, unknown>>): Record<st
 }
 
 /**
- * What a subagent that began with `before` brings back (files aside): values that it changed. Of a list in a
- * channel that folds (`folding`), what it added: the rest is there already.
+ * The values that a subagent changed since `before`, without files. Of a list in a
+ * channel that folds (`folding`), only the added items: the agent has the rest already.
  */
 export function changedState(
   after: Readonly<Record<string, unknown>>,
@@ -180,7 +180,7 @@ export function channelsOf(schema: unknown, owner: string): Record<string, BaseC
   );
 }
 
-/** Names of channels that fold what is written into what they hold. */
+/** Names of channels that fold new values into their current one. */
 export const foldingChannels = (channels: Readonly<Record<string, BaseChannel>>): ReadonlySet<string> =>
   new Set(Object.keys(channels).filter((name) => FOLDING.has(channels[name]?.lc_graph_name ?? "")));
 
@@ -254,7 +254,7 @@ function fromZodV3(shape: unknown): Record<string, BaseChannel> {
   return new StateSchema(shape as ConstructorParameters<typeof StateSchema>[0]).getChannels();
 }
 
-/** Of `Annotation.Root(…)`, whose class LangGraph does not export. */
+/** Whether it is an `Annotation.Root(…)`, whose class LangGraph does not export. */
 function isAnnotation(schema: unknown): schema is { spec: ChannelDefinition } {
   return typeof schema === "object" && schema !== null && "spec" in schema && "lc_graph_name" in schema;
 }

@@ -87,7 +87,7 @@ export class ThreadAgent implements Agent {
           { thread_id: threadId },
           { run: runId, effects, inbox, hasAnswers, tracePlace: trace },
         ),
-        // What traces are found by; checkpoints keep it too, so it is short.
+        // Traces are found by this tag. Checkpoints keep it too, so it is short.
         tags: ["deepagent-mcp"],
         metadata: { run: runId },
         streamMode: ["custom", "updates"],

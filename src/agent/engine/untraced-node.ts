@@ -7,7 +7,7 @@ import type { AgentState } from "../contracts.ts";
 import { CONFIG_KEY, SEND_KEY, STEP_KEY, TASKS_CHANNEL, VARIABLES_KEY, branchTo } from "./langgraph.ts";
 import { contextOf, expectFanOut, isResuming, isStreamed, readState, withContext } from "./task-context.ts";
 
-/** What a node of our graphs does; it answers with a command that changes and routes. */
+/** The function of a node of our graphs. It returns a command that changes the state and routes. */
 export type NodeFunction = (input: never, config: RunnableConfig) => unknown;
 
 /** The part of LangGraph's node that is used here. */
@@ -31,7 +31,7 @@ export function runUntraced(node: GraphNode, work: NodeFunction, routes: Routes)
   node.getNode = () => task;
 }
 
-/** What LangGraph makes of the answers of a node. */
+/** Where the answers of a node go in LangGraph. */
 interface Routes {
   name: string;
   /** The node that follows every answer, if one does. */
@@ -58,7 +58,7 @@ class UntracedNode extends Runnable {
   override async invoke(input: unknown, config: RunnableConfig = {}): Promise<unknown> {
     if (config.signal) expectFanOut(config.signal);
     if (isObserved(config)) return this.#observed.invoke(input, config);
-    // LangGraph gives a node the input that it was told of.
+    // LangGraph gives a node the input of its declared type.
     const working = inContextOf(config, async () => this.#work(input as never, config));
     const answer = await untilAborted(working, config.signal);
     if (!isCommand(answer) || answer.graph !== undefined) return this.#writeAsLangGraph(answer, config);
@@ -67,7 +67,7 @@ class UntracedNode extends Runnable {
     return answer;
   }
 
-  /** Answers that leave the graph, such as those a tool of somebody else gives. */
+  /** Writes answers that leave the graph, such as commands of LangChain's tools for the graph above. */
   async #writeAsLangGraph(answer: unknown, config: RunnableConfig): Promise<unknown> {
     let written = answer;
     for (const writer of this.#writers) written = await writer.invoke(written, config);
@@ -76,7 +76,7 @@ class UntracedNode extends Runnable {
 }
 
 /**
- * Whether anything would be told of a task: callbacks, or what LangChain adds by environment and context. It
+ * Whether a task has observers: callbacks, or tracers that LangChain adds by environment and context. LangChain
  * looks for those when a graph begins too, whose tasks get no callbacks at all when there is nothing.
  */
 export function isObserved({ callbacks }: RunnableConfig): boolean {
@@ -85,7 +85,7 @@ export function isObserved({ callbacks }: RunnableConfig): boolean {
   return manager !== undefined && manager.handlers.length > 0;
 }
 
-/** What LangChain's `getConfig` and its like find inside the task. */
+/** Sets the configuration that LangChain's `getConfig` finds inside the task. */
 const inContextOf = <T>(config: RunnableConfig, work: () => T): T =>
   inContext({ extra: { [CONFIG_KEY]: config } }, work);
 
@@ -126,7 +126,7 @@ function writesOf({ update, goto }: Command, { name, edge, channels }: Routes): 
   ];
 }
 
-/** How far a graph has come, asked of LangGraph when somebody wants to know instead of told at every step. */
+/** How far a graph has come. It is read from LangGraph on demand, not reported at every step. */
 class Progress {
   #first: { task: RunnableConfig; step: unknown } | undefined;
   #hasEndedStep = false;
@@ -149,7 +149,7 @@ class Progress {
   }
 }
 
-/** How LangGraph is told to stream nothing. */
+/** Options that make LangGraph stream nothing. */
 type Unwatched = RunnableConfig & { streamMode: []; outputKeys: [] };
 
 /**
@@ -176,6 +176,6 @@ export async function runWithoutStream(
 /** To be called by each task of a graph of ours when it begins. */
 export const noticeTask = (config: RunnableConfig): void => contextOf(config).progress?.notice(config);
 
-/** Whether others see the states of a graph; where it goes on, what it had reached is known from them only. */
+/** Whether the states of a graph are needed: somebody streams or observes it, or it resumes and only they say how far it was. */
 export const isWatched = (config: RunnableConfig): boolean =>
   isStreamed(config) || isResuming(config) || isObserved(config);

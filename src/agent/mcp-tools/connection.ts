@@ -33,7 +33,7 @@ interface Attempt {
   client: Promise<Client>;
   /** Rejects when an agent has waited long enough; the attempt itself goes on. */
   patience: Promise<never>;
-  /** Of the server's process, if there is one. */
+  /** The id of the server's process, if there is one. */
   pid: () => number | null;
 }
 

@@ -6,7 +6,7 @@ import { type McpServerConfig, offeredName } from "./server-config.ts";
 /** Tools of one server beyond which the rest is left out: each costs tokens in every request. */
 const MAX_TOOLS = 128;
 
-/** What the servers offer one agent. */
+/** The tools that the servers offer one agent. */
 export interface McpToolSet {
   tools: readonly AgentTool[];
   /** Names of the tools whose calls a person approves. */
@@ -93,7 +93,7 @@ async function toolsOf(
   return { tools, gated, problems: [] };
 }
 
-/** What says that it only reads runs unasked by default; what says nothing does not. */
+/** Whether a person approves a call by default: not if the tool says that it only reads. */
 function isGated(
   { approve, alwaysAllow = [] }: McpServerConfig,
   tool: string,
@@ -103,7 +103,7 @@ function isGated(
   return approve === "all" || kind !== "read";
 }
 
-/** Of two tools with one name the first counts. */
+/** The tools without repeated names; the first of each name counts. */
 function uniqueTools(tools: readonly Tool[]): Tool[] {
   return [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()].toReversed();
 }
@@ -121,7 +121,7 @@ async function argumentChecks(): Promise<(tool: Tool) => ArgumentCheck> {
 
 function compile(schemas: jsonSchemaValidator, schema: Tool["inputSchema"]): ArgumentCheck {
   try {
-    // What came as JSON is JSON; the two types say it differently.
+    // Both types stand for JSON, which the schema was parsed from.
     const check = schemas.getValidator(schema as Parameters<typeof schemas.getValidator>[0]);
     return (args) => check(args).errorMessage;
   } catch {

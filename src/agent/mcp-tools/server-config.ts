@@ -39,7 +39,7 @@ export interface RemoteMcpServer extends ToolPolicy {
 
 export type McpServerConfig = LocalMcpServer | RemoteMcpServer;
 
-/** A server with its variables filled in, and what must not be shown of it. */
+/** A server with its variables filled in, and the secrets among them. */
 export interface ExpandedServer {
   server: McpServerConfig;
   secrets: readonly string[];
@@ -97,7 +97,7 @@ const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:\}|:-([^}]*)(?:\}|$))/
 const SHORTEST_SECRET = 6;
 const REASON_LIMIT = 300;
 
-/** `text` on one line and bounded, without the secrets of a server and what else looks like one. */
+/** `text` on one line and bounded, without the secrets of a server and without words that look like secrets. */
 export function redacted(text: string, secrets: readonly string[]): string {
   const longestFirst = secrets.toSorted((left, right) => right.length - left.length);
   const hidden = longestFirst.reduce(
@@ -107,7 +107,7 @@ export function redacted(text: string, secrets: readonly string[]): string {
   return oneLine(withoutSecrets(hidden), REASON_LIMIT);
 }
 
-/** What errors of processes, connections and the protocol mean for a server. */
+/** Texts for errors of processes, connections and the protocol. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: "its command was not found",
   EACCES: "its command may not be executed",

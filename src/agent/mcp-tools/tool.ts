@@ -12,7 +12,7 @@ export interface McpToolOptions {
   name: string;
   connection: McpConnection;
   tool: Tool;
-  /** What is wrong with arguments; `undefined`: nothing. */
+  /** The problem of the arguments; `undefined` if there is none. */
   problem: (args: Record<string, unknown>) => string | undefined;
   /** Whether the model takes media of this type. */
   acceptsMedia: (mimeType: string) => boolean;
@@ -81,7 +81,7 @@ async function run(
 
 type McpBlock = CallToolResult["content"][number];
 
-/** Text beyond this is cut; what is larger than the conversation can take goes into a file before. */
+/** Characters beyond which text is cut. Text that is too large for the conversation goes into a file before that. */
 const MAX_TEXT = 1_000_000;
 /** Base64 characters of media beyond which a block is only described. */
 const MAX_MEDIA = 7_000_000;

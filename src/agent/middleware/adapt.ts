@@ -164,7 +164,7 @@ function withOwnContext({ name, contextSchema }: Source, runtime: AgentRuntime):
   );
 }
 
-/** What a schema knows of a context: one that refuses other keys is not meant to refuse its neighbours'. */
+/** The keys of a context that a schema declares; strict schemas would refuse those of other middleware. */
 function ownPart(schema: unknown, context: object): object {
   if (!isInteropZodObject(schema)) return context;
   const known = Object.keys(getInteropZodObjectShape(schema));

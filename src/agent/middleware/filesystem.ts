@@ -21,7 +21,7 @@ import { commandsPrompt, filesPrompt } from "../definition/prompts.ts";
 import { backendRuntime, threadFiles } from "../engine/task-context.ts";
 import { appendSystemPrompt } from "./middleware.ts";
 
-/** Options of the file tools and of what happens to their results. */
+/** Options of the file tools and of their results. */
 export interface FilesystemOptions extends FileToolOptions {
   /** Results above this many tokens go into a file; `null`: never. Default 20,000. */
   evictTokens?: number | null;

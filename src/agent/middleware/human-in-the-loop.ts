@@ -85,14 +85,14 @@ export type InterruptOn = Record<string, boolean | InterruptOnConfig | Interrupt
 /**
  * Asks a person before gated calls run. Each gated call is a request of its own.
  *
- * @throws ConfigurationError `INVALID_GATE` for decisions that there are not, or none at all.
+ * @throws ConfigurationError `INVALID_GATE` for decisions that do not exist, or none at all.
  */
 export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger): Middleware {
   const gates = new Map<string, InterruptOnConfig>();
   for (const [tool, value] of Object.entries(interruptOn)) {
     if (value !== false) gates.set(tool, value === true ? {} : normalizeGate(tool, value));
   }
-  // Whoever is to be asked about writing is to be asked about deleting: a list of gates may be older than the tool.
+  // A gate for writing also covers deleting, because a list of gates may be older than the tool `delete`.
   const { argsSchema: _ofWriting, ...writing } = gates.get("write_file") ?? {};
   if (gates.has("write_file") && !Object.hasOwn(interruptOn, "delete")) gates.set("delete", writing);
   return {
@@ -109,7 +109,7 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
   };
 }
 
-/** Checks of what people make of calls, by tool, where a gate says which form its arguments have. */
+/** Checks for edited arguments, by tool, for gates that give a schema of the arguments. */
 export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, ArgumentsCheck> {
   const forms = Object.entries(interruptOn).flatMap(([tool, gate]): Array<[string, ArgumentsCheck]> =>
     typeof gate === "object" && "argsSchema" in gate && gate.argsSchema
@@ -119,7 +119,7 @@ export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, Argumen
   return new Map(forms);
 }
 
-/** What is wrong with an answer to a request, in words for whoever gave it; `undefined` when nothing is. */
+/** The problem of an answer to a request, in words for its author; `undefined` if there is none. */
 export function responseProblem(request: HitlRequest, response: unknown): string | undefined {
   const decisions = decisionsOf(response);
   if (!decisions) return "An answer must be an object with a list of decisions.";
@@ -186,7 +186,7 @@ function fromAlias(value: InterruptOnConfig | InterruptOnAlias): InterruptOnConf
   };
 }
 
-/** A call, with what is known where it is made. */
+/** A call with its state, runtime and log. */
 interface GatedCall {
   call: ToolCallView;
   state: GateState;

@@ -26,7 +26,7 @@ const MAX_BYTES = 10 * 1024 * 1024;
 
 /**
  * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what
- * it read until a file changes, so that the prompt has the same bytes over its runs; what the agent saves
+ * it read until a file changes, so that the prompt has the same bytes over its runs; texts that the agent saves
  * itself it knows from its conversation, and reads in the next run.
  */
 export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Middleware {
@@ -54,7 +54,7 @@ export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Midd
 const contentsOf = (state: Readonly<Record<string, unknown>>): MemoryContents =>
   (state["memoryContents"] as MemoryContents | undefined) ?? {}; // our channel
 
-/** A file that is not there is left out; one that cannot be read now stays as it is known. */
+/** Leaves out files that do not exist. A file that cannot be read now keeps its last content. */
 async function readSources(
   backend: Backend,
   sources: readonly string[],

@@ -109,7 +109,7 @@ export function appendSystemPrompt(request: ModelRequest, text: string): ModelRe
   return { ...request, systemMessage, systemPrompt: textOf(systemMessage) };
 }
 
-/** What was last joined to a message: the prompts of an agent are the same on every call. */
+/** The last text joined to a message, and the result: the prompts of an agent are the same on every call. */
 const joined = new WeakMap<SystemMessage, { text: string | SystemMessage; result: SystemMessage }>();
 
 /** `message` followed by `text`: after a blank line where both are texts, else as further blocks. */
@@ -157,7 +157,7 @@ export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
   };
 }
 
-/** The code under which middleware that throws or answers in a wrong form is logged and told. */
+/** The code of errors of middleware that throws or answers in a wrong form. */
 const MIDDLEWARE_ERROR = "middleware_error";
 
 /** Where middleware is at work. */
@@ -203,7 +203,7 @@ export class MiddlewareFailure extends RunFailure {
   }
 }
 
-/** `next`, and a set of what it threw. */
+/** Wraps `next` and collects the errors that it throws. */
 export function noting<Request, Result>(
   next: (request: Request) => Promise<Result>,
 ): { next: (request: Request) => Promise<Result>; thrown: Set<unknown> } {

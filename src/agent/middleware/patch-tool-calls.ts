@@ -129,7 +129,7 @@ function mendBlocks(blocks: Exclude<Content, string>): Exclude<Content, string> 
 type Blocks = Exclude<BaseMessage["content"], string>;
 type Block = Blocks[number];
 
-/** What Anthropic's replies hold besides text; OpenAI's package passes some of it on, which is refused. */
+/** Blocks of Anthropic's replies that OpenAI's package would pass on and OpenAI would refuse. */
 const ANTHROPIC_ONLY: ReadonlySet<string> = new Set([
   "thinking",
   "redacted_thinking",

@@ -8,7 +8,7 @@ const CACHE = { type: "ephemeral" } as const;
 const MAX_MARKS = 4;
 
 /**
- * Marks what later requests begin with for the prompt cache of Anthropic's models: tools and the part of the
+ * Marks the beginning that later requests share, for the prompt cache of Anthropic's models: tools and the part of the
  * system prompt that is the same in all threads, the whole system prompt, and the newest turn. Marks of the
  * caller stay, and count. Other providers cache by themselves or not at all; their requests stay as they are.
  */
@@ -31,7 +31,7 @@ const withTurnMark = (request: ModelRequest): ModelRequest => ({
   modelSettings: { cache_control: CACHE, ...request.modelSettings },
 });
 
-/** The newest turn first, which all later requests begin with; then what is the same for longer. */
+/** The newest turn first, because later requests begin with it; then the parts that stay the same for longer. */
 function marked(request: ModelRequest): ModelRequest {
   let left = MAX_MARKS - ownMarks(request);
   if (left <= 0) return request;

@@ -65,7 +65,7 @@ const MAX_BYTES = 1024 * 1024;
 
 /**
  * The skills of all sources. A source is a folder of skill folders, or one skill folder; of skills with
- * the same name the one from the later source counts. What cannot be read is left out with a warning.
+ * the same name the one from the later source counts. Unreadable skills are left out with a warning.
  */
 export async function loadSkills(
   backend: Backend,
@@ -113,7 +113,7 @@ async function readSkill(backend: Backend, path: string, log: Logger): Promise<S
   return parsed.skill;
 }
 
-/** What is known of a skill without reading its instructions. */
+/** The front matter of a skill. */
 export interface SkillMetadata {
   name: string;
   description: string;
@@ -220,7 +220,7 @@ const asTexts = (metadata: Readonly<Record<string, unknown>>): Record<string, st
     ]),
   );
 
-/** `Bash(git add:*) Read`: what stands in brackets belongs to its tool. */
+/** Splits `Bash(git add:*) Read` into tools; text in brackets belongs to its tool. */
 function toolNames(tools: string | readonly string[]): string[] {
   if (typeof tools !== "string") return [...tools];
   return tools.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? [];

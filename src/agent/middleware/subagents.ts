@@ -4,7 +4,7 @@ import type { Middleware } from "../contracts.ts";
 import { SUBAGENT_PROMPT } from "../definition/prompts.ts";
 import { appendSystemPrompt } from "./middleware.ts";
 
-/** What the agent is told of delegating. */
+/** Texts about delegating for the agent. */
 export interface DelegationOptions {
   /** Replaces the built-in text in the system prompt; `null`: none. */
   systemPrompt?: string | null;

@@ -20,13 +20,13 @@ import { fittingPart, modelFailure } from "../models/failure.ts";
 export interface SummarizationOptions {
   /** Default: 85 % of the model's window, or 170,000 tokens when that is unknown. */
   trigger?: ContextSize | readonly ContextSize[];
-  /** What stays as it is. Default: 10 % of the window, or 6 messages. */
+  /** The newest part, which is not compacted. Default: 10 % of the window, or 6 messages. */
   keep?: ContextSize;
   /** Writes the summaries. Default: the agent's model. */
   model?: BaseChatModel;
   /** Replaces the built-in instructions. */
   prompt?: string;
-  /** Folder for the full text of what was summarized. Default `/conversation_history`. */
+  /** Folder for the full text of summarized messages. Default `/conversation_history`. */
   historyPathPrefix?: string;
   /** Shortens long file contents in old tool arguments before anything is summarized. Default true. */
   truncateArgs?: boolean;
@@ -45,7 +45,7 @@ interface Setup extends SummarizationOptions {
  * replaced by a summary; if that is not enough either, the largest texts of the newest part are moved into
  * files. A request that the provider finds too long is compacted in the same way and sent once more.
  *
- * What the model sees changes at these moments only, so that in between each request begins with the bytes
+ * The model's view changes at these moments only, so that in between each request begins with the bytes
  * of the one before. The thread's own messages are never changed.
  */
 export function summarizationMiddleware(setup: Setup): Middleware {
@@ -77,7 +77,7 @@ export function summarizationMiddleware(setup: Setup): Middleware {
 interface Answer {
   /** The provider's error, when it found the request too long, whatever layers further in made of it. */
   overflow?: unknown;
-  /** The reply, or what was thrown in its place. */
+  /** The reply, or the error thrown in its place. */
   give(): AIMessage;
 }
 

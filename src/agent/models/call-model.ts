@@ -35,8 +35,8 @@ export interface OneTry {
 
 /**
  * Calls a model. This is the only place where a failed call is tried again: after growing pauses, while the
- * failure may pass, until the patience of the agent is over (`limits.modelPatienceMs`). Each retry is told to
- * whoever watches, each try to whoever traces the run. Nothing of a broken answer is used.
+ * failure may pass, until the patience of the agent is over (`limits.modelPatienceMs`). Each retry is reported to
+ * those who watch, each try to the tracer of the run. Nothing of a broken answer is used.
  *
  * @throws what the model threw last; the reason of the signal, at once, when the run is stopped in a pause.
  */
@@ -113,7 +113,7 @@ const joined = new WeakSet<BaseChatModel>();
  * listens, by callbacks or by `stream`, has the pieces as they come.
  */
 export function joinStream(model: BaseChatModel, longest = LONGEST_REPLY): void {
-  // The method tells LangChain by being another one that the model can stream.
+  // LangChain sees that a model can stream by this method being overridden.
   if (joined.has(model) || model._streamResponseChunks === BaseChatModel.prototype._streamResponseChunks)
     return;
   joined.add(model);

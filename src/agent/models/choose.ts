@@ -128,7 +128,7 @@ function keyMissing(spec: string, key: string): string {
   return `Model '${spec}' needs the environment variable ${key}, which is not set. Set it where the server is started, or choose another model; 'offline' needs no key.`;
 }
 
-/** What there is to know about a model provider before its package is loaded. */
+/** Facts about a model provider that are needed before its package is loaded. */
 export interface Provider {
   /** npm package with its chat model. */
   readonly package: string;
@@ -175,7 +175,7 @@ export const DEFAULT_MODELS: readonly { readonly provider: string; readonly mode
   { provider: "openai", model: "gpt-5.4" },
 ];
 
-/** Beginnings of names that tell whose a model is, as `initChatModel` of LangChain reads them. */
+/** Providers by the beginning of a model's name, as `initChatModel` of LangChain reads it. */
 const NAMES: readonly (readonly [beginning: RegExp, provider: string])[] = [
   [/^(?:gpt-[345]|o[134])/, "openai"],
   [/^claude/, "anthropic"],
@@ -187,7 +187,7 @@ const NAMES: readonly (readonly [beginning: RegExp, provider: string])[] = [
   [/^(?:sonar|pplx)/, "perplexity"],
 ];
 
-/** The provider that a model's name tells. */
+/** The provider of a model, read from the beginning of its name. */
 const providerOf = (model: string): string | undefined =>
   NAMES.find(([beginning]) => beginning.test(model))?.[1];
 

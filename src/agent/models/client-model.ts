@@ -21,7 +21,7 @@ import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { DeepAgentError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 
-/** Where model calls are answered by somebody else's model: for a run, by the clients of its principal. */
+/** Answers model calls by a model of the clients of the run's principal. */
 export interface ModelLender {
   /**
    * The reply to a request. The same request has the same reply however often it is asked for, also after
@@ -61,7 +61,7 @@ export class ClientModel extends BaseChatModel<ClientCallOptions> {
     return "client";
   }
 
-  /** What sampling can carry. */
+  /** The media that sampling can carry. */
   override get profile(): ModelProfile {
     return { imageInputs: true, audioInputs: true, videoInputs: false, pdfInputs: false };
   }
@@ -111,7 +111,7 @@ export interface SamplingRequest {
   maxTokens: number;
 }
 
-/** What became of a model call: an answer, or that the client would not or could not give one. */
+/** The end of a model call: an answer, or why the client gave none. */
 export type SamplingReply =
   | { kind: "answer"; content: SamplingBlock[]; model: string; stopReason?: string }
   | { kind: "declined"; message: string };

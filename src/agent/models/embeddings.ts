@@ -3,7 +3,7 @@ import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
 import { type Environment, PROVIDERS, endpointOf, modelChoice, takesNoKey, variable } from "./choose.ts";
 import { failureFacts, modelFailure } from "./failure.ts";
 
-/** How long a request may take: somebody waits for the vector of a query. In milliseconds. */
+/** Longest time for a request, in milliseconds. A search waits for the vector of its query. */
 const TIMEOUT_MS = { documents: 60_000, query: 8_000 };
 
 export interface EmbedderOptions {
@@ -60,7 +60,7 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
     // The package wants some key, whether the server asks for one or not.
     apiKey: given ?? (takesNoKey(facts, env) ? "none" : undefined),
     timeout,
-    // Whoever asks decides whether and when to ask again.
+    // The caller decides whether and when to try again.
     maxRetries: 0,
     stripNewLines: false,
     // Not every server knows the shorter form.
@@ -98,7 +98,7 @@ function embeddingFailure(thrown: unknown, model: string): EmbeddingFailure {
     return new EmbeddingFailure(thrown.code, thrown.message, { cause: thrown });
   }
   const { status, reason } = failureFacts(thrown);
-  // What answered has none of the fields of an answer.
+  // The answer has none of the fields of an embedding.
   if (status === undefined && reason === "model_error") return noVectors(model, thrown);
   const refusesTexts = reason === "context_overflow" || status === 400 || status === 422;
   const { code, message } = modelFailure(thrown, model);

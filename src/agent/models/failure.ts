@@ -136,7 +136,7 @@ export interface FailureFacts {
   silentMs?: number;
   /** Code of the failure, when no secure connection could be made. */
   tls?: string;
-  /** What came is no answer of a model: the other end is probably something else. */
+  /** Something else than a model's answer came; the other end is probably no model. */
   foreign: boolean;
   /** The provider's own words; may hold anything. */
   text: string;
@@ -216,7 +216,7 @@ const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL
 /** Longer words are no codes. */
 const LONGEST_KIND = 200;
 
-/** The error and what it says caused it, outermost first. */
+/** The error and its causes, outermost first. */
 function causes(error: unknown): object[] {
   const chain: object[] = [];
   let current = error;
@@ -269,7 +269,7 @@ function nameOf(link: object): string {
   return typeof name === "string" ? name : "";
 }
 
-/** The SDKs' classes are told apart by their names: their errors are all named `Error`. */
+/** The SDKs' errors are all named `Error`, so the names of their classes are read. */
 function className(link: object): string {
   const made: unknown = Reflect.get(link, "constructor");
   return typeof made === "function" ? made.name : "";

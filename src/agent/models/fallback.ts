@@ -20,7 +20,7 @@ export interface FallbackOptions {
 const REST_MS = 60_000;
 /** And at most, whatever its provider asks for. */
 const LONGEST_REST_MS = 3_600_000;
-/** Failures another model may not have, by what they do to the one that failed. */
+/** Failures that another model may not have, by their consequence for the failed one. */
 const REASONS: ReadonlySet<string> = new Set([
   "model_unavailable",
   "model_rate_limited",

@@ -12,14 +12,14 @@ import { joinStream } from "./call-model.ts";
 
 /** Binds tools to a model, and keeps replies to requests that are made again. */
 
-/** What decides about a reply besides the messages. */
+/** What a reply depends on besides the messages. */
 type CachedRequest = ToolBinding & { settings: Record<string, unknown> };
 
 const NAMESPACE = ["deepagent", "replies"];
 
 /**
  * Replies to requests that were made before: of the same model, with the same settings, tools and messages.
- * What a reply calls for is done anew each time. A cache that fails is done without.
+ * The calls of a cached reply are made anew each time. If the cache fails, the model is asked.
  */
 export class ReplyCache {
   readonly #cache: BaseCache;
@@ -65,7 +65,7 @@ const textOfTool = byIdentity((tool: ToolBinding["tools"][number]) =>
   isStructuredTool(tool) ? toolText(tool) : JSON.stringify(tool),
 );
 
-/** What a model is told by a message; ids of messages differ from thread to thread. */
+/** The content of a message for the model, without its id, which differs from thread to thread. */
 function factsOf(message: BaseMessage): unknown[] {
   const { type, name, content } = message;
   const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
@@ -82,7 +82,7 @@ function again(reply: AIMessage): AIMessage {
 
 type Bound = ReturnType<NonNullable<BaseChatModel["bindTools"]>>;
 
-/** What a model is asked to do with its tools. */
+/** How a model is asked to use its tools. */
 export interface ToolBinding {
   model: BaseChatModel;
   tools: readonly BindToolsInput[];
@@ -114,7 +114,7 @@ export class ToolBinder {
   }
 }
 
-/** Tools are told apart as objects: middleware may offer a changed one under the same name. */
+/** Tools are compared as objects: middleware may offer a changed one under the same name. */
 function isSame(a: ToolBinding, b: ToolBinding): boolean {
   return (
     a.model === b.model &&

@@ -17,7 +17,7 @@ import { type Scope, agentPath, emit } from "../engine/task-context.ts";
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 
-/** What OpenAI's responses API repeats of the request in every answer. */
+/** Parts of the request that OpenAI's responses API repeats in every answer. */
 const REPEATED = ["instructions", "tools", "input"];
 
 /**
@@ -29,7 +29,7 @@ export function withoutRequest(reply: AIMessage): AIMessage {
   return reply;
 }
 
-/** What a provider's package calls the model; its kind where it says nothing. */
+/** The model's name in its provider's package, else its kind. */
 export function modelName(model: BaseChatModel): string {
   const name: unknown = Reflect.get(model, "model") ?? Reflect.get(model, "modelName");
   return typeof name === "string" && name !== "" ? name : model._llmType();
@@ -68,7 +68,7 @@ export function answeredBy(reply: AIMessage, model: BaseChatModel): AIMessage {
   return reply;
 }
 
-/** Tells who watches of a model call, with its tokens and, where it is known, its price. */
+/** Reports a model call to those who watch, with its tokens and, if it is known, its price. */
 export function emitModelCalled(
   reply: AIMessage,
   scope: Scope,
@@ -212,11 +212,11 @@ function isJson(text: string): boolean {
 /** A reply that the history can hold, whatever comes next and whichever provider reads it. */
 export interface SafeReply {
   reply: AIMessage;
-  /** Results of calls that cannot run, because nobody can tell with which arguments. */
+  /** Results of calls that cannot run, because their arguments cannot be read. */
   refused: ToolMessage[];
 }
 
-/** What every provider takes as the id and the name of a call. */
+/** Ids and names of calls that every provider takes. */
 const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const CALL_BLOCKS: ReadonlySet<string> = new Set([

@@ -88,7 +88,7 @@ async function providerModel(
   }
 }
 
-/** What only one provider understands. The endpoint is always given: what is logged is what is used. */
+/** Options that only one provider understands. The endpoint is always set, so that the logged one is the used one. */
 function providerParameters(
   provider: string,
   name: string,

@@ -6,7 +6,7 @@ import { NO_ANSWER, STREAM_BROKEN } from "./failure.ts";
 
 type Fetch = typeof globalThis.fetch;
 
-/** Bytes of a refusal that are read: what it is about stands at its beginning. */
+/** Most bytes of a refusal that are read; its reason stands at the beginning. */
 const MAX_ERROR_BYTES = 65_536;
 
 /** A streamed answer ended before it was complete. */
@@ -172,7 +172,7 @@ const EVENT_END = /\r\r|\r?\n\r?\n/g;
 /** Events of the three protocols that bring a piece of arguments. */
 const BRINGS_ARGUMENTS = /"input_json_delta"|"arguments"|"response\.function_call_arguments\.delta"/;
 
-/** The form of an event with a piece of arguments: what stands before and after the piece, a JSON string. */
+/** The form of an event with a piece of arguments: the text before and after the piece, a JSON string. */
 interface Form {
   before: string;
   after: string;
@@ -218,7 +218,7 @@ export class JoinedArguments {
     return ready;
   }
 
-  /** @returns what is left, the beginning of an event included. */
+  /** @returns the rest, including the beginning of an event. */
   finish(): string[] {
     return [...this.#release(), [...this.#open, this.#lineEnds].join("")];
   }
@@ -299,7 +299,7 @@ function endOfString(json: string, start: number): number {
 
 const [BLANK, QUOTE, BACKSLASH] = [0x20, 0x22, 0x5c];
 
-/** The JSON of an event, and what stands before and after it. */
+/** The JSON of an event, and the text before and after it. */
 function dataOf(raw: string): { before: string; json: string; after: string } {
   const { index = raw.length, 0: line = "" } = /^data:[^\r\n]*/m.exec(raw) ?? {};
   const start = index + "data:".length;
@@ -335,7 +335,7 @@ function argumentsIn(event: unknown): Place | undefined {
 }
 
 const only = (items: unknown): unknown => (Array.isArray(items) && items.length === 1 ? items[0] : undefined);
-/** A field of what may be anything. */
+/** A field of an unknown value; `undefined` if it has none. */
 const field = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 

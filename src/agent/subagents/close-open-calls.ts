@@ -1,4 +1,4 @@
-/** Gives results to calls that nobody will finish, because their thread goes on with something new. */
+/** Gives results to calls that will not be finished, because their thread goes on with something new. */
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -21,8 +21,8 @@ import { keptFiles } from "./subagent-runner.ts";
 type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 
 /**
- * Closes the calls of a step that nobody will finish, because the thread goes on with something new: each
- * gets a result that says what became of it, and what a subagent had changed by then is merged and named.
+ * Closes the calls of a step that will not be finished, because the thread goes on with something new. Each
+ * gets a result that says how far it came. Files that a subagent had changed by then are merged and named.
  *
  * The results are stored as if the calls had ended so, each in one write: after a crash, those that are
  * missing are made again.
@@ -79,7 +79,7 @@ interface Ending {
 async function closeCalls(graph: AgentGraph, thread: Thread, ending: Ending): Promise<void> {
   const { checkpointer, address, parent } = thread;
   const step = await openStep(graph, checkpointer, address, parent);
-  // Of a step that was broken off it is not known which of the calls below it had been answered and begun.
+  // In a step that was broken off, it is unknown which calls of subagents had been answered and had begun.
   const waitingIn = async (at: Address) =>
     ending.next === undefined ? [] : toolsAskedAbout(checkpointer, at);
   for (const { task, call, files, reached } of step?.left ?? []) {
@@ -108,7 +108,7 @@ async function closeCalls(graph: AgentGraph, thread: Thread, ending: Ending): Pr
 interface LeftCall {
   task: string;
   call: ToolCall;
-  /** What the agent that it started had changed, merged with what its siblings had. */
+  /** The files that its subagent had changed, merged with those of its siblings. */
   files: MergedFiles;
   /** How far that agent had come. */
   reached: Progress;
@@ -173,7 +173,7 @@ async function openStep(
   return { config, writes, state, left, changed: filesReducer(true)(base, updates) };
 }
 
-/** What the agent that a call started had come to. */
+/** How far the subagent of a call had come. */
 interface Progress {
   state: Partial<AgentState>;
   changed: FilesUpdate;
@@ -266,8 +266,8 @@ const notRun = (tools: readonly string[]): string[] =>
     : [];
 
 /**
- * What the finished calls of an unfinished step brought. LangGraph forgets it when a thread goes on with a
- * new message instead, and calls that took effect would be told as cancelled.
+ * The results of the finished calls of an unfinished step. LangGraph forgets them when a thread goes on with a
+ * new message instead, and calls that took effect would be reported as cancelled.
  */
 export async function finishedCalls(
   checkpointer: BaseCheckpointSaver,

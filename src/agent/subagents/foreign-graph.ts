@@ -12,7 +12,7 @@ import type { AgentState } from "../contracts.ts";
 import type { SubagentRunnable } from "../definition/agent-definition.ts";
 import { CHECKPOINTER_KEY } from "../engine/langgraph.ts";
 
-/** What a subagent's report says of files, when it was not built here and tells nothing before its end. */
+/** The line about files in the report of a foreign subagent that shows no state before its end. */
 export const FILES_NOT_KNOWN =
   "Which files it had changed is not known: it does not tell its state while it works.";
 
@@ -48,7 +48,7 @@ export async function stateReached(
 }
 
 /**
- * What a foreign subagent returned, as the state of an agent. Its messages may be plain objects, as those of a
+ * The result of a foreign subagent as the state of an agent. Its messages may be plain objects, as those of a
  * graph on a server are; a text or a message alone is its answer.
  */
 export function foreignState(output: unknown): Partial<AgentState> {

@@ -9,7 +9,7 @@ export interface FileConflict {
   path: string;
   /** Where the content went that came second; none when it was a deletion. */
   copy: string | undefined;
-  /** The call that changed the path first, where it is known. */
+  /** The call that changed the path first, if it is known. */
   first: string | undefined;
 }
 
@@ -53,7 +53,7 @@ export function describeConflict({ path, copy }: FileConflict): string {
     : `[Two agents changed ${path} at the same time in ways that exclude each other. It has the version that was finished first; the other version is ${copy}.]`;
 }
 
-/** What the reports of calls that changed a path first are to say besides, by call id. */
+/** Notes for the reports of the calls that changed a path first, by call id. */
 export function fileNotesOf(conflicts: readonly FileConflict[]): Record<string, string> {
   return Object.fromEntries(
     conflicts.flatMap((conflict) => (conflict.first ? [[conflict.first, describeConflict(conflict)]] : [])),

@@ -39,7 +39,7 @@ export interface BuiltSubagent {
   /** Goes on from the conversation of the agent that delegates. */
   readonly isFork: boolean;
   /**
-   * After a crash it goes on from its own checkpoint, and its calls are looked at one by one. What another one
+   * After a crash it goes on from its own checkpoint, and its calls are checked one by one. What a foreign one
    * does nobody knows: its whole task is one call.
    */
   readonly accountsForCalls: boolean;
@@ -153,7 +153,7 @@ export function tellReport(
   emit(config, { kind: "subagent_finished", agent, callId, name, status, report: oneLine(text, 300) });
 }
 
-/** The states of a foreign subagent's work as far as it tells them, the last one last. */
+/** The states that a foreign subagent streams, in order. */
 async function* statesOf(
   runnable: SubagentRunnable,
   input: Record<string, unknown>,
@@ -165,7 +165,7 @@ async function* statesOf(
   yield* await stateful.stream(input, { ...own, streamMode: "values" } as RunnableConfig); // LangGraph's option
 }
 
-/** Where the checkpoints of a subagent are that is started by this call; nowhere, if nothing keeps them. */
+/** The namespace of the checkpoints of the subagent that this call starts; `undefined` if nothing stores them. */
 function placeOf({ graph }: BuiltSubagent, { config: { configurable } }: SpawnScope): string | undefined {
   const place: unknown = configurable?.["checkpoint_ns"];
   const isKept = graph && configurable?.[CHECKPOINTER_KEY] !== undefined;
@@ -187,7 +187,7 @@ async function stateLeft(
 
 const leftOffIn = (state: AgentState): TextsByName => (state[LEFT_OFF] as TextsByName | undefined) ?? {}; // our channel
 
-/** What an agent sees before the reply that made this call. */
+/** The conversation before the reply that made this call. */
 function conversationBefore(callId: string, messages: readonly BaseMessage[]): BaseMessage[] {
   const reply = messages.findLastIndex(
     (message) => AIMessage.isInstance(message) && message.tool_calls?.some(({ id }) => id === callId),
@@ -202,7 +202,7 @@ interface Account {
   account: Meter;
   /** Why it ended without an answer; `output` is then the state it had reached. */
   failure?: string;
-  /** What it said last, where the state does not have it. */
+  /** Its last words, if the state does not have them. */
   said?: string;
   /** Where it can go on, when it failed because it lost its model. */
   place?: string | undefined;
@@ -238,7 +238,7 @@ function report(
   };
 }
 
-/** What the delegating agent's state keeps of the subagent's use, where a limit needs it. */
+/** The subagent's use, for the delegating agent's state, if a limit needs it. */
 function spentUpdate(
   { messages = [], ...state }: Partial<AgentState>,
   scope: SpawnScope,
@@ -252,7 +252,7 @@ function spentUpdate(
 
 interface Failed {
   reason: string;
-  /** What it said before. */
+  /** Its words so far. */
   soFar: string;
 }
 
@@ -283,7 +283,7 @@ function failedReport(
   ].join("\n\n");
 }
 
-/** What became of the files of a subagent that did not end well; nothing when it changed none. */
+/** A line about the files of a subagent that failed; nothing if it changed none. */
 export function keptFiles(files: FilesUpdate): string[] {
   const changed = Object.keys(files).sort();
   return changed.length > 0 ? [`Files it had changed are kept: ${changed.join(", ")}`] : [];
@@ -292,7 +292,7 @@ export function keptFiles(files: FilesUpdate): string[] {
 const NO_ANSWER =
   "it ended without an answer. A runnable gives back a text, a message, or a state with `messages`.";
 
-/** Structured answer as JSON, else the last text of the assistant, or of whoever else spoke last. */
+/** The structured answer as JSON, else the last text of the assistant, else the text of the last message. */
 function answerOf(state: Partial<AgentState>): string {
   if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
   const { messages } = currentRun(state.messages ?? []);

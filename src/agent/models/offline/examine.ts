@@ -29,7 +29,7 @@ const FILES_TO_READ = 3;
 const LINES_TO_READ = 60;
 const MATCHES_PER_SEARCH = 100;
 
-/** An examination: what it is to find out, and everything it has found so far. */
+/** An examination: its assignment, and everything found so far. */
 interface Work extends Assignment {
   turn: Turn;
   tools: Tools;
