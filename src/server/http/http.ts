@@ -16,7 +16,6 @@ import {
   unbracket,
 } from "./admission.ts";
 import { SessionEvents } from "./event-store.ts";
-import { refusalCounter, requestCounter } from "./metrics.ts";
 import { ModernHandlers, OpenResponses } from "./modern.ts";
 import { Operations } from "./operations.ts";
 import { answerCors, hasSingleHeaders, sendError } from "./request.ts";
@@ -94,7 +93,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const endpoint = createEndpoint(options);
   const guard = createRequestGuard(options);
   const server = createServer(limitsOf(options), (request, response) => {
-    response.once("close", () => endpoint.requests.count(String(response.statusCode)));
+    response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
     endpoint.readers.guard(response);
     response.setHeader("x-content-type-options", "nosniff");
     const serve = async (): Promise<void> => {
@@ -186,12 +185,15 @@ function createEndpoint(options: HttpOptions) {
     idleMs: options.sessionIdleMs ?? 30 * 60_000,
     keepAliveMs: KEEP_ALIVE_MS,
   });
-  const requests = requestCounter();
-  const refusals = refusalCounter();
-  const readers = new SlowReaders({ logger, patienceMs: options.readMs });
-  const counts = { requests, refusals, readersCut: readers.cut, sessions: () => sessions.size };
-  const { statistics, assertReady } = options;
-  const operations = new Operations({ statistics, assertReady, clock: elapsed, logger, ...counts });
+  const { statistics, assertReady, readMs } = options;
+  const operations = new Operations({
+    statistics,
+    assertReady,
+    clock: elapsed,
+    logger,
+    sessions: () => sessions.size,
+  });
+  const readers = new SlowReaders({ logger, patienceMs: readMs, cut: operations.readersCut });
   const open = authenticator && new OpenResponses({ authenticator, clock, logger });
   const route = createRoute({
     open,
@@ -202,10 +204,9 @@ function createEndpoint(options: HttpOptions) {
     operations,
     rateLimit: new RateLimit({ perMinute: options.requestsPerMinute ?? 1200, clock: elapsed }),
     refusalLimit: new RateLimit({ perMinute: options.refusalsPerMinute ?? 60, clock: elapsed }),
-    refusals,
     addressOf: clientAddress(options.trustedProxies ?? []),
   });
-  return { modern, events, sessions, operations, requests, readers, open, route };
+  return { modern, events, sessions, operations, readers, open, route };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

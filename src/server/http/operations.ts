@@ -1,9 +1,9 @@
+/** Answers those who operate the server: whether it lives, whether it can work, and its numbers. */
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import { allows } from "../auth/scopes.ts";
-import { type Counter, METRICS_TYPE, gauge, metricsText, processMetrics, runMetrics } from "./metrics.ts";
 import type { AuthenticatedRequest } from "./modern.ts";
 import { sendError } from "./request.ts";
 
@@ -17,16 +17,28 @@ export interface OperationsOptions {
   /** Opens runs and storage; fails unless runs can be stored. Absent: the server is always ready. */
   assertReady: (() => Promise<void>) | undefined;
   clock: Clock;
-  requests: Counter;
-  refusals: Counter;
-  readersCut: Counter;
   /** Sessions open now. */
   sessions: () => number;
   logger: Logger;
 }
 
-/** Answers operators: whether the server lives, whether it can work, and its numbers. */
+/** Answers `/healthz`, `/readyz` and `/metrics`, and keeps the counters. */
 export class Operations {
+  readonly requests = new Counter({
+    name: "deepagent_http_requests_total",
+    help: "Answered HTTP requests by status code.",
+    label: "code",
+  });
+  readonly refusals = new Counter({
+    name: "deepagent_http_auth_refusals_total",
+    help: "Requests that authentication or a missing scope refused, by reason.",
+    label: "reason",
+  });
+  readonly readersCut = new Counter({
+    name: "deepagent_http_readers_cut_total",
+    help: "Connections closed because their client did not read, by reason.",
+    label: "reason",
+  });
   readonly #options: OperationsOptions;
   #closing = false;
   #asked: { at: number; ready: Promise<boolean> } | undefined;
@@ -62,12 +74,10 @@ export class Operations {
     if (!allows(request.auth, "read")) {
       return sendError(response, 403, -32000, "Metrics need a token with the scope read");
     }
-    const { statistics, requests, refusals, readersCut, sessions } = this.#options;
+    const { statistics, sessions } = this.#options;
     const metrics = [
       ...(statistics === undefined ? [] : runMetrics(await statistics())),
-      requests.metric(),
-      refusals.metric(),
-      readersCut.metric(),
+      ...[this.requests, this.refusals, this.readersCut].map((counter) => counter.metric()),
       gauge("deepagent_http_sessions", "Open sessions of 2025-era clients.", sessions()),
       ...processMetrics(),
     ];
@@ -106,3 +116,84 @@ function sendText(response: ServerResponse, status: number, text: string, type: 
   response.writeHead(status, { "content-type": type, "cache-control": "no-store" });
   response.end(text);
 }
+
+/** One metric in Prometheus' text format: name, meaning, and a value for each set of labels. */
+interface Metric {
+  name: string;
+  help: string;
+  type: "counter" | "gauge";
+  values: readonly { labels?: Readonly<Record<string, string>>; value: number }[];
+}
+
+/** Counts by the values of one label. */
+export class Counter {
+  readonly #about: { name: string; help: string; label: string };
+  readonly #counts = new Map<string, number>();
+
+  constructor(about: { name: string; help: string; label: string }) {
+    this.#about = about;
+  }
+
+  count(value: string): void {
+    this.#counts.set(value, (this.#counts.get(value) ?? 0) + 1);
+  }
+
+  metric(): Metric {
+    const { label, ...about } = this.#about;
+    const counts = [...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1));
+    const values = counts.map(([value, count]) => ({ labels: { [label]: value }, value: count }));
+    return { ...about, type: "counter", values };
+  }
+}
+
+function runMetrics({ runs, pendingApprovals }: RunStatistics): Metric[] {
+  return [
+    {
+      name: "deepagent_runs",
+      help: "Runs in the data directory by status.",
+      type: "gauge",
+      values: Object.entries(runs).map(([status, value]) => ({ labels: { status }, value })),
+    },
+    gauge("deepagent_approvals_pending", "Approvals that wait for a person.", pendingApprovals),
+  ];
+}
+
+/** Named as Prometheus' own client libraries name them. */
+function processMetrics(): Metric[] {
+  const { rss, heapUsed } = process.memoryUsage();
+  const startedAt = Date.now() / 1000 - process.uptime();
+  return [
+    gauge("process_resident_memory_bytes", "Resident memory size in bytes.", rss),
+    gauge("nodejs_heap_size_used_bytes", "Process heap size used from Node.js in bytes.", heapUsed),
+    gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", startedAt),
+  ];
+}
+
+function gauge(name: string, help: string, value: number): Metric {
+  return { name, help, type: "gauge", values: [{ value }] };
+}
+
+const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+/** The text exposition format, version 0.0.4. */
+export function metricsText(metrics: readonly Metric[]): string {
+  return metrics
+    .flatMap(({ name, help, type, values }) => [
+      `# HELP ${name} ${help.replaceAll("\\", String.raw`\\`).replaceAll("\n", String.raw`\n`)}`,
+      `# TYPE ${name} ${type}`,
+      ...values.map(({ labels = {}, value }) => `${name}${labelText(labels)} ${value}`),
+    ])
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+function labelText(labels: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
+  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+}
+
+const escaped = (value: string): string =>
+  value
+    .replaceAll("\\", String.raw`\\`)
+    .replaceAll('"', String.raw`\"`)
+    .replaceAll("\n", String.raw`\n`);

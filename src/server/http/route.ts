@@ -9,7 +9,6 @@ import {
 import { type Authenticator, principalOf } from "../auth/auth.ts";
 import { scopeChallenge } from "../auth/challenge.ts";
 import { type AddressOf, type RateLimit, clientNetwork } from "./admission.ts";
-import type { Counter } from "./metrics.ts";
 import type { AuthenticatedRequest, ModernHandlers, OpenResponses } from "./modern.ts";
 import { METRICS_PATH, type Operations } from "./operations.ts";
 import { isPlain, readJsonBody, sendError, sendResponse } from "./request.ts";
@@ -30,7 +29,6 @@ export interface Route {
   rateLimit: RateLimit;
   /** Limits refused tokens, by network. */
   refusalLimit: RateLimit;
-  refusals: Counter;
   addressOf: AddressOf;
   /** Absent as `authenticator` is. */
   open: OpenResponses | undefined;
@@ -57,7 +55,7 @@ export function createRoute(route: Route): RequestListener {
  * is served only with tokens that are known to be good; unknown ones are not checked any more.
  */
 async function identify(
-  { authenticator, refusalLimit, refusals, addressOf }: Route,
+  { authenticator, refusalLimit, operations, addressOf }: Route,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<boolean> {
@@ -70,7 +68,7 @@ async function identify(
     return true;
   }
   const { reason } = outcome;
-  refusals.count(reason);
+  operations.refusals.count(reason);
   // A missing token is no guess, and a token that could not be checked may be good.
   const isGuess = reason !== "no_token" && reason !== "issuer_unavailable";
   const wait = isGuess ? refusalLimit.take(network) : 0;
@@ -94,7 +92,7 @@ function sendDocument(request: AuthenticatedRequest, response: ServerResponse, d
 }
 
 async function serveMcp(
-  { modern, sessions, refusals, open }: Route,
+  { modern, sessions, operations, open }: Route,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<void> {
@@ -116,7 +114,7 @@ async function serveMcp(
     body = read.value;
     const challenge = scopeChallenge(body, request.auth);
     if (challenge !== undefined) {
-      refusals.count("missing_scope");
+      operations.refusals.count("missing_scope");
       return sendResponse(response, challenge);
     }
   }

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import type { Logger } from "../../core/logger.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "../stdio/output-bounds.ts";
-import { Counter } from "./metrics.ts";
+import type { Counter } from "./operations.ts";
 
 /** Milliseconds in which a client has to read some of the waiting output. */
 const PATIENCE_MS = 60_000;
@@ -11,6 +11,8 @@ export interface SlowReadersOptions {
   logger: Logger;
   /** Default 60 seconds. */
   patienceMs?: number | undefined;
+  /** Counts the connections that are closed. */
+  cut: Counter;
 }
 
 /** Calls `stalled` when the client has read none of the waiting output for `patienceMs`, by default 60 seconds. */
@@ -35,15 +37,11 @@ type Write = (chunk: Uint8Array | string) => boolean;
 export class SlowReaders {
   readonly #logger: Logger;
   readonly #patienceMs: number | undefined;
-  readonly cut = new Counter({
-    name: "deepagent_http_readers_cut_total",
-    help: "Connections closed because their client did not read, by reason.",
-    label: "reason",
-  });
-
-  constructor({ logger, patienceMs }: SlowReadersOptions) {
+  readonly #cut: Counter;
+  constructor({ logger, patienceMs, cut }: SlowReadersOptions) {
     this.#logger = logger;
     this.#patienceMs = patienceMs;
+    this.#cut = cut;
   }
 
   /**
@@ -78,7 +76,7 @@ export class SlowReaders {
   }
 
   #end(response: ServerResponse, reason: "too_much" | "stalled"): void {
-    this.cut.count(reason);
+    this.#cut.count(reason);
     this.#logger.warn("http.reader_cut", { reason, waiting: response.writableLength });
     response.destroy();
   }

@@ -2,7 +2,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { metricsText } from "../../../src/server/http/metrics.ts";
+import { metricsText } from "../../../src/server/http/operations.ts";
 import { RateLimit } from "../../../src/server/http/admission.ts";
 import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
