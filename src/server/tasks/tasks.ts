@@ -112,6 +112,8 @@ interface Asked {
   note?: string | undefined;
 }
 
+const elicitation = (params: PersonRequest): ElicitationRequest => ({ method: "elicitation/create", params });
+
 /** Returns the questions to the model of a client that lends it. */
 async function modelRequests({ runs, principal, view, client }: TaskRequest): Promise<InputRequests> {
   if (!client.models || isFinal(view.run.status)) return {};
@@ -131,14 +133,7 @@ async function pageQuestion({ principal, view }: TaskRequest, { deps, pages }: T
   const pending = pendingApprovals(view);
   if (pending.length === 0) return { requests: {} };
   const open = async (): Promise<string | undefined> => deps.page?.decide(principal, view.run.id);
-  const { requests, note } = await pages.ask(view.run.id, pending, open);
-  const asked = Object.entries(requests);
-  return {
-    requests: Object.fromEntries(
-      asked.map(([key, params]) => [key, { method: "elicitation/create", params }]),
-    ),
-    note,
-  };
+  return pages.ask(view.run.id, pending, open);
 }
 
 function openQuestions(view: RunView, questions: TaskQuestions): Asked {
@@ -149,7 +144,7 @@ function openQuestions(view: RunView, questions: TaskQuestions): Asked {
     const { key, problem } = questions.show(approval);
     const place = { runId: view.run.id, position: index + 1, total: pending.length };
     const params = approvalForm(approval, problem === undefined ? place : { ...place, problem });
-    requests[key] = { method: "elicitation/create", params };
+    requests[key] = elicitation(params);
     if (problem !== undefined) note = `Asked again: ${problem}`;
   }
   return { requests, note };
@@ -277,11 +272,7 @@ export class TaskQuestions {
   }
 
   #remember<Known extends Question & { since: number }>(approval: Approval, question: Known): Known {
-    const name = nameOf(approval);
-    this.#questions.delete(name);
-    this.#questions.set(name, question);
-    const oldest = this.#questions.keys().next();
-    if (this.#questions.size > MOST_QUESTIONS && oldest.done !== true) this.#questions.delete(oldest.value);
+    remember(this.#questions, nameOf(approval), question, MOST_QUESTIONS);
     return question;
   }
 }
@@ -295,18 +286,12 @@ const MOST_PAGES = 1000;
 interface Shown {
   /** When it was asked under its present key. */
   at: number;
-  request: PersonRequest;
+  params: PersonRequest;
   approvals: ReadonlySet<string>;
   /** The client has opened the page: nothing more is asked of it for these approvals. */
   isOpened: boolean;
   /** A sentence about it for the status message. */
   note?: string;
-}
-
-/** The questions to ask now, by key, and the status message for them. */
-export interface PageQuestion {
-  requests: Record<string, PersonRequest>;
-  note?: string | undefined;
 }
 
 const OPENED = "The page was opened: the decision is made there.";
@@ -330,26 +315,19 @@ export class TaskPages {
     runId: string,
     pending: readonly Approval[],
     open: () => Promise<string | undefined>,
-  ): Promise<PageQuestion> {
-    const known = this.#shown.get(runId);
-    if (known !== undefined && pending.every(({ id }) => known.approvals.has(id))) {
-      const { at, request, isOpened, note } = known;
-      return { requests: isOpened ? {} : { [pageKey(runId, at)]: request }, note };
+  ): Promise<Asked> {
+    const shown = this.#shown.get(runId);
+    if (shown !== undefined && pending.every(({ id }) => shown.approvals.has(id))) {
+      const { at, params, isOpened, note } = shown;
+      return { requests: isOpened ? {} : { [pageKey(runId, at)]: elicitation(params) }, note };
     }
     const url = await open();
     if (url === undefined) return { requests: {} };
-    const request = { mode: "url" as const, message: pageMessage(runId, pending), url };
-    const at = this.#laterThan(known);
-    this.#shown.delete(runId);
-    this.#shown.set(runId, {
-      at,
-      request,
-      approvals: new Set(pending.map(({ id }) => id)),
-      isOpened: false,
-    });
-    const oldest = this.#shown.keys().next();
-    if (this.#shown.size > MOST_PAGES && oldest.done !== true) this.#shown.delete(oldest.value);
-    return { requests: { [pageKey(runId, at)]: request } };
+    const params = { mode: "url" as const, message: pageMessage(runId, pending), url };
+    const at = this.#laterThan(shown);
+    const approvals = new Set(pending.map(({ id }) => id));
+    remember(this.#shown, runId, { at, params, approvals, isOpened: false }, MOST_PAGES);
+    return { requests: { [pageKey(runId, at)]: elicitation(params) } };
   }
 
   /** Records whether the client has opened the page, which decides nothing. */
@@ -365,6 +343,14 @@ export class TaskPages {
   #laterThan(shown: Shown | undefined): number {
     return Math.max(this.#clock(), (shown?.at ?? 0) + 1);
   }
+}
+
+/** Keeps `value` as the newest of `map`, and forgets the oldest beyond `most`. */
+function remember<Value>(map: Map<string, Value>, key: string, value: Value, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  const oldest = map.keys().next();
+  if (map.size > most && oldest.done !== true) map.delete(oldest.value);
 }
 
 const pageKey = (runId: string, at: number): string => `${runId}@${at.toString(36)}`;
