@@ -24,7 +24,7 @@ import { type ContentEdit, bytesOf, bytesToWrite } from "./file-data.ts";
 import { type PageRequest, pageRequest } from "./pages.ts";
 import { DEFAULT_MAX_COUNT } from "./search.ts";
 
-/** What a backend declares that keeps every promise of the port. */
+/** The capabilities of a backend that keeps every promise of the port. */
 export const COMPLETE = {
   writeMode: true,
   regexGrep: true,
@@ -39,10 +39,10 @@ export const COMPLETE = {
  */
 export const fileLocks = new KeyedLock();
 
-/** Requests of one operation that are under way at the same time, where that is of use. */
+/** Requests of one operation that may run at the same time. */
 export const PARALLEL_TRANSFERS = 8;
 
-/** A path that was checked. Operations add what else they need to reach the file. */
+/** A checked path. Operations add other facts that they need to reach the file. */
 export interface Located {
   /** As results and failures show it. */
   path: string;
@@ -60,18 +60,18 @@ export interface Edit extends ContentEdit, CallOptions {}
 export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "edit" | "delete" | "upload";
 
 /**
- * What a backend does at paths that were checked. Each operation gets what `locate` made of its path, so an
- * implementation may declare that type in the place of `Located`.
+ * The operations of a backend at checked paths. Each gets the result of `locate` for its path, so an implementation
+ * may declare the type of that result in place of `Located`.
  */
 export interface Operations {
   /** Path of a search that names none. Default `/`. */
   readonly top?: string;
   /** Uploads and downloads at the same time. Default 1. */
   readonly parallel?: number;
-  /** Every operation but `grep` gives its result at once, and so do the methods. Default false. */
+  /** Set if every operation but `grep` gives its result at once. The methods then do the same. Default false. */
   readonly atOnce?: boolean;
   locate(path: string): ({ ok: true } & Located) | ({ ok: false } & BackendFailure);
-  /** Runs an operation: the place for locks, and for failures out of what was thrown. Default: just runs it. */
+  /** Runs an operation, with locks if needed, and turns exceptions into failures. Default: only runs it. */
   attempt?<Result>(
     at: Located,
     call: { method: Method; options: CallOptions },
@@ -108,7 +108,7 @@ export abstract class PutOperations {
 /** The result of a method: a promise, unless the operations give theirs at once. */
 type Answer<AtOnce extends boolean, Result> = AtOnce extends true ? Result : Promise<Result>;
 
-/** A backend of operations, which its subclass gives. */
+/** A backend over operations, which a subclass passes in. */
 export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
   readonly #operations: Operations;
 
@@ -254,7 +254,7 @@ export const downloadOf = (path: string, { data, code }: ReadRawResult): FileDow
     ? { path, content: null, error: operationError(code) ?? "file_not_found" }
     : { path, content: bytesOf(data), error: null };
 
-/** Uploads one file to a backend around which another one is. */
+/** Uploads one file to the backend inside another one. */
 export async function uploadTo(
   backend: Backend,
   path: string,
@@ -266,8 +266,8 @@ export async function uploadTo(
 }
 
 /**
- * A backend with some members in the place of its own. Everything else that callers may look for is there as it was,
- * also what only this backend has, and works on the backend itself, which may keep private fields.
+ * Replaces some members of a backend. All others are there, also those that only this backend has, and work on the
+ * backend itself, which may keep private fields.
  */
 export function wrapBackend(backend: Backend, members: Partial<Backend>): Backend {
   const get = (name: string | symbol): unknown => {
