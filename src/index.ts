@@ -24,7 +24,7 @@ export {
 } from "./agent/cowork.ts";
 export { type AgentProfile, type ProfileName, PROFILES } from "./agent/profiles.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
-export { loadSubagents, type LoadSubagentsOptions } from "./agent/definition/load-subagents.ts";
+export { loadSubagents, type LoadSubagentsOptions } from "./agent/definition/agent-files.ts";
 export type { AgentLimits, ModelPrice } from "./agent/engine/limits.ts";
 export type { StopReason } from "./agent/contracts.ts";
 export type { FileOperation, FilesystemPermission, PermissionMode } from "./agent/calls/permissions.ts";

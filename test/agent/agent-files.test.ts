@@ -7,7 +7,7 @@ import { loadAgentFiles, parseAgentFile } from "../../src/agent/definition/agent
 import type { FileData, FilesUpdate } from "../../src/backends/backend.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
-import { loadSubagents } from "../../src/agent/definition/load-subagents.ts";
+import { loadSubagents } from "../../src/agent/definition/agent-files.ts";
 import { createLogger, silentLogger } from "../../src/core/logger.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 

@@ -100,54 +100,49 @@ function adaptFinish(source: Source, log: Logger): Pick<Middleware, "finishReque
 }
 
 function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModelCall" | "wrapToolCall"> {
-  const { wrapModelCall, wrapToolCall } = source;
+  const { wrapModelCall, wrapToolCall, name } = source;
   return {
-    ...(wrapModelCall
-      ? {
-          wrapModelCall: (request, next) => {
-            let last: AIMessage | undefined;
-            const inner = noting(next);
-            const place = { middleware: source.name, hook: "wrapModelCall", runtime: request.runtime, log };
-            return hooked(
-              place,
-              async () => {
-                const own = { ...request, runtime: withOwnContext(source, request.runtime) };
-                const reply: unknown = await wrapModelCall.call(
-                  source,
-                  own,
-                  async (changed) => (last = await inner.next(changed)),
-                );
-                if (AIMessage.isInstance(reply)) return reply;
-                if (isCommand(reply)) return applyCommand(source.name, reply, request, last);
-                throw new MiddlewareFailure(
-                  `Middleware ${source.name} must answer a model call with an assistant message.`,
-                );
-              },
-              inner.thrown,
-            );
-          },
-        }
-      : {}),
-    ...(wrapToolCall
-      ? {
-          wrapToolCall: (request, next) => {
-            const inner = noting(next);
-            const place = { middleware: source.name, hook: "wrapToolCall", runtime: request.runtime, log };
-            return hooked(
-              place,
-              async () => {
-                const own = { ...request, runtime: withOwnContext(source, request.runtime) };
-                const outcome: unknown = await wrapToolCall.call(source, own, inner.next);
-                if (ToolMessage.isInstance(outcome) || isCommand(outcome)) return outcome;
-                throw new MiddlewareFailure(
-                  `Middleware ${source.name} must answer a tool call with a tool message or a command.`,
-                );
-              },
-              inner.thrown,
-            );
-          },
-        }
-      : {}),
+    ...(wrapModelCall && {
+      wrapModelCall: adaptWrapper(source, log, "wrapModelCall", wrapModelCall, (reply, request, last) => {
+        if (AIMessage.isInstance(reply)) return reply;
+        if (isCommand(reply)) return applyCommand(name, reply, request, last);
+        throw new MiddlewareFailure(`Middleware ${name} must answer a model call with an assistant message.`);
+      }),
+    }),
+    ...(wrapToolCall && {
+      wrapToolCall: adaptWrapper(source, log, "wrapToolCall", wrapToolCall, (outcome) => {
+        if (ToolMessage.isInstance(outcome) || isCommand(outcome)) return outcome;
+        throw new MiddlewareFailure(
+          `Middleware ${name} must answer a tool call with a tool message or a command.`,
+        );
+      }),
+    }),
+  };
+}
+
+type Wrapper<Request, Result> = (
+  request: Request,
+  next: (request: Request) => Promise<Result>,
+) => Promise<Result>;
+
+/** `wrap` with its own context and a checked answer. `accept` also gets the last result of the inner handler. */
+function adaptWrapper<Request extends { readonly runtime: AgentRuntime }, Result>(
+  source: Source,
+  log: Logger,
+  hook: "wrapModelCall" | "wrapToolCall",
+  wrap: Wrapper<Request, Result>,
+  accept: (answer: unknown, request: Request, last: Result | undefined) => Result,
+): Wrapper<Request, Result> {
+  return (request, next) => {
+    const { runtime } = request;
+    const inner = noting(next);
+    let last: Result | undefined;
+    const noted = async (changed: Request): Promise<Result> => (last = await inner.next(changed));
+    const work = async (): Promise<Result> => {
+      const own = { ...request, runtime: withOwnContext(source, runtime) };
+      return accept(await wrap.call(source, own, noted), request, last);
+    };
+    return hooked({ middleware: source.name, hook, runtime, log }, work, inner.thrown);
   };
 }
 
