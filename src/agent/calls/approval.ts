@@ -40,12 +40,12 @@ export interface Go {
 }
 
 /** The part of the agent's definition that asking needs. */
-type Parts = EditRules & Pick<AgentDefinition, "log">;
+type ApprovalRules = EditRules & Pick<AgentDefinition, "log">;
 
 /** Asks people about one call: as the model made it and, when middleware changes it, once more. */
 export class Approval {
   readonly #gates: readonly ToolGate[];
-  readonly #parts: Parts;
+  readonly #rules: ApprovalRules;
   readonly #scope: CallScope;
   /** Digests of the calls asked about so far. */
   readonly #shown: string[] = [];
@@ -55,9 +55,9 @@ export class Approval {
   /** The newest answer, and the call that it was given for. */
   #answered: Answered | undefined;
 
-  constructor(gates: readonly ToolGate[], parts: Parts, scope: CallScope) {
+  constructor(gates: readonly ToolGate[], rules: ApprovalRules, scope: CallScope) {
     this.#gates = gates;
-    this.#parts = parts;
+    this.#rules = rules;
     this.#scope = scope;
   }
 
@@ -97,7 +97,7 @@ export class Approval {
   async #review(question: Question, answered?: Answered): Promise<Verdict> {
     const { toolCall, begun } = question;
     for (let last = answered; ;) {
-      const preview = await previewOf(toolCall, this.#parts, this.#scope);
+      const preview = await previewOf(toolCall, this.#rules, this.#scope);
       const now = sealOf(toolCall, preview);
       const known = (await this.#before)?.[this.#shown.length];
       const isAskedAgain = known !== undefined && callOf(known) === callOf(now);
@@ -121,14 +121,14 @@ export class Approval {
     again: boolean,
   ): Promise<Verdict> {
     const number = this.#shown.length > 1 ? { question: this.#shown.length } : {};
-    const review = reviewRequest(toolCall, gate, this.#parts, { scope: this.#scope, preview, again });
+    const review = reviewRequest(toolCall, gate, this.#rules, { scope: this.#scope, preview, again });
     const question = { ...review, ...number, shown: [...this.#shown] };
     for (;;) {
       await refuseBroadcastAnswer(this.#scope.config);
       const answer: unknown = ask(question, this.#scope.config);
       if (responseProblem(question, answer)) continue;
       const [decision] = (answer as HitlResponse).decisions; // checked by responseProblem
-      const verdict = decision && apply(decision, toolCall, this.#parts);
+      const verdict = decision && apply(decision, toolCall, this.#rules);
       if (verdict) return verdict;
     }
   }
@@ -201,11 +201,11 @@ interface Showing {
 function reviewRequest(
   toolCall: ToolCall,
   gate: Gate,
-  parts: Parts,
+  rules: ApprovalRules,
   { scope, preview: bound, again }: Showing,
 ): HitlRequest {
   const { id = "", name, args } = toolCall;
-  const tool = parts.tools.get(name);
+  const tool = rules.tools.get(name);
   const same = tool && bound ? { same: sameCalls(tool, args, bound) } : {};
   const preview = bound && shownOf(bound, again);
   const shown = preview?.detail ?? argumentsPreview(name, args).detail;
@@ -229,7 +229,7 @@ const shownOf = ({ kind, summary, detail }: BoundPreview, again: boolean): CallP
 /** A preview that fails is left out: the person has the arguments. */
 async function previewOf(
   { name, args }: ToolCall,
-  { tools, log }: Parts,
+  { tools, log }: ApprovalRules,
   { context }: CallScope,
 ): Promise<BoundPreview | undefined> {
   try {
@@ -258,7 +258,7 @@ function ask(request: HitlRequest, config: RunnableConfig): unknown {
 }
 
 /** `undefined`: the call it was edited to cannot run, and the question stays. */
-function apply(decision: Decision, toolCall: ToolCall, parts: Parts): Verdict | undefined {
+function apply(decision: Decision, toolCall: ToolCall, rules: ApprovalRules): Verdict | undefined {
   if (decision.type === "approve") return { run: true, toolCall, edited: false };
   if (decision.type === "reject") {
     const { message = "" } = decision;
@@ -269,7 +269,7 @@ function apply(decision: Decision, toolCall: ToolCall, parts: Parts): Verdict | 
     return { run: false, result: { content: text, status: "error" } };
   }
   const { name, args } = decision.editedAction;
-  const checked = checkEdit(parts, name, args);
+  const checked = checkEdit(rules, name, args);
   return checked.ok
     ? { run: true, toolCall: { ...toolCall, name, args: checked.args }, edited: true }
     : undefined;
@@ -309,16 +309,16 @@ export type CheckedCall = { toolCall: ToolCall; tool?: AgentTool } | { invalid: 
  * that takes or allows it no more does not undo it.
  */
 export function checkCall(
-  parts: AgentDefinition,
+  rules: AgentDefinition,
   toolCall: ToolCall,
   { given, begun = false }: { given?: AgentTool | undefined; begun?: boolean } = {},
 ): CheckedCall {
-  const own = parts.tools.get(toolCall.name);
+  const own = rules.tools.get(toolCall.name);
   const tool = given ?? own;
   if (!tool) return { toolCall };
   const checked = tool.validate(toolCall.args);
   if (!checked.ok) return begun ? { toolCall, tool } : { invalid: toolError(checked.message) };
-  const denial = own && !begun ? parts.permissions?.denial(own, checked.args) : undefined;
+  const denial = own && !begun ? rules.permissions?.denial(own, checked.args) : undefined;
   if (denial !== undefined) return { invalid: toolError(denial) };
   return { toolCall: { ...toolCall, args: checked.args }, tool };
 }

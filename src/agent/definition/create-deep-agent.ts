@@ -122,7 +122,7 @@ function assemble(
   checkLimits(params.limits);
   const tools = collectTools(middleware, params);
   const channels = collectChannels(params, middleware, role.nested);
-  const parts: AgentDefinition = {
+  const definition: AgentDefinition = {
     name: params.name ?? "deepagent",
     model: () => role.model.get(),
     systemMessage: role.prompt,
@@ -141,10 +141,10 @@ function assemble(
     folding: foldingChannels(channels),
   };
   const checkpointer = role.nested ? undefined : checkpointerFor(params);
-  const graph = buildGraph(parts, {
+  const graph = buildGraph(definition, {
     channels,
     // The private channels of a subagent are read by the agent that delegates.
-    ...(role.nested ? {} : { output: parts.channels.filter((name) => !name.startsWith("_")) }),
+    ...(role.nested ? {} : { output: definition.channels.filter((name) => !name.startsWith("_")) }),
     ...(checkpointer === undefined ? {} : { checkpointer }),
     ...(params.store ? { store: params.store } : {}),
     ...(params.contextSchema && !role.nested ? { contextSchema: params.contextSchema } : {}),
@@ -156,7 +156,7 @@ function assemble(
     // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
     maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
   });
-  return DeepAgentGraph.from(configured, { ...parts, isGated: isGated(params) });
+  return DeepAgentGraph.from(configured, { ...definition, isGated: isGated(params) });
 }
 
 /** The file tools know from the model's profile which media it takes. */

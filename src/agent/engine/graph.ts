@@ -52,8 +52,8 @@ export interface CompileOptions {
  * All hooks of one kind share one node, and a node exists only when the stack has such hooks: every node
  * is a step, and every step a checkpoint.
  */
-export function buildGraph(parts: AgentDefinition, options: CompileOptions): CompiledAgentGraph {
-  const has = (hook: HookName): boolean => parts.middleware.some((layer) => layer[hook]);
+export function buildGraph(definition: AgentDefinition, options: CompileOptions): CompiledAgentGraph {
+  const has = (hook: HookName): boolean => definition.middleware.some((layer) => layer[hook]);
   const loopStart = has("beforeModel") ? BEFORE_MODEL : MODEL;
   const end = has("afterAgent") ? AFTER_AGENT : END;
   const steps = {
@@ -68,18 +68,18 @@ export function buildGraph(parts: AgentDefinition, options: CompileOptions): Com
     ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}),
   };
   const hookNode = (hook: HookName, next: (state: AgentState) => Send[] | string) =>
-    createHookNode(parts, hook, next, (target, messages) =>
+    createHookNode(definition, hook, next, (target, messages) =>
       hook === "afterAgent" && target === "end" ? END : jumpFrom(target, messages, after),
     );
 
-  const turn = returnDirect(parts, end);
-  const asking = readingInbox(createModelNode(parts, after));
+  const turn = returnDirect(definition, end);
+  const asking = readingInbox(createModelNode(definition, after));
   const nodes: GraphNodes = {
     [MODEL]: {
       work: loopStart === MODEL ? turn(asking) : asking,
       ends: [...new Set([after.hooks ?? TOOLS, TOOLS, loopStart, end])],
     },
-    [TOOLS]: { work: createToolNode(parts), edge: loopStart },
+    [TOOLS]: { work: createToolNode(definition), edge: loopStart },
   };
   const ends = [MODEL, ...(has("beforeModel") ? [BEFORE_MODEL] : []), TOOLS, end];
   if (has("beforeAgent")) nodes[BEFORE_AGENT] = { work: hookNode("beforeAgent", () => loopStart), ends };
@@ -90,7 +90,7 @@ export function buildGraph(parts: AgentDefinition, options: CompileOptions): Com
     nodes[AFTER_MODEL] = { work: hookNode("afterModel", ({ messages }) => nextTasks(messages, after)), ends };
   }
   if (has("afterAgent")) nodes[AFTER_AGENT] = { work: hookNode("afterAgent", () => END), ends: [END] };
-  return compile({ nodes, start: has("beforeAgent") ? BEFORE_AGENT : loopStart, steps }, parts, options);
+  return compile({ nodes, start: has("beforeAgent") ? BEFORE_AGENT : loopStart, steps }, definition, options);
 }
 
 type GraphNodes = Record<string, { work: NodeFunction; ends?: string[]; edge?: string }>;
@@ -106,7 +106,7 @@ const noticing =
 
 function compile(
   { nodes: given, start, steps }: { nodes: GraphNodes; start: string; steps: TurnSteps },
-  parts: AgentDefinition,
+  definition: AgentDefinition,
   { channels, output, contextSchema, checkpointer, store }: CompileOptions,
 ): CompiledAgentGraph {
   const nodes = Object.fromEntries(
@@ -120,7 +120,7 @@ function compile(
   for (const [name, { edge }] of Object.entries(nodes)) if (edge) graph.addEdge(name, edge);
   graph.addEdge(START, start);
   const compiled = graph.compile({
-    name: parts.name,
+    name: definition.name,
     ...(checkpointer === undefined ? {} : { checkpointer }),
     ...(store ? { store } : {}),
   });
@@ -148,12 +148,12 @@ type GraphBuilder = Omit<StateGraph<AgentState>, "addNode" | "addEdge" | "compil
 
 /** The node for all hooks of one kind. */
 function createHookNode(
-  parts: AgentDefinition,
+  definition: AgentDefinition,
   hook: HookName,
   next: (state: AgentState) => Send[] | string,
   jump: (target: JumpTarget, messages: readonly BaseMessage[]) => Send[] | string,
 ): (state: AgentState, config: RunnableConfig) => Promise<Command> {
-  const layers = parts.middleware.filter((layer) => layer[hook]);
+  const layers = definition.middleware.filter((layer) => layer[hook]);
   return async (before, config) => {
     const { update, state, jumpTo } = await runHooks(layers, hook, before, agentRuntime(config));
     const goto = jumpTo ? jump(jumpTo, state.messages) : next(state);

@@ -37,7 +37,7 @@ export interface AfterReply {
  * else it asks through all layers, mends the reply, and decides where to go.
  */
 export function createModelNode(
-  parts: AgentDefinition,
+  definition: AgentDefinition,
   after: AfterReply,
 ): (state: AgentState, config: RunnableConfig) => Promise<Command> {
   const binder = new ToolBinder();
@@ -47,9 +47,9 @@ export function createModelNode(
     const annotated = annotatedReports(before);
     const messages = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
     const state = { ...before, messages };
-    const meter = meterOf(config, parts.limits);
+    const meter = meterOf(config, definition.limits);
     meter.load(state);
-    const turn: Turn = { parts, binder, state, meter, config };
+    const turn: Turn = { definition, binder, state, meter, config };
     const stopFor = (reached: Reached, { reply: report, updates = [] }: Partial<Answer> = {}): Command => {
       const isNested = agentPath(config).length > 0;
       const said = lastAnswer(currentRun(messages).messages.filter((message) => !stopReasonOf(message)));
@@ -67,7 +67,7 @@ export function createModelNode(
     const carried = meter.carried(messages);
     if (carried) updates.push({ [SPENT]: carried });
     updates.push({ messages: refused });
-    const settled = strategy && (await parts.structured?.settle(reply, strategy, messages, refused));
+    const settled = strategy && (await definition.structured?.settle(reply, strategy, messages, refused));
     if (settled && settled !== "missing") updates.push(settled);
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
@@ -85,7 +85,7 @@ export function createModelNode(
 
 /** The input of one model call. */
 interface Turn {
-  parts: AgentDefinition;
+  definition: AgentDefinition;
   binder: ToolBinder;
   state: AgentState;
   meter: Meter;
@@ -102,21 +102,21 @@ interface Answer {
 
 /** Calls the model through all layers and counts what it used; `undefined`: the time of the run is over. */
 async function askAllLayers(
-  { parts, binder, state, meter, config }: Turn,
+  { definition, binder, state, meter, config }: Turn,
   report?: string,
 ): Promise<Answer | undefined> {
   const time = withDeadline(config.signal, meter.remainingMs);
   const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
   let strategy: Strategy | undefined;
-  const call = composeModelCall(parts.middleware, async (request) => {
-    strategy = report === undefined ? await parts.structured?.strategyFor(request.model) : undefined;
-    const finish = (sent: ModelRequest) => finishRequest(parts.middleware, sent);
-    const { cache, log } = parts;
+  const call = composeModelCall(definition.middleware, async (request) => {
+    strategy = report === undefined ? await definition.structured?.strategyFor(request.model) : undefined;
+    const finish = (sent: ModelRequest) => finishRequest(definition.middleware, sent);
+    const { cache, log } = definition;
     return askModel(request, { strategy, binder, finish, cache, meter, report, config: timed, log });
   });
   const updates: StateUpdate[] = [];
   const reply = await answered(async () => {
-    const request = firstRequest(parts, await parts.model(), state, timed);
+    const request = firstRequest(definition, await definition.model(), state, timed);
     return call({ ...request, updateState: (update) => void updates.push(update) });
   }, time);
   if (reply === undefined) return undefined;
@@ -186,7 +186,7 @@ export function jumpFrom(
 }
 
 function firstRequest(
-  parts: AgentDefinition,
+  definition: AgentDefinition,
   model: BaseChatModel,
   state: AgentState,
   config: RunnableConfig,
@@ -194,9 +194,9 @@ function firstRequest(
   return {
     model,
     messages: state.messages,
-    systemMessage: parts.systemMessage,
-    systemPrompt: textOf(parts.systemMessage),
-    tools: [...parts.tools.values()].map(({ offered }) => offered),
+    systemMessage: definition.systemMessage,
+    systemPrompt: textOf(definition.systemMessage),
+    tools: [...definition.tools.values()].map(({ offered }) => offered),
     state,
     runtime: agentRuntime(config),
   };

@@ -41,54 +41,54 @@ export interface ToolTask {
  * approved one.
  */
 export function createToolNode(
-  parts: AgentDefinition,
+  definition: AgentDefinition,
 ): (task: ToolTask, config: RunnableConfig) => Promise<Outcome> {
-  const gates = [...pathGates(parts), ...parts.middleware.flatMap(({ gate }) => (gate ? [gate] : []))];
+  const gates = gatesOf(definition);
   return (task, config) => {
-    const order = { callId: task.callId, oneByOne: parts.limits.parallelTools === 1 };
+    const order = { callId: task.callId, oneByOne: definition.limits.parallelTools === 1 };
     const { files } = readState(config, ["files"]);
-    return asSibling(files, order, () => runCall(task, parts, gates, config));
+    return asSibling(files, order, () => runCall(task, definition, gates, config));
   };
 }
 
 async function runCall(
   { callId }: ToolTask,
-  parts: AgentDefinition,
+  definition: AgentDefinition,
   gates: readonly ToolGate[],
   config: RunnableConfig,
 ): Promise<Command> {
-  const end = (call: ToolCall, outcome: Outcome): Command => reportEnd(parts, call, outcome, config);
+  const end = (call: ToolCall, outcome: Outcome): Command => reportEnd(definition, call, outcome, config);
   const answerWith = (call: ToolCall, result: ToolResult): Command => end(call, toolOutcome(call, result));
   await ownTurn();
   config.signal?.throwIfAborted();
   if (isResuming(config)) await restoreStepFiles(config);
-  const state = readState(config, parts.channels);
-  const meter = await loadedMeter(config, state, parts.limits);
+  const state = readState(config, definition.channels);
+  const meter = await loadedMeter(config, state, definition.limits);
   const { made, messageId, calls } = findCall(state.messages, callId);
   const { effects: log, path: agent = [] } = contextOf(config);
   // Without a log of effects in the context, the guard does nothing.
   const effects = new EffectGuard(log, { agent, messageId, callId });
   const begun = await effects.wasBegun();
-  const checked = checkCall(parts, made, { begun });
+  const checked = checkCall(definition, made, { begun });
   if ("invalid" in checked) return answerWith(made, checked.invalid);
-  if (!begun && isBeyondLimit(state.messages, callId, parts.limits)) {
+  if (!begun && isBeyondLimit(state.messages, callId, definition.limits)) {
     const why = "the limit of tool calls for this run is reached";
     return answerWith(made, toolError(`${made.name} was not run: ${why}.`));
   }
   const { toolCall } = checked;
   const path = checked.tool?.kind === "read" ? checked.tool.pathOf(toolCall.args) : undefined;
-  const reply = { calls, tools: parts.tools };
+  const reply = { calls, tools: definition.tools };
   const open = path === undefined ? [] : await earlierWrites(state.files, { callId, path }, reply);
-  const scope = await callScope(parts, callId, state, config);
+  const scope = await callScope(definition, callId, state, config);
   const request = { toolCall, tool: checked.tool?.offered, state, runtime: agentRuntime(config) };
-  const approval = new Approval(gates, parts, scope);
+  const approval = new Approval(gates, definition, scope);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
   const unasked: Verdict = { run: true, toolCall, edited: false };
   const verdict = checked.tool ? await approval.of(request, begun) : unasked;
   if (!verdict.run) return answerWith(toolCall, verdict.result);
   const approved = verdict.toolCall;
   // A person may have chosen another tool.
-  const tool = parts.tools.get(approved.name) ?? checked.tool;
+  const tool = definition.tools.get(approved.name) ?? checked.tool;
   const known = await effects.recall(tool, approved, threadFiles(config, callId));
   if (!known && tool?.kind !== "delegate" && meter.remainingMs === 0) {
     const why = `${describeLimit(meter.timeOver())} is reached`;
@@ -96,30 +96,28 @@ async function runCall(
   }
   reportStart(approved, config, known !== undefined);
   if (known) return end(approved, reportRecalled(known, approved, tool, config));
-  const time = callTime(config.signal, tool?.kind === "delegate" ? undefined : meter, parts.limits);
+  const time = callTime(config.signal, tool?.kind === "delegate" ? undefined : meter, definition.limits);
   const runs = new Map(tool ? [[signature(approved), verdict]] : []);
-  const call: ApprovedCall = { runs, scope: timed(scope, time), parts, approval, effects };
+  const call: ApprovedCall = { runs, scope: timed(scope, time), definition, approval, effects };
   const run = composeToolCall(
-    parts.middleware,
+    definition.middleware,
     (inner) => runApproved(inner, call),
     (done) => time.race(done),
   );
   const work = () => run({ ...request, toolCall: approved, tool: tool?.offered });
-  const ran = await guarded(approved, work, { effects, parts, config, time });
+  const ran = await guarded(approved, work, { effects, definition, config, time });
   const outcome = verdict.edited ? noteEdit(ran, approved) : ran;
   await effects.finish(outcome);
   return end(approved, noteOpenWrites(outcome, open));
 }
 
-/** The gates that rules for paths make: a call may need approval because of where it writes. */
-function pathGates({ permissions, tools }: AgentDefinition): ToolGate[] {
-  if (!permissions) return [];
-  return [
-    async ({ toolCall: { name, args } }) => {
-      const tool = tools.get(name);
-      return tool && permissions.gate(tool, args);
-    },
-  ];
+/** The gates of all layers, and of rules for paths: a call may need approval because of where it writes. */
+function gatesOf({ permissions, tools, middleware }: AgentDefinition): ToolGate[] {
+  const pathGate: ToolGate = async ({ toolCall: { name, args } }) => {
+    const tool = tools.get(name);
+    return tool && permissions?.gate(tool, args);
+  };
+  return [...(permissions ? [pathGate] : []), ...middleware.flatMap(({ gate }) => gate ?? [])];
 }
 
 /** The call as its reply made it, and all calls of that reply. */
@@ -137,21 +135,21 @@ function findCall(
 }
 
 async function callScope(
-  parts: AgentDefinition,
+  definition: AgentDefinition,
   callId: string,
   state: AgentState,
   config: RunnableConfig,
 ): Promise<CallScope> {
   const files = threadFiles(config, callId);
   const signal = config.signal ?? new AbortController().signal;
-  const { subagents } = parts;
+  const { subagents } = definition;
   const spawn = subagents && {
     spawn: (task: { subagentType: string; description: string }) =>
-      subagents.spawn(task, { callId, config, files, folding: parts.folding, readState: () => state }),
+      subagents.spawn(task, { callId, config, files, folding: definition.folding, readState: () => state }),
   };
-  const runtime = backendRuntime(config, files, state, parts.log);
-  const resolved = await resolveBackend(parts.backend, runtime);
-  const backend = withKeptFiles(resolved, files, parts.keptFolders);
+  const runtime = backendRuntime(config, files, state, definition.log);
+  const resolved = await resolveBackend(definition.backend, runtime);
+  const backend = withKeptFiles(resolved, files, definition.keptFolders);
   const versionSeenHere = (path: string): string | undefined => versionSeen(state.messages, path);
   const context: ToolContext = { callId, signal, backend, versionSeen: versionSeenHere, ...spawn };
   return { context, config: { ...config, configurable: withRuntime(runtime, config.configurable) }, state };
@@ -161,7 +159,7 @@ interface ApprovedCall {
   /** Approved calls, by the signature of the call that a wrapper passes on. */
   runs: Map<string, Go>;
   scope: CallScope;
-  parts: AgentDefinition;
+  definition: AgentDefinition;
   approval: Approval;
   effects: EffectGuard;
 }
@@ -169,12 +167,12 @@ interface ApprovedCall {
 /** The innermost handler: asks again when a wrapper changed what was approved. */
 async function runApproved(
   request: ToolCallRequest,
-  { runs, scope, parts, approval, effects }: ApprovedCall,
+  { runs, scope, definition, approval, effects }: ApprovedCall,
 ): Promise<Outcome> {
-  const given = broughtTool(request, parts);
-  const checked = checkCall(parts, request.toolCall, { given });
+  const given = broughtTool(request, definition);
+  const checked = checkCall(definition, request.toolCall, { given });
   if ("invalid" in checked) return toolOutcome(request.toolCall, checked.invalid);
-  if (!checked.tool) return toolOutcome(request.toolCall, unknownTool(parts, request.toolCall));
+  if (!checked.tool) return toolOutcome(request.toolCall, unknownTool(definition, request.toolCall));
   const key = signature(checked.toolCall);
   let go = runs.get(key);
   if (!go) {
@@ -183,10 +181,10 @@ async function runApproved(
     runs.set(key, (go = verdict));
   }
   const { toolCall: call } = go;
-  const tool = given ?? parts.tools.get(call.name) ?? checked.tool;
+  const tool = given ?? definition.tools.get(call.name) ?? checked.tool;
   // A stopped run begins nothing more, because another process may work on it already.
   scope.config.signal?.throwIfAborted();
-  await effects.begin(tool, call, { backend: scope.context.backend, subagents: parts.subagents });
+  await effects.begin(tool, call, { backend: scope.context.backend, subagents: definition.subagents });
   approval.begin();
   for (let { expectedVersion } = go, attempt = 1; ; attempt += 1) {
     const outcome = await tool.run(call, { ...scope, context: { ...scope.context, expectedVersion } });
@@ -215,7 +213,7 @@ function timed({ context, config, state }: CallScope, { signal }: Deadline): Cal
 
 interface Guarding {
   effects: EffectGuard;
-  parts: AgentDefinition;
+  definition: AgentDefinition;
   config: RunnableConfig;
   time: CallTime;
 }
@@ -224,7 +222,7 @@ interface Guarding {
 async function guarded(
   toolCall: ToolCall,
   run: () => Promise<Outcome>,
-  { effects, parts: { log, tools }, config, time }: Guarding,
+  { effects, definition: { log, tools }, config, time }: Guarding,
 ): Promise<Outcome> {
   try {
     const outcome = await run();
