@@ -88,11 +88,13 @@ export interface PageLinks {
 export function createPageLinks(open: () => Promise<PageServer>, logger: Logger): PageLinks {
   let opened: Promise<PageServer> | undefined;
   const link = async (grant: PageGrant): Promise<string | undefined> => {
+    opened ??= open().catch((error: unknown) => {
+      opened = undefined;
+      throw error;
+    });
     try {
-      opened ??= open();
       return (await opened).link(grant);
     } catch (error) {
-      opened = undefined;
       logger.warn("page.not_opened", { error });
       return undefined;
     }
