@@ -230,8 +230,8 @@ async function show(
       logger.debug("approval.not_answered", { runId, approvalId: approval.id, error });
       return undefined;
     });
-  const settled = whilePending(session, approval, form.signal);
-  const response = await Promise.race([answered, settled]).finally(() => form.abort());
+  const decided = whilePending(session, approval, form.signal);
+  const response = await Promise.race([answered, decided]).finally(() => form.abort());
   if (response === undefined) return undefined;
   const taken = await takeAnswer(session, approval, response, { elapsed: clock() - asked, by: BY });
   // The call that would show the form again has ended.

@@ -16,7 +16,7 @@ import {
   unbracket,
 } from "./admission.ts";
 import { SessionEvents } from "./event-store.ts";
-import { ModernHandlers, OpenResponses } from "./modern.ts";
+import { OpenResponses, StatelessHandlers } from "./stateless.ts";
 import { Operations } from "./operations.ts";
 import { answerCors, hasSingleHeaders, sendError } from "./request.ts";
 import { MCP_PATH, createRoute } from "./route.ts";
@@ -132,7 +132,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       timers.stop();
       endpoint.operations.closing();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await Promise.all([endpoint.modern.close(), sessions.close()]);
+      await Promise.all([endpoint.stateless.close(), sessions.close()]);
       // Answers may still be on their way out; afterwards their connections are idle.
       const idle = setInterval(() => server.closeIdleConnections(), 10);
       const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
@@ -173,7 +173,7 @@ function createEndpoint(options: HttpOptions) {
   const { factory, logger, clock = systemClock, changes, authenticator } = options;
   const elapsed = options.clock ?? monotonicClock;
   const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
-  const modern = new ModernHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
+  const stateless = new StatelessHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
   const events = new SessionEvents({ open: options.openStreams, clock, logger });
   const sessions = new Sessions({
     factory,
@@ -197,7 +197,7 @@ function createEndpoint(options: HttpOptions) {
   const open = authenticator && new OpenResponses({ authenticator, clock, logger });
   const route = createRoute({
     open,
-    modern,
+    stateless,
     sessions,
     authenticator,
     documents: options.documents ?? new Map(),
@@ -206,7 +206,7 @@ function createEndpoint(options: HttpOptions) {
     refusalLimit: new RateLimit({ perMinute: options.refusalsPerMinute ?? 60, clock: elapsed }),
     addressOf: clientAddress(options.trustedProxies ?? []),
   });
-  return { modern, events, sessions, operations, readers, open, route };
+  return { stateless, events, sessions, operations, readers, open, route };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

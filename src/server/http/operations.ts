@@ -4,7 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import { allows } from "../auth/scopes.ts";
-import type { AuthenticatedRequest } from "./modern.ts";
+import type { AuthenticatedRequest } from "./stateless.ts";
 import { sendError } from "./request.ts";
 
 /** How long an answer of `/readyz` holds. */

@@ -9,7 +9,7 @@ import {
 import { type Authenticator, principalOf } from "../auth/auth.ts";
 import { scopeChallenge } from "../auth/challenge.ts";
 import { type AddressOf, type RateLimit, clientNetwork } from "./admission.ts";
-import type { AuthenticatedRequest, ModernHandlers, OpenResponses } from "./modern.ts";
+import type { AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./stateless.ts";
 import { METRICS_PATH, type Operations } from "./operations.ts";
 import { isPlain, readJsonBody, sendError, sendResponse } from "./request.ts";
 import type { Sessions } from "./sessions.ts";
@@ -19,7 +19,7 @@ export const MCP_PATH = "/mcp";
 const METHODS = ["GET", "POST", "DELETE"];
 
 export interface Route {
-  modern: ModernHandlers;
+  stateless: StatelessHandlers;
   sessions: Sessions;
   /** Absent: nobody is authenticated. */
   authenticator: Authenticator | undefined;
@@ -92,7 +92,7 @@ function sendDocument(request: AuthenticatedRequest, response: ServerResponse, d
 }
 
 async function serveMcp(
-  { modern, sessions, operations, open }: Route,
+  { stateless, sessions, operations, open }: Route,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<void> {
@@ -120,7 +120,7 @@ async function serveMcp(
   }
   open?.add(request, response, request.method === "GET" || isListening(body));
   if (!(await isLegacyRequest(await toWebRequest(request, body), body))) {
-    return modern.serve(request, response, body);
+    return stateless.serve(request, response, body);
   }
   const id = request.headers["mcp-session-id"];
   if (typeof id === "string") return sessions.serve(id, request, response, body);

@@ -6,7 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { maySucceed, ownerOf } from "../auth/auth.ts";
 import type { SessionEvents } from "./event-store.ts";
-import type { AuthenticatedRequest } from "./modern.ts";
+import type { AuthenticatedRequest } from "./stateless.ts";
 import { sendError } from "./request.ts";
 
 export interface SessionOptions {

@@ -50,15 +50,15 @@ export class SlowReaders {
    */
   guard(response: ServerResponse): void {
     const write: Write = response.write.bind(response);
-    const held = new LatestOnly<Uint8Array>();
-    const sendHeld = (): void => {
-      for (const frame of held.take()) write(frame);
+    const latest = new LatestOnly<Uint8Array>();
+    const sendLatest = (): void => {
+      for (const frame of latest.take()) write(frame);
     };
     const guarded: Write = (chunk) => {
       const key = response.writableLength > BEHIND_BYTES ? frameKey(chunk) : undefined;
       if (key === KEEP_ALIVE) return true;
       if (key !== undefined && typeof chunk !== "string") {
-        held.hold(key, chunk);
+        latest.keep(key, chunk);
         return true;
       }
       if (response.writableLength > MOST_BYTES) {
@@ -66,12 +66,12 @@ export class SlowReaders {
         return false;
       }
       // Keeps the order, because the client resumes after the last id it has read.
-      sendHeld();
+      sendLatest();
       write(chunk);
       return true;
     };
     response.write = guarded as ServerResponse["write"]; // nobody here gives an encoding or a callback
-    response.on("drain", sendHeld);
+    response.on("drain", sendLatest);
     whenStalled(response, () => this.#end(response, "stalled"), this.#patienceMs);
   }
 

@@ -30,7 +30,7 @@ export class LatestOnly<Message> {
   readonly #messages = new Map<string, Message>();
 
   /** Keeps the message behind all others, and drops an older one with the same key. */
-  hold(key: string, message: Message): void {
+  keep(key: string, message: Message): void {
     this.#messages.delete(key);
     this.#messages.set(key, message);
   }

@@ -215,23 +215,23 @@ async function withinGrace(work: () => Promise<void>, { logger }: ServerDeps): P
  */
 export function boundOutput(transport: Transport, stdin: Readable, stdout: Writable): void {
   const send = transport.send.bind(transport);
-  const held = new LatestOnly<JSONRPCMessage>();
-  const sendHeld = (): void => {
+  const latest = new LatestOnly<JSONRPCMessage>();
+  const sendLatest = (): void => {
     // Sending fails only if the client is gone.
-    for (const message of held.take()) send(message).catch(() => undefined);
+    for (const message of latest.take()) send(message).catch(() => undefined);
   };
   let isWaiting = false;
   // Each message that waits listens to the stream.
   stdout.setMaxListeners(0);
   stdout.on("drain", () => {
-    sendHeld();
+    sendLatest();
     if (isWaiting) stdin.resume();
     isWaiting = false;
   });
   transport.send = async (message, options) => {
     const key = stdout.writableLength > BEHIND_BYTES ? supersededBy(message) : undefined;
-    if (key !== undefined) return held.hold(key, message);
-    sendHeld();
+    if (key !== undefined) return latest.keep(key, message);
+    sendLatest();
     const sent = send(message, options);
     if (stdout.writableLength > MOST_BYTES) {
       isWaiting = true;

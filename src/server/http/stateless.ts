@@ -1,4 +1,4 @@
-/** Serves requests of 2026-07-28, and bounds the streams that stay open. */
+/** Serves requests of revisions without sessions, and bounds the streams that stay open. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type NodeMcpRequestHandler, toNodeHandler } from "@modelcontextprotocol/node";
 import { type AuthInfo, type McpServerFactory, createMcpHandler } from "@modelcontextprotocol/server";
@@ -11,7 +11,7 @@ import { type ResourceChanges, followListened } from "../resources/changes.ts";
 
 export type AuthenticatedRequest = IncomingMessage & { auth?: AuthInfo };
 
-export interface ModernOptions {
+export interface StatelessOptions {
   factory: McpServerFactory;
   changes: ResourceChanges;
   keepAliveMs: number;
@@ -28,15 +28,15 @@ interface Handler {
 }
 
 /**
- * Serves 2026-07-28 requests, with a handler for each principal: whoever listens to changes hears of the
- * principal's own and of nobody else's.
+ * Serves requests that stand alone, with a handler for each principal, so that a client that listens to changes
+ * learns of its principal's own only.
  */
-export class ModernHandlers {
-  readonly #options: ModernOptions;
+export class StatelessHandlers {
+  readonly #options: StatelessOptions;
   /** In the order of last use. */
   readonly #handlers = new Map<Principal, Handler>();
 
-  constructor(options: ModernOptions) {
+  constructor(options: StatelessOptions) {
     this.#options = options;
   }
 
@@ -101,7 +101,7 @@ interface Open {
 
 /**
  * Responses that are open, with the tokens they were opened with. A stream ends when its token expires: the
- * client opens the next with a better one and, in a 2025-era session, gets what it missed. A call that began
+ * client opens the next with a better one and, in a session, gets what it missed. A call that began
  * in time is answered, because it ends by itself. When a token is revoked, both end.
  */
 export class OpenResponses {
