@@ -17,12 +17,8 @@ import {
   chooseTools,
   loadAgentFiles,
 } from "../agent/definition/agent-files.ts";
-import {
-  type McpToolSet,
-  type McpTools,
-  openMcpTools,
-  reportMissingTools,
-} from "../agent/mcp-tools/open-mcp-tools.ts";
+import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
 import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { LazyModel } from "../agent/models/resolve.ts";
 import { PROFILES } from "../agent/profiles.ts";
