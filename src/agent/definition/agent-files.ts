@@ -8,7 +8,6 @@ import { type OptionTable, closestNames, readOptions } from "../../core/options.
 import { headOf } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import type { FileToolName } from "../../tools/options.ts";
-import { toAgentTool } from "../calls/agent-tool.ts";
 import type { AgentTool, ToolInput } from "../contracts.ts";
 import { offeredName } from "../mcp-tools/server-config.ts";
 import type { SubAgent } from "./params.ts";
@@ -352,6 +351,8 @@ export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubA
     log = createLogger("warn"),
   } = readOptions("loadSubagents", options, OPTIONS);
   checkBackend("`backend` of loadSubagents", backend);
+  // It loads LangChain, which other readers of these files, such as `doctor`, do without.
+  const { toAgentTool } = await import("../calls/agent-tool.ts");
   const offer = { tools: tools.map((tool) => toAgentTool(tool)), servers: [], missing: [] };
   const files = await loadAgentFiles(await obtainBackend(backend, undefined), folders, log);
   return files.map(({ tools: wanted, disallowedTools, ...subagent }) => {
