@@ -1,7 +1,8 @@
 /** Works on one run in the terminal, and shows it meanwhile. */
 import { commandLine } from "../config/program.ts";
 import { displayText, stripControl } from "../core/text.ts";
-import { type Principal, type Run, type RunEvent, type RunView, isFinal } from "../runs/run.ts";
+import type { RunEvent } from "../runs/events.ts";
+import { type Principal, type Run, type RunView, isFinal } from "../runs/run.ts";
 import type { RunService } from "../runs/service.ts";
 import { costText } from "../runs/view.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";

@@ -1,45 +1,102 @@
+import { z } from "zod";
 import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "../core/json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
-import type { Approval, RunEventKind } from "./run.ts";
+import type { Approval } from "./run.ts";
 
-/**
- * What the journal says, by kind of event (`data` of a RunEvent; all texts are bounded):
- *
- * - `run_started`: `forkedFrom` when its thread began from a point of another
- * - `run_resumed` (after a crash or a shutdown), `run_parked`: nothing
- * - `run_completed`: `answer` (its beginning; the whole is in the run), `stopReason` when it ended early
- * - `run_failed`: `reason`, `message`; `run_cancelled`: `reason`
- * - `todos`: `todos`
- * - `subagent_started`: `callId`, `name`, `description`; the event's `agent` is the subagent itself
- * - `subagent_finished`: `callId`, `name`, `status` ("success" | "error"), `report`
- * - `tool_started`: `callId`, `tool`, `summary`; `tool_finished`: these and `status`
- * - `model_called`: `model`, `usage`, `text`, `costUsd` where it is known, `purpose` ("summary") where it was no turn
- * - `file_changed`: `callId`, `path`, `diff` where the call tells it
- * - `approval_requested`: `approvalId`, `tool`, `summary`
- * - `approval_decided`: `approvalId`, `tool`, `decision` ("approve" | "edit" | "reject" | "withdrawn" |
- *   "approve_same": and all calls that count as the same), `by` (`deadline`: nobody decided in time; `same as …`:
- *   a person had approved it together with another)
- * - `answer_refused`: `reason` ("replayed", "other_arguments", …): a client's signed answer was not used
- * - `model_requested`, `model_awaited`: a client is to answer a model call; nobody has for a while: nothing
- * - `compacted`: `how` ("shortened": long texts and arguments; "summarized": all before the newest part),
- *   `messages` (how many), `path` (file with what was summarized)
- * - `model_retry`: `model`, `reason`, `message`, `attempt`, `pauseMs`: a call failed and is made again after a pause
- * - `warning`: `message`
- * - `message_received`: `messageId`, `text` (its beginning)
- */
-export interface JournalEntry {
-  kind: RunEventKind;
-  agent: AgentPath;
-  data: Record<string, unknown>;
+const Text = z.string();
+const Call = z.object({ callId: Text });
+const ToolCall = Call.extend({ tool: Text, summary: Text });
+const Empty = z.object({});
+const End = z.enum(["success", "error"]);
+
+/** What the journal stores as `data` of an event, by its kind. All texts are bounded. */
+const EVENTS = {
+  /** `forkedFrom` is there when the thread began from a point of another. */
+  run_started: z.object({ forkedFrom: Text.optional() }),
+  /** The run goes on after a crash or a shutdown. */
+  run_resumed: Empty,
+  run_parked: Empty,
+  /** `answer` is the beginning; the run has the whole. `stopReason` is there when the run ended early. */
+  run_completed: z.object({ answer: Text, stopReason: Text.optional() }),
+  run_failed: z.object({ reason: Text, message: Text }),
+  run_cancelled: z.object({ reason: Text }),
+  todos: z.object({
+    todos: z.array(z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) })),
+  }),
+  /** The event's `agent` is the subagent itself. */
+  subagent_started: Call.extend({ name: Text, description: Text }),
+  subagent_finished: Call.extend({ name: Text, status: End, report: Text }),
+  tool_started: ToolCall,
+  tool_finished: ToolCall.extend({ status: End }),
+  /** `costUsd` is there where the price is known, `purpose` where the call was no turn. */
+  model_called: z.object({
+    model: Text,
+    usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedInputTokens: z.number() }),
+    text: Text,
+    costUsd: z.number().optional(),
+    purpose: z.literal("summary").optional(),
+  }),
+  file_changed: Call.extend({ path: Text, diff: Text.optional() }),
+  approval_requested: z.object({ approvalId: Text, tool: Text, summary: Text }),
+  /**
+   * `decision` is that of the person, `approve_same` (all calls that count as the same are approved too) or
+   * `withdrawn`. `by` is `deadline` when nobody decided in time, and `same as …` when another approval decided.
+   */
+  approval_decided: z.object({ approvalId: Text, tool: Text, decision: Text, by: Text }),
+  /** A client's signed answer was not used: `replayed`, `other_arguments`, … */
+  answer_refused: z.object({ reason: Text }),
+  /** A client is asked to answer a model call. */
+  model_requested: Empty,
+  /** No client has answered a model call for a while. */
+  model_awaited: Empty,
+  /** `path` is the file that has the messages of which a summary was made. */
+  compacted: z.object({
+    how: z.enum(["shortened", "summarized"]),
+    messages: z.number(),
+    path: Text.optional(),
+  }),
+  /** A model call failed and is made again after a pause. */
+  model_retry: z.object({
+    model: Text,
+    reason: Text,
+    message: Text,
+    attempt: z.number(),
+    pauseMs: z.number(),
+  }),
+  warning: z.object({ message: Text }),
+  message_received: z.object({ messageId: Text, text: Text }),
+};
+
+export type RunEventKind = keyof typeof EVENTS;
+
+/** Each kind of event together with its data. */
+type EventFacts = {
+  [K in RunEventKind]: { kind: K; agent: AgentPath; data: z.infer<(typeof EVENTS)[K]> };
+}[RunEventKind];
+
+/** One line of a run's append-only journal. */
+export type RunEvent = EventFacts & {
+  runId: string;
+  /** Counts from 1 without gaps. */
+  seq: number;
+  time: number;
+};
+
+/** Whether `facts` are those of an event that the journal can have. Nothing is copied or reordered. */
+export const isEvent = <T extends { kind: string; data: unknown }>(facts: T): facts is T & EventFacts =>
+  Object.hasOwn(EVENTS, facts.kind) && EVENTS[facts.kind as RunEventKind].safeParse(facts.data).success;
+
+/** An event that is to be stored. */
+export type JournalEntry = EventFacts & {
   /** What the event tells about; absent for events that are never repeats. */
   identity?: string;
   /** Nothing new if the journal has any event of this identity. */
   recalled?: true;
   /** What the event changes in the run's row. */
   effect?: RunEffect;
-}
+};
 
 export interface RunEffect {
   todos?: Todo[];
@@ -60,18 +117,15 @@ const TODOS = 100;
 
 export function entryOf(event: ToldEvent): JournalEntry {
   const { kind, agent } = event;
-  switch (event.kind) {
+  switch (kind) {
     case "todos":
       return todosEntry(agent, event.todos);
-    case "tool_started": {
-      const recalled = event.recalled === true ? { recalled: true as const } : {};
-      return { kind, agent, data: callData(event), identity: callIdentity(event), ...recalled };
-    }
     case "subagent_started":
     case "subagent_finished":
+    case "tool_started":
     case "tool_finished":
     case "file_changed":
-      return { kind, agent, data: callData(event), identity: callIdentity(event) };
+      return callEntry(event);
     case "model_called":
       return modelEntry(event);
     case "compacted": {
@@ -97,7 +151,7 @@ export function entryOf(event: ToldEvent): JournalEntry {
  */
 export function isRepeat(
   entry: JournalEntry,
-  latest: { kind: RunEventKind; data: Json<Record<string, unknown>> },
+  latest: { kind: RunEventKind; data: Json<RunEvent["data"]> },
 ): boolean {
   if (entry.recalled === true) return true;
   return entry.kind === "todos" ? latest.data === toJson(entry.data) : latest.kind === entry.kind;
@@ -197,30 +251,36 @@ function modelEntry(event: Extract<ToldEvent, { kind: "model_called" }>): Journa
 
 type CallEvent = Extract<ToldEvent, { callId: string }>;
 
-function callData(event: CallEvent): Record<string, unknown> {
-  const { callId } = event;
+function callEntry(event: CallEvent): JournalEntry {
+  const { agent, callId } = event;
+  const ofSubagent = identity("subagent", agent, callId);
+  const ofTool = identity("tool", agent, callId);
   switch (event.kind) {
-    case "subagent_started":
-      return { callId, name: event.name, description: cutMiddle(event.description, TEXT) };
-    case "subagent_finished":
-      return { callId, name: event.name, status: event.status, report: cutMiddle(event.report, TEXT) };
-    case "tool_started":
-      return { callId, tool: event.tool, summary: oneLine(event.summary, LINE) };
-    case "tool_finished":
-      return { callId, tool: event.tool, status: event.status, summary: oneLine(event.summary, LINE) };
-    case "file_changed":
-      return {
-        callId,
-        path: event.path,
-        ...(event.diff === undefined ? {} : { diff: cutMiddle(event.diff, DIFF) }),
-      };
+    case "subagent_started": {
+      const data = { callId, name: event.name, description: cutMiddle(event.description, TEXT) };
+      return { kind: event.kind, agent, data, identity: ofSubagent };
+    }
+    case "subagent_finished": {
+      const { name, status, report } = event;
+      const data = { callId, name, status, report: cutMiddle(report, TEXT) };
+      return { kind: event.kind, agent, data, identity: ofSubagent };
+    }
+    case "tool_started": {
+      const data = { callId, tool: event.tool, summary: oneLine(event.summary, LINE) };
+      const recalled = event.recalled === true ? { recalled: true as const } : {};
+      return { kind: event.kind, agent, data, identity: ofTool, ...recalled };
+    }
+    case "tool_finished": {
+      const { tool, status, summary } = event;
+      const data = { callId, tool, status, summary: oneLine(summary, LINE) };
+      return { kind: event.kind, agent, data, identity: ofTool };
+    }
+    case "file_changed": {
+      const { path, diff } = event;
+      const data = { callId, path, ...(diff === undefined ? {} : { diff: cutMiddle(diff, DIFF) }) };
+      return { kind: event.kind, agent, data, identity: identity("file", agent, callId, path) };
+    }
   }
-}
-
-function callIdentity(event: CallEvent): string {
-  if (event.kind === "file_changed") return identity("file", event.agent, event.callId, event.path);
-  const subject = event.kind.startsWith("subagent_") ? "subagent" : "tool";
-  return identity(subject, event.agent, event.callId);
 }
 
 const identity = (subject: string, agent: AgentPath, ...rest: string[]): string =>

@@ -1,5 +1,6 @@
 import type { JournalPage, RunQueries } from "./ports.ts";
-import { type Principal, type RunEvent, type RunHead, isFinal } from "./run.ts";
+import type { RunEvent } from "./events.ts";
+import { type Principal, type RunHead, isFinal } from "./run.ts";
 
 /** Tells when a run may have changed; not what changed. */
 export interface Subscription {

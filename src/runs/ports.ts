@@ -11,7 +11,7 @@ import type {
   TracePlace,
 } from "../agent/agent.ts";
 import type { Clock } from "../core/clock.ts";
-import type { JournalEntry } from "./events.ts";
+import type { RunEvent, JournalEntry } from "./events.ts";
 import type { Place } from "./queue.ts";
 import type {
   Approval,
@@ -22,7 +22,6 @@ import type {
   PersonDecision,
   Principal,
   Run,
-  RunEvent,
   RunHead,
   RunStatus,
 } from "./run.ts";

@@ -164,41 +164,6 @@ export interface SubagentView {
   toolCalls: number;
 }
 
-/** One line of a run's append-only journal. */
-export interface RunEvent {
-  runId: string;
-  /** Counts from 1 without gaps. */
-  seq: number;
-  time: number;
-  agent: AgentPath;
-  kind: RunEventKind;
-  data: Record<string, unknown>;
-}
-
-export type RunEventKind =
-  | "run_started"
-  | "run_resumed"
-  | "run_parked"
-  | "run_completed"
-  | "run_failed"
-  | "run_cancelled"
-  | "todos"
-  | "subagent_started"
-  | "subagent_finished"
-  | "tool_started"
-  | "tool_finished"
-  | "model_called"
-  | "file_changed"
-  | "message_received"
-  | "approval_requested"
-  | "approval_decided"
-  | "answer_refused"
-  | "model_requested"
-  | "model_awaited"
-  | "compacted"
-  | "model_retry"
-  | "warning";
-
 /** Everything a client may see of a run, at one moment. */
 export interface RunView {
   run: Run;

@@ -13,13 +13,13 @@ import type {
   RunStatistics,
   StartRequest,
 } from "./ports.ts";
+import type { RunEvent } from "./events.ts";
 import type {
   Approval,
   ModelCall,
   PersonDecision,
   Principal,
   Run,
-  RunEvent,
   RunHead,
   RunView,
   SamplingReply,

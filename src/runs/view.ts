@@ -1,32 +1,17 @@
-import { z } from "zod";
 import type { AgentPath } from "../agent/agent.ts";
 import { oneLine } from "../core/text.ts";
 import type { Place } from "./queue.ts";
-import {
-  DEADLINE,
-  type ModelUsage,
-  type RunEvent,
-  type SubagentView,
-  agentName,
-  isWithin,
-  sameAs,
-} from "./run.ts";
+import type { RunEvent } from "./events.ts";
+import { DEADLINE, type ModelUsage, type SubagentView, agentName, isWithin, sameAs } from "./run.ts";
 
-const Called = z.object({
-  model: z.string(),
-  usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedInputTokens: z.number() }),
-  costUsd: z.number().optional(),
-  purpose: z.literal("summary").optional(),
-});
+type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
 
 /** Adds up what each model was used for, one event of the journal at a time. */
 export class UsageFold {
   readonly #models = new Map<string, ModelUsage>();
 
-  add(event: RunEvent): void {
-    const { data } = Called.safeParse(event.data);
-    if (data === undefined) return;
-    const role = data.purpose ?? (event.agent.length === 0 ? "main" : "subagents");
+  add({ agent, data }: EventOf<"model_called">): void {
+    const role = data.purpose ?? (agent.length === 0 ? "main" : "subagents");
     const key = JSON.stringify([data.model, role]);
     const { model, usage } = data;
     const none: ModelUsage = {
@@ -94,7 +79,7 @@ export class RunFold {
 
   add(event: RunEvent): void {
     this.lastSeq = event.seq;
-    if (event.kind === "file_changed") this.#files.add(text(event.data["path"]));
+    if (event.kind === "file_changed") this.#files.add(event.data.path);
     if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "subagent_started") this.#startSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
@@ -117,23 +102,23 @@ export class RunFold {
     return [...this.#files].sort();
   }
 
-  #startSubagent(event: RunEvent): void {
+  #startSubagent(event: EventOf<"subagent_started">): void {
     this.#subagents.set(keyOf(event.agent), {
       agent: event.agent,
-      name: text(event.data["name"]),
-      description: text(event.data["description"]),
+      name: event.data.name,
+      description: event.data.description,
       status: "working",
       step: "started",
       toolCalls: 0,
     });
   }
 
-  #finishSubagent(event: RunEvent): void {
+  #finishSubagent(event: EventOf<"subagent_finished">): void {
     const view = this.#subagents.get(keyOf(event.agent));
     if (view === undefined) return;
     this.#breakOff(event.agent);
-    view.status = event.data["status"] === "success" ? "completed" : "failed";
-    view.step = oneLine(text(event.data["report"]), LINE);
+    view.status = event.data.status === "success" ? "completed" : "failed";
+    view.step = oneLine(event.data.report, LINE);
   }
 
   /** Nobody works any more for an agent that has ended. */
@@ -157,31 +142,29 @@ const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) =
 
 /** What an event says about the agent it happened in; `undefined`: nothing worth a line. */
 function stepOf(event: RunEvent): string | undefined {
-  const { data } = event;
-  switch (event.kind) {
+  const { kind, data } = event;
+  switch (kind) {
     case "tool_started":
-      return text(data["summary"]);
+      return data.summary;
     case "tool_finished":
-      return data["status"] === "error"
-        ? `${text(data["tool"])} failed: ${text(data["summary"])}`
-        : undefined;
+      return data.status === "error" ? `${data.tool} failed: ${data.summary}` : undefined;
     case "model_called":
-      return oneLine(text(data["text"]), LINE) || undefined;
+      return oneLine(data.text, LINE) || undefined;
     case "approval_requested":
-      return `waits for approval: ${text(data["summary"])}`;
+      return `waits for approval: ${data.summary}`;
     case "approval_decided":
-      return `${decidedText(data)}: ${text(data["tool"])}`;
+      return `${decidedText(data)}: ${data.tool}`;
     case "message_received":
-      return oneLine(`was told: ${text(data["text"])}`, LINE);
+      return oneLine(`was told: ${data.text}`, LINE);
     case "answer_refused":
-      return `an answer of the client was refused: ${text(data["reason"]).replaceAll("_", " ")}`;
+      return `an answer of the client was refused: ${data.reason.replaceAll("_", " ")}`;
     case "model_awaited":
       return "waits for a client that lends its model";
     case "compacted":
       return compactedText(data);
     case "model_retry":
     case "warning":
-      return text(data["message"]);
+      return data.message;
     default:
       return undefined;
   }
@@ -189,23 +172,23 @@ function stepOf(event: RunEvent): string | undefined {
 
 /** What an event says about the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
 export function activityOf(event: RunEvent): string | undefined {
-  const { data } = event;
-  switch (event.kind) {
+  const { kind, data } = event;
+  switch (kind) {
     case "subagent_started":
-      return oneLine(`${text(data["name"])} started: ${text(data["description"])}`, LINE);
+      return oneLine(`${data.name} started: ${data.description}`, LINE);
     case "subagent_finished":
-      return data["status"] === "success"
+      return data.status === "success"
         ? `${nameIn(event)} finished`
-        : oneLine(`${nameIn(event)} failed: ${text(data["report"])}`, LINE);
+        : oneLine(`${nameIn(event)} failed: ${data.report}`, LINE);
     case "run_started":
     case "run_resumed":
     case "run_parked":
     case "run_completed":
-      return RUN_LINES[event.kind];
+      return RUN_LINES[kind];
     case "run_failed":
-      return oneLine(`failed: ${text(data["message"])}`, LINE);
+      return oneLine(`failed: ${data.message}`, LINE);
     case "run_cancelled":
-      return oneLine(`cancelled: ${text(data["reason"])}`, LINE);
+      return oneLine(`cancelled: ${data.reason}`, LINE);
     default: {
       const step = stepOf(event);
       const name = nameIn(event);
@@ -234,17 +217,17 @@ const RUN_LINES = {
 } as const;
 
 /** What became of the model's view of a long conversation. */
-export function compactedText({ how, messages, path }: RunEvent["data"]): string {
-  const count = `${Number(messages)} older messages`;
+export function compactedText({ how, messages, path }: EventOf<"compacted">["data"]): string {
+  const count = `${messages} older messages`;
   if (how !== "summarized") return `shortened the long texts of ${count}`;
-  return `summarized ${count}${path === undefined ? "" : `, which are kept in ${text(path)}`}`;
+  return `summarized ${count}${path === undefined ? "" : `, which are kept in ${path}`}`;
 }
 
-function decidedText({ decision, by }: RunEvent["data"]): string {
+function decidedText({ decision, by }: EventOf<"approval_decided">["data"]): string {
   if (by === DEADLINE) return "denied, because nobody decided in time";
-  const decided = DECIDED[text(decision)] ?? "decided";
+  const decided = DECIDED[decision] ?? "decided";
   if (decision === "withdrawn") return decided;
-  return text(by).startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${text(by)})`;
+  return by.startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${by})`;
 }
 
 const DECIDED: Readonly<Record<string, string>> = {
@@ -254,8 +237,6 @@ const DECIDED: Readonly<Record<string, string>> = {
   reject: "rejected",
   withdrawn: "no longer needed",
 };
-
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** Keeps the folds of the runs that were looked at last. */
 export class RunFolds {

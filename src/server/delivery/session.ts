@@ -1,7 +1,8 @@
 /** Lets a call wait for a run, and keeps the forms that are open with its client. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, LONGEST_TIMER_MS } from "../../core/clock.ts";
-import { type Approval, type RunEvent, type RunEventKind, type RunView, isFinal } from "../../runs/run.ts";
+import type { RunEvent, RunEventKind } from "../../runs/events.ts";
+import { type Approval, type RunView, isFinal } from "../../runs/run.ts";
 import type { ClientFacts } from "../protocol/client.ts";
 import type { Outcome } from "../protocol/outcome.ts";
 import type { ApprovalState, StateCodec } from "../protocol/state.ts";

@@ -1,7 +1,8 @@
 /** Reads runs for the page and the app, and sends updates while a browser is open. */
 import type { ServerResponse } from "node:http";
 import { oneLine } from "../../core/text.ts";
-import { type Run, type RunEvent, type RunView, isFinal } from "../../runs/run.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import { type Run, type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { whenStalled } from "../http/slow-readers.ts";
 import { agentLabel } from "../views/approval-form.ts";
@@ -123,20 +124,15 @@ export async function readChanges(
   for (let after = 0; ;) {
     const events = await runs.events(principal, run, { after, limit: EVENTS_PER_PAGE });
     if (events === undefined) return undefined;
-    changes.push(...events.filter((event) => isChangeOf(event, path)).map(changeOf));
+    for (const { kind, time, agent, data } of events) {
+      if (kind !== "file_changed" || data.path !== path) continue;
+      changes.push({ time, agent: agentLabel(agent), diff: data.diff });
+    }
     changes.splice(0, changes.length - MAX_CHANGES);
     const last = events.at(-1);
     if (last === undefined || events.length < EVENTS_PER_PAGE) return changes;
     after = last.seq;
   }
-}
-
-const isChangeOf = ({ kind, data }: RunEvent, path: string): boolean =>
-  kind === "file_changed" && data["path"] === path;
-
-function changeOf({ time, agent, data }: RunEvent): FileChange {
-  const { diff } = data;
-  return { time, agent: agentLabel(agent), diff: typeof diff === "string" ? diff : undefined };
 }
 
 /** Renders a run for the app: as the page does, without buttons. */

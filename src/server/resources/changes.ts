@@ -1,7 +1,8 @@
 import { setMaxListeners } from "node:events";
 import { z } from "zod";
 import type { Logger } from "../../core/logger.ts";
-import { type Principal, type RunEvent, isFinal } from "../../runs/run.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import { type Principal, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { RUN_VIEWS, fileUri, runFileUri, runIdOf, runUri } from "./uris.ts";
 
@@ -171,8 +172,8 @@ const keyOf = (principal: Principal, runId: string): string => JSON.stringify([p
 function changedUris(event: RunEvent): string[] {
   const run = runUri(event.runId);
   const uris = [run, ...RUN_VIEWS.map((view) => `${run}/${view}`)];
+  if (event.kind !== "file_changed") return uris;
   const { path } = event.data;
-  if (event.kind !== "file_changed" || typeof path !== "string") return uris;
   return [...uris, fileUri(path), runFileUri(event.runId, path)];
 }
 

@@ -1,7 +1,8 @@
 /** Runs as resources: each with its views, and the list of runs. */
 import { ResourceNotFoundError } from "@modelcontextprotocol/server";
 import { oneLine } from "../../core/text.ts";
-import { type RunEvent, type RunView, isFinal } from "../../runs/run.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import { type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { eventDocument, pointDocument, reportOf, runDocument, transcriptOf } from "../views/run-document.ts";
 import type { ListSection, ReadRequest, ResourceScope, ResourceSpec } from "./resource.ts";

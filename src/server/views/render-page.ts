@@ -1,6 +1,7 @@
 /** Whole pages: a run, the changes of one file, and notices. */
 import { oneLine } from "../../core/text.ts";
-import type { RunEvent, RunView } from "../../runs/run.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import type { RunView } from "../../runs/run.ts";
 import { type PageSession, runPath } from "../page/sessions.ts";
 import type { FileChange } from "../page/updates.ts";
 import { type Html, html, renderDiff, renderTime } from "./html.ts";

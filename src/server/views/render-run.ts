@@ -3,11 +3,11 @@
  */
 import { isoTime } from "../../core/clock.ts";
 import { cutMiddle, displayName, displayText, firstSentence, oneLine } from "../../core/text.ts";
+import type { RunEvent } from "../../runs/events.ts";
 import {
   type Approval,
   type ModelUsage,
   type PersonDecision,
-  type RunEvent,
   type RunView,
   type SubagentView,
   offeredDecisions,

@@ -1,7 +1,8 @@
 /** The JSON and the transcript that a client reads of a run. */
 import { isoTime } from "../../core/clock.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
-import type { Approval, ModelUsage, RunEvent, RunEventKind, RunView, SubagentView } from "../../runs/run.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import type { Approval, ModelUsage, RunView, SubagentView } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
@@ -129,56 +130,69 @@ export function transcriptOf({ run, activity }: RunView, events: readonly RunEve
 
 /** The line of an event and what belongs below it; nothing for events that only close another. */
 function blocksOf(event: RunEvent): string[] {
-  const [line, ...details] = TOLD[event.kind](fieldsOf(event));
+  const [line, ...details] = proseOf(event);
   if (line === undefined) return [];
   const agent = event.agent.length === 0 ? "" : ` ${code(agentLabel(event.agent))}`;
   return [`**${isoTime(event.time).slice(11, 19)}**${agent} ${line}`, ...details];
 }
 
-type Fields = (name: string) => string;
-
-/** The data of an event as texts; empty for what it does not have, or is no text. */
-function fieldsOf({ data }: RunEvent): Fields {
-  return (name) => {
-    const value = data[name];
-    return typeof value === "string" || typeof value === "number" ? String(value) : "";
-  };
+/** What the transcript says of an event: its line, then what is quoted below it. */
+function proseOf({ kind, data }: RunEvent): string[] {
+  switch (kind) {
+    case "run_started":
+      return ["The run began."];
+    case "run_resumed":
+      return ["The run was taken up again."];
+    case "run_parked":
+      return ["The server shut down; the run waits for the next one."];
+    case "run_completed":
+      return ["The run is complete."];
+    case "run_failed":
+      return ["The run failed.", ...quoted(data.message)];
+    case "run_cancelled":
+      return ["The run was cancelled.", ...quoted(data.reason)];
+    case "todos":
+      return ["The todos changed."];
+    case "subagent_started":
+      return ["A subagent began.", ...quoted(data.description)];
+    case "subagent_finished":
+      return [
+        data.status === "error" ? "The subagent failed." : "The subagent reported.",
+        ...quoted(data.report),
+      ];
+    case "tool_started":
+      return [`called ${code(data.tool)}: ${code(data.summary)}`];
+    case "tool_finished":
+      return data.status === "error" ? [`${code(data.tool)} failed.`] : [];
+    case "model_called":
+      return data.text === "" ? [] : ["said:", quote(data.text)];
+    case "file_changed":
+      return [
+        `changed ${code(data.path)}.`,
+        ...((data.diff ?? "") === "" ? [] : [fenced(data.diff ?? "", "diff")]),
+      ];
+    case "message_received":
+      return ["was told:", quote(data.text)];
+    case "approval_requested":
+      return [`waits for approval of ${code(data.tool)}: ${code(data.summary)}`];
+    case "approval_decided":
+      return [`${code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
+    case "answer_refused":
+      return [`A client's signed answer was not used: ${code(data.reason)}.`];
+    case "model_requested":
+      return [];
+    case "model_awaited":
+      return ["waits for the client's model."];
+    case "compacted": {
+      const kept = (data.path ?? "") === "" ? "." : `; they are kept in ${code(data.path ?? "")}.`;
+      return [`${data.how} ${data.messages} older messages${kept}`];
+    }
+    case "model_retry":
+      return [`${data.message}.`];
+    case "warning":
+      return ["Warning:", quote(data.message)];
+  }
 }
-
-const TOLD: Readonly<Record<RunEventKind, (field: Fields) => string[]>> = {
-  run_started: () => ["The run began."],
-  run_resumed: () => ["The run was taken up again."],
-  run_parked: () => ["The server shut down; the run waits for the next one."],
-  run_completed: () => ["The run is complete."],
-  run_failed: (field) => ["The run failed.", ...quoted(field("message"))],
-  run_cancelled: (field) => ["The run was cancelled.", ...quoted(field("reason"))],
-  todos: () => ["The todos changed."],
-  subagent_started: (field) => ["A subagent began.", ...quoted(field("description"))],
-  subagent_finished: (field) => [
-    field("status") === "error" ? "The subagent failed." : "The subagent reported.",
-    ...quoted(field("report")),
-  ],
-  tool_started: (field) => [`called ${code(field("tool"))}: ${code(field("summary"))}`],
-  tool_finished: (field) => (field("status") === "error" ? [`${code(field("tool"))} failed.`] : []),
-  model_called: (field) => (field("text") === "" ? [] : ["said:", quote(field("text"))]),
-  file_changed: (field) => [
-    `changed ${code(field("path"))}.`,
-    ...(field("diff") === "" ? [] : [fenced(field("diff"), "diff")]),
-  ],
-  message_received: (field) => ["was told:", quote(field("text"))],
-  approval_requested: (field) => [`waits for approval of ${code(field("tool"))}: ${code(field("summary"))}`],
-  approval_decided: (field) => [
-    `${code(field("tool"))}: ${code(field("decision"))}, decided by ${code(field("by"))}.`,
-  ],
-  answer_refused: (field) => [`A client's signed answer was not used: ${code(field("reason"))}.`],
-  model_requested: () => [],
-  model_awaited: () => ["waits for the client's model."],
-  compacted: (field) => [
-    `${field("how")} ${field("messages")} older messages${field("path") === "" ? "." : `; they are kept in ${code(field("path"))}.`}`,
-  ],
-  model_retry: (field) => [`${field("message")}.`],
-  warning: (field) => ["Warning:", quote(field("message"))],
-};
 
 /** On one line, within more backticks than the text itself has in a row. */
 function code(text: string): string {

@@ -148,6 +148,9 @@ export function fromJson<T>(json: Json<T>): T {
     // Written by `toJson` from a T.
     return JSON.parse(json) as T;
   } catch (thrown) {
-    throw unreadable(thrown, "the database of runs");
+    throw unreadableRow(thrown);
   }
 }
+
+/** The database of runs holds something that no version writes. */
+export const unreadableRow = (thrown: unknown): unknown => unreadable(thrown, "the database of runs");

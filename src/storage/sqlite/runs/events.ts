@@ -1,19 +1,16 @@
 import type { Statement } from "better-sqlite3";
 import type { AgentPath, Decision, DecisionType, SameCalls } from "../../../agent/agent.ts";
-import { type JournalEntry, isRepeat } from "../../../runs/events.ts";
-import type {
-  Approval,
-  ApprovalStatus,
-  FailureReason,
-  Run,
-  RunEvent,
-  RunEventKind,
-  RunHead,
-  RunStatus,
-} from "../../../runs/run.ts";
+import {
+  type RunEvent,
+  type RunEventKind,
+  type JournalEntry,
+  isEvent,
+  isRepeat,
+} from "../../../runs/events.ts";
+import type { Approval, ApprovalStatus, FailureReason, Run, RunHead, RunStatus } from "../../../runs/run.ts";
 import type { CallPreview, Todo } from "../../../tools/tool.ts";
 import { type Json, toJson } from "../../../core/json.ts";
-import { fromJson } from "../errors.ts";
+import { fromJson, unreadableRow } from "../errors.ts";
 import type { Database } from "../database.ts";
 
 /** A row of `runs`. Columns with a fixed vocabulary are written by this folder alone. */
@@ -63,7 +60,7 @@ export interface EventRow {
   time: number;
   agent: Json<AgentPath>;
   kind: RunEventKind;
-  data: Json<Record<string, unknown>>;
+  data: Json<RunEvent["data"]>;
 }
 
 /** A row of `approvals`. */
@@ -155,14 +152,10 @@ function outcome(
 }
 
 export function toEvent(row: EventRow): RunEvent {
-  return {
-    runId: row.run_id,
-    seq: row.seq,
-    time: row.time,
-    agent: fromJson(row.agent),
-    kind: row.kind,
-    data: fromJson(row.data),
-  };
+  const { run_id: runId, seq, time, kind } = row;
+  const event = { runId, seq, time, agent: fromJson(row.agent), kind, data: fromJson(row.data) };
+  if (!isEvent(event)) throw unreadableRow(new SyntaxError(`Event ${seq} of run ${runId} has unknown data.`));
+  return event;
 }
 
 export function toApproval(row: ApprovalRow): Approval {

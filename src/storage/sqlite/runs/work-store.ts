@@ -30,7 +30,7 @@ import type {
   WorkOptions,
   RunInbox,
 } from "../../../runs/ports.ts";
-import { type FailureDetails, type RunEventKind, breakOff, isWithin, sameAs } from "../../../runs/run.ts";
+import { type FailureDetails, breakOff, isWithin, sameAs } from "../../../runs/run.ts";
 import type { Todo } from "../../../tools/tool.ts";
 import { type Json, toJson } from "../../../core/json.ts";
 import { durably, inQuickTransaction, inTransaction } from "../commit.ts";
@@ -323,7 +323,7 @@ export class WorkStore implements WorkLog {
   #unlessReplied(
     lease: Lease,
     callId: string,
-    kind: RunEventKind,
+    kind: "model_requested" | "model_awaited",
     now: number,
     work: () => void,
   ): Promise<SamplingReply | undefined> {
