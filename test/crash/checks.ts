@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { Decision } from "../../src/agent/agent.ts";
-import type { Approval, RunEvent, RunStatus } from "../../src/runs/run.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
+import type { Approval, RunStatus } from "../../src/runs/run.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { bare, changed, ELSEWHERE } from "./script.ts";
 

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import type { Approval, RunEvent, RunView } from "../../src/runs/run.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
+import type { Approval, RunView } from "../../src/runs/run.ts";
 import type { StartOutcome } from "../../src/runs/service.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { checkDatabases, decisionOn, effectsIn, newFolder, type Promised } from "./checks.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import type { Approval, Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
+import type { Approval, Run, RunStatus, RunView } from "../../src/runs/run.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
 import type {
   CancelOutcome,

@@ -7,7 +7,8 @@ import type { McpServerConfig } from "../../src/agent/mcp-tools/server-config.ts
 import { createLogger } from "../../src/core/logger.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
-import type { PersonDecision, RunEvent } from "../../src/runs/run.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
+import type { PersonDecision } from "../../src/runs/run.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";

@@ -46,11 +46,7 @@ test("partial answers in any order: each approved call runs once, the others wai
   const agent = { ...GATED, model: calling(note("a"), note("b"), note("c")), tools: [noteTool(notes)] };
   const { service } = openServer(databaseFile(), agent);
   const run = await startRun(service, "three notes");
-  await follow(
-    service,
-    run.id,
-    ({ data }) => data["approvalId"] !== undefined && data["summary"] !== undefined,
-  );
+  await follow(service, run.id, ({ kind }) => kind === "approval_requested");
   await reachPending(service, run.id, 3);
   for (const text of ["c", "a", "b"]) {
     await approve(service, run.id, text);

@@ -61,7 +61,7 @@ test("what nobody decides in time is denied, the model is told, and the run goes
   expect(run.answer).toMatch(/^Not run: the deadline .* passed, so the call was denied\..*; noted b$/);
   expect(approvals).toMatchObject([{ status: "rejected", decidedBy: "deadline" }, { status: "approved" }]);
   const events = await follow(service, runId);
-  const [denied] = events.filter(({ data }) => data["by"] === "deadline");
+  const [denied] = events.filter(({ kind, data }) => kind === "approval_decided" && data.by === "deadline");
   expect(denied).toMatchObject({ kind: "approval_decided", data: { decision: "reject", tool: "note" } });
 });
 

@@ -107,5 +107,8 @@ test("an interrupt with several calls becomes one approval each, with a preview 
       allowedDecisions: ["approve", "edit", "reject"],
     },
   ]);
-  expect(approvals.map(requestedEntry).map(({ data }) => data["summary"])).toEqual(["Run ls", "Note x"]);
+  expect(approvals.map(requestedEntry).map(({ data }) => data)).toMatchObject([
+    { summary: "Run ls" },
+    { summary: "Note x" },
+  ]);
 });

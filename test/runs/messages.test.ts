@@ -76,8 +76,8 @@ describe("a message to a run", () => {
       "human",
     ]);
     const events = await follow(server.service, run.id);
-    expect(events.filter(({ kind }) => kind === "message_received").map(({ data }) => data["text"])).toEqual([
-      "more",
+    expect(events.filter(({ kind }) => kind === "message_received").map(({ data }) => data)).toMatchObject([
+      { text: "more" },
     ]);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { RunEvent } from "../../src/runs/run.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
 import { activityOf } from "../../src/runs/view.ts";
 import { scriptedModel, type ScriptedRequest } from "../support/scripted-model.ts";
 import { databaseFile, follow, kinds, ME, openServer, reach, startRun } from "./support.ts";
@@ -74,7 +74,7 @@ describe("a run whose model is limited for minutes", () => {
     const { run: ended } = await reach(next.service, run.id, "completed");
     expect(ended.answer).toBe("end");
     const events = await follow(next.service, run.id);
-    const calls = events.filter(({ kind }) => kind === "tool_started").map(({ data }) => data["callId"]);
+    const calls = events.flatMap(({ kind, data }) => (kind === "tool_started" ? [data.callId] : []));
     expect(calls).toEqual(["task_1", "ls_0", "ls_1"]);
     expect(model.requests).toHaveLength(3);
     expect(kinds(events).includes("run_parked")).toBe(how === "close");

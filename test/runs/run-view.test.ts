@@ -1,21 +1,20 @@
 import { expect, test } from "vitest";
-import type { AgentPath, RunEvent, RunEventKind } from "../../src/runs/run.ts";
+import type { RunEvent, RunEventKind } from "../../src/runs/events.ts";
+import type { AgentPath } from "../../src/runs/run.ts";
 import { RunFold, RunFolds } from "../../src/runs/view.ts";
 import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { databaseFile, ME, openServer, startRun } from "./support.ts";
 
+const USAGE = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
 const SUB: AgentPath = [{ callId: "c1", name: "helper" }];
 
 function journal(...lines: [RunEventKind, AgentPath, Record<string, unknown>][]): RunEvent[] {
-  return lines.map(([kind, agent, data], index) => ({
-    runId: "r",
-    seq: index + 1,
-    time: 0,
-    agent,
-    kind,
-    data,
-  }));
+  return lines.map(
+    ([kind, agent, data], index) =>
+      // Each line of this file brings what its kind needs here.
+      ({ runId: "r", seq: index + 1, time: 0, agent, kind, data }) as RunEvent,
+  );
 }
 
 function fold(events: RunEvent[]): RunFold {
@@ -101,13 +100,13 @@ test.each([
     "ls failed: no such path",
     "helper: ls failed: no such path",
   ],
-  ["model_called", SUB, { text: "I see" }, "working", "I see", "helper: I see"],
-  ["model_called", SUB, { text: "" }, "working", "Write /a", "helper: Write /a"],
+  ["model_called", SUB, { model: "m", usage: USAGE, text: "I see" }, "working", "I see", "helper: I see"],
+  ["model_called", SUB, { model: "m", usage: USAGE, text: "" }, "working", "Write /a", "helper: Write /a"],
   ["warning", [], { message: "careful" }, "working", "Write /a", "careful"],
   ["run_cancelled", [], { reason: "enough" }, "failed", "Write /a", "cancelled: enough"],
   ["run_failed", [], { message: "broken" }, "failed", "Write /a", "failed: broken"],
 ] as const)("%s of %o with %o", (kind, agent, data, status, step, activity) => {
-  const view = fold([...DELEGATED, { runId: "r", seq: 9, time: 0, kind, agent, data }]);
+  const view = fold([...DELEGATED, ...journal([kind, [...agent], data])]);
   expect(view.subagents()).toMatchObject([{ status, step }]);
   expect(view.activity).toBe(activity);
 });
@@ -122,9 +121,9 @@ test("views asked for at once take in each event of a long journal once", async 
   const run = await startRun(service, "go");
   const { events } = new RunStore(database, () => {});
   const change = (n: number): void =>
-    events.append(run.id, { kind: "file_changed", agent: [], data: { path: `/${n}` } }, 1);
-  const started = { kind: "subagent_started", data: { name: "a", description: "d" } } as const;
-  const called = { kind: "tool_started", data: { summary: "ls" } } as const;
+    events.append(run.id, { kind: "file_changed", agent: [], data: { callId: "c", path: `/${n}` } }, 1);
+  const started = { kind: "subagent_started", data: { callId: "1", name: "a", description: "d" } } as const;
+  const called = { kind: "tool_started", data: { callId: "c", tool: "ls", summary: "ls" } } as const;
   const agent = [{ name: "a", callId: "1" }];
   events.append(run.id, { ...started, agent }, 1);
   for (let n = 0; n < 2345; n += 1) {
@@ -155,4 +154,20 @@ test("the folds of the runs that were looked at last are kept", () => {
   look("b");
   look("c");
   expect(look("a")).not.toBe(first);
+});
+
+test("a row whose data no version writes is reported as a damaged database", async () => {
+  const { service, database } = openServer(
+    databaseFile(),
+    { model: scriptedModel(() => ({ text: "" })) },
+    { concurrentRuns: 0 },
+  );
+  const run = await startRun(service, "go");
+  database
+    .prepare(
+      "INSERT INTO run_events (run_id, seq, time, agent, kind, data) VALUES (?, 9, 0, '[]', 'warning', '{}')",
+    )
+    .run(run.id);
+  const { events } = new RunStore(database, () => {});
+  expect(() => events.page(run.id, 8, 1)).toThrow("the database of runs");
 });

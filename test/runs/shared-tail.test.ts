@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { ChangeFeed, follow, PAGE, SharedTails } from "../../src/runs/follow.ts";
-import type { RunEvent } from "../../src/runs/run.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
@@ -32,7 +32,11 @@ function journal() {
     since,
     /** Without news of it, as another process does it. */
     append: (count = 1): void => {
-      const entry = { kind: "tool_started" as const, agent: [], data: { summary: "ls" } };
+      const entry = {
+        kind: "tool_started" as const,
+        agent: [],
+        data: { callId: "c", tool: "ls", summary: "ls" },
+      };
       for (let n = 0; n < count; n += 1) store.events.append(RUN, entry, 2);
     },
     end: () => void store.cancel("me", RUN, "enough", 3),

@@ -117,7 +117,7 @@ describe.each(TROUBLES)("$name", ({ code, begin }) => {
       expect(notes).toEqual(["slow"]);
       const events = await follow(service, run.id);
       expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
-      const warnings = events.filter(({ kind }) => kind === "warning").map(({ data }) => data["message"]);
+      const warnings = events.flatMap(({ kind, data }) => (kind === "warning" ? [data.message] : []));
       expect(warnings).toEqual([expect.stringContaining(code)]);
       expect(integrityProblems(databases[which])).toEqual([]);
       expect(lines.filter(({ error }) => error?.name === "SqliteError")).toEqual([]);

@@ -2,10 +2,10 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent.ts";
 import { ApprovalViews } from "../../src/storage/sqlite/runs/approvals.ts";
-import { entryOf } from "../../src/runs/events.ts";
+import { type RunEvent, entryOf } from "../../src/runs/events.ts";
 import { type Lease, LeaseLostError } from "../../src/runs/ports.ts";
 import type { RunRow } from "../../src/storage/sqlite/runs/events.ts";
-import { DEADLINE, TRANSITIONS, type Approval, type RunEvent, isFinal } from "../../src/runs/run.ts";
+import { DEADLINE, TRANSITIONS, type Approval, isFinal } from "../../src/runs/run.ts";
 import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
 import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
@@ -191,8 +191,12 @@ function check(before: Moment, after: Moment): void {
     if (approval.status !== "pending") expect(approvals[index]).toEqual(approval);
   }
   // The journal tells when each was asked for, and once how it ended.
-  const told = (kind: string) =>
-    events.filter((event) => event.kind === kind).map(({ data }) => data["approvalId"]);
+  const told = (wanted: "approval_requested" | "approval_decided") =>
+    events.flatMap(({ kind, data }) =>
+      (kind === "approval_requested" || kind === "approval_decided") && kind === wanted
+        ? [data.approvalId]
+        : [],
+    );
   const idsOf = (some: Approval[]) => some.map(({ id }) => id);
   expect(told("approval_requested")).toEqual(idsOf(approvals));
   const ended = approvals.filter(({ status }) => status !== "pending");

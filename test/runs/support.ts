@@ -11,7 +11,8 @@ import { buildAgent, type Agent, type DeepAgentParams, type ModelLender } from "
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
-import type { Run, RunEvent, RunStatus, RunView } from "../../src/runs/run.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
+import type { Run, RunStatus, RunView } from "../../src/runs/run.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import type { RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
-import type { RunEvent, RunView } from "../../src/runs/run.ts";
+import type { RunEvent } from "../../src/runs/events.ts";
+import type { RunView } from "../../src/runs/run.ts";
 import { createProgress } from "../../src/server/views/progress.ts";
 import { aView } from "./support.ts";
 
@@ -32,15 +33,16 @@ function record(
   return { sent, progress, call };
 }
 
-const event = (seq: number, changes: Partial<RunEvent> = {}): RunEvent => ({
-  runId: "run_1",
-  seq,
-  time: 0,
-  agent: [],
-  kind: "tool_started",
-  data: { callId: "c", tool: "ls", summary: "ls /" },
-  ...changes,
-});
+const event = (seq: number, changes: Partial<RunEvent> = {}): RunEvent =>
+  ({
+    runId: "run_1",
+    seq,
+    time: 0,
+    agent: [],
+    kind: "tool_started",
+    data: { callId: "c", tool: "ls", summary: "ls /" },
+    ...changes,
+  }) as RunEvent; // Each test changes kind and data together.
 
 test("the first line comes at once, also for the token 0", () => {
   const { sent, progress } = record(0);
@@ -114,7 +116,7 @@ test("repeated events, long texts and control characters", () => {
   progress.started(aView({ run: { lastSeq: 5 } }));
   progress.event(event(5));
   progress.event(event(4));
-  progress.event(event(6, { data: { summary: `${"x".repeat(500)}\u001b[31m\n` } }));
+  progress.event(event(6, { data: { callId: "c", tool: "ls", summary: `${"x".repeat(500)}\u001b[31m\n` } }));
   progress.stop();
   expect(sent).toHaveLength(2);
   expect(sent[1]?.message).toHaveLength(200);
@@ -124,7 +126,7 @@ test("of a storm of events the newest is told when its turn has come, and the la
   const { sent, progress } = record();
   progress.started(aView({ run: { lastSeq: 0 } }));
   for (let seq = 1; seq <= 5000; seq += 1) {
-    progress.event(event(seq, { data: { summary: `step ${seq}` } }));
+    progress.event(event(seq, { data: { callId: "c", tool: "ls", summary: `step ${seq}` } }));
     if (seq % 5 === 0) vi.advanceTimersByTime(10);
   }
   const during = sent.length;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { RunEvent, SubagentView } from "../../../src/runs/run.ts";
+import type { RunEvent } from "../../../src/runs/events.ts";
+import type { SubagentView } from "../../../src/runs/run.ts";
 import { renderRunPage } from "../../../src/server/views/render-page.ts";
 import type { PageSession } from "../../../src/server/page/sessions.ts";
 import { ME } from "../../runs/support.ts";
@@ -24,7 +25,7 @@ test("text of models, files, tools and people is shown as it is and is never mar
     time: 0,
     agent: [{ callId: "c", name: EVIL }],
     kind: "tool_started",
-    data: { summary: EVIL },
+    data: { callId: "c", tool: EVIL, summary: EVIL },
   };
   const view = aView({
     run: { task: EVIL, answer: EVIL, todos: [{ content: EVIL, status: "pending" }], status: "completed" },

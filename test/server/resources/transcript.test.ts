@@ -1,22 +1,19 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { RunEvent, RunEventKind } from "../../../src/runs/run.ts";
+import type { RunEvent, RunEventKind } from "../../../src/runs/events.ts";
 import { transcriptOf } from "../../../src/server/views/run-document.ts";
 import { aView } from "../support.ts";
 
-const at = (
-  kind: RunEventKind,
-  data: Record<string, unknown> = {},
-  more: Partial<RunEvent> = {},
-): RunEvent => ({
-  runId: "run_1",
-  seq: 1,
-  time: Date.UTC(2026, 0, 1, 12, 0, 1),
-  agent: [],
-  kind,
-  data,
-  ...more,
-});
+const at = (kind: RunEventKind, data: Record<string, unknown> = {}, more: Partial<RunEvent> = {}): RunEvent =>
+  ({
+    runId: "run_1",
+    seq: 1,
+    time: Date.UTC(2026, 0, 1, 12, 0, 1),
+    agent: [],
+    kind,
+    data,
+    ...more,
+  }) as RunEvent; // Each test gives what the transcript shows of the kind.
 
 test("tells the task, what happened, and the answer", () => {
   const view = aView({
@@ -25,7 +22,7 @@ test("tells the task, what happened, and the answer", () => {
   const events = [
     at("run_started"),
     at("model_called", { text: "I will write." }),
-    at("model_called", {}),
+    at("model_called", { text: "" }),
     at("tool_started", { tool: "write_file", summary: "write `a`\nb" }),
     at("file_changed", { path: "/workspace/a.md", diff: "-```\n+x" }),
     at("tool_finished", { tool: "write_file", status: "success" }),
