@@ -101,7 +101,7 @@ INSERT INTO runs (id, thread_id, principal, environment, task, status, created_a
 ${SERIES} ${count}) SELECT 'run_' || i, 'thr_' || i, 'me', 'here', 'task', 'completed', i, i, i, i, 0,
   hex(randomblob(500)) FROM n;
 INSERT INTO run_events (run_id, seq, time, agent, kind, data)
-${SERIES} ${events}) SELECT 'run_1', i, i, '[]', 'tool_end', '{"output":"' || hex(randomblob(500)) || '"}' FROM n;
+${SERIES} ${events}) SELECT 'run_1', i, i, '[]', 'warning', '{"message":"' || hex(randomblob(500)) || '"}' FROM n;
 UPDATE runs SET last_seq = ${events} WHERE id = 'run_1';`);
 }
 
@@ -159,11 +159,7 @@ await printTurns([
   ],
   [
     `${scaled(5000)} of the runs forgotten, with that journal`,
-    () =>
-      prune(
-        { maxAgeMs: context.now - scaled(5000) },
-        { ...context, database: runs, checkpoints: checkpointer },
-      ),
+    () => prune(runs, { maxAgeMs: context.now - scaled(5000) }, { ...context, checkpoints: checkpointer }),
   ],
   [`${scaled(20_000)} memories written, 100 at a time`, () => fillStore(scaled(20_000))],
   ["1000 in one call", () => store.batch(memories(1e6, 1000))],
