@@ -86,7 +86,8 @@ export type RunEvent = EventFacts & {
 
 /** Whether `facts` are those of an event that the journal can have. Nothing is copied or reordered. */
 export const isEvent = <T extends { kind: string; data: unknown }>(facts: T): facts is T & EventFacts =>
-  Object.hasOwn(EVENTS, facts.kind) && EVENTS[facts.kind as RunEventKind].safeParse(facts.data).success;
+  Object.hasOwn(EVENTS, facts.kind) &&
+  EVENTS[facts.kind as RunEventKind /* a key of the table */].safeParse(facts.data).success;
 
 /** An event that is to be stored. */
 export type JournalEntry = EventFacts & {

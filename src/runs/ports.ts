@@ -201,7 +201,7 @@ export interface RunPicture {
   modelCalls: OpenModelCall[];
 }
 
-/** What is read of runs. A run of another principal is no run. */
+/** Reads runs. A run of another principal looks like one that does not exist. */
 export interface RunQueries {
   run(principal: Principal, runId: string): Promise<Run | undefined>;
   /** Newest first; an unknown `before` counts as none. */
@@ -216,8 +216,8 @@ export interface RunQueries {
   picture(principal: Principal, runId: string, after: number, limit: number): Promise<RunPicture | undefined>;
   approval(runId: string, approvalId: string): Promise<Approval | undefined>;
   grants(runId: string): Promise<Grant[]>;
-  /** Model calls that a client is to answer, oldest first. */
-  modelCalls(runId: string): Promise<ModelCall[]>;
+  /** Model calls that a client is to answer, oldest first; none for an unknown run. */
+  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
   modelReply(runId: string, callId: string): Promise<SamplingReply | undefined>;
   /** What a start with this request would meet; `undefined`: nothing in the way. */
   obstacle(
@@ -237,8 +237,9 @@ export interface RunListener {
 }
 
 /**
- * What follows a pause. `waiting`: for people or a client's model; the lease is given back. `answered`: an answer
- * came in meanwhile; resume at once. `stuck`: the agent waits for nothing that a person could still answer.
+ * Tells how a run goes on after its agent paused. When it is `waiting`, for people or a client's model, the lease is
+ * given back. When an answer came in meanwhile it is `answered`, and the agent is resumed at once. It is `stuck` when
+ * the agent waits for nothing that a person could still answer.
  */
 export type PauseOutcome = "waiting" | "answered" | "stuck";
 

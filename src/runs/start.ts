@@ -31,7 +31,7 @@ export async function pointsOfThread(
   const points: RunPoint[] = [];
   let runId: string | undefined;
   for (const { number, time, messageId, summary } of await readPoints(threadId, checkpoints)) {
-    // What a run is told while it works is no run of its own.
+    // A message to a run at work has an id as well, and began no run.
     const begins = messageId !== undefined && (await runs.read.run(principal, messageId)) !== undefined;
     if (begins) runId = messageId;
     points.push({ id: pointId(threadId, number), time, summary, ...(runId === undefined ? {} : { runId }) });

@@ -4,7 +4,6 @@ import type { Backend } from "../backends/backend.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/text.ts";
 import { ownTurn } from "../core/concurrency.ts";
-import { isLocked } from "../core/errors.ts";
 import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, useAnswer } from "./decide.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
@@ -32,7 +31,7 @@ import type {
 } from "./service.ts";
 import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
 import { RunFolds, placeText } from "./view.ts";
-import { Worker } from "./worker.ts";
+import { Worker, warnUnlessLocked } from "./worker.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -194,9 +193,8 @@ class Supervisor implements RunService {
     return useAnswer({ principal, runId, answer }, this.#deciding);
   }
 
-  async modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
-    const run = await this.#runs.read.run(principal, runId);
-    return run === undefined ? [] : this.#runs.read.modelCalls(runId);
+  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]> {
+    return this.#runs.read.modelCalls(principal, runId);
   }
 
   async replyToModel(...[principal, runId, callId, reply]: Parameters<RunService["replyToModel"]>) {
@@ -288,7 +286,7 @@ class Supervisor implements RunService {
 
   /** A locked or full database now may be well at the next beat. */
   #failed(what: string, error: unknown): void {
-    this.#options.log[isLocked(error) ? "debug" : "warn"]("runs.pulse_failed", { what, error });
+    warnUnlessLocked(this.#options.log, "runs.pulse_failed", { what, error });
   }
 
   /** To look at, or to ask about a call. */

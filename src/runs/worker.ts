@@ -3,6 +3,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { monotonicClock } from "../core/clock.ts";
 import { Parked, isLocked } from "../core/errors.ts";
+import type { Logger } from "../core/logger.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { LeaseLostError, type RunRepository, type SeenLease } from "./ports.ts";
 import type { Principal } from "./run.ts";
@@ -39,6 +40,11 @@ function machineMark(): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Logs a failure. One that another process's lock caused passes by itself, and is for debugging only. */
+export function warnUnlessLocked(log: Logger, event: string, facts: { error: unknown; what?: string }): void {
+  log[isLocked(facts.error) ? "debug" : "warn"](event, facts);
 }
 
 export interface WorkerOptions extends ExecutionContext {
@@ -86,7 +92,7 @@ export class Worker {
   start(): void {
     void this.#revokeOrphans()
       // The next heartbeat does it.
-      .catch((error: unknown) => this.#warn("run.orphans_not_revoked", error))
+      .catch((error: unknown) => warnUnlessLocked(this.#options.log, "run.orphans_not_revoked", { error }))
       .then(() => this.pump());
   }
 
@@ -99,7 +105,7 @@ export class Worker {
     const claiming = { done: Promise.resolve(), again: false };
     this.#claiming = claiming;
     claiming.done = this.#fill()
-      // What cannot be claimed for long is found at the next heartbeat.
+      // The next heartbeat tries again.
       .catch((error: unknown) => this.#options.log.warn("run.claim_failed", { error }))
       .finally(() => {
         this.#claiming = undefined;
@@ -142,7 +148,7 @@ export class Worker {
   /** After another process wrote: stops what was cancelled or claimed there, takes what waits. */
   review(): void {
     void this.#stopLost()
-      .catch((error: unknown) => this.#warn("run.review_failed", error))
+      .catch((error: unknown) => warnUnlessLocked(this.#options.log, "run.review_failed", { error }))
       .then(() => this.pump());
   }
 
@@ -156,11 +162,6 @@ export class Worker {
       if (row?.epoch !== slot.lease.epoch) stopSlot(slot, "lease_lost");
       else if (row.status === "cancelled") stopSlot(slot, "cancelled");
     }
-  }
-
-  /** What a lock causes passes, and is no news. */
-  #warn(event: string, error: unknown): void {
-    this.#options.log[isLocked(error) ? "debug" : "warn"](event, { error });
   }
 
   /** Stops work on a cancelled run, if it is done here; waits a little for it to have stopped. */

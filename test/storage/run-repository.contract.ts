@@ -512,7 +512,7 @@ export function runRepositoryContract(name: string, open: () => Promise<RunData>
         const request = { messages: [], maxTokens: 5 };
         const { id, reply } = await work().askModel(lease, request, now);
         expect(reply).toBeUndefined();
-        expect(await runs.read.modelCalls(run.id)).toEqual([{ id, request }]);
+        expect(await runs.read.modelCalls(ME, run.id)).toEqual([{ id, request }]);
         expect(await work().awaitModel(lease, id, now)).toBeUndefined();
         expect(await status(run)).toBe("input_required");
         expect((await runs.read.picture(ME, run.id, 0, 9))?.modelCalls).toEqual([{ id, waiting: true }]);

@@ -3,16 +3,12 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Database, Options } from "better-sqlite3";
-import { codeName, hasNodeSqlite, openNodeDatabase } from "./node-driver.ts";
+import { codeName, hasNodeSqlite, nodeIsAtLeast, openNodeDatabase } from "./node-driver.ts";
 
 const load = createRequire(import.meta.url);
 
-const NODE = process.versions.node.split(".").map(Number);
-const isAtLeast = (major: number, minor: number): boolean =>
-  NODE[0] !== undefined && (NODE[0] > major || (NODE[0] === major && (NODE[1] ?? 0) >= minor));
-
 /** Whether this Node is too old for release 13 of better-sqlite3, which crashes it. */
-const NEEDS_OLD_RELEASE = !isAtLeast(22, 0);
+const NEEDS_OLD_RELEASE = !nodeIsAtLeast(22, 0);
 /** Without Python npm leaves release 13 out, although it comes compiled; release 12 works on most versions of Node. */
 const PACKAGE =
   !NEEDS_OLD_RELEASE && isInstalled("better-sqlite3-13") ? "better-sqlite3-13" : "better-sqlite3";
@@ -21,7 +17,7 @@ const PACKAGE =
  * Whether the installed release can end the process: release 12 does on Node 24.19 and later, when a statement is
  * collected as garbage while no script runs.
  */
-const CAN_ABORT = PACKAGE === "better-sqlite3" && isAtLeast(24, 19);
+const CAN_ABORT = PACKAGE === "better-sqlite3" && nodeIsAtLeast(24, 19);
 
 function isInstalled(name: string): boolean {
   try {

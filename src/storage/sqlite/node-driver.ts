@@ -24,11 +24,14 @@ type Work = (...args: unknown[]) => unknown;
 
 const load = createRequire(import.meta.url);
 
+const [MAJOR = 0, MINOR = 0] = process.versions.node.split(".").map(Number);
+
+/** Whether this Node is of that version or a later one. */
+export const nodeIsAtLeast = (major: number, minor: number): boolean =>
+  MAJOR > major || (MAJOR === major && MINOR >= minor);
+
 /** Whether this Node has it, without a flag. */
-export function hasNodeSqlite(): boolean {
-  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  return major > 22 || (major === 22 && minor >= 13);
-}
+export const hasNodeSqlite = (): boolean => nodeIsAtLeast(22, 13);
 
 let loaded: NodeSqlite | undefined;
 

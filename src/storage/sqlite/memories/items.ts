@@ -10,7 +10,7 @@ export interface ItemRow {
   created_at: number;
   updated_at: number;
   ttl: number | null;
-  /** Of its long texts, if it has any; see `store-parts.ts`. */
+  /** Of its long texts, if it has any; see `parts.ts`. */
   parts: number | null;
 }
 

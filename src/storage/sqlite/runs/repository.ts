@@ -12,12 +12,12 @@ import { WorkStore } from "./work-store.ts";
 /** `database`: migrated with `RUN_MIGRATIONS`; stays the caller's, to be closed when nothing uses the runs any more. */
 export function sqliteRuns(database: Database): RunRepository {
   const listeners = new Set<RunListener>();
-  const told = (fromOutside: boolean) => (runId: string) => {
+  const notify = (fromOutside: boolean) => (runId: string) => {
     for (const listener of listeners) listener.changed(runId, fromOutside);
   };
-  const store = new RunStore(database, told(true));
+  const store = new RunStore(database, notify(true));
   const { answers, approvals, calls, copies, leases } = store;
-  const work = new WorkStore(store, told(false));
+  const work = new WorkStore(store, notify(false));
   const write = <T>(change: () => T): Promise<T> => durably(database, change);
   return {
     read: queriesOf(store),
@@ -35,7 +35,7 @@ export function sqliteRuns(database: Database): RunRepository {
     denyExpired: async (now) => {
       if (approvals.anyOfFuture(now)) {
         const runs = await write(() => inTransaction(database, () => approvals.bringBack(now)));
-        new Set(runs).forEach(told(true));
+        new Set(runs).forEach(notify(true));
       }
       return approvals.expired(now).length === 0 ? [] : write(() => answers.expire(now));
     },
@@ -52,7 +52,7 @@ export function sqliteRuns(database: Database): RunRepository {
     leases: async () => leases.all(),
     expiredLeases: async (...args) => leases.expired(...args),
     ownedBy: async (owner) => leases.owned(owner),
-    work: (options) => new WorkStore(store, told(false), options),
+    work: (options) => new WorkStore(store, notify(false), options),
     watch: (listener, pollMs) => {
       listeners.add(listener);
       const timer = pollForeignChanges(database, listener, pollMs);
@@ -96,7 +96,8 @@ function queriesOf(store: RunStore): RunQueries {
     },
     approval: async (...args) => approvals.get(...args),
     grants: async (runId) => grants.ofRun(runId),
-    modelCalls: async (runId) => models.calls(runId),
+    modelCalls: async (principal, runId) =>
+      store.head(principal, runId) === undefined ? [] : models.calls(runId),
     modelReply: async (...args) => models.replyTo(...args),
     obstacle: async (...args) => store.obstacle(...args),
   };
