@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import module from "node:module";
 import { homedir } from "node:os";
-import { COMMANDS } from "./cli/commands.ts";
 import { type Command, type ExitCode, parseArguments } from "./cli/command.ts";
+import { COMMANDS } from "./cli/commands.ts";
 import { compileCacheDir, packageVersion } from "./config/paths.ts";
 import { ConfigurationError, errorMessage } from "./core/errors.ts";
 
@@ -37,7 +37,7 @@ async function runCommand(command: Command, argv: readonly string[]): Promise<Ex
 }
 
 async function showHelp(name?: string): Promise<ExitCode> {
-  const { commandHelp, overview } = await import("./cli/help.ts");
+  const { commandHelp, overview } = await import("./cli/command.ts");
   if (name === undefined || name.startsWith("-")) {
     process.stdout.write(overview(COMMANDS));
     return 0;

@@ -1,4 +1,3 @@
-/** Serves over HTTP: tokens, their renewal, and the end of the server. */
 import { join } from "node:path";
 import { isDoneWithin, untilSignal } from "../app/lifecycle.ts";
 import type { ServerParts } from "../app/server-deps.ts";
@@ -11,6 +10,8 @@ import type { Logger } from "../core/logger.ts";
 import { type TokenVerifier, createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
 import { type HttpOptions, serveHttp } from "../server/http/http.ts";
 import { createServerFactory } from "../server/protocol/create-server.ts";
+
+/** Serves over HTTP: tokens, their renewal, and the end of the server. */
 
 /** After this the process ends, whatever is still closing. */
 const CLOSE_MS = 850;
@@ -73,7 +74,7 @@ export async function authenticationOf(
       ...(tokens.length === 0 ? {} : { authenticator: createAuthenticator({ verifiers: known }) }),
     };
   }
-  const { resourceMetadata, resourceMetadataUrl } = await import("../server/auth/oauth.ts");
+  const { resourceMetadata, resourceMetadataUrl } = await import("../server/auth/verifiers.ts");
   return {
     allowedHosts: [...allowedHosts, new URL(oauth.resource).hostname],
     documents: resourceMetadata(oauth),
@@ -87,7 +88,7 @@ export async function authenticationOf(
 async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logger): Promise<TokenVerifier> {
   const { introspection, jwksUrl } = oauth;
   if (introspection !== undefined) {
-    const { introspectionVerifier } = await import("../server/auth/introspection.ts");
+    const { introspectionVerifier } = await import("../server/auth/verifiers.ts");
     const { url, clientId, clientSecretVariable } = introspection;
     const clientSecret = env[clientSecretVariable];
     if (!clientSecret) {
@@ -99,7 +100,7 @@ async function oauthVerifier(oauth: OAuthConfig, env: Environment, logger: Logge
     return introspectionVerifier({ oauth, url, clientId, clientSecret, clock: systemClock, logger });
   }
   if (jwksUrl === undefined) throw new Error("the schema wants jwksUrl where there is no introspection");
-  const { jwtVerifier } = await import("../server/auth/oauth.ts");
+  const { jwtVerifier } = await import("../server/auth/verifiers.ts");
   return jwtVerifier({ ...oauth, jwksUrl }, logger);
 }
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { flagsOf, parseArguments, type Command } from "../../src/cli/command.ts";
-import { commandHelp, overview } from "../../src/cli/help.ts";
+import { flagsOf, parseArguments, type Command, commandHelp, overview } from "../../src/cli/command.ts";
 import { SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
 
 const command: Command = {

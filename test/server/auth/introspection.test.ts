@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { introspectionVerifier } from "../../../src/server/auth/introspection.ts";
+import { introspectionVerifier } from "../../../src/server/auth/verifiers.ts";
 import { createAuthenticator } from "../../../src/server/auth/auth.ts";
 import { authenticated, HOUR, now, openIssuer, openWithIssuer, RESOURCE } from "./issuer.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { declaresForms, declaresUrls } from "../../../src/server/protocol/client.ts";
-import { chooseDelivery } from "../../../src/server/delivery/choose.ts";
+import { chooseDelivery } from "../../../src/server/delivery/deliver.ts";
 import { revisionOf } from "../../../src/server/protocol/revisions.ts";
 
 test.each([
