@@ -8,9 +8,6 @@ import { type ApprovalRow, toApproval } from "./events.ts";
 /** Answers of one interrupt after another, ready to resume with. */
 export type Answers = Record<string, HitlResponse>;
 
-/** By so much clocks differ that nobody has set. */
-const CLOCKS_DIFFER_MS = 60_000;
-
 /** Approval rows of all runs. What writes belongs inside the transaction of the run's change. */
 export class ApprovalStore {
   readonly #insert: Statement<Omit<ApprovalRow, "decided_at" | "decided_by" | "decision" | "delivered">>;
@@ -19,8 +16,6 @@ export class ApprovalStore {
   readonly #undelivered: Statement<[string], ApprovalRow>;
   readonly #pending: Statement<[string], { pending: number }>;
   readonly #expired: Statement<[number], ApprovalRow>;
-  readonly #ofFuture: Statement<[number], number>;
-  readonly #bringBack: Statement<{ now: number; ahead: number }, string>;
   readonly #decide: Statement<
     Pick<ApprovalRow, "run_id" | "id" | "status" | "decided_at" | "decided_by" | "decision">
   >;
@@ -49,17 +44,6 @@ export class ApprovalStore {
     this.#expired = database.prepare(
       "SELECT * FROM approvals WHERE status = 'pending' AND expires_at IS NOT NULL AND expires_at <= ?",
     );
-    this.#ofFuture = database
-      .prepare<[number], number>(
-        "SELECT 1 FROM approvals WHERE status = 'pending' AND expires_at IS NOT NULL AND requested_at > ?",
-      )
-      .pluck();
-    this.#bringBack = database
-      .prepare<{ now: number; ahead: number }, string>(
-        `UPDATE approvals SET requested_at = @now, expires_at = @now + (expires_at - requested_at)
-         WHERE status = 'pending' AND expires_at IS NOT NULL AND requested_at > @ahead RETURNING run_id`,
-      )
-      .pluck();
     this.#decide = database.prepare(
       `UPDATE approvals SET status = @status, decided_at = @decided_at, decided_by = @decided_by,
          decision = @decision
@@ -118,16 +102,6 @@ export class ApprovalStore {
   /** Pending approvals of all runs whose deadline has passed. */
   expired(now: number): Approval[] {
     return this.#expired.all(now).map(toApproval);
-  }
-
-  /** Whether any that has a deadline was asked for later than now. */
-  anyOfFuture(now: number): boolean {
-    return this.#ofFuture.get(now + CLOCKS_DIFFER_MS) !== undefined;
-  }
-
-  /** Counts the time of those from now on; gives their runs. */
-  bringBack(now: number): string[] {
-    return this.#bringBack.all({ now, ahead: now + CLOCKS_DIFFER_MS });
   }
 
   /** Compare-and-set: false when it was not pending any more. */

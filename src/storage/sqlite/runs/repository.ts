@@ -32,13 +32,8 @@ export function sqliteRuns(database: Database): RunRepository {
     decide: (...args) => write(() => answers.decide(...args)),
     useSignedAnswer: (...args) => write(() => answers.use(...args)),
     reply: (...args) => write(() => answers.reply(...args)),
-    denyExpired: async (now) => {
-      if (approvals.anyOfFuture(now)) {
-        const runs = await write(() => inTransaction(database, () => approvals.bringBack(now)));
-        new Set(runs).forEach(notify(true));
-      }
-      return approvals.expired(now).length === 0 ? [] : write(() => answers.expire(now));
-    },
+    // Looked at first: only what has expired is worth the lock.
+    denyExpired: async (now) => (approvals.expired(now).length === 0 ? [] : write(() => answers.expire(now))),
     beginCopy: (...args) => write(() => copies.begin(...args)),
     claimNext: async (...args) => {
       const claim = await whenUnlocked(database, () => work.claimNext(...args));
