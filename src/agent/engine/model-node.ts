@@ -1,145 +1,25 @@
 import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import {
-  AIMessage,
-  type BaseMessage,
-  HumanMessage,
-  ToolMessage,
-  mergeUsageMetadata,
-} from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, Send, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
 import { ownTurn } from "../../core/concurrency.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
-import type { Logger } from "../../core/logger.ts";
 import type { AgentState, JumpTarget, ModelRequest, StateUpdate } from "../contracts.ts";
-import { MOST_ASKED, continued, isEmpty, markCut, noAnswer, unfinished } from "../conversation/answers.ts";
+import { isEmpty, noAnswer } from "../conversation/answers.ts";
 import { foldMessages, lastAnswer, showMessages, textOf } from "../conversation/messages.ts";
-import { type Strategy, bindingOf, missingAnswer } from "../conversation/structured-answer.ts";
+import { type Strategy, missingAnswer } from "../conversation/structured-answer.ts";
 import type { AgentDefinition } from "../definition/agent-definition.ts";
-import {
-  appendSystemPrompt,
-  composeModelCall,
-  finishRequest,
-  mergeUpdates,
-} from "../middleware/middleware.ts";
-import { isOpenAi } from "../middleware/patch-tool-calls.ts";
-import { callModel } from "../models/call-model.ts";
+import { composeModelCall, finishRequest, mergeUpdates } from "../middleware/middleware.ts";
 import { MODEL_AWAITED, ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
-import { type ReplyCache, ToolBinder, type ToolBinding } from "../models/reply-cache.ts";
-import {
-  LONGEST_REPLY,
-  answeredBy,
-  emitModelCalled,
-  isCut,
-  safeReply,
-  withoutRequest,
-} from "../models/reply.ts";
+import { ToolBinder } from "../models/reply-cache.ts";
+import { emitModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
+import { askModel } from "./ask-model.ts";
 import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "./limits.ts";
-import { type Deadline, type Meter, SPENT, countCalls, withDeadline } from "./meter.ts";
+import { type Deadline, type Meter, SPENT, withDeadline } from "./meter.ts";
 import { annotatedReports } from "./state.ts";
 import { agentPath, agentRuntime, emit, meterOf, stepOf } from "./task-context.ts";
-
-export interface Asking {
-  /** How the structured answer is asked for, where there is to be one. */
-  strategy: Strategy | undefined;
-  binder: ToolBinder;
-  /** Replies to earlier requests. */
-  cache: ReplyCache | undefined;
-  /** The last change of the request. */
-  finish: (request: ModelRequest) => ModelRequest;
-  /** The agent's use so far, and its limits. */
-  meter: Meter;
-  /** Instruction for the last call, which has no tools; absent in all others. */
-  report?: string | undefined;
-  config: RunnableConfig;
-  log: Logger;
-}
-
-/** Keeps a call out of LangGraph's stream mode `messages`. */
-const NO_STREAM = "langsmith:nostream";
-
-/**
- * Anthropic refuses a history with calls where no tools are defined. OpenAI's package leaves out the choice
- * `none`, and OpenAI needs no tools.
- */
-const withoutCalls = (model: BaseChatModel, tools: ModelRequest["tools"]): Omit<ToolBinding, "model"> =>
-  isOpenAi(model) ? { tools: [] } : { tools, toolChoice: "none" };
-
-/**
- * One turn of the model: its reply to the request. A reply that was cut is continued, and an empty one or one
- * without the structured answer is asked for again. Tokens and calls of all of them are counted.
- */
-export async function askModel(given: ModelRequest, asking: Asking): Promise<AIMessage> {
-  try {
-    const reply = await completeReply(given, asking);
-    given.attempted?.(undefined);
-    return reply;
-  } catch (error) {
-    given.attempted?.(error);
-    throw error;
-  }
-}
-
-async function completeReply(
-  given: ModelRequest,
-  { strategy, binder, finish, cache, meter, report, config, log }: Asking,
-): Promise<AIMessage> {
-  const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
-  const request = finish(notice ? appendSystemPrompt(given, notice) : given);
-  const { messages, model, systemMessage } = request;
-  const input = [
-    ...(textOf(systemMessage) === "" ? [] : [systemMessage]),
-    ...messages,
-    ...(report === undefined ? [] : [new HumanMessage(report)]),
-  ];
-  const binding = {
-    model,
-    ...(report === undefined
-      ? { tools: [...request.tools, ...tools], toolChoice: request.toolChoice ?? toolChoice }
-      : withoutCalls(model, request.tools)),
-    ...(options ? { options } : {}),
-  };
-  const settings = request.modelSettings ?? {};
-  // A report is shown with the message that it becomes part of.
-  const shown = report === undefined ? config : { ...config, tags: [...(config.tags ?? []), NO_STREAM] };
-  const askNow = async (input: BaseMessage[]): Promise<AIMessage> => {
-    const reply = await callModel(
-      request,
-      (oneTry) => binder.bind(binding).invoke(input, { ...shown, ...oneTry, ...settings }),
-      { scope: config, log },
-    );
-    await ownTurn();
-    return answeredBy(reply, model);
-  };
-  const ask = async (input: BaseMessage[]): Promise<AIMessage> =>
-    cache ? cache.reply({ ...binding, settings }, input, () => askNow(input)) : askNow(input);
-  let reply = await ask(input);
-  if (report !== undefined) return isCut(reply) ? markCut(reply) : reply;
-  let said = reply.text;
-  const asked = [...input];
-  const times = { cut: 0, empty: 0, unstructured: 0 };
-  for (let calls = 1; ; calls += 1) {
-    const missing = unfinished(reply, strategy);
-    if (!missing) return reply;
-    times[missing.kind] += 1;
-    // A continued reply may become as long again.
-    const isLong = missing.kind === "cut" && reply.text.length > LONGEST_REPLY / 2;
-    const isLast = isLong || times[missing.kind] > MOST_ASKED[missing.kind];
-    if (isLast || meter.wouldReach(given.state.messages, reply, calls)) {
-      return missing.kind === "cut" ? markCut(reply) : reply;
-    }
-    // No provider takes an empty message.
-    asked.push(...(said.trim() === "" ? [] : [new AIMessage(said)]), new HumanMessage(missing.prompt));
-    const before = reply;
-    reply = await ask(asked);
-    said = reply.text;
-    reply.usage_metadata = mergeUsageMetadata(before.usage_metadata, reply.usage_metadata);
-    if (missing.kind === "cut") continued(before.text, reply);
-    countCalls(reply, calls + 1);
-  }
-}
 
 /** Nodes to go to after a reply: with tool calls one task each, without them the end. */
 export interface AfterReply {

@@ -1,6 +1,6 @@
 /** Runs in SQLite: the port of `runs/ports.ts` over the tables of this folder. */
 import type { RunListener, RunQueries, RunRepository } from "../../../runs/ports.ts";
-import { durably, inTransaction } from "../commit.ts";
+import { durably } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { ApprovalViews } from "./approvals.ts";
 import { toRun } from "./events.ts";
