@@ -15,12 +15,12 @@ const MB = 1_000_000;
 const part = Number(process.argv[2] ?? 1);
 const scaled = (count) => Math.round(count * part);
 
-const { createDeepAgent, prune, readStatistics, RunStore, RUN_MIGRATIONS, ...storage } = await loadSources(`
+const { createDeepAgent, prune, readStatistics, sqliteRuns, RUN_MIGRATIONS, ...storage } = await loadSources(`
   export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
   export { prune } from "./src/storage/sqlite/runs/prune.ts";
   export { readStatistics } from "./src/storage/sqlite/runs/maintenance.ts";
   export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
-  export { RunStore } from "./src/storage/sqlite/runs/run-store.ts";
+  export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";
   export { writeLogInThread } from "./src/storage/sqlite/commit.ts";
@@ -89,7 +89,7 @@ async function storeFile(thread, content) {
 
 const runs = openDatabase(join(folder, "deepagent.db"));
 migrate(runs, "runs", RUN_MIGRATIONS);
-const runStore = new RunStore(runs, () => undefined);
+const { read } = sqliteRuns(runs);
 const store = createStore(runs);
 const SERIES = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <";
 
@@ -151,11 +151,11 @@ await printTurns([
   [`${scaled(500)} MB in one thread`, () => fillThread("huge", scaled(500), MB)],
   ["that deleted", () => checkpointer.deleteThread("huge")],
   ["its space given back", () => checkpointer.returnSpace(signal)],
-  [`a page of ${scaled(100_000)} runs`, () => each(50, () => runStore.list("me", 50))],
+  [`a page of ${scaled(100_000)} runs`, () => each(50, () => read.list("me", 50))],
   ["counts of them", () => each(5, () => readStatistics(runs))],
   [
     `a journal of ${scaled(10_000)} events read`,
-    () => each(scaled(50), (i) => runStore.events.page("run_1", i * 200, 200)),
+    () => each(scaled(50), (i) => read.journal("me", "run_1", i * 200, 200)),
   ],
   [
     `${scaled(5000)} of the runs forgotten, with that journal`,

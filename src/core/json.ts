@@ -97,3 +97,6 @@ export function toJson<T>(value: T): Json<T> {
   // `jsonOf` exists in types only.
   return JSON.stringify(value) as Json<T>;
 }
+
+/** Throws SyntaxError for a text that `toJson` did not write. */
+export const fromJson = <T>(json: Json<T>): T => JSON.parse(json) as T; // written by `toJson` from a T

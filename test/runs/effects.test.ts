@@ -5,8 +5,7 @@ import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { LeaseLostError } from "../../src/runs/ports.ts";
-import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
-import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
 import { createStore } from "../../src/storage/sqlite/memories/store.ts";
@@ -239,11 +238,11 @@ const ASKED = { name: "ask", args: { text: "x" }, description: "Ask", toolCallId
 
 test("no call begins under a lease that is lost, and the work is told to stop", async () => {
   const database = connect(databaseFile());
-  const store = new RunStore(database, () => {});
-  const work = new WorkStore(store, () => {});
+  const runs = sqliteRuns(database);
+  const work = runs.work({});
   const request = { owner: "one", environment: "test", active: new Map(), now: 1, expiresAt: 1 };
-  store.create(ME, { task: "go" }, { runId: "r", newThreadId: "t", environment: "test", now: 1 });
-  const lease = work.claimNext(request)?.lease ?? { runId: "", run: 0, owner: "", epoch: 0 };
+  await runs.create(ME, { task: "go" }, { runId: "r", newThreadId: "t", environment: "test", now: 1 });
+  const lease = (await runs.claimNext(request, 9))?.lease ?? { runId: "", run: 0, owner: "", epoch: 0 };
   const failures: unknown[] = [];
   const log = work.effectLog(
     lease,
@@ -252,8 +251,8 @@ test("no call begins under a lease that is lost, and the work is told to stop", 
   );
   const call = (callId: string) => ({ agent: [], messageId: "m", callId });
   await log.begin(call("before"), "note");
-  for (const expired of store.leases.expired(2, 10_000)) store.leases.revoke(expired);
-  expect(work.claimNext({ ...request, owner: "two" })).toBeDefined();
+  for (const expired of await runs.expiredLeases(2, 10_000)) await runs.revoke(expired);
+  expect(await runs.claimNext({ ...request, owner: "two" }, 9)).toBeDefined();
   await expect(log.begin(call("after"), "note")).rejects.toThrow(LeaseLostError);
   expect(failures).toHaveLength(1);
   expect(await log.find(call("before"))).toEqual({});

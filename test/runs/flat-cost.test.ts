@@ -2,9 +2,8 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { expect, onTestFinished, test } from "vitest";
 import { entryOf } from "../../src/runs/events.ts";
-import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
-import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { openConnection } from "../../src/storage/sqlite/driver.ts";
@@ -28,16 +27,15 @@ function counted() {
 test("an event takes as many statements after 10,000 events as at the start", async () => {
   const { database, since } = counted();
   migrate(database, "runs", RUN_MIGRATIONS);
-  const store = new RunStore(database, () => {});
-  const work = new WorkStore(store, () => {});
-  store.create("local", { task: "t" }, { runId: "run_1", newThreadId: "thr_1", environment: "e", now: 1 });
-  const claim = work.claimNext({
-    owner: "me",
-    environment: "e",
-    active: new Map(),
-    now: 1,
-    expiresAt: 1_000_000,
-  });
+  const runs = sqliteRuns(database);
+  const work = runs.work({});
+  await runs.create(
+    "local",
+    { task: "t" },
+    { runId: "run_1", newThreadId: "thr_1", environment: "e", now: 1 },
+  );
+  const request = { owner: "me", environment: "e", active: new Map(), now: 1, expiresAt: 1_000_000 };
+  const claim = await runs.claimNext(request, 9);
   if (!claim) throw new Error("the run was not claimed");
   const costs: number[] = [];
   for (let number = 0; number < 10_000; number += 1) {
@@ -52,8 +50,8 @@ test("an event takes as many statements after 10,000 events as at the start", as
   }
   expect(new Set(costs.slice(10))).toEqual(new Set(costs.slice(0, 2)));
   since();
-  expect(store.events.page("run_1", 9_990, 100)).toHaveLength(11);
-  expect(since()).toBe(1);
+  expect((await runs.read.journal("local", "run_1", 9_990, 100))?.events).toHaveLength(11);
+  expect(since()).toBe(2);
 });
 
 test("a step takes no more statements after 5,000 steps than at the start, packing included", async () => {

@@ -4,9 +4,8 @@ import { ClientModel } from "../../src/agent/models/client-model.ts";
 import { ChangeFeed } from "../../src/runs/follow.ts";
 import { lenderFor } from "../../src/runs/client-model.ts";
 import { LeaseLostError } from "../../src/runs/ports.ts";
+import type { Run } from "../../src/runs/run.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
-import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
-import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import {
   connect,
@@ -87,12 +86,14 @@ test("a server that lost a run asks no client for it", async () => {
 test("nor does it give up waiting for what another server asks", async () => {
   const database = connect(databaseFile());
   const runs = sqliteRuns(database);
-  const store = new RunStore(database, () => {});
-  const work = new WorkStore(store, () => {});
+  const work = runs.work({});
   const fresh = { runId: "run_1", newThreadId: "thr_1", environment: "e", now: 1 };
-  store.create(ME, { task: "work" }, fresh);
-  const claim = (owner: string, now: number) => {
-    const claimed = work.claimNext({ owner, environment: "e", active: new Map(), now, expiresAt: now + 10 });
+  const { run } = (await runs.create(ME, { task: "work" }, fresh)) as { run: Run };
+  const open = async () => (await runs.read.picture(ME, run.id, 0, 1))?.modelCalls ?? [];
+  const journal = async () => (await runs.read.journal(ME, run.id, 0, 100))?.events;
+  const claim = async (owner: string, now: number) => {
+    const request = { owner, environment: "e", active: new Map(), now, expiresAt: now + 10 };
+    const claimed = await runs.claimNext(request, 9);
     if (claimed === undefined) throw new Error("there is no run to claim");
     const [failures, feed]: [unknown[], ChangeFeed] = [[], new ChangeFeed()];
     const onFailure = (error: unknown) => void failures.push(error);
@@ -103,20 +104,20 @@ test("nor does it give up waiting for what another server asks", async () => {
     return { lender, feed, failures };
   };
   const request = { messages: [], maxTokens: 10 };
-  const sleeper = claim("sleeper", 1);
+  const sleeper = await claim("sleeper", 1);
   const waiting = sleeper.lender.reply(request, undefined);
-  for (const lease of store.leases.expired(100, 10)) store.leases.revoke(lease);
-  const next = claim("next", 100);
+  for (const lease of await runs.expiredLeases(100, 10)) await runs.revoke(lease);
+  const next = await claim("next", 100);
   const asking = next.lender.reply(request, undefined);
-  await expect.poll(() => store.models.open("run_1")).toHaveLength(1);
-  const before = store.events.page("run_1", 0, 100);
+  await expect.poll(open).toHaveLength(1);
+  const before = await journal();
   sleeper.feed.close(); // its waiting is over
   await expect(waiting).rejects.toThrow(LeaseLostError);
   expect(sleeper.failures).toMatchObject([{ name: "LeaseLostError" }]);
-  expect(store.events.page("run_1", 0, 100)).toEqual(before);
-  const [call] = store.models.open("run_1");
+  expect(await journal()).toEqual(before);
+  const [call] = await open();
   expect(call).toMatchObject({ waiting: false });
-  await runs.reply(store.get(ME, "run_1")!, call?.id ?? "", replies.text, 101);
+  await runs.reply(run, call?.id ?? "", replies.text, 101);
   next.feed.notify("run_1");
   expect(await asking).toEqual(replies.text);
   expect(next.failures).toEqual([]);

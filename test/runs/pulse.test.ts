@@ -9,15 +9,14 @@ test("closing waits for the beat under way", async () => {
   const begun = new Promise<void>((resolve) => (begin = resolve));
   let ended = false;
   const file = databaseFile();
-  const runs = {
-    ...sqliteRuns(connect(file)),
+  const runs = Object.assign(sqliteRuns(connect(file)), {
     denyExpired: async () => {
       begin();
       await nextTurn();
       ended = true;
       return [];
     },
-  };
+  });
   const { service } = openServer(file, { model: scriptedModel(() => ({ text: "" })) }, { runs });
   await begun;
   await service.close();

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import type { RunEvent, RunEventKind } from "../../src/runs/events.ts";
+import type { JournalEntry, RunEvent, RunEventKind } from "../../src/runs/events.ts";
 import type { AgentPath } from "../../src/runs/run.ts";
 import { RunFold, RunFolds } from "../../src/runs/view.ts";
-import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { append } from "../../src/storage/sql/journal.ts";
+import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { databaseFile, ME, openServer, startRun } from "./support.ts";
 
@@ -119,23 +120,24 @@ test("views asked for at once take in each event of a long journal once", async 
     { concurrentRuns: 0 },
   );
   const run = await startRun(service, "go");
-  const { events } = new RunStore(database, () => {});
-  const change = (n: number): void =>
-    events.append(run.id, { kind: "file_changed", agent: [], data: { callId: "c", path: `/${n}` } }, 1);
+  const engine = sqliteEngine(database);
+  const add = (entry: JournalEntry) => engine.note(() => append(run.id, entry, 1));
+  const change = (n: number) =>
+    add({ kind: "file_changed", agent: [], data: { callId: "c", path: `/${n}` } });
   const started = { kind: "subagent_started", data: { callId: "1", name: "a", description: "d" } } as const;
   const called = { kind: "tool_started", data: { callId: "c", tool: "ls", summary: "ls" } } as const;
   const agent = [{ name: "a", callId: "1" }];
-  events.append(run.id, { ...started, agent }, 1);
+  await add({ ...started, agent });
   for (let n = 0; n < 2345; n += 1) {
-    change(n);
-    events.append(run.id, { ...called, agent }, 1);
+    await change(n);
+    await add({ ...called, agent });
   }
   const views = await Promise.all(Array.from({ length: 5 }, () => service.view(ME, run.id)));
   for (const view of views) {
     expect(view?.filesChanged).toHaveLength(2345);
     expect(view?.subagents).toMatchObject([{ toolCalls: 2345 }]);
   }
-  change(2345);
+  await change(2345);
   expect((await service.view(ME, run.id))?.filesChanged).toHaveLength(2346);
 });
 
@@ -168,6 +170,6 @@ test("a row whose data no version writes is reported as a damaged database", asy
       "INSERT INTO run_events (run_id, seq, time, agent, kind, data) VALUES (?, 9, 0, '[]', 'warning', '{}')",
     )
     .run(run.id);
-  const { events } = new RunStore(database, () => {});
-  expect(() => events.page(run.id, 8, 1)).toThrow("the database of runs");
+  const { read } = sqliteRuns(database);
+  await expect(read.journal(ME, run.id, 8, 1)).rejects.toThrow("the database of runs");
 });

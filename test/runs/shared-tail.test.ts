@@ -2,8 +2,8 @@ import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { ChangeFeed, follow, PAGE, SharedTails } from "../../src/runs/follow.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
-import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
-import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
+import { append as appendEvent } from "../../src/storage/sql/journal.ts";
+import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { openConnection } from "../../src/storage/sqlite/driver.ts";
@@ -12,22 +12,24 @@ import { attempts } from "../support/effort.ts";
 const RUN = "run_1";
 
 /** A run of "me" with its journal, and how many statements its followers took since they were last counted. */
-function journal() {
+async function journal() {
   let statements = 0;
   const database = openConnection(":memory:", { verbose: () => (statements += 1) });
   onTestFinished(() => void database.close());
   migrate(database, "runs", RUN_MIGRATIONS);
   const feed = new ChangeFeed();
-  const store = new RunStore(database, (runId) => feed.notify(runId));
-  store.create("me", { task: "t" }, { runId: RUN, newThreadId: "thr_1", environment: "e", now: 1 });
-  const tails = new SharedTails({ runs: sqliteRuns(database).read, feed });
+  const runs = sqliteRuns(database);
+  const [engine, noNews] = [sqliteEngine(database), () => undefined];
+  runs.watch({ changed: (runId) => feed.notify(runId), changedElsewhere: noNews, failed: noNews }, 100_000);
+  await runs.create("me", { task: "t" }, { runId: RUN, newThreadId: "thr_1", environment: "e", now: 1 });
+  const tails = new SharedTails({ runs: runs.read, feed });
   const since = (): number => {
     const result = statements;
     statements = 0;
     return result;
   };
   return {
-    store,
+    runs,
     feed,
     since,
     /** Without news of it, as another process does it. */
@@ -37,9 +39,9 @@ function journal() {
         agent: [],
         data: { callId: "c", tool: "ls", summary: "ls" },
       };
-      for (let n = 0; n < count; n += 1) store.events.append(RUN, entry, 2);
+      for (let n = 0; n < count; n += 1) void engine.note(() => appendEvent(RUN, entry, 2));
     },
-    end: () => void store.cancel("me", RUN, "enough", 3),
+    end: () => void runs.cancel("me", RUN, "enough", 3),
     follow: (after: number, principal = "me", signal = new AbortController().signal) =>
       follow(principal, RUN, { after, signal }, { feed, tails }),
   };
@@ -55,7 +57,7 @@ const upTo = (last: number, after = 0): number[] =>
   Array.from({ length: last - after }, (_, n) => after + n + 1);
 
 test.each([1, 50])("a change is read in two statements with %i followers", async (followers) => {
-  const { append, end, feed, follow: watch, since, store } = journal();
+  const { append, end, feed, follow: watch, since, runs } = await journal();
   const all = Array.from({ length: followers }, () => numbers(watch(0)));
   await settled();
   for (let change = 0; change < 20; change += 1) {
@@ -66,12 +68,12 @@ test.each([1, 50])("a change is read in two statements with %i followers", async
     expect(since()).toBe(2);
   }
   end();
-  const { lastSeq } = store.get("me", RUN)!;
+  const { lastSeq } = (await runs.read.run("me", RUN))!;
   for (const seen of await Promise.all(all)) expect(seen).toEqual(upTo(lastSeq));
 });
 
 test("what other processes wrote is there for whoever begins to follow, before anybody tells of it", async () => {
-  const { append, follow: watch } = journal();
+  const { append, follow: watch } = await journal();
   const first = watch(0);
   expect((await first.next()).value?.seq).toBe(1);
   append(2);
@@ -94,7 +96,7 @@ test("every follower gets every event once and in order, however far behind it i
         { minLength: 1, maxLength: 12 },
       ),
       async (moves) => {
-        const { append, end, feed, follow: watch, store } = journal();
+        const { append, end, feed, follow: watch, runs } = await journal();
         const followers: { after: number; seen: Promise<number[]> }[] = [];
         for (const { written, told, joins, turns } of moves) {
           append(written);
@@ -104,7 +106,7 @@ test("every follower gets every event once and in order, however far behind it i
           for (let turn = 0; turn < turns; turn += 1) await settled();
         }
         end();
-        const { lastSeq } = store.get("me", RUN)!;
+        const { lastSeq } = (await runs.read.run("me", RUN))!;
         for (const { after, seen } of followers)
           expect(await seen).toEqual(upTo(lastSeq, Math.min(after, lastSeq)));
       },
@@ -122,7 +124,7 @@ async function* slowly(events: AsyncIterable<RunEvent>, turns: number): AsyncGen
 }
 
 test("a stranger is given nothing while the owner follows, and nothing of an unknown run is kept", async () => {
-  const { append, feed, follow: watch, since } = journal();
+  const { append, feed, follow: watch, since } = await journal();
   const own = watch(0);
   await own.next();
   expect(await numbers(watch(0, "you"))).toEqual([]);

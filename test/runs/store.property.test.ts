@@ -1,13 +1,11 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent.ts";
-import { ApprovalViews } from "../../src/storage/sqlite/runs/approvals.ts";
 import { type RunEvent, entryOf } from "../../src/runs/events.ts";
-import { type Lease, LeaseLostError } from "../../src/runs/ports.ts";
-import type { RunRow } from "../../src/storage/sqlite/runs/events.ts";
+import { type Lease, LeaseLostError, type RunRepository, type WorkLog } from "../../src/runs/ports.ts";
+import type { RunRow } from "../../src/storage/sql/rows.ts";
 import { DEADLINE, TRANSITIONS, type Approval, isFinal } from "../../src/runs/run.ts";
-import { RunStore } from "../../src/storage/sqlite/runs/run-store.ts";
-import { WorkStore } from "../../src/storage/sqlite/runs/work-store.ts";
+import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
@@ -54,19 +52,22 @@ const stoppedWith = (interrupts: PendingInterrupt[]) => ({ interrupts, modelAwai
 
 class World {
   readonly database = openDatabase(":memory:");
-  readonly store: RunStore;
-  readonly work: WorkStore;
-  readonly views: ApprovalViews;
+  readonly runs: RunRepository;
+  readonly work: WorkLog;
   readonly leases: Lease[] = [];
   now = 1;
 
   constructor() {
     migrate(this.database, "runs", RUN_MIGRATIONS);
-    this.store = new RunStore(this.database, () => {});
-    this.views = new ApprovalViews(this.store.approvals);
-    this.work = new WorkStore(this.store, () => {}, { deadlineMs: DEADLINE_MS });
-    const fresh = { runId: RUN, newThreadId: "thr_1", environment: "e", now: this.now };
-    this.store.create(ME, { task: "t" }, fresh);
+    this.runs = sqliteRuns(this.database);
+    this.work = this.runs.work({ deadlineMs: DEADLINE_MS });
+  }
+
+  static async begin(): Promise<World> {
+    const world = new World();
+    const fresh = { runId: RUN, newThreadId: "thr_1", environment: "e", now: world.now };
+    await world.runs.create(ME, { task: "t" }, fresh);
+    return world;
   }
 
   /** The newest claim, valid or not. */
@@ -74,9 +75,7 @@ class World {
     return this.leases.at(-1) ?? { runId: RUN, run: 1, owner: "nobody", epoch: 99 };
   }
 
-  row(): RunRow {
-    return this.database.prepare<[], RunRow>("SELECT * FROM runs").get()!;
-  }
+  readonly row = (): RunRow => this.database.prepare<[], RunRow>("SELECT * FROM runs").get()!;
 
   async apply(operation: Operation): Promise<void> {
     this.now += 1;
@@ -88,12 +87,13 @@ class World {
   }
 
   async #apply(operation: Operation): Promise<void> {
-    const { store, work, lease, now } = this;
+    const { runs, work, lease, now } = this;
     switch (operation.do) {
       case "claim": {
         const expiresAt = now + 100;
         const active = new Map<string, number>();
-        const claim = work.claimNext({ owner: operation.owner, environment: "e", active, now, expiresAt });
+        const request = { owner: operation.owner, environment: "e", active, now, expiresAt };
+        const claim = await runs.claimNext(request, Number.POSITIVE_INFINITY);
         if (claim !== undefined) this.leases.push(claim.lease);
         return;
       }
@@ -107,9 +107,9 @@ class World {
       case "request":
         return work.requestApprovals(lease, [], operation.interrupt, requestOf(operation.calls), now);
       case "decide": {
-        const approval = store.approvals.get(RUN, `${operation.interrupt}:${operation.index}`);
+        const approval = await runs.read.approval(RUN, `${operation.interrupt}:${operation.index}`);
         if (approval !== undefined)
-          store.answers.decide({ approval, decision: operation.decision }, "test", now);
+          await runs.decide({ approval, decision: operation.decision }, "test", now);
         return;
       }
       case "pause": {
@@ -126,15 +126,16 @@ class World {
       case "park":
         return work.park(lease, true, now);
       case "revoke":
-        return store.leases.expired(now + 1000, 10_000).forEach((expired) => store.leases.revoke(expired));
+        for (const expired of await runs.expiredLeases(now + 1000, 10_000)) await runs.revoke(expired);
+        return;
       case "expire":
-        store.answers.expire(now);
+        await runs.denyExpired(now);
         return;
       case "wait":
         this.now += operation.time;
         return;
       case "cancel":
-        store.cancel(ME, RUN, "enough", now);
+        await runs.cancel(ME, RUN, "enough", now);
     }
   }
 }
@@ -159,12 +160,13 @@ interface Moment {
   approvals: Approval[];
 }
 
-const look = (world: World): Moment => ({
-  row: world.row(),
-  views: world.views.of(RUN),
-  events: world.store.events.page(RUN, 0, 10_000),
-  approvals: world.store.approvals.ofRun(RUN),
-});
+async function look({ database, runs, row }: World): Promise<Moment> {
+  const seen = await runs.read.picture(ME, RUN, 0, 10_000);
+  // Nothing was read of it before.
+  const fresh = await sqliteRuns(database).read.picture(ME, RUN, 0, 10_000);
+  if (seen === undefined || fresh === undefined) throw new Error("the run is gone");
+  return { row: row(), views: seen.approvals, events: [...seen.events], approvals: fresh.approvals };
+}
 
 function check(before: Moment, after: Moment): void {
   const { row, events, approvals, views } = after;
@@ -214,12 +216,12 @@ function check(before: Moment, after: Moment): void {
 test("whatever happens in whatever order: no event is lost, no end undone, no run forgotten", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { maxLength: 40 }), async (operations) => {
-      const world = new World();
+      const world = await World.begin();
       try {
-        let before = look(world);
+        let before = await look(world);
         for (const operation of operations) {
           await world.apply(operation);
-          const after = look(world);
+          const after = await look(world);
           check(before, after);
           before = after;
         }
@@ -232,7 +234,7 @@ test("whatever happens in whatever order: no event is lost, no end undone, no ru
 });
 
 test("only the newest claim writes", async () => {
-  const world = new World();
+  const world = await World.begin();
   const tell = entryOf({ kind: "warning", agent: [], message: "hello" });
   await world.apply({ do: "claim", owner: "a" });
   const [old] = world.leases;
@@ -241,13 +243,13 @@ test("only the newest claim writes", async () => {
   expect(world.leases).toHaveLength(2);
   await expect(world.work.record(old!, tell, 1)).rejects.toThrow(LeaseLostError);
   await world.work.record(world.lease, tell, 1);
-  world.store.cancel(ME, RUN, "enough", 1);
+  await world.runs.cancel(ME, RUN, "enough", 1);
   await expect(world.work.record(world.lease, tell, 1)).rejects.toThrow(LeaseLostError);
   world.database.close();
 });
 
 test("an interrupt with two calls is answered when both are decided, in the order of the calls", async () => {
-  const world = new World();
+  const world = await World.begin();
   await world.apply({ do: "claim", owner: "a" });
   await world.apply({ do: "request", interrupt: "i1", calls: 2 });
   await world.apply({ do: "request", interrupt: "i2", calls: 1 });
@@ -268,7 +270,7 @@ test("an interrupt with two calls is answered when both are decided, in the orde
 });
 
 test("an answer the agent did not take in, because it asks the same again, is offered once more", async () => {
-  const world = new World();
+  const world = await World.begin();
   await world.apply({ do: "claim", owner: "a" });
   await world.apply({ do: "request", interrupt: "i1", calls: 1 });
   await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
@@ -282,7 +284,7 @@ test("an answer the agent did not take in, because it asks the same again, is of
 });
 
 test("an answer is never offered for another question under the same interrupt", async () => {
-  const world = new World();
+  const world = await World.begin();
   await world.apply({ do: "claim", owner: "a" });
   await world.apply({ do: "request", interrupt: "i1", calls: 1 });
   await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
@@ -294,7 +296,7 @@ test("an answer is never offered for another question under the same interrupt",
 });
 
 test("the database itself refuses to rewrite the journal, an end or a decision", async () => {
-  const world = new World();
+  const world = await World.begin();
   await world.apply({ do: "claim", owner: "a" });
   await world.apply({ do: "request", interrupt: "i1", calls: 1 });
   await world.apply({ do: "cancel" });

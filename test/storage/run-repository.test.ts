@@ -1,8 +1,55 @@
-import { databaseFile, connect } from "../runs/support.ts";
-import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
+import { expect, test } from "vitest";
+import { type Database, openDatabase } from "../../src/storage/sqlite/database.ts";
+import { migrate } from "../../src/storage/sqlite/migrations.ts";
+import type { RunRepository } from "../../src/runs/ports.ts";
+import { StoredRuns } from "../../src/storage/sql/repository.ts";
+import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { connect, databaseFile } from "../runs/support.ts";
 import { runRepositoryContract } from "./run-repository.contract.ts";
+
+/** Every statement that the suite had the engine carry out. */
+const statements = new Set<string>();
+
+const recording = (database: Database): Database =>
+  new Proxy(database, {
+    get: (target, key) => {
+      if (key === "prepare") return (sql: string) => (statements.add(sql), target.prepare(sql));
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
 
 runRepositoryContract("SQLite", async () => {
   const file = databaseFile();
-  return { connect: async () => sqliteRuns(connect(file)), close: async () => undefined };
+  const open = (): RunRepository => {
+    const database = connect(file);
+    const plain = sqliteRuns(database);
+    return new StoredRuns(sqliteEngine(recording(database)), {
+      prune: (...args) => plain.prune(...args),
+      planPrune: (...args) => plain.planPrune(...args),
+      statistics: () => plain.statistics(),
+      assertWritable: () => plain.assertWritable(),
+      watchOthers: (...args) => plain.watch(...args),
+    });
+  };
+  return { connect: async () => open(), close: async () => undefined };
+});
+
+/** Reads a whole table, or a whole journal. */
+const GROWING = /^SCAN (?!json_each)|run_events .*\(run_id=\?\)$/;
+
+test("none of these statements reads more rows as tables and journals grow", () => {
+  const database = openDatabase(":memory:");
+  migrate(database, "runs", RUN_MIGRATIONS);
+  const plans = [...statements].map((sql) => ({
+    sql: sql.replace(/\s+/g, " "),
+    plan: database
+      .prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql.replace(/\?/g, "1")}`)
+      .all()
+      .map(({ detail }) => detail),
+  }));
+  database.close();
+  expect(plans.length).toBeGreaterThan(50);
+  expect(plans.filter(({ plan }) => plan.some((detail) => GROWING.test(detail)))).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { open } from "node:fs/promises";
+import type { Transaction } from "better-sqlite3";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StorageError, isLocked, isTransient } from "../../core/errors.ts";
 import { type Database, databaseName, inTurn, whenUnlocked } from "./database.ts";
@@ -293,8 +294,17 @@ function lengthOfLog(database: Database): { pages: number; waiting: number } {
  * writes, and a second process waits its turn instead of failing half-way. It is on the disk afterwards.
  */
 export function inTransaction<T>(database: Database, work: () => T): T {
-  return database.transaction(work).immediate();
+  let transaction = transactions.get(database);
+  if (transaction === undefined) {
+    transaction = database.transaction((given) => given());
+    transactions.set(database, transaction);
+  }
+  return transaction.immediate(work) as T; // what `work` gave
 }
+
+type AnyTransaction = Transaction<(work: () => unknown) => unknown>;
+/** One for each connection: the driver takes longer to make a transaction than to begin and commit it. */
+const transactions = new WeakMap<Database, AnyTransaction>();
 
 /**
  * As `inTransaction`, for what nobody relies on after a power cut: it outlives the end of the process, and

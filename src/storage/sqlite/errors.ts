@@ -1,6 +1,5 @@
 /** What SQLite and the file system report, as errors with a text that says what to do. */
 import { StorageError, type StorageErrorCode, errorMessage } from "../../core/errors.ts";
-import type { Json } from "../../core/json.ts";
 import { REPAIR, isSqliteError, missingModule } from "./driver.ts";
 
 function damaged(name: string): string {
@@ -142,15 +141,3 @@ export function directoryError(name: string, thrown: unknown): StorageError {
     { cause: thrown },
   );
 }
-
-export function fromJson<T>(json: Json<T>): T {
-  try {
-    // Written by `toJson` from a T.
-    return JSON.parse(json) as T;
-  } catch (thrown) {
-    throw unreadableRow(thrown);
-  }
-}
-
-/** The database of runs holds something that no version writes. */
-export const unreadableRow = (thrown: unknown): unknown => unreadable(thrown, "the database of runs");

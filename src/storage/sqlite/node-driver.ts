@@ -142,10 +142,11 @@ function statementOf(statement: NodeStatement, sql: string) {
       return Object.fromEntries(used.map(([name, one]) => [name, one ?? null]));
     });
   let shown: (row: Row) => unknown = toRow;
+  const isQuery = /^\s*(SELECT|WITH|PRAGMA|EXPLAIN|VALUES)\b/i.test(sql);
   const own = {
-    readonly:
-      /^\s*(SELECT|WITH|PRAGMA|EXPLAIN|VALUES)\b/i.test(sql) &&
-      !/\b(INSERT|UPDATE|DELETE|REPLACE)\b/i.test(sql),
+    readonly: isQuery && !/\b(INSERT|UPDATE|DELETE|REPLACE)\b/i.test(sql),
+    /** Whether it gives rows. */
+    reader: isQuery || /\bRETURNING\b/i.test(sql),
     pluck: () => {
       shown = (row) => bytes(Object.values(row)[0]);
       return own;

@@ -11,7 +11,6 @@ import {
 import { durably, flushLog, inQuickTransaction, inTransaction, withoutWaiting } from "../commit.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
-import { CopyStore } from "./run-store.ts";
 
 /** Nobody copies a thread for so long. */
 const COPY_MS = 3_600_000;
@@ -178,10 +177,12 @@ function prepareForgetting(database: Database): (endedBefore: number, limit: num
 
 /** Copies of threads that no run took over: whoever made them has ended, or will not have them any more. */
 function giveUpCopies(database: Database, begunBefore: number): void {
-  const copies = new CopyStore(database);
+  const giveUp = database
+    .prepare<[number], string>("DELETE FROM thread_copies WHERE begun_at < ? RETURNING id")
+    .pluck();
+  const note = database.prepare("INSERT OR IGNORE INTO pruned_threads (id) VALUES (?)");
   inTransaction(database, () => {
-    const note = database.prepare("INSERT OR IGNORE INTO pruned_threads (id) VALUES (?)");
-    for (const id of copies.giveUp(begunBefore)) note.run(id);
+    for (const id of giveUp.all(begunBefore)) note.run(id);
   });
 }
 

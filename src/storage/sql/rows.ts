@@ -1,17 +1,9 @@
-import type { Statement } from "better-sqlite3";
-import type { AgentPath, Decision, DecisionType, SameCalls } from "../../../agent/agent.ts";
-import {
-  type RunEvent,
-  type RunEventKind,
-  type JournalEntry,
-  isEvent,
-  isRepeat,
-} from "../../../runs/events.ts";
-import type { Approval, ApprovalStatus, FailureReason, Run, RunHead, RunStatus } from "../../../runs/run.ts";
-import type { CallPreview, Todo } from "../../../tools/tool.ts";
-import { type Json, toJson } from "../../../core/json.ts";
-import { fromJson, unreadableRow } from "../errors.ts";
-import type { Database } from "../database.ts";
+/** Rows of the tables of runs, and what is made of them. */
+import type { AgentPath, Decision, DecisionType, SameCalls } from "../../agent/agent.ts";
+import { type RunEvent, type RunEventKind, isEvent } from "../../runs/events.ts";
+import type { Approval, ApprovalStatus, FailureReason, Run, RunHead, RunStatus } from "../../runs/run.ts";
+import type { CallPreview, Todo } from "../../tools/tool.ts";
+import { type Json, fromJson } from "../../core/json.ts";
 
 /** A row of `runs`. Columns with a fixed vocabulary are written by this folder alone. */
 export interface RunRow {
@@ -151,10 +143,11 @@ function outcome(
   };
 }
 
+/** Throws SyntaxError when no version wrote such an event. */
 export function toEvent(row: EventRow): RunEvent {
   const { run_id: runId, seq, time, kind } = row;
   const event = { runId, seq, time, agent: fromJson(row.agent), kind, data: fromJson(row.data) };
-  if (!isEvent(event)) throw unreadableRow(new SyntaxError(`Event ${seq} of run ${runId} has unknown data.`));
+  if (!isEvent(event)) throw new SyntaxError(`Event ${seq} of run ${runId} has unknown data.`);
   return event;
 }
 
@@ -177,57 +170,4 @@ export function toApproval(row: ApprovalRow): Approval {
     ...(row.decided_by === null ? {} : { decidedBy: row.decided_by }),
     ...(row.decision === null ? {} : { decision: fromJson(row.decision) }),
   };
-}
-
-/** The journals of all runs. `append` belongs inside the transaction of what it tells about. */
-export class EventStore {
-  readonly #next: Statement<{ id: string; now: number }, { last_seq: number }>;
-  readonly #insert: Statement<EventRow & { identity: string | null }>;
-  readonly #latest: Statement<[string, string], Pick<EventRow, "kind" | "data">>;
-  readonly #page: Statement<[string, number, number], EventRow>;
-
-  constructor(database: Database) {
-    this.#next = database.prepare(
-      "UPDATE runs SET last_seq = last_seq + 1, updated_at = @now WHERE id = @id RETURNING last_seq",
-    );
-    this.#insert = database.prepare(
-      `INSERT INTO run_events (run_id, seq, time, agent, kind, data, identity)
-       VALUES (@run_id, @seq, @time, @agent, @kind, @data, @identity)`,
-    );
-    // Without the hint SQLite walks the run's events from the end, which gets longer with every one.
-    this.#latest = database.prepare(
-      `SELECT kind, data FROM run_events INDEXED BY run_events_identity
-       WHERE run_id = ? AND identity = ? ORDER BY seq DESC LIMIT 1`,
-    );
-    this.#page = database.prepare(
-      `SELECT run_id, seq, time, agent, kind, data FROM run_events
-       WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?`,
-    );
-  }
-
-  /** Whether the journal has this already. */
-  has(runId: string, entry: JournalEntry): boolean {
-    if (entry.identity === undefined) return false;
-    const latest = this.#latest.get(runId, entry.identity);
-    return latest !== undefined && isRepeat(entry, latest);
-  }
-
-  append(runId: string, entry: JournalEntry, now: number): void {
-    const next = this.#next.get({ id: runId, now });
-    if (next === undefined) throw new Error(`There is no run ${runId} to write an event of.`);
-    this.#insert.run({
-      run_id: runId,
-      seq: next.last_seq,
-      time: now,
-      agent: toJson(entry.agent),
-      kind: entry.kind,
-      data: toJson(entry.data),
-      identity: entry.identity ?? null,
-    });
-  }
-
-  /** Events with `seq > after`, oldest first. */
-  page(runId: string, after: number, limit: number): RunEvent[] {
-    return this.#page.all(runId, after, limit).map(toEvent);
-  }
 }

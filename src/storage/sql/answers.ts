@@ -1,0 +1,104 @@
+/** What people answer, and clients in their place. Each belongs into one transaction with all that follows from it. */
+import type { Decision, SamplingReply } from "../../agent/agent.ts";
+import { decidedEntry } from "../../runs/events.ts";
+import type { AppliedAnswer, DecidedCall, SignedAnswer } from "../../runs/ports.ts";
+import { type Approval, DEADLINE, type PersonDecision, type Run, isFinal, sameAs } from "../../runs/run.ts";
+import * as approvals from "./approvals.ts";
+import * as journal from "./journal.ts";
+import * as models from "./model-requests.ts";
+import { getToChange, makeRunnable } from "./runs.ts";
+import * as status from "./status.ts";
+import { type Steps, change, lockRun } from "./steps.ts";
+
+const APPROVED: Decision = { type: "approve" };
+
+/** What the model is told in the place of the call's result. */
+const TOO_LATE: Decision = {
+  type: "reject",
+  expired: true,
+  message:
+    "Not run: the deadline for a person's decision passed, so the call was denied. Nobody looked at it. " +
+    "Do what is possible without it, and say in your answer what is left undone.",
+};
+
+/**
+ * Stores a person's decision; the run can go on once its interrupt is decided whole. An answer that comes after the
+ * deadline is not taken: the deadline decides. `undefined`: it was decided or withdrawn before, and nothing changed.
+ */
+export function* decide(
+  { approval, decision }: DecidedCall,
+  by: string,
+  now: number,
+): Steps<Approval | undefined> {
+  yield* lockRun(approval.runId);
+  const isStored = isExpired(approval, now)
+    ? yield* store(approval, TOO_LATE, DEADLINE, now)
+    : yield* store(approval, decision, by, now);
+  return isStored ? yield* approvals.get(approval.runId, approval.id) : undefined;
+}
+
+/** Denies a call that nobody decided in time. */
+export const deny = (approval: Approval, now: number): Steps<Approval | undefined> =>
+  decide({ approval, decision: TOO_LATE }, DEADLINE, now);
+
+/**
+ * Uses up a signed answer and does all that it says. `undefined`, and nothing of it counts, when it was used before,
+ * by whatever process, or there is a problem with it; the journal of a run that is not over tells of that.
+ */
+export function* use(run: Run, answer: SignedAnswer, now: number): Steps<AppliedAnswer | undefined> {
+  const found = yield* getToChange(run.principal, run.id);
+  const reason = answer.problem ?? ((yield* takes(answer.id, run.id, now)) ? undefined : "replayed");
+  if (reason === undefined) {
+    const applied: AppliedAnswer = { decided: [], replied: [] };
+    for (const call of answer.decisions) applied.decided.push(yield* decide(call, answer.by, now));
+    for (const { callId, reply: given } of answer.replies) {
+      applied.replied.push(yield* reply(run, callId, given, now));
+    }
+    return applied;
+  }
+  if (found !== undefined && !isFinal(found.status)) {
+    yield* journal.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
+  }
+  return undefined;
+}
+
+function* takes(id: string, runId: string, now: number): Steps<boolean> {
+  const changes = yield* change(
+    "INSERT INTO used_answers (id, run_id, used_at) VALUES (@id, @run_id, @now) ON CONFLICT (id) DO NOTHING",
+    { id, run_id: runId, now },
+  );
+  return changes === 1;
+}
+
+/** Stores a reply to a model call, if it is the first; the run can go on. */
+export function* reply(run: Run, callId: string, given: SamplingReply, now: number): Steps<boolean> {
+  const found = yield* getToChange(run.principal, run.id);
+  if (found === undefined || isFinal(found.status)) return false;
+  if (!(yield* models.answer(run.id, callId, given))) return false;
+  yield* status.update(run.id, found.status, now);
+  yield* makeRunnable(run.id, now);
+  return true;
+}
+
+const isExpired = ({ expiresAt = Infinity }: Approval, now: number): boolean => now >= expiresAt;
+
+/** False when it was not pending any more. */
+function* store(approval: Approval, decision: PersonDecision, by: string, now: number): Steps<boolean> {
+  const { runId, interruptId } = approval;
+  const isForAll = decision.type === "approve_same";
+  if (!(yield* approvals.decide(approval, isForAll ? APPROVED : decision, by, now))) return false;
+  yield* journal.append(runId, decidedEntry(approval, decision.type, by), now);
+  yield* status.updateOpen(runId, now);
+  if (Object.hasOwn(yield* approvals.undelivered(runId), interruptId)) yield* makeRunnable(runId, now);
+  if (isForAll) yield* grant(approval, by, now);
+  return true;
+}
+
+/** Lets calls that count as the same go ahead: those that wait already, and those to come. */
+function* grant(approval: Approval, by: string, now: number): Steps<void> {
+  yield* approvals.grant(approval, by, now);
+  for (const other of yield* approvals.ofRun(approval.runId)) {
+    if (other.status !== "pending" || isExpired(other, now) || !(yield* approvals.grantFor(other))) continue;
+    if (other.same?.key === approval.same?.key) yield* store(other, APPROVED, sameAs(approval.id), now);
+  }
+}

@@ -1,0 +1,222 @@
+/** Approvals of runs, and what people approved for the rest of a run. */
+import type { Decision, HitlResponse } from "../../agent/agent.ts";
+import { toJson } from "../../core/json.ts";
+import { type Approval, type Grant, decidedStatus } from "../../runs/run.ts";
+import { type ApprovalRow, toApproval } from "./rows.ts";
+import { type Steps, all, change, first } from "./steps.ts";
+
+/** Answers of one interrupt after another, ready to resume with. */
+export type Answers = Record<string, HitlResponse>;
+
+/** False when it is stored already, decided or not. */
+export function* add(approval: Approval): Steps<boolean> {
+  const changes = yield* change(
+    `INSERT INTO approvals (run_id, id, interrupt_id, position, agent, tool, args, preview,
+       allowed_decisions, same, status, requested_at, expires_at)
+     VALUES (@run_id, @id, @interrupt_id, @position, @agent, @tool, @args, @preview,
+       @allowed_decisions, @same, @status, @requested_at, @expires_at)
+     ON CONFLICT (run_id, id) DO NOTHING`,
+    {
+      run_id: approval.runId,
+      id: approval.id,
+      interrupt_id: approval.interruptId,
+      position: approval.index,
+      agent: toJson(approval.agent),
+      tool: approval.tool,
+      args: toJson(approval.args),
+      preview: toJson(approval.preview),
+      allowed_decisions: toJson(approval.allowedDecisions),
+      same: approval.same === undefined ? null : toJson(approval.same),
+      status: approval.status,
+      requested_at: approval.requestedAt,
+      expires_at: approval.expiresAt ?? null,
+    },
+  );
+  return changes === 1;
+}
+
+export function* get(runId: string, id: string): Steps<Approval | undefined> {
+  const sql = "SELECT * FROM approvals WHERE run_id = @run_id AND id = @id";
+  const row = yield* first<ApprovalRow>(sql, { run_id: runId, id });
+  return row && toApproval(row);
+}
+
+type NumberedRow = ApprovalRow & { number: number };
+
+/** Rows of the run with `number > after`, oldest first. */
+export function after(runId: string, number: number): Steps<NumberedRow[]> {
+  return all<NumberedRow>(
+    `SELECT * FROM approvals INDEXED BY approvals_of_run
+     WHERE run_id = @run_id AND number > @number ORDER BY number`,
+    { run_id: runId, number },
+  );
+}
+
+/** Oldest first. */
+export function* ofRun(runId: string): Steps<Approval[]> {
+  return (yield* after(runId, 0)).map(toApproval);
+}
+
+export function* countPending(runId: string): Steps<number> {
+  const row = yield* first<{ pending: number }>(
+    `SELECT count(*) AS pending FROM approvals
+     WHERE run_id = @run_id AND delivered = 0 AND status = 'pending'`,
+    { run_id: runId },
+  );
+  return row?.pending ?? 0;
+}
+
+/** Pending approvals of all runs whose deadline has passed. */
+export function* expired(now: number): Steps<Approval[]> {
+  const rows = yield* all<ApprovalRow>(
+    "SELECT * FROM approvals WHERE status = 'pending' AND expires_at IS NOT NULL AND expires_at <= @now",
+    { now },
+  );
+  return rows.map(toApproval);
+}
+
+/** Compare-and-set: false when it was not pending any more. */
+export function* decide(approval: Approval, decision: Decision, by: string, now: number): Steps<boolean> {
+  const changes = yield* change(
+    `UPDATE approvals SET status = @status, decided_at = @decided_at, decided_by = @decided_by,
+       decision = @decision
+     WHERE run_id = @run_id AND id = @id AND status = 'pending'`,
+    {
+      run_id: approval.runId,
+      id: approval.id,
+      status: decidedStatus(decision),
+      decided_at: now,
+      decided_by: by,
+      decision: toJson(decision),
+    },
+  );
+  return changes === 1;
+}
+
+/** Withdraws what is pending, except for the interrupts that are still open; gives what it withdrew. */
+export function* withdraw(
+  runId: string,
+  now: number,
+  openInterrupts: readonly string[] = [],
+): Steps<Approval[]> {
+  const rows = yield* all<ApprovalRow>(
+    `UPDATE approvals SET status = 'withdrawn', decided_at = @now, delivered = 1
+     WHERE run_id = @run_id AND delivered = 0 AND status = 'pending'
+       AND interrupt_id NOT IN (SELECT value FROM json_each(@open)) RETURNING *`,
+    { run_id: runId, now, open: JSON.stringify(openInterrupts) },
+  );
+  return rows.map(toApproval);
+}
+
+/** Answers the agent has not taken in yet; an interrupt counts once all its calls are decided. */
+export function* undelivered(runId: string): Steps<Answers> {
+  const rows = yield* all<ApprovalRow>(
+    `SELECT * FROM approvals WHERE run_id = @run_id AND delivered = 0 AND status <> 'withdrawn'
+     ORDER BY interrupt_id, position`,
+    { run_id: runId },
+  );
+  const interrupts = new Map<string, Approval[]>();
+  for (const approval of rows.map(toApproval)) {
+    const calls = interrupts.get(approval.interruptId);
+    if (calls === undefined) interrupts.set(approval.interruptId, [approval]);
+    else calls.push(approval);
+  }
+  const answers: Answers = {};
+  for (const [interruptId, calls] of interrupts) {
+    const decisions = calls.flatMap((call) => call.decision ?? []);
+    if (decisions.length === calls.length) answers[interruptId] = { decisions };
+  }
+  return answers;
+}
+
+export function* markDelivered(runId: string, interruptIds: readonly string[]): Steps<void> {
+  if (interruptIds.length === 0) return;
+  yield* change(
+    `UPDATE approvals SET delivered = 1 WHERE run_id = @run_id AND delivered = 0 AND status <> 'pending'
+       AND interrupt_id IN (SELECT value FROM json_each(@interrupts))`,
+    { run_id: runId, interrupts: JSON.stringify(interruptIds) },
+  );
+}
+
+interface DecidedApprovals {
+  /** Number of the newest row that is in `approvals`; none before it is pending. */
+  upTo: number;
+  approvals: Approval[];
+}
+
+/**
+ * The approvals of runs as views show them. A decision is never taken back, so that each is read once: a look
+ * at a run costs the same after a thousand. Not for use within a transaction, which may be undone.
+ */
+export class ApprovalViews {
+  readonly #capacity: number;
+  readonly #decided = new Map<string, DecidedApprovals>();
+
+  constructor(capacity = 256) {
+    this.#capacity = capacity;
+  }
+
+  /** Oldest first. */
+  *of(runId: string): Steps<Approval[]> {
+    const known = this.#decided.get(runId) ?? { upTo: 0, approvals: [] };
+    const rows = yield* after(runId, known.upTo);
+    const firstPending = rows.findIndex(({ status }) => status === "pending");
+    const decided = firstPending === -1 ? rows : rows.slice(0, firstPending);
+    const approvals = [...known.approvals, ...decided.map(toApproval)];
+    this.#keep(runId, { upTo: decided.at(-1)?.number ?? known.upTo, approvals });
+    return [...approvals, ...rows.slice(decided.length).map(toApproval)];
+  }
+
+  #keep(runId: string, decided: DecidedApprovals): void {
+    this.#decided.delete(runId);
+    this.#decided.set(runId, decided);
+    const oldest = this.#decided.keys().next();
+    if (this.#decided.size > this.#capacity && oldest.done !== true) this.#decided.delete(oldest.value);
+  }
+}
+
+interface GrantRow {
+  tool: string;
+  text: string;
+  approval_id: string;
+  granted_by: string;
+  granted_at: number;
+}
+
+/** Grants all calls that count as the same as the one of this approval. */
+export function* grant({ runId, id, tool, same }: Approval, by: string, now: number): Steps<void> {
+  if (same === undefined) throw new Error(`No other call counts as the same as that of approval ${id}.`);
+  const { key, text } = same;
+  yield* change(
+    `INSERT INTO run_grants (run_id, key, tool, text, approval_id, granted_by, granted_at)
+     VALUES (@run_id, @key, @tool, @text, @approval_id, @granted_by, @granted_at)
+     ON CONFLICT (run_id, key) DO NOTHING`,
+    { run_id: runId, key, tool, text, approval_id: id, granted_by: by, granted_at: now },
+  );
+}
+
+/** What lets this call go ahead unasked, where a person may approve it at all. */
+export function* grantFor({ runId, same, allowedDecisions }: Approval): Steps<Grant | undefined> {
+  if (same === undefined || !allowedDecisions.includes("approve")) return undefined;
+  const sql = "SELECT * FROM run_grants WHERE run_id = @run_id AND key = @key";
+  const row = yield* first<GrantRow>(sql, { run_id: runId, key: same.key });
+  return row && toGrant(row);
+}
+
+/** Oldest first. */
+export function* grantsOf(runId: string): Steps<Grant[]> {
+  const sql = "SELECT * FROM run_grants WHERE run_id = @run_id ORDER BY number";
+  return (yield* all<GrantRow>(sql, { run_id: runId })).map(toGrant);
+}
+
+export function* revokeGrants(runId: string): Steps<void> {
+  yield* change("DELETE FROM run_grants WHERE run_id = @run_id", { run_id: runId });
+}
+
+const toGrant = (row: GrantRow): Grant => ({
+  tool: row.tool,
+  text: row.text,
+  approvalId: row.approval_id,
+  grantedBy: row.granted_by,
+  grantedAt: row.granted_at,
+});

@@ -1,0 +1,49 @@
+/** The journals of runs. */
+import { toJson } from "../../core/json.ts";
+import { type JournalEntry, type RunEvent, isRepeat } from "../../runs/events.ts";
+import { type EventRow, toEvent } from "./rows.ts";
+import { type Steps, all, change, first } from "./steps.ts";
+
+/** Whether the journal has this already. */
+export function* has(runId: string, entry: JournalEntry): Steps<boolean> {
+  if (entry.identity === undefined) return false;
+  // Without the hint SQLite walks the run's events from the end, which gets longer with every one.
+  const latest = yield* first<Pick<EventRow, "kind" | "data">>(
+    `SELECT kind, data FROM run_events INDEXED BY run_events_identity
+     WHERE run_id = @run_id AND identity = @identity ORDER BY seq DESC LIMIT 1`,
+    { run_id: runId, identity: entry.identity },
+  );
+  return latest !== undefined && isRepeat(entry, latest);
+}
+
+/** Belongs into the transaction of what the event tells of. */
+export function* append(runId: string, entry: JournalEntry, now: number): Steps<void> {
+  const next = yield* first<{ last_seq: number }>(
+    "UPDATE runs SET last_seq = last_seq + 1, updated_at = @now WHERE id = @id RETURNING last_seq",
+    { id: runId, now },
+  );
+  if (next === undefined) throw new Error(`There is no run ${runId} to write an event of.`);
+  yield* change(
+    `INSERT INTO run_events (run_id, seq, time, agent, kind, data, identity)
+     VALUES (@run_id, @seq, @time, @agent, @kind, @data, @identity)`,
+    {
+      run_id: runId,
+      seq: next.last_seq,
+      time: now,
+      agent: toJson(entry.agent),
+      kind: entry.kind,
+      data: toJson(entry.data),
+      identity: entry.identity ?? null,
+    },
+  );
+}
+
+/** Events with `seq > after`, oldest first. */
+export function* page(runId: string, after: number, limit: number): Steps<RunEvent[]> {
+  const rows = yield* all<EventRow>(
+    `SELECT run_id, seq, time, agent, kind, data FROM run_events
+     WHERE run_id = @run_id AND seq > @after ORDER BY seq LIMIT @limit`,
+    { run_id: runId, after, limit },
+  );
+  return rows.map(toEvent);
+}

@@ -1,0 +1,171 @@
+/**
+ * Leases, and the queue of runs that wait for a server. A run whose thread still has another run under a live lease
+ * (cancelled, but not yet stopped) waits for that one.
+ */
+import {
+  type ClaimRequest,
+  type Lease,
+  LeaseLostError,
+  type OwnedRun,
+  type SeenLease,
+} from "../../runs/ports.ts";
+import { type Place, type Waiting, fairest, turnOf } from "../../runs/queue.ts";
+import type { FailureDetails, OpenStatus } from "../../runs/run.ts";
+import type { RunRow } from "./rows.ts";
+import { type Steps, all, change, first } from "./steps.ts";
+
+/** A run that is not over. */
+export type OpenRunRow = RunRow & { status: OpenStatus };
+
+/** A claim, with the row as it was before. */
+export interface ClaimedRow {
+  lease: Lease;
+  before: RunRow;
+  /** How often a server ended while it worked on the run, one time soon after the other. */
+  crashes: number;
+}
+
+/** More than any number of a run: 2 to the power of 52. */
+const BEHIND = "4503599627370496";
+/**
+ * In line, runs that were at work before come first: they have what people gave them, and make room. Those and all
+ * others stand in the order they were started in.
+ */
+const RANK = `number + CASE WHEN lease_epoch = 0 THEN ${BEHIND} ELSE 0 END`;
+const CLAIMABLE = `runnable = 1 AND lease_owner IS NULL AND NOT EXISTS (SELECT 1 FROM runs other
+  WHERE other.thread_id = runs.thread_id AND other.lease_owner IS NOT NULL)`;
+const SEEN_LEASES = `SELECT id AS "runId", lease_owner AS owner, lease_epoch AS epoch, heartbeat_at AS "heartbeatAt"
+  FROM runs WHERE lease_owner IS NOT NULL`;
+const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
+
+/** Whether any run waits that a server of this environment could take. */
+export function* anyWaiting(environment: string): Steps<boolean> {
+  const sql = `SELECT id FROM runs WHERE environment = @environment AND ${CLAIMABLE} LIMIT 1`;
+  return (yield* first(sql, { environment })) !== undefined;
+}
+
+/** Takes the run whose turn it is. `undefined`: none waits, or another server was faster. */
+export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined> {
+  const { environment, owner, expiresAt, now } = request;
+  const waiting = yield* all<Waiting>(
+    `SELECT id, principal, ${RANK} AS rank FROM runs WHERE number IN (
+       SELECT min(${RANK}) % ${BEHIND} FROM runs WHERE environment = @environment AND ${CLAIMABLE}
+       GROUP BY principal)`,
+    { environment },
+  );
+  const next = fairest(waiting, request.active, request.turns);
+  if (next === undefined) return undefined;
+  const before = yield* first<RunRow>(`SELECT * FROM runs WHERE id = @id AND ${CLAIMABLE} FOR UPDATE`, {
+    id: next.id,
+  });
+  if (before === undefined) return undefined;
+  const crashes = crashesBy(before);
+  yield* change(
+    `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
+       heartbeat_at = @now, claimed_at = @now, in_flight = 1, crashes = @crashes WHERE id = @id`,
+    { id: before.id, owner, expires: expiresAt, now, crashes },
+  );
+  const lease = { runId: before.id, run: before.number, owner, epoch: before.lease_epoch + 1 };
+  return { lease, before, crashes };
+}
+
+/** Where a run stands in line; `undefined` for one that does not wait for its turn. */
+export function* placeOf(runId: string): Steps<Place | undefined> {
+  const queued = yield* first<{ environment: string }>(
+    `SELECT environment FROM runs
+     WHERE id = @id AND runnable = 1 AND lease_owner IS NULL AND status = 'working'`,
+    { id: runId },
+  );
+  if (queued === undefined) return undefined;
+  const { environment } = queued;
+  const waiting = yield* all<Waiting>(
+    `SELECT id, principal, ${RANK} AS rank FROM runs
+     WHERE environment = @environment AND runnable = 1 AND lease_owner IS NULL ORDER BY principal, rank`,
+    { environment },
+  );
+  const atWork = yield* all<{ principal: string }>(
+    `SELECT principal FROM runs INDEXED BY runs_leased
+     WHERE lease_owner IS NOT NULL AND environment = @environment`,
+    { environment },
+  );
+  const active = new Map<string, number>();
+  for (const { principal } of atWork) active.set(principal, (active.get(principal) ?? 0) + 1);
+  const number = turnOf(runId, waiting, active);
+  return number === undefined ? undefined : { number, waiting: waiting.length, atWork: atWork.length };
+}
+
+/** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */
+export function expired(now: number, leaseMs: number): Steps<SeenLease[]> {
+  const sql = `${SEEN_LEASES} AND (lease_expires_at <= @now OR heartbeat_at > @ahead)`;
+  return all<SeenLease>(sql, { now, ahead: now + leaseMs });
+}
+
+/** All leases, whoever has them. */
+export const leases = (): Steps<SeenLease[]> => all<SeenLease>(SEEN_LEASES);
+
+/** Takes a lease away from its owner, unless it was renewed since it was looked at. */
+export function* revoke({ runId, epoch, heartbeatAt }: SeenLease): Steps<void> {
+  yield* change(
+    `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL
+     WHERE id = @id AND lease_epoch = @epoch AND heartbeat_at = @heartbeat_at`,
+    { id: runId, epoch, heartbeat_at: heartbeatAt },
+  );
+}
+
+/** The run's row, for whoever still has the lease of a run that is not over. Throws LeaseLostError. */
+export function* held(lease: Lease, lock = ""): Steps<OpenRunRow> {
+  const row = yield* first<OpenRunRow>(
+    `SELECT * FROM runs WHERE ${IS_HELD} AND status IN ('working', 'input_required')${lock}`,
+    valuesOf(lease),
+  );
+  if (row === undefined) throw new LeaseLostError(lease.runId);
+  return row;
+}
+
+/** The same, and keeps others from changing it until the transaction is over. */
+export const heldToChange = (lease: Lease): Steps<OpenRunRow> => held(lease, " FOR UPDATE");
+
+export function* renew(
+  owner: string,
+  runIds: readonly string[],
+  now: number,
+  expiresAt: number,
+): Steps<void> {
+  yield* change(
+    `UPDATE runs SET lease_expires_at = @expires, heartbeat_at = @now
+     WHERE lease_owner = @owner AND id IN (SELECT value FROM json_each(@ids))`,
+    { owner, ids: JSON.stringify(runIds), expires: expiresAt, now },
+  );
+}
+
+export const ownedBy = (owner: string): Steps<OwnedRun[]> =>
+  all<OwnedRun>("SELECT id, lease_epoch AS epoch, status FROM runs WHERE lease_owner = @owner", { owner });
+
+/** Does nothing when the lease is not held any more. */
+export function* release(lease: Lease): Steps<void> {
+  yield* change(
+    `UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL WHERE ${IS_HELD}`,
+    valuesOf(lease),
+  );
+}
+
+/** Makes later writes under this lease fail, while others still wait until it has expired. */
+export function* fenceOff(lease: Lease): Steps<void> {
+  yield* change(`UPDATE runs SET lease_epoch = lease_epoch + 1 WHERE ${IS_HELD}`, valuesOf(lease));
+}
+
+const valuesOf = ({ runId, owner, epoch }: Lease) => ({ id: runId, owner, epoch });
+
+/** Work that went on for so long did not bring its server down. */
+const HARMLESS_MS = 600_000;
+
+function crashesBy({ in_flight, crashes, claimed_at, heartbeat_at }: RunRow): number {
+  if (in_flight !== 1) return crashes;
+  return (heartbeat_at ?? 0) - (claimed_at ?? 0) >= HARMLESS_MS ? 1 : crashes + 1;
+}
+
+/** Why a run is ended that keeps bringing its server down. */
+export const crashFailure = (crashes: number): FailureDetails => ({
+  reason: "server_crashes",
+  message: `The server ended ${crashes} times while it worked on this run, so the run was stopped. Look at what it did last before you give the task again.`,
+});

@@ -1,0 +1,85 @@
+/** What people told runs while they worked. */
+import type { InboxMessage } from "../../agent/agent.ts";
+import type { RunInbox } from "../../runs/ports.ts";
+import type { Principal } from "../../runs/run.ts";
+import { type Engine, type Steps, all, change, first } from "./steps.ts";
+
+interface MessageRow extends InboxMessage {
+  number: number;
+}
+
+export interface SentMessage {
+  runId: string;
+  text: string;
+}
+
+/** The message that the principal sent with this key, to whichever run. */
+export function byKey(principal: Principal, key: string): Steps<SentMessage | undefined> {
+  return first<SentMessage>(
+    `SELECT run_id AS "runId", text FROM run_messages JOIN runs ON runs.id = run_id
+     WHERE run_messages.idempotency_key = @key AND principal = @principal`,
+    { key, principal },
+  );
+}
+
+/** Belongs into the transaction of its event. */
+export function* add(
+  runId: string,
+  message: InboxMessage,
+  key: string | undefined,
+  now: number,
+): Steps<void> {
+  yield* change(
+    `INSERT INTO run_messages (run_id, id, text, idempotency_key, created_at)
+     VALUES (@run_id, @id, @text, @key, @now)`,
+    { run_id: runId, id: message.id, text: message.text, key: key ?? null, now },
+  );
+}
+
+/** What earlier runs of the thread were told, whether or not they came to read it; oldest first. */
+export function* beforeRun(runId: string): Steps<InboxMessage[]> {
+  const rows = yield* all<MessageRow>(
+    `SELECT message.number, message.id, message.text FROM runs run
+     JOIN runs earlier ON earlier.thread_id = run.thread_id AND earlier.number < run.number
+     JOIN run_messages message ON message.run_id = earlier.id
+     WHERE run.id = @run_id ORDER BY message.number`,
+    { run_id: runId },
+  );
+  return rows.map(({ id, text }) => ({ id, text }));
+}
+
+export function* hasNewerThan(runId: string, number: number): Steps<boolean> {
+  const newest = yield* first<{ number: number }>(
+    "SELECT number FROM run_messages WHERE run_id = @run_id ORDER BY number DESC LIMIT 1",
+    { run_id: runId },
+  );
+  return (newest?.number ?? 0) > number;
+}
+
+/** The messages of one run, with how far the agent has read. */
+export class StoredInbox implements RunInbox {
+  readonly #engine: Engine;
+  readonly #runId: string;
+  readonly #messages: InboxMessage[] = [];
+  read = 0;
+
+  constructor(engine: Engine, runId: string) {
+    this.#engine = engine;
+    this.#runId = runId;
+  }
+
+  async messages(): Promise<readonly InboxMessage[]> {
+    const rows = await this.#engine.read(() =>
+      all<MessageRow>(
+        `SELECT number, id, text FROM run_messages WHERE run_id = @run_id AND number > @read ORDER BY number`,
+        { run_id: this.#runId, read: this.read },
+      ),
+    );
+    for (const { number, id, text } of rows) {
+      if (number <= this.read) continue; // another look was faster
+      this.#messages.push({ id, text });
+      this.read = number;
+    }
+    return this.#messages;
+  }
+}

@@ -1,0 +1,248 @@
+/** Runs over any engine: the port of `runs/ports.ts`, one transaction for each method. */
+import type { SamplingReply } from "../../agent/agent.ts";
+import type {
+  AppliedAnswer,
+  Checkpoints,
+  Claim,
+  ClaimRequest,
+  Created,
+  DecidedCall,
+  Lease,
+  NewMessage,
+  NewRun,
+  OwnedRun,
+  PruneContext,
+  PrunePlan,
+  PruneReport,
+  Retention,
+  RunListener,
+  RunQueries,
+  RunRepository,
+  RunStatistics,
+  SeenLease,
+  Sent,
+  SignedAnswer,
+  StartRequest,
+  WorkLog,
+  WorkOptions,
+} from "../../runs/ports.ts";
+import type { Approval, Principal, Run } from "../../runs/run.ts";
+import * as answers from "./answers.ts";
+import * as approvals from "./approvals.ts";
+import * as calls from "./calls.ts";
+import * as journal from "./journal.ts";
+import * as leases from "./leases.ts";
+import * as models from "./model-requests.ts";
+import { toRun } from "./rows.ts";
+import * as runs from "./runs.ts";
+import type { Engine, Steps } from "./steps.ts";
+import { StoredWork, fail } from "./work.ts";
+
+/** What an engine does in a way of its own; each as `RunRepository` describes it. */
+export interface Housekeeping {
+  prune(retention: Retention, context: PruneContext): Promise<PruneReport>;
+  planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan>;
+  statistics(): Promise<RunStatistics>;
+  assertWritable(): Promise<void>;
+  /** Tells `listener` of what other processes change, until it is closed. */
+  watchOthers(listener: RunListener, pollMs: number): { close(): void };
+}
+
+export class StoredRuns implements RunRepository {
+  readonly read: RunQueries;
+  readonly #engine: Engine;
+  readonly #housekeeping: Housekeeping;
+  readonly #listeners = new Set<RunListener>();
+
+  constructor(engine: Engine, housekeeping: Housekeeping) {
+    this.#engine = engine;
+    this.#housekeeping = housekeeping;
+    this.read = queriesOf(engine);
+  }
+
+  create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created> {
+    const steps = () => runs.create(principal, request, fresh);
+    return this.#change(fresh.runId, steps, ({ kind }) => kind === "created");
+  }
+
+  awaitedBy(runId: string, request: StartRequest): Promise<void> {
+    return this.#engine.write(() => calls.ask(runId, request));
+  }
+
+  async answered(principal: Principal, runId: string, begunAt: number): Promise<void> {
+    // Looked at first: most answers change nothing, and need not wait for whoever writes.
+    if (await this.#engine.read(() => calls.isUnanswered(principal, runId, begunAt))) {
+      await this.#engine.write(() => calls.answer(runId));
+    }
+  }
+
+  send(principal: Principal, runId: string, message: NewMessage): Promise<Sent> {
+    return this.#change(
+      runId,
+      () => runs.send(principal, runId, message),
+      ({ kind }) => kind === "sent",
+    );
+  }
+
+  cancel(principal: Principal, runId: string, reason: string, now: number) {
+    const steps = () => runs.cancel(principal, runId, reason, now);
+    return this.#change(runId, steps, (cancelled) => cancelled?.ended === false);
+  }
+
+  decide(call: DecidedCall, by: string, now: number): Promise<Approval | undefined> {
+    return this.#change(call.approval.runId, () => answers.decide(call, by, now), isFound);
+  }
+
+  useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined> {
+    return this.#change(
+      run.id,
+      () => answers.use(run, answer, now),
+      () => true,
+    );
+  }
+
+  reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean> {
+    return this.#change(
+      run.id,
+      () => answers.reply(run, callId, reply, now),
+      (isFirst) => isFirst,
+    );
+  }
+
+  async denyExpired(now: number): Promise<Approval[]> {
+    const denied: Approval[] = [];
+    for (const approval of await this.#engine.read(() => approvals.expired(now))) {
+      const one = await this.#change(approval.runId, () => answers.deny(approval, now), isFound);
+      if (one !== undefined) denied.push(one);
+    }
+    return denied;
+  }
+
+  beginCopy(threadId: string, now: number): Promise<void> {
+    return this.#engine.write(() => runs.beginCopy(threadId, now));
+  }
+
+  async claimNext(request: ClaimRequest, crashLimit: number): Promise<Claim | undefined> {
+    while (await this.#engine.read(() => leases.anyWaiting(request.environment))) {
+      const claimed = await this.#engine.note(() => claim(request));
+      if (claimed === undefined) return undefined;
+      const { lease, run, recovered, crashes } = claimed;
+      if (recovered) this.#notify(lease.runId, false);
+      if (crashes < crashLimit) return { lease, run, recovered };
+      await this.#engine.write(() => fail(lease, leases.crashFailure(crashes), request.now));
+      this.#notify(lease.runId, false);
+    }
+    return undefined;
+  }
+
+  renew(owner: string, runIds: readonly string[], now: number, expiresAt: number): Promise<void> {
+    return this.#engine.note(() => leases.renew(owner, runIds, now, expiresAt));
+  }
+
+  release(lease: Lease): Promise<void> {
+    return this.#engine.note(() => leases.release(lease));
+  }
+
+  revoke(lease: SeenLease): Promise<void> {
+    return this.#engine.write(() => leases.revoke(lease));
+  }
+
+  leases(): Promise<SeenLease[]> {
+    return this.#engine.read(() => leases.leases());
+  }
+
+  expiredLeases(now: number, leaseMs: number): Promise<SeenLease[]> {
+    return this.#engine.read(() => leases.expired(now, leaseMs));
+  }
+
+  ownedBy(owner: string): Promise<OwnedRun[]> {
+    return this.#engine.read(() => leases.ownedBy(owner));
+  }
+
+  work(options: WorkOptions): WorkLog {
+    return new StoredWork(this.#engine, (runId) => this.#notify(runId, false), options);
+  }
+
+  watch(listener: RunListener, pollMs: number): { close(): void } {
+    this.#listeners.add(listener);
+    const others = this.#housekeeping.watchOthers(listener, pollMs);
+    return {
+      close: () => {
+        others.close();
+        this.#listeners.delete(listener);
+      },
+    };
+  }
+
+  prune(retention: Retention, context: PruneContext): Promise<PruneReport> {
+    return this.#housekeeping.prune(retention, context);
+  }
+
+  planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan> {
+    return this.#housekeeping.planPrune(retention, checkpoints, now);
+  }
+
+  statistics(): Promise<RunStatistics> {
+    return this.#housekeeping.statistics();
+  }
+
+  assertWritable(): Promise<void> {
+    return this.#housekeeping.assertWritable();
+  }
+
+  /** Listeners are told when `isChange` says so of what came of it. */
+  async #change<T>(runId: string, steps: () => Steps<T>, isChange: (result: T) => boolean): Promise<T> {
+    const result = await this.#engine.write(steps);
+    if (isChange(result)) this.#notify(runId, true);
+    return result;
+  }
+
+  #notify(runId: string, fromOutside: boolean): void {
+    for (const listener of this.#listeners) listener.changed(runId, fromOutside);
+  }
+}
+
+const isFound = (found: unknown): boolean => found !== undefined;
+
+function* claim(request: ClaimRequest): Steps<(Claim & { crashes: number }) | undefined> {
+  const claimed = yield* leases.claimNext(request);
+  if (claimed === undefined) return undefined;
+  const { lease, before, crashes } = claimed;
+  const recovered = before.in_flight !== 0;
+  if (recovered) yield* journal.append(before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
+  return { lease, run: toRun(before), recovered, crashes };
+}
+
+function queriesOf(engine: Engine): RunQueries {
+  const views = new approvals.ApprovalViews();
+  return {
+    run: (principal, runId) => engine.read(() => runs.get(principal, runId)),
+    list: (principal, limit, before) => engine.read(() => runs.list(principal, limit, before)),
+    journal: (principal, runId, after, limit) =>
+      engine.read(function* () {
+        const run = yield* runs.head(principal, runId);
+        return run && { run, events: yield* journal.page(runId, after, limit) };
+      }),
+    picture: (principal, runId, after, limit) =>
+      engine.read(function* () {
+        const run = yield* runs.get(principal, runId);
+        if (run === undefined) return undefined;
+        return {
+          run,
+          events: yield* journal.page(runId, after, limit),
+          approvals: yield* views.of(runId),
+          grants: yield* approvals.grantsOf(runId),
+          place: yield* leases.placeOf(runId),
+          modelCalls: yield* models.open(runId),
+        };
+      }),
+    approval: (runId, approvalId) => engine.read(() => approvals.get(runId, approvalId)),
+    grants: (runId) => engine.read(() => approvals.grantsOf(runId)),
+    modelCalls: (principal, runId) =>
+      engine.read(function* () {
+        return (yield* runs.head(principal, runId)) === undefined ? [] : yield* models.calls(runId);
+      }),
+    modelReply: (runId, callId) => engine.read(() => models.replyTo(runId, callId)),
+    obstacle: (principal, request, limits) => engine.read(() => runs.obstacle(principal, request, limits)),
+  };
+}

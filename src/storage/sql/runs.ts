@@ -1,0 +1,211 @@
+/** Runs as their owners see and change them. What changes a run belongs into one transaction with its event. */
+import { decidedEntry, messageEntry } from "../../runs/events.ts";
+import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
+import { type Principal, type Run, type RunHead, breakOff, isFinal, parsePoint } from "../../runs/run.ts";
+import * as approvals from "./approvals.ts";
+import * as calls from "./calls.ts";
+import * as journal from "./journal.ts";
+import * as messages from "./messages.ts";
+import { HEAD_COLUMNS, type HeadRow, type RunRow, toRun, toRunHead } from "./rows.ts";
+import * as status from "./status.ts";
+import { type Steps, all, change, first, lockPrincipal } from "./steps.ts";
+
+export function* get(principal: Principal, runId: string): Steps<Run | undefined> {
+  const sql = "SELECT * FROM runs WHERE id = @id AND principal = @principal";
+  const row = yield* first<RunRow>(sql, { id: runId, principal });
+  return row && toRun(row);
+}
+
+/** The same, and keeps others from changing it until the transaction is over. */
+export function* getToChange(principal: Principal, runId: string): Steps<Run | undefined> {
+  const sql = "SELECT * FROM runs WHERE id = @id AND principal = @principal FOR UPDATE";
+  const row = yield* first<RunRow>(sql, { id: runId, principal });
+  return row && toRun(row);
+}
+
+export function* head(principal: Principal, runId: string): Steps<RunHead | undefined> {
+  const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE id = @id AND principal = @principal`;
+  const row = yield* first<HeadRow>(sql, { id: runId, principal });
+  return row && toRunHead(row);
+}
+
+/** Newest first; an unknown `before` counts as none. */
+export function* list(principal: Principal, limit: number, before?: string): Steps<RunHead[]> {
+  const rows = yield* all<HeadRow>(
+    `SELECT ${HEAD_COLUMNS} FROM runs WHERE principal = @principal AND number < coalesce(
+       (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
+     ORDER BY number DESC LIMIT @limit`,
+    { principal, before: before ?? null, limit },
+  );
+  return rows.map(toRunHead);
+}
+
+/** The run that the principal started with this key. */
+function* startedWith(principal: Principal, key: string | undefined): Steps<Run | undefined> {
+  if (key === undefined) return undefined;
+  const sql = "SELECT * FROM runs WHERE principal = @principal AND idempotency_key = @key";
+  const row = yield* first<RunRow>(sql, { principal, key });
+  return row && toRun(row);
+}
+
+/** What a start with this request would meet, without changing anything; `undefined`: nothing in the way. */
+export function* obstacle(
+  principal: Principal,
+  request: StartRequest,
+  { environment, openRuns }: Pick<NewRun, "environment" | "openRuns">,
+): Steps<Obstacle | undefined> {
+  const { task, threadId, idempotencyKey } = request;
+  const same = yield* startedWith(principal, idempotencyKey);
+  if (same !== undefined) {
+    const repeated = same.task === task && [undefined, same.threadId, same.forkedFrom].includes(threadId);
+    return { kind: repeated ? "existing" : "conflict", run: same };
+  }
+  const sent = idempotencyKey === undefined ? undefined : yield* messages.byKey(principal, idempotencyKey);
+  if (sent !== undefined) {
+    const run = yield* existing(principal, sent.runId);
+    return { kind: sent.text === task && run.threadId === threadId ? "existing" : "conflict", run };
+  }
+  const unanswered = yield* calls.unanswered(principal, request, environment);
+  if (unanswered !== undefined) return { kind: "joined", run: unanswered };
+  if (threadId !== undefined) {
+    const point = parsePoint(threadId);
+    const sql = "SELECT id FROM threads WHERE id = @id AND principal = @principal";
+    if ((yield* first(sql, { id: point?.threadId ?? threadId, principal })) === undefined) {
+      return { kind: "thread_not_found" };
+    }
+    const busy = point === undefined ? yield* openIn(threadId) : undefined;
+    if (busy !== undefined) return { kind: "thread_busy", run: busy };
+  }
+  return yield* crowd(principal, openRuns);
+}
+
+function* openIn(threadId: string): Steps<Run | undefined> {
+  const sql = "SELECT * FROM runs WHERE thread_id = @thread AND status IN ('working', 'input_required')";
+  const row = yield* first<RunRow>(sql, { thread: threadId });
+  return row && toRun(row);
+}
+
+function* crowd(principal: Principal, limit = Number.MAX_SAFE_INTEGER): Steps<Obstacle | undefined> {
+  const sql = "SELECT id FROM runs WHERE principal = @principal AND ended_at IS NULL LIMIT 1 OFFSET @offset";
+  const isFull = (yield* first(sql, { principal, offset: limit - 1 })) !== undefined;
+  return isFull ? { kind: "too_many_open", limit } : undefined;
+}
+
+function* existing(principal: Principal, runId: string): Steps<Run> {
+  const run = yield* get(principal, runId);
+  if (run === undefined) throw new Error(`Run ${runId} is missing.`);
+  return run;
+}
+
+export function* create(principal: Principal, request: StartRequest, fresh: NewRun): Steps<Created> {
+  yield* lockPrincipal(principal);
+  const found = yield* obstacle(principal, request, fresh);
+  if (found !== undefined) return found;
+  const named = request.threadId;
+  const isFork = named !== undefined && parsePoint(named) !== undefined;
+  if (isFork && !(yield* takeCopy(fresh.newThreadId))) return { kind: "copy_given_up" };
+  const threadId = isFork ? fresh.newThreadId : (named ?? fresh.newThreadId);
+  if (threadId !== named) {
+    yield* change("INSERT INTO threads (id, principal, created_at) VALUES (@id, @principal, @now)", {
+      id: threadId,
+      principal,
+      now: fresh.now,
+    });
+  }
+  yield* change(
+    `INSERT INTO runs (id, thread_id, principal, environment, idempotency_key, task, status, created_at,
+       updated_at, runnable_since, forked_from)
+     VALUES (@id, @thread_id, @principal, @environment, @idempotency_key, @task, 'working', @now,
+       @now, @now, @forked_from)`,
+    {
+      id: fresh.runId,
+      thread_id: threadId,
+      principal,
+      environment: fresh.environment,
+      idempotency_key: request.idempotencyKey ?? null,
+      task: request.task,
+      now: fresh.now,
+      forked_from: isFork ? named : null,
+    },
+  );
+  yield* calls.ask(fresh.runId, request);
+  const data = isFork ? { forkedFrom: named } : {};
+  yield* journal.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
+  return { kind: "created", run: yield* existing(principal, fresh.runId) };
+}
+
+/** Stores a message for a run that is not over, for its agent to read before it next asks its model. */
+export function* send(principal: Principal, runId: string, message: NewMessage): Steps<Sent> {
+  const sent = yield* addMessage(principal, runId, message);
+  if (message.call !== undefined && (sent.kind === "sent" || sent.kind === "repeated")) {
+    yield* calls.ask(runId, message.call);
+  }
+  return sent;
+}
+
+function* addMessage(
+  principal: Principal,
+  runId: string,
+  { id, text, idempotencyKey, now }: NewMessage,
+): Steps<Sent> {
+  if (idempotencyKey !== undefined) yield* lockPrincipal(principal);
+  const run = yield* getToChange(principal, runId);
+  if (run === undefined) return { kind: "not_found" };
+  const before = idempotencyKey === undefined ? undefined : yield* messages.byKey(principal, idempotencyKey);
+  if (before?.runId === runId && before.text === text) return { kind: "repeated", run };
+  const other = before?.runId ?? (yield* startedWith(principal, idempotencyKey))?.id;
+  if (other !== undefined) return { kind: "conflict", runId: other };
+  if (isFinal(run.status)) return { kind: "ended", run };
+  yield* messages.add(runId, { id, text }, idempotencyKey, now);
+  yield* journal.append(runId, messageEntry(id, text), now);
+  return { kind: "sent", run: yield* existing(principal, runId) };
+}
+
+/** `ended`: it was over before, and nothing changed. Whoever works on it keeps its lease until it has stopped. */
+export function* cancel(
+  principal: Principal,
+  runId: string,
+  reason: string,
+  now: number,
+): Steps<{ run: Run; ended: boolean } | undefined> {
+  const run = yield* getToChange(principal, runId);
+  if (run === undefined || isFinal(run.status)) return run && { run, ended: true };
+  yield* withdraw(runId, "end of the run", now);
+  yield* journal.append(runId, { kind: "run_cancelled", agent: [], data: { reason } }, now);
+  yield* status.end(runId, breakOff(run.status, "cancelled"), { now, cancelReason: reason });
+  return { run: yield* existing(principal, runId), ended: false };
+}
+
+/**
+ * Withdraws what is pending, but for the interrupts that are still open, with an event for each. Belongs into the
+ * transaction of what made it needless.
+ */
+export function* withdraw(
+  runId: string,
+  by: string,
+  now: number,
+  openInterrupts?: readonly string[],
+): Steps<void> {
+  for (const approval of yield* approvals.withdraw(runId, now, openInterrupts)) {
+    yield* journal.append(runId, decidedEntry(approval, "withdrawn", by), now);
+  }
+}
+
+/** Lets a run that waits be worked on; belongs into the transaction of what it waited for. */
+export function* makeRunnable(runId: string, now: number): Steps<void> {
+  const sql = "UPDATE runs SET runnable = 1, runnable_since = @now WHERE id = @id AND runnable = 0";
+  yield* change(sql, { id: runId, now });
+}
+
+/**
+ * Notes a thread that is being made as a copy of another. Its checkpoints may be stored elsewhere, so the note is
+ * here before they are, until the thread is in use or given up.
+ */
+export function* beginCopy(id: string, now: number): Steps<void> {
+  yield* change("INSERT INTO thread_copies (id, begun_at) VALUES (@id, @now)", { id, now });
+}
+
+/** False when the copy was given up meanwhile. */
+function* takeCopy(id: string): Steps<boolean> {
+  return (yield* change("DELETE FROM thread_copies WHERE id = @id", { id })) === 1;
+}

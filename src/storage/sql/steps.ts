@@ -1,0 +1,66 @@
+/** Changes of runs, and looks at them, as SQL statements that whichever engine stores the runs carries out. */
+import type { Principal } from "../../runs/run.ts";
+
+export type Value = string | number | Uint8Array | null;
+
+export interface Statement {
+  /**
+   * SQL that SQLite and Postgres both take, with parameters as `@name`. Three things are for one of them, and the
+   * other leaves them out or has a name of its own for them: `FOR UPDATE`, `INDEXED BY`, `json_each(@list)`.
+   */
+  readonly sql: string;
+  readonly values: Readonly<Record<string, Value>>;
+  /** It only keeps other transactions waiting. SQLite leaves it out: its transactions come one after the other. */
+  readonly isLock?: true;
+}
+
+export interface Answer {
+  readonly rows: object[];
+  /** How many rows were inserted, updated or deleted. */
+  readonly changes: number;
+}
+
+/** Yields one statement after the other, is given the answer of each, and returns what they came to. */
+export type Steps<T> = Generator<Statement, T, Answer>;
+
+/**
+ * What stores runs. Throws StorageError when the data cannot be read or written now, and in the place of a
+ * SyntaxError, which steps throw when a row holds what no version wrote.
+ */
+export interface Engine {
+  /** Carries out steps that only read, all at one moment. */
+  read<T>(steps: () => Steps<T>): Promise<T>;
+  /** Carries them out in one transaction, which is durable when this resolves. `steps` may be called again. */
+  write<T>(steps: () => Steps<T>): Promise<T>;
+  /** The same, but that a power cut may take the transaction back until a later one is durable. */
+  note<T>(steps: () => Steps<T>): Promise<T>;
+}
+
+export function* all<Row extends object>(sql: string, values: Statement["values"] = {}): Steps<Row[]> {
+  const { rows } = yield { sql, values };
+  return rows as Row[]; // by the columns that the statement names
+}
+
+export function* first<Row extends object>(
+  sql: string,
+  values: Statement["values"] = {},
+): Steps<Row | undefined> {
+  const { rows } = yield { sql, values };
+  return rows[0] as Row | undefined; // as above
+}
+
+/** Gives how many rows it changed. */
+export function* change(sql: string, values: Statement["values"] = {}): Steps<number> {
+  return (yield { sql, values }).changes;
+}
+
+/** Keeps other transactions from changing the run until this one is over. */
+export function* lockRun(id: string): Steps<void> {
+  yield { sql: "SELECT id FROM runs WHERE id = @id FOR UPDATE", values: { id }, isLock: true };
+}
+
+/** Keeps other transactions from starting runs of the principal until this one is over. Comes before `lockRun`. */
+export function* lockPrincipal(principal: Principal): Steps<void> {
+  const sql = "SELECT pg_advisory_xact_lock(hashtextextended(@principal, 0))";
+  yield { sql, values: { principal }, isLock: true };
+}

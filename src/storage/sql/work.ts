@@ -1,0 +1,361 @@
+/** What the holder of a lease reads and writes of its run. */
+import { createHash } from "node:crypto";
+import type {
+  AgentInput,
+  AgentPath,
+  CallIdentity,
+  EffectLog,
+  HitlRequest,
+  PendingInterrupt,
+  SamplingReply,
+  SamplingRequest,
+  StoredOutcome,
+  TracePlace,
+} from "../../agent/agent.ts";
+import type { Clock } from "../../core/clock.ts";
+import { toJson } from "../../core/json.ts";
+import {
+  type JournalEntry,
+  answerExcerpt,
+  approvalId,
+  approvalsOf,
+  decidedEntry,
+  requestedEntry,
+} from "../../runs/events.ts";
+import type {
+  Delivered,
+  Lease,
+  PauseOutcome,
+  Paused,
+  RunInbox,
+  RunResult,
+  WorkLog,
+  WorkOptions,
+} from "../../runs/ports.ts";
+import { type FailureDetails, breakOff, isWithin, sameAs } from "../../runs/run.ts";
+import * as approvals from "./approvals.ts";
+import * as journal from "./journal.ts";
+import * as leases from "./leases.ts";
+import * as messages from "./messages.ts";
+import * as models from "./model-requests.ts";
+import { withdraw } from "./runs.ts";
+import * as status from "./status.ts";
+import { type Engine, type Steps, change, first } from "./steps.ts";
+
+/** Whether these are the very questions that are stored under this interrupt. */
+function* isRepeated(runId: string, { id, request }: PendingInterrupt): Steps<boolean> {
+  for (const [index, { name, args }] of request.actionRequests.entries()) {
+    const known = yield* approvals.get(runId, approvalId(id, index));
+    if (known?.tool !== name || toJson(known.args) !== toJson(args)) return false;
+  }
+  return true;
+}
+
+/** Withdraws what a subagent that has ended, and those that it started, have asked; false: there was nothing. */
+function* withdrawOf(runId: string, agent: AgentPath, now: number): Steps<boolean> {
+  if ((yield* approvals.countPending(runId)) === 0) return false;
+  const asked = yield* approvals.ofRun(runId);
+  const others = asked.filter((approval) => !isWithin(agent, approval.agent));
+  if (others.length === asked.length) return false;
+  const open = others.map(({ interruptId }) => interruptId);
+  yield* withdraw(runId, "agent", now, open);
+  return true;
+}
+
+/** Ends a run as failed. Belongs into a transaction. */
+export function* fail(lease: Lease, failure: FailureDetails, now: number): Steps<void> {
+  const row = yield* leases.heldToChange(lease);
+  yield* withdraw(row.id, "end of the run", now);
+  yield* journal.append(row.id, { kind: "run_failed", agent: [], data: failure }, now);
+  yield* status.end(row.id, breakOff(row.status, "failed"), { now, failure });
+  yield* leases.release(lease);
+}
+
+/** The port of `runs/ports.ts` over an engine. */
+export class StoredWork implements WorkLog {
+  readonly #engine: Engine;
+  readonly #changed: (runId: string) => void;
+  readonly #syncCheckpoints: () => Promise<void>;
+  readonly #deadlineMs: number | undefined;
+
+  /** `changed` is told of every change, after it is stored. */
+  constructor(
+    engine: Engine,
+    changed: (runId: string) => void,
+    { syncCheckpoints, deadlineMs }: WorkOptions,
+  ) {
+    this.#engine = engine;
+    this.#changed = changed;
+    this.#syncCheckpoints = syncCheckpoints ?? (async () => undefined);
+    this.#deadlineMs = deadlineMs;
+  }
+
+  record(lease: Lease, entry: JournalEntry, now: number): Promise<void> {
+    return this.#note(lease, function* (row) {
+      if (yield* journal.has(row.id, entry)) return;
+      yield* journal.append(row.id, entry, now);
+      if (entry.kind === "subagent_finished" && (yield* withdrawOf(row.id, entry.agent, now))) {
+        yield* status.update(row.id, row.status, now);
+      }
+      const { effect } = entry;
+      if (effect === undefined) return;
+      yield* change(
+        `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
+           input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
+           cached_input_tokens = cached_input_tokens + @cached WHERE id = @id`,
+        {
+          id: row.id,
+          todos: effect.todos === undefined ? null : toJson(effect.todos),
+          answer: effect.answer ?? null,
+          input: effect.usage?.inputTokens ?? 0,
+          output: effect.usage?.outputTokens ?? 0,
+          cached: effect.usage?.cachedInputTokens ?? 0,
+        },
+      );
+    });
+  }
+
+  requestApprovals(
+    lease: Lease,
+    agent: AgentPath,
+    interruptId: string,
+    request: HitlRequest,
+    now: number,
+  ): Promise<void> {
+    const ask = (runId: string) => this.#ask(runId, { id: interruptId, request }, agent, now);
+    return this.#write(lease, function* (row) {
+      yield* ask(row.id);
+      yield* status.update(row.id, row.status, now);
+    });
+  }
+
+  async nextInput(lease: Lease): Promise<AgentInput> {
+    return this.#engine.read(function* (): Steps<AgentInput> {
+      const row = yield* leases.held(lease);
+      const answers = yield* approvals.undelivered(row.id);
+      if (Object.keys(answers).length > 0) return { kind: "resume", answers };
+      if (row.input_handed_over === 1) return { kind: "continue" };
+      const after = yield* status.endBefore(row.id);
+      return { kind: "task", task: row.task, after, told: yield* messages.beforeRun(row.id) };
+    });
+  }
+
+  /** Keeps a run's spans in one trace, whichever process works on it. */
+  tracePlace(runId: string): TracePlace {
+    const trace = () =>
+      first<{ traceparent: string | null }>("SELECT traceparent FROM runs WHERE id = @id", { id: runId });
+    const begin = (traceparent: string) =>
+      change("UPDATE runs SET traceparent = @traceparent WHERE id = @id AND traceparent IS NULL", {
+        id: runId,
+        traceparent,
+      });
+    return {
+      before: async () => (await this.#engine.read(trace))?.traceparent ?? undefined,
+      began: async (traceparent) => void (await this.#engine.note(() => begin(traceparent))),
+    };
+  }
+
+  async hasAnswers(runId: string): Promise<boolean> {
+    const answers = await this.#engine.read(() => approvals.undelivered(runId));
+    return Object.keys(answers).length > 0;
+  }
+
+  async markHandedOver(lease: Lease): Promise<void> {
+    await this.#syncCheckpoints();
+    return this.#note(lease, function* ({ id }) {
+      yield* change("UPDATE runs SET input_handed_over = 1 WHERE id = @id", { id });
+    });
+  }
+
+  pause(
+    lease: Lease,
+    { interrupts: open, modelAwaited }: Paused,
+    delivered: readonly Delivered[],
+    now: number,
+  ): Promise<PauseOutcome> {
+    const ask = (runId: string, asked: PendingInterrupt) =>
+      this.#ask(runId, asked, asked.request.agent ?? [], now);
+    return this.#write(lease, function* (row): Steps<PauseOutcome> {
+      // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
+      // same again, and has not taken the answer in.
+      const askedAgain = new Set<string>();
+      for (const asked of open) if (yield* isRepeated(row.id, asked)) askedAgain.add(asked.id);
+      const taken = delivered.filter(({ interruptId, again }) => again || !askedAgain.has(interruptId));
+      yield* approvals.markDelivered(
+        row.id,
+        taken.map(({ interruptId }) => interruptId),
+      );
+      for (const asked of open) yield* ask(row.id, asked);
+      const ids = open.map(({ id }) => id);
+      yield* withdraw(row.id, "agent", now, ids);
+      const updated = yield* status.update(row.id, row.status, now);
+      if (Object.keys(yield* approvals.undelivered(row.id)).length > 0) return "answered";
+      if (modelAwaited && (yield* models.countWaiting(row.id)) === 0) return "answered";
+      if (updated === "working") return "stuck";
+      yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: row.id });
+      yield* leases.release(lease);
+      return "waiting";
+    });
+  }
+
+  inbox(lease: Lease): RunInbox {
+    return new messages.StoredInbox(this.#engine, lease.runId);
+  }
+
+  complete(lease: Lease, result: RunResult, inbox: RunInbox, now: number): Promise<boolean> {
+    const { answer, structured, stopReason } = result;
+    return this.#write(lease, function* (row) {
+      if (yield* messages.hasNewerThan(row.id, inbox.read)) return false;
+      yield* withdraw(row.id, "agent", now);
+      yield* models.forget(row.id);
+      yield* status.update(row.id, row.status, now);
+      const stopped = stopReason === undefined ? {} : { stopReason };
+      const data = { answer: answerExcerpt(answer), ...stopped };
+      yield* journal.append(row.id, { kind: "run_completed", agent: [], data }, now);
+      const ending = { now, answer, structured, ...stopped };
+      yield* status.end(row.id, { from: "working", to: "completed" }, ending);
+      yield* leases.release(lease);
+      return true;
+    });
+  }
+
+  /** The id is made of what is asked: a call that is made again after a crash or a pause finds its reply. */
+  async askModel(lease: Lease, request: SamplingRequest, now: number) {
+    const id = createHash("sha256").update(toJson(request)).digest("base64url");
+    const ask = () => models.ask(lease.runId, id, request, now);
+    const reply = await this.#unlessReplied(lease, id, "model_requested", now, ask);
+    return reply === undefined ? { id } : { id, reply };
+  }
+
+  awaitModel(lease: Lease, callId: string, now: number): Promise<SamplingReply | undefined> {
+    const wait = () => models.wait(lease.runId, callId);
+    return this.#unlessReplied(lease, callId, "model_awaited", now, wait);
+  }
+
+  async fail(lease: Lease, failure: FailureDetails, now: number): Promise<void> {
+    await this.#write(lease, () => fail(lease, failure, now));
+  }
+
+  async park(lease: Lease, stopped: boolean, now: number): Promise<void> {
+    await this.#syncCheckpoints(); // who goes on is to find what the agent stored last
+    await this.#note(lease, function* ({ id }) {
+      yield* change("UPDATE runs SET in_flight = 2 WHERE id = @id", { id });
+      yield* journal.append(id, { kind: "run_parked", agent: [], data: {} }, now);
+      if (stopped) yield* leases.release(lease);
+      else yield* leases.fenceOff(lease);
+    });
+  }
+
+  /**
+   * A call begins only under the lease, so that a server which lost the run changes nothing any more; how a call
+   * ended is welcome from anyone.
+   */
+  effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog {
+    const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
+      try {
+        return await work();
+      } catch (error) {
+        onFailure(error);
+        throw error;
+      }
+    };
+    const IS_CALL = "run_id = @run_id AND call = @call";
+    const find = (call: CallIdentity) =>
+      first<{ type: string | null; outcome: Uint8Array | null }>(
+        `SELECT type, outcome FROM effects WHERE ${IS_CALL}`,
+        keyOf(lease, call),
+      );
+    const begin = function* (call: CallIdentity, tool: string): Steps<void> {
+      yield* leases.heldToChange(lease);
+      const values = { ...keyOf(lease, call), tool, now: clock() };
+      yield* change(
+        "INSERT INTO effects (run_id, call, tool, begun_at) VALUES (@run_id, @call, @tool, @now)",
+        values,
+      );
+    };
+    // Does nothing for a call that has an outcome, or whose run is over.
+    const finish = (call: CallIdentity, { type, data }: StoredOutcome) =>
+      change(
+        `UPDATE effects SET ended_at = @now, type = @type, outcome = @outcome
+         WHERE ${IS_CALL} AND ended_at IS NULL`,
+        { ...keyOf(lease, call), type, outcome: data, now: clock() },
+      );
+    const forget = (call: CallIdentity) =>
+      change(`DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL`, keyOf(lease, call));
+    return {
+      find: (call) =>
+        attempt(async () => {
+          const row = await this.#engine.read(() => find(call));
+          if (row === undefined) return undefined;
+          return row.type === null || row.outcome === null
+            ? {}
+            : { outcome: { type: row.type, data: row.outcome } };
+        }),
+      begin: (call, tool) =>
+        attempt(async () => {
+          // Without the checkpoint that has the call, another call would be made instead.
+          await this.#syncCheckpoints();
+          await this.#engine.write(() => begin(call, tool));
+        }),
+      // Lost in a power cut, the outcome is unknown, which is safe; so is a call that seems to have begun.
+      finish: async (call, outcome) =>
+        void (await attempt(() => this.#engine.note(() => finish(call, outcome)))),
+      withdraw: async (call) => void (await attempt(() => this.#engine.note(() => forget(call)))),
+    };
+  }
+
+  /** Gives the reply of a model call, or does `work` with an event and the status that follows from it. */
+  #unlessReplied(
+    lease: Lease,
+    callId: string,
+    kind: "model_requested" | "model_awaited",
+    now: number,
+    work: () => Steps<void>,
+  ): Promise<SamplingReply | undefined> {
+    return this.#write(lease, function* (row): Steps<SamplingReply | undefined> {
+      const reply = yield* models.replyTo(row.id, callId);
+      if (reply !== undefined) return reply;
+      yield* work();
+      yield* journal.append(row.id, { kind, agent: [], data: {} }, now);
+      yield* status.update(row.id, row.status, now);
+      return undefined;
+    });
+  }
+
+  /** Stores what an interrupt asks, and decides what a person approved for the whole run; the rest stays as it is. */
+  *#ask(runId: string, { id, request }: PendingInterrupt, agent: AgentPath, now: number): Steps<void> {
+    const times = { now, deadlineMs: this.#deadlineMs };
+    for (const approval of approvalsOf(runId, id, agent, request, times)) {
+      if (!(yield* approvals.add(approval))) continue;
+      yield* journal.append(runId, requestedEntry(approval), now);
+      const grant = yield* approvals.grantFor(approval);
+      if (grant === undefined) continue;
+      const by = sameAs(grant.approvalId);
+      yield* approvals.decide(approval, { type: "approve" }, by, now);
+      yield* journal.append(runId, decidedEntry(approval, "approve", by), now);
+    }
+  }
+
+  /** For what someone is told or acts on afterwards. */
+  async #write<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Promise<T> {
+    await this.#syncCheckpoints();
+    const result = await this.#engine.write(() => underLease(lease, work));
+    this.#changed(lease.runId);
+    return result;
+  }
+
+  /** For progress, which a run that goes on after a power cut tells again. */
+  async #note(lease: Lease, work: (row: leases.OpenRunRow) => Steps<void>): Promise<void> {
+    await this.#engine.note(() => underLease(lease, work));
+    this.#changed(lease.runId);
+  }
+}
+
+function* underLease<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Steps<T> {
+  return yield* work(yield* leases.heldToChange(lease));
+}
+
+const keyOf = ({ runId }: Lease, { agent, messageId, callId }: CallIdentity) => ({
+  run_id: runId,
+  call: toJson([...agent.map((segment) => segment.callId), messageId, callId]),
+});
