@@ -1,3 +1,4 @@
+/** Puts agents together. This file loads LangChain, so it is imported when an agent is first needed. */
 import { readFile } from "node:fs/promises";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import {
@@ -16,12 +17,8 @@ import {
   chooseTools,
   loadAgentFiles,
 } from "../agent/definition/agent-files.ts";
-import {
-  type McpToolSet,
-  type McpTools,
-  openMcpTools,
-  reportMissingTools,
-} from "../agent/mcp-tools/open-mcp-tools.ts";
+import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
 import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { LazyModel } from "../agent/models/resolve.ts";
 import { PROFILES } from "../agent/profiles.ts";
@@ -41,8 +38,6 @@ import { FileTree, openServerMounts } from "./file-tree.ts";
 import { type Memories, openMemories } from "./memories.ts";
 import { Models, usableFallbacks, withModels } from "./models.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, approvalGates, limitsOf } from "./settings.ts";
-
-/** Puts agents together. This file loads LangChain, so it is imported when an agent is first needed. */
 
 /** The agents of a process, and what they share. */
 export interface Agents {

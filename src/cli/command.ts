@@ -1,3 +1,4 @@
+/** Defines commands, reads their arguments, and writes their help. */
 import { parseArgs } from "node:util";
 import type { FlagValues } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
@@ -5,8 +6,6 @@ import { PROGRAM, programLaunch } from "../config/program.ts";
 import { settingInfo } from "../config/schema.ts";
 import { SETTINGS, type SettingKind, envNameOf, flagNameOf } from "../config/settings.ts";
 import { closestName } from "../core/options.ts";
-
-/** Defines commands, and reads their arguments. */
 
 /** Ends with an exit code: 0 done, 1 failed, 2 wrong usage or configuration. */
 export type ExitCode = 0 | 1 | 2;

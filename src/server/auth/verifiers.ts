@@ -1,3 +1,4 @@
+/** Verify tokens of an authorization server: by its published keys, or by asking it about each. */
 import { createHash } from "node:crypto";
 import { type AuthInfo, getOAuthProtectedResourceMetadataUrl } from "@modelcontextprotocol/server";
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";

@@ -1,3 +1,4 @@
+/** How the outcome of a run reaches a client, and what becomes of the run when the client leaves. */
 import { type Config, asksForClientModel } from "../../config/schema.ts";
 import type { RunView } from "../../runs/run.ts";
 import type { ToolCall } from "../protocol/call.ts";
@@ -16,8 +17,6 @@ import {
   gathered,
   hasNews,
 } from "./session.ts";
-
-/** Chooses how the outcome of a run reaches a client, and holds the two deliveries that never ask. */
 
 /**
  * Waits for the end of the run or for approvals, for clients that cannot show a form. Returns the current state
@@ -72,8 +71,6 @@ export interface DeliveryWishes {
   asTask: boolean;
   lends: boolean;
 }
-
-/** Lets a tool call wait for its run, and decides what happens to the run when the client leaves. */
 
 export interface DeliverOptions {
   /** Seconds that the caller asked for; the configured window is the limit. */
