@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { durably, flushLog, withoutWaiting } from "../../src/storage/sqlite/commit.ts";
+import { flushLog, withoutWaiting } from "../../src/storage/sqlite/commit.ts";
+import { whenUnlocked } from "../../src/storage/sqlite/database.ts";
 import { StorageError } from "../../src/core/errors.ts";
 import { watchFlushes } from "../support/disk.ts";
 import { opened, temporaryFolder } from "./support.ts";
@@ -39,7 +40,7 @@ it("what throws is told to who asked for it, and nothing of it is kept", async (
     add(1);
     throw new Error("broken");
   });
-  await expect(durably(database, () => half.immediate())).rejects.toThrow("broken");
+  await expect(whenUnlocked(database, () => half.immediate())).rejects.toThrow("broken");
   expect(count()).toBe(0);
   expect(database.pragma("synchronous", { simple: true })).toBe(2);
 });
@@ -73,7 +74,7 @@ it("a database that is in memory, or has another journal, commits as ever", asyn
     const database = mode === "memory" ? opened() : opened(join(temporaryFolder(), "agent.db"));
     database.pragma(`journal_mode = ${mode}`);
     database.exec("CREATE TABLE numbers (n INTEGER) STRICT");
-    const level = await durably(database, () => {
+    const level = await whenUnlocked(database, () => {
       database.exec("INSERT INTO numbers VALUES (1)");
       return database.pragma("synchronous", { simple: true });
     });
