@@ -7,12 +7,12 @@ import { checkpointInThread } from "./driver.ts";
 
 const FULL = 2;
 
-/** Of one connection: how far its log is on the disk. */
+/** How far the log of one connection is on the disk. */
 interface LogState {
-  /** The log is being flushed; what was committed since this began needs the next one. */
+  /** The flush of the log under way; what was committed after it began needs the next one. */
   underWay?: Promise<void>;
   next?: Promise<void>;
-  /** A flush failed: what a later one says of the same bytes cannot be relied on. */
+  /** Whether a flush failed; a later success says nothing about the same bytes then. */
   isDoubtful: boolean;
 }
 
@@ -27,8 +27,8 @@ function stateOf(database: Database): LogState {
 }
 
 /**
- * Does `work`; what it commits outlives the end of the process, and a power cut only once the log is on the
- * disk: it is written in order, so whatever is flushed takes all before it along.
+ * Does `work` without waiting for the disk. What it commits outlives the end of the process at once, and a power cut
+ * with the next flush of the log, which is written in order.
  */
 export function withoutWaiting<T>(database: Database, work: () => T): T {
   if (database.inTransaction || !flushesItself(database)) return work();
@@ -40,13 +40,9 @@ export function withoutWaiting<T>(database: Database, work: () => T): T {
   }
 }
 
-/**
- * Does `work`, a transaction that somebody is told of, by `whenUnlocked`; what it committed outlives a power cut.
- * SQLite waits for the disk within the commit. A thread that flushed the log instead would hold up the event loop
- * for longer: while many write, each of their writes waits for the flush under way.
- */
-export const durably = <T>(database: Database, work: () => T, queue: object = database): Promise<T> =>
-  whenUnlocked(queue, work);
+/** Does `work` by `whenUnlocked` and does not wait for the disk; a power cut may undo it. */
+export const quickly = <T>(database: Database, work: () => T): Promise<T> =>
+  whenUnlocked(database, () => withoutWaiting(database, work));
 
 /** Makes everything that was committed before outlive a power cut, without holding up the event loop. */
 export function flushLog(database: Database): Promise<void> {
@@ -72,12 +68,12 @@ function begin(database: Database, state: LogState): Promise<void> {
 async function flushOnce(database: Database, state: LogState): Promise<void> {
   if (database.memory) return;
   try {
-    // What a disk once failed to take may be gone from the log, and the file gets it from memory.
+    // After a failed flush the log may lack bytes; a checkpoint writes them from memory into the file.
     if (!state.isDoubtful) await syncFile(`${database.name}-wal`);
     else if (!(await checkpointInThread(database.name, "TRUNCATE"))) throw new Error("others use the log");
     state.isDoubtful = false;
   } catch (thrown) {
-    // With the last connection SQLite has put all of the log into the file.
+    // Closing the last connection has written all of the log into the file.
     if (!database.open) return;
     state.isDoubtful = true;
     throw new StorageError(
@@ -101,14 +97,14 @@ async function syncFile(path: string): Promise<void> {
 export const flushesItself = (database: Database): boolean =>
   Number(database.pragma("synchronous", { simple: true })) >= FULL;
 
-/** Statements that belong together. What they throw undoes them and is told to who asked for them. */
+/** Statements that belong together. An error undoes them and goes to whoever asked for them. */
 type Job = () => void;
 
-/** What is known of a job before it runs. */
+/** Facts about a job before it runs. */
 interface Facts {
-  /** Roughly what it writes. */
+  /** Roughly how much it writes. */
   bytes: number;
-  /** Whose it is: the steps of one agent have one source. */
+  /** Who asked for it; all steps of one agent have one source. */
   source: string;
 }
 
@@ -118,19 +114,19 @@ interface Entry extends Facts {
   reject(thrown: unknown): void;
 }
 
-/** Most of one transaction: longer ones would hold up the event loop. */
+/** The most that goes into one transaction; more would block the event loop. */
 const JOBS_PER_COMMIT = 48;
 const BYTES_PER_COMMIT = 2_000_000;
-/** How many turns of the event loop a commit waits at most, while each brings something of another agent. */
+/** A commit waits for so many turns of the event loop, as long as each brings a job of another agent. */
 const TURNS = 16;
 
 /**
- * Commits what is asked for in quick succession in one transaction, in the order it came: a commit costs as
- * much as writing twenty results, and with many agents at work would take much of their time.
+ * Commits jobs that come in quick succession in one transaction, in their order. A commit costs as much as
+ * writing twenty results, so one for each job would take much of the time of many agents.
  */
 export class GroupCommit {
   readonly #waiting: Entry[] = [];
-  /** How many of those that wait were part of a commit that failed: each is tried alone. */
+  /** How many of the waiting jobs were part of a failed commit; each of them is tried alone. */
   #alone = 0;
   #isCommitting = false;
   readonly #database: Database;
@@ -153,8 +149,8 @@ export class GroupCommit {
   }
 
   /**
-   * Commits at once what waits, but for what failed before. Throws when another connection holds the lock:
-   * then all of it still waits.
+   * Commits the waiting jobs at once, except those of a failed commit. Throws when another connection holds the
+   * lock; all jobs then still wait.
    */
   flush(): void {
     while (this.#waiting.length > 0 && this.#alone === 0) this.#commitNext();
@@ -177,8 +173,8 @@ export class GroupCommit {
   }
 
   /**
-   * Waits for the agents at work, however slow they are. A single agent's steps are committed as they come: what
-   * waits cannot be packed yet.
+   * Waits until no other agent brings a job any more. The jobs of a single agent are committed as they come,
+   * because checkpoints that wait cannot be packed.
    */
   async #gathered(): Promise<void> {
     const sources = new Set<string>();
@@ -203,7 +199,7 @@ export class GroupCommit {
         if (isAlone) this.#alone += 1;
         throw thrown;
       }
-      // What no file takes now is not tried again one by one: each could wait for a lock in vain.
+      // A failure of the whole file rejects all: each alone could wait for a lock in vain.
       if (entries.length === 1 || isTransient(thrown)) for (const entry of entries) entry.reject(thrown);
       else this.#tryAlone(entries);
       return;
@@ -211,7 +207,7 @@ export class GroupCommit {
     for (const entry of entries) entry.resolve();
   }
 
-  /** Nothing of them was kept. One at a time, each fails or succeeds for reasons of its own. */
+  /** Lets each be tried alone, so that it fails or succeeds for reasons of its own. None of them was stored. */
   #tryAlone(entries: readonly Entry[]): void {
     this.#waiting.unshift(...entries);
     this.#alone = entries.length;
@@ -231,21 +227,21 @@ export class GroupCommit {
   }
 }
 
-/** Pages in the write-ahead log that are not in the file yet, from which on they are written into it: 4 MB. */
+/** From so many unwritten pages on, 4 MB, the write-ahead log is written into the file. */
 const LONG_LOG = 1000;
 /**
- * From here on, 32 MB, those who write in turns wait meanwhile. Without a pause the log never gets shorter: SQLite
- * begins it anew only when all of it is in the file.
+ * From so many pages on, 32 MB, writers wait until the log is in the file. Without that pause the log would only
+ * grow, because SQLite reuses it only when all of it is in the file.
  */
 const FULL_LOG = 8000;
-/** From here on a commit does it itself, and holds up the event loop: nobody who writes waits, or a reader is slow. */
+/** From so many pages on a commit writes the log into the file itself and blocks the event loop meanwhile. */
 const TOO_LONG_LOG = 64_000;
 const LOOK_EVERY_MS = 250;
 
 /**
- * Has a thread write the log of the connection into its file from time to time, which flushes the disk; SQLite
- * would do it within a commit, and does again after a failure. To be called when no transaction is open; gives
- * what ends it, before the connection is closed.
+ * Lets a thread write the connection's log into its file from time to time, which SQLite would do within a commit.
+ * After a failure commits do it again. Must be called when no transaction is open. Gives a function that ends
+ * this, to be called before the connection is closed.
  */
 export function writeLogInThread(database: Database, onError: (error: unknown) => void): () => Promise<void> {
   if (database.memory) return async () => undefined;
@@ -282,16 +278,16 @@ export function writeLogInThread(database: Database, onError: (error: unknown) =
   };
 }
 
-/** Pages in the log, and those of them that are not in the file yet. */
+/** Counts the pages in the log, and those of them that are not in the file yet. */
 function lengthOfLog(database: Database): { pages: number; waiting: number } {
-  // What the pragma answers; this mode does nothing else.
+  // This is the answer of the pragma, which in this mode does nothing else.
   const [state] = database.pragma("wal_checkpoint(NOOP)") as [{ log: number; checkpointed: number }];
   return { pages: state.log, waiting: state.log - state.checkpointed };
 }
 
 /**
- * Does `work` in one transaction that takes the write lock first: what it reads is still so when it
- * writes, and a second process waits its turn instead of failing half-way. It is on the disk afterwards.
+ * Does `work` in one transaction that takes the write lock first. What it reads is then unchanged when it writes,
+ * and a second process waits instead of failing half-way. The transaction is on the disk afterwards.
  */
 export function inTransaction<T>(database: Database, work: () => T): T {
   let transaction = transactions.get(database);
@@ -303,13 +299,5 @@ export function inTransaction<T>(database: Database, work: () => T): T {
 }
 
 type AnyTransaction = Transaction<(work: () => unknown) => unknown>;
-/** One for each connection: the driver takes longer to make a transaction than to begin and commit it. */
+/** The transaction of each connection; making one takes the driver longer than beginning and committing it. */
 const transactions = new WeakMap<Database, AnyTransaction>();
-
-/**
- * As `inTransaction`, for what nobody relies on after a power cut: it outlives the end of the process, and
- * reaches the disk with the next transaction that does.
- */
-export function inQuickTransaction<T>(database: Database, work: () => T): T {
-  return withoutWaiting(database, () => inTransaction(database, work));
-}

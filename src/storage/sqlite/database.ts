@@ -8,8 +8,8 @@ import { damagedError, directoryError, foreignError, isBusy, storageError } from
 import { openConnection, openInThread } from "./driver.ts";
 
 /**
- * What throws once the file that is at `path` now is not there any more. SQLite itself goes on writing to a file
- * that was deleted or moved while it is open, and nobody would ever find what is stored there.
+ * Gives a function that throws once the file at `path` was deleted, moved or replaced. SQLite itself would go on
+ * writing to the open file, and nobody would ever find what is stored there.
  */
 export function assertInPlace(path: string, name: string): () => void {
   const opened = statSync(path);
@@ -26,7 +26,7 @@ export function assertInPlace(path: string, name: string): () => void {
 const isSame = (one: Stats, other: Stats | undefined): boolean =>
   other !== undefined && one.ino === other.ino && one.dev === other.dev;
 
-/** How long a process that starts, or reads, waits for another connection in one go, in milliseconds. */
+/** How long opening a file or reading from it waits for another connection, in milliseconds. */
 export const LONG_WAIT_MS = 5000;
 /** How long work is tried again while another connection holds the lock, in milliseconds. */
 const PATIENCE_MS = 5000;
@@ -34,7 +34,7 @@ const PATIENCE_MS = 5000;
 const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 100;
 
-/** The last of those that wait, by what they wait for. */
+/** For each queue the last one that waits in it. */
 const queues = new WeakMap<object, Promise<void>>();
 
 /**
@@ -56,7 +56,7 @@ export async function whenUnlocked<T>(queue: object, work: () => T): Promise<T> 
   return inTurn(queue, () => untilUnlocked(work, giveUpAt));
 }
 
-/** Does `work` when it is its turn; who comes later to `queue`, by `whenUnlocked` or this, waits until it is done. */
+/** Does `work` after all that came to `queue` before, by this or by `whenUnlocked`; later ones wait for it. */
 export async function inTurn<T>(queue: object, work: () => Promise<T>): Promise<T> {
   const turn = Promise.resolve(queues.get(queue)).then(work);
   const settled = turn.then(
@@ -71,7 +71,7 @@ export async function inTurn<T>(queue: object, work: () => Promise<T>): Promise<
   }
 }
 
-/** Does `work` on a connection that waits for other connections' locks for long, and for nothing else meanwhile. */
+/** Does `work` while the connection waits longer than usual for the locks of others. Blocks the event loop. */
 export function withLongWait<T>(database: Database, work: () => T): T {
   const before = Number(database.pragma("busy_timeout", { simple: true }));
   database.pragma(`busy_timeout = ${LONG_WAIT_MS}`);
@@ -109,7 +109,7 @@ export function throwKnownErrors(database: Database, name: string, assertInPlace
         throw storageError(thrown, name);
       }
     };
-  // Writers never keep readers waiting; who puts a file in order after a crash does, for a moment.
+  // Readers never wait for writers, but for a moment for whoever recovers the file after a crash.
   const patient = <Args extends unknown[], Result>(method: (...args: Args) => Result) =>
     known((...args: Args): Result => {
       try {
@@ -169,15 +169,15 @@ const OPTIONS: OptionTable<DatabaseOptions> = { synchronous: "a text" };
  */
 const SHORT_WAIT_MS = 5;
 const MEMORY = ":memory:";
-/** Between two tries at what is refused at once, in milliseconds. */
+/** The pause before a statement that was refused at once is tried again, in milliseconds. */
 const BUSY_PAUSE_MS = 20;
 /** How long opening waits for other processes while the event loop goes on, in milliseconds. */
 const OPENING_MS = 20_000;
-/** A log from which on reading all of it takes more than a moment. */
+/** Recovering a log that is longer than this takes a noticeable time. */
 const LONG_LOG_BYTES = 1_000_000;
 /**
- * The write-ahead log gets no smaller than it once was, unless there is a limit. The commit that begins it anew cuts
- * it, 2 ms for each megabyte: this is more than logs are while they are written into the file from time to time.
+ * SQLite shortens the write-ahead log to this limit, and without one never. Shortening takes 2 ms for each megabyte
+ * within a commit, so the limit is above the usual length of a log.
  */
 const LOG_BYTES = 64_000_000;
 
@@ -193,14 +193,14 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
 }
 
 /**
- * The same for a program that serves meanwhile: a lock of another process is waited for, and a long log that
- * others left is put in order, while the event loop goes on.
+ * Opens the database as `openDatabase` does, for a program that serves clients meanwhile. The event loop goes on
+ * while a lock of another process is waited for, and while a long log is recovered.
  */
 export async function openDatabaseInTurns(file: string, options: DatabaseOptions = {}): Promise<Database> {
   const path = file === MEMORY ? MEMORY : resolve(file);
-  // The first connection after a crash reads all of the log; this one is not the first then.
+  // The first connection after a crash reads all of the log, so a thread makes that one.
   const isLong = logBytes(path) > LONG_LOG_BYTES;
-  // What is wrong with the file is found again, and told, below.
+  // An error of the thread is ignored, because opening the file below meets it again.
   const letGo = isLong ? await openInThread(path, OPENING_MS).catch(() => undefined) : undefined;
   try {
     const giveUpAt = performance.now() + OPENING_MS;
@@ -210,7 +210,7 @@ export async function openDatabaseInTurns(file: string, options: DatabaseOptions
   }
 }
 
-/** `waitMs`: how long each statement that opens it waits for another connection's lock. */
+/** Opens the database; each statement of that waits up to `waitMs` for another connection's lock. */
 function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Database {
   // An absolute path also keeps SQLite from reading the name as a `file:` URI.
   const path = file === MEMORY ? MEMORY : resolve(file);
@@ -230,12 +230,12 @@ function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Da
   }
 }
 
-/** What messages call the database at `path`: never its folder. */
+/** The name of the database at `path` in messages, which never show its folder. */
 export function databaseName(path: string): string {
   return path === MEMORY ? "(in memory)" : basename(path);
 }
 
-/** Problems SQLite finds in the file's structure; empty when it is sound. Reads the whole file. */
+/** Lists the problems that SQLite finds in the file's structure. Reads the whole file. */
 export function integrityProblems(database: Database): string[] {
   try {
     return problemsIn(database.prepare<[], Check>(CHECK).all());
@@ -254,13 +254,13 @@ function problemsIn(checks: readonly Check[]): string[] {
   return found.length === 1 && found[0] === "ok" ? [] : found;
 }
 
-/** Pages in use: what is free in a file is used again. */
+/** Gives the bytes of the pages in use; free pages do not count, because they are used again. */
 export function usedBytes(database: Database): number {
   const pages = pragmaNumber(database, "page_count") - pragmaNumber(database, "freelist_count");
   return pages * pragmaNumber(database, "page_size");
 }
 
-/** What a pragma says, such as `page_count`. */
+/** Gives the number that a pragma answers, such as `page_count`. */
 export const pragmaNumber = (database: Database, pragma: string): number =>
   Number(database.pragma(pragma, { simple: true }));
 
@@ -275,7 +275,7 @@ function prepareFile(path: string, name: string): void {
   }
 }
 
-/** One directory after the other: `recursive` of Node 20 never returns where the system makes none (`/proc`). */
+/** Creates missing directories one by one: in `/proc` `recursive` of Node 20 never returns. */
 function createDirectory(path: string): void {
   if (existsSync(path)) return;
   const parent = dirname(path);
@@ -309,8 +309,8 @@ function hasCode(thrown: unknown, code: string): boolean {
 }
 
 /**
- * SQLite takes any database for ours, and a page that is cut off for one with zeros at its end. While there is a
- * log, a page may be missing in the file.
+ * Throws when the file belongs to another program or its last page is cut off, which SQLite itself accepts. While
+ * there is a log, a page may be missing in the file.
  */
 function assertOwnAndWhole(
   database: Database,
@@ -320,10 +320,10 @@ function assertOwnAndWhole(
   if (!hasLog && statSync(path).size % pragmaNumber(database, "page_size") !== 0) throw damagedError(name);
 }
 
-/** Pages a connection keeps, which the system keeps too: with the default of 16 MB a server grew for ten minutes. */
+/** How much a connection caches. The system caches the file too, and SQLite's default of 16 MB was only growth. */
 const CACHE_KIB = 4000;
 
-/** `tries`: at what may be refused without the busy timeout. */
+/** Sets the connection up; makes so many `tries` at what SQLite refuses without waiting for the busy timeout. */
 function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: number): void {
   database.pragma("trusted_schema = OFF");
   // Reading the schema finds a file that is no database before anything could be written to it.

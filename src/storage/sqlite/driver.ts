@@ -49,15 +49,15 @@ type Driver = new (file: string, options?: Options) => Database;
 
 const driver = (): Driver => load(PACKAGE) as Driver;
 
-/** Why the SQLite of Node is used, once it is: the driver cannot be loaded, or is not safe with this Node. */
+/** Why Node's own SQLite is used: the driver cannot be loaded, or is not safe with this Node. */
 let fallback: string | undefined = CAN_ABORT
   ? `better-sqlite3 12 can end a program at any time on Node ${process.versions.node}`
   : undefined;
 
-/** The same, for people; `undefined`: the driver is used. */
+/** Says for people why Node's own SQLite is used; `undefined` when the driver is. */
 export const whyNodeSqlite = (): string | undefined => fallback;
 
-/** The file that a thread or another process loads the driver from; `undefined`: Node has it. */
+/** The file that a thread or another process loads the driver from; `undefined` when Node's own is used. */
 export const driverFile = (): string | undefined =>
   fallback === undefined ? load.resolve(PACKAGE) : undefined;
 
@@ -84,7 +84,7 @@ export const sqliteError = (message: string, code: string): SqliteError =>
 export const isSqliteError = (thrown: unknown): thrown is SqliteError =>
   thrown instanceof Error && thrown.name === "SqliteError" && "code" in thrown;
 
-/** Why the driver cannot be loaded, when that is what was thrown. It is loaded with the first connection. */
+/** Says why the driver could not be loaded; `undefined` when `thrown` is another error. */
 export function missingModule(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const code = "code" in thrown ? thrown.code : undefined;
@@ -134,15 +134,15 @@ const SCHEMA = `(database) => void database.prepare("SELECT count(*) FROM sqlite
 type Outcome = { result: unknown } | { message: string; code: string; number?: number };
 
 /**
- * The rows of one statement that only reads the database in `file`, on a connection of its own in a thread:
- * for what reads all of a file, while the event loop goes on. Throws `SqliteError`.
+ * Gives the rows of one statement that only reads. A thread carries it out on a connection of its own, so that
+ * the event loop goes on while a whole file is read. Throws `SqliteError`.
  */
 export const readInThread = async (file: string, sql: string, ...values: string[]): Promise<unknown[]> =>
   (await inThread({ file, readonly: true, work: STATEMENT, values: [sql, ...values] })) as unknown[]; // as it gives
 
 /**
- * Writes what is in the write-ahead log into the file, as far as readers and writers let it; `TRUNCATE` waits
- * for them and then makes the log empty. Gives whether all of it was written.
+ * Writes the write-ahead log into the file, as far as readers and writers allow it. `TRUNCATE` waits for them and
+ * then empties the log. Gives whether all of the log was written.
  */
 export async function checkpointInThread(file: string, mode: "PASSIVE" | "TRUNCATE"): Promise<boolean> {
   const values = [`PRAGMA wal_checkpoint(${mode})`];
@@ -152,13 +152,13 @@ export async function checkpointInThread(file: string, mode: "PASSIVE" | "TRUNCA
   return state.busy === 0 && state.log === state.checkpointed;
 }
 
-/** Opens the file in a thread, which puts what a crash left in order; gives what closes it. */
+/** Opens the file in a thread, which recovers the log that a crash left; gives a function that closes it. */
 export async function openInThread(file: string, timeout: number): Promise<() => Promise<void>> {
   const thread = await begun({ file, work: SCHEMA, values: [], timeout });
   return () => thread.close();
 }
 
-/** What `work` gives for its connection and `values`. Throws `SqliteError`. */
+/** Gives the result of `work` for its connection and `values`. Throws `SqliteError`. */
 export async function inThread(work: ThreadWork): Promise<unknown> {
   const thread = await begun(work);
   await thread.close();

@@ -12,13 +12,13 @@ function damaged(name: string): string {
 const full = (name: string): string =>
   `There is no space left to write to ${name}. Free some disk space and try again.`;
 
-/** The error of a file that lost a part SQLite does not miss. */
+/** Makes the error for a file that lost a part which SQLite itself does not miss. */
 export const damagedError = (name: string): StorageError =>
   new StorageError("storage_corrupt", damaged(name));
 
 /**
- * What was thrown while a stored text was read: the pages of a file can be in order, and what is in them not.
- * `database`: as in "a row of …".
+ * Turns an error of parsing a stored text into one that says the row is damaged; gives others back as they are.
+ * SQLite does not notice this damage, because the page itself is intact. `database` completes "a row of …".
  */
 export function unreadable(thrown: unknown, database: string): unknown {
   const isPacked = thrown instanceof Error && "code" in thrown && String(thrown.code).startsWith("Z_");
@@ -31,7 +31,7 @@ export function unreadable(thrown: unknown, database: string): unknown {
   );
 }
 
-/** The error of a driver that cannot be loaded, which is found with the first connection. */
+/** Makes the error for a driver that cannot be loaded; the first connection finds that out. */
 function notLoaded(thrown: unknown): StorageError | undefined {
   const what = missingModule(thrown);
   if (what === undefined) return undefined;
@@ -45,7 +45,7 @@ function notLoaded(thrown: unknown): StorageError | undefined {
   );
 }
 
-/** The error of a database that is not one of ours. */
+/** Makes the error for a database of another program. */
 export const foreignError = (name: string): StorageError =>
   new StorageError(
     "storage_not_a_database",
@@ -71,7 +71,7 @@ const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name
     text: full,
   },
   {
-    // The memory that connections share is a file, too.
+    // The memory that connections share is a file too, and a full disk has no room for it.
     sqlite: "SQLITE_IOERR_SHMSIZE",
     code: "storage_full",
     text: full,
@@ -106,8 +106,8 @@ const KNOWN: ReadonlyArray<{ sqlite: string; code: StorageErrorCode; text: (name
 ];
 
 /**
- * What SQLite threw while working on the database `name`, as one of the project's errors.
- * Anything that is not a known failure of the file comes back as it is.
+ * Turns what SQLite threw while working on the database `name` into one of the project's errors. Gives anything
+ * else back as it is.
  */
 export function storageError(thrown: unknown, name: string): unknown {
   if (!isSqliteError(thrown)) return notLoaded(thrown) ?? thrown;
@@ -123,7 +123,7 @@ export function isBusy(thrown: unknown): boolean {
   return isSqliteError(thrown) && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
 }
 
-/** The error of a directory that cannot hold the database. */
+/** Makes the error for a directory that cannot hold the database. */
 export function directoryError(name: string, thrown: unknown): StorageError {
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
   const reasons: Readonly<Record<string, string>> = {

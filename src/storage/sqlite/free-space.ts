@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Statement } from "better-sqlite3";
 import { isFull } from "../../core/errors.ts";
-import { withoutWaiting } from "./commit.ts";
+import { quickly } from "./commit.ts";
 import { type Database, pragmaNumber, whenUnlocked } from "./database.ts";
 import { checkpointInThread } from "./driver.ts";
 
@@ -9,23 +9,22 @@ import { checkpointInThread } from "./driver.ts";
 const PAGES_PER_TURN = 64;
 /** The same on a disk that is full. */
 const PAGES_IN_OWN_ROOM = 8;
-/** What is free is used again: so much of the file stays. */
+/** So much of the file stays free, because it is used again soon. */
 const KEPT_SHARE = 1 / 16;
 
 /**
- * Gives what is free in the file back to the file system, in pieces. Gives the bytes by which it got smaller:
- * none for a file made before files could. Readers that are at work may keep it as it is until the next time.
+ * Returns the free pages of the file to the file system, in pieces. Gives the bytes by which the file got smaller,
+ * which is 0 for a file that was made without `auto_vacuum`. Readers at work may delay this until the next call.
  */
 export async function returnSpace(database: Database, signal: AbortSignal): Promise<number> {
   if (pragmaNumber(database, "auto_vacuum") !== INCREMENTAL) return 0;
   const before = pragmaNumber(database, "page_count");
   while (!signal.aborted && pragmaNumber(database, "freelist_count") > before * KEPT_SHARE) {
-    // What a power cut undoes here is only free again.
-    const move = (count: number) => () =>
-      withoutWaiting(database, () => database.pragma(`incremental_vacuum(${count})`));
-    await inOwnRoom(database, (again) =>
-      whenUnlocked(database, move(again ? PAGES_IN_OWN_ROOM : PAGES_PER_TURN)),
-    );
+    // Pages that a power cut brings back are free, and are returned by the next call.
+    await inOwnRoom(database, (again) => {
+      const count = again ? PAGES_IN_OWN_ROOM : PAGES_PER_TURN;
+      return quickly(database, () => database.pragma(`incremental_vacuum(${count})`));
+    });
     await nextTurn();
   }
   const pages = before - pragmaNumber(database, "page_count");
@@ -35,8 +34,8 @@ export async function returnSpace(database: Database, signal: AbortSignal): Prom
 }
 
 /**
- * Does `work`, a transaction that makes room. Where a disk is full it is tried `again`, when the log is in the
- * file and empty: what is written of a small one has room there.
+ * Does `work`, a transaction that frees space. When the disk is full, the log is written into the file and emptied,
+ * and `work` is tried once more with `again` set; a small transaction then fits into the emptied log.
  */
 export async function inOwnRoom<T>(database: Database, work: (again: boolean) => Promise<T>): Promise<T> {
   try {
@@ -50,7 +49,7 @@ export async function inOwnRoom<T>(database: Database, work: (again: boolean) =>
 
 const INCREMENTAL = 2;
 
-/** Most of what one statement deletes: more would hold up the event loop. */
+/** One statement deletes at most so much, because more would block the event loop. */
 const ROWS = 200;
 const BYTES = 2_000_000;
 
@@ -69,7 +68,7 @@ DELETE FROM ${table} WHERE rowid IN (
 }
 
 /**
- * Deletes all, a piece in each turn of the event loop: what a crash leaves is deleted when it is repeated.
+ * Deletes all rows, a piece in each turn of the event loop. What a crash leaves goes when the call is repeated.
  * `assertMay` is called in the transaction of each piece.
  */
 export async function deleteInPieces(

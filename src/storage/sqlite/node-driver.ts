@@ -5,7 +5,7 @@
 import { createRequire } from "node:module";
 import type { Database, Options, RunResult, Statement } from "better-sqlite3";
 
-/** What is used of `node:sqlite`, whose types come with later versions of Node only. */
+/** The part of `node:sqlite` that is used here; only later versions of Node bring its types. */
 interface NodeStatement {
   all(...values: unknown[]): Row[];
   get(...values: unknown[]): Row | undefined;
@@ -30,7 +30,7 @@ const [MAJOR = 0, MINOR = 0] = process.versions.node.split(".").map(Number);
 export const nodeIsAtLeast = (major: number, minor: number): boolean =>
   MAJOR > major || (MAJOR === major && MINOR >= minor);
 
-/** Whether this Node has it, without a flag. */
+/** Whether this Node has `node:sqlite` without a flag. */
 export const hasNodeSqlite = (): boolean => nodeIsAtLeast(22, 13);
 
 let loaded: NodeSqlite | undefined;
@@ -53,7 +53,7 @@ export function openNodeDatabase(file: string, { readonly = false, timeout = 500
   const { DatabaseSync } = nodeSqlite();
   const database = withCodes(() => new DatabaseSync(file, { readOnly: readonly }));
   database.exec(`PRAGMA busy_timeout = ${timeout}; PRAGMA foreign_keys = OFF`);
-  // All that this program uses of the class is there; its other members are not.
+  // The object has every member of the class that this program uses, and no other.
   return new Connection(database, file) as unknown as Database;
 }
 
@@ -189,7 +189,7 @@ const NAMES: Readonly<Record<number, string>> = {
   20: "SQLITE_MISMATCH",
   26: "SQLITE_NOTADB",
 };
-/** Extended codes that are told apart. */
+/** Extended codes that this program distinguishes from their primary ones. */
 const EXTENDED: Readonly<Record<number, string>> = {
   517: "SQLITE_BUSY_SNAPSHOT",
   1555: "SQLITE_CONSTRAINT_PRIMARYKEY",

@@ -5,10 +5,10 @@ import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts"
 import { readInThread } from "./driver.ts";
 import { type Migration, migrate } from "./migrations.ts";
 
-/** What is dropped between two turns of the event loop; each message may be as long as a result. */
+/** How many messages are deleted between two turns of the event loop; each may be as long as a result. */
 const DELETED_PER_TURN = 20;
 const CHARACTERS_PER_TURN = 1024 * 1024;
-/** Messages whose sizes take about 2 ms to add. */
+/** Adding up the sizes of so many messages takes about 2 ms. */
 const SUMMED_AT_ONCE = 80_000;
 
 /** Opens `file`, and makes it if there is none; `:memory:` keeps the messages until it is closed. @throws StorageError */
@@ -78,7 +78,7 @@ async function deleteInTurns(
   while (await whenUnlocked(database, () => dropSome.immediate())) await nextTurn();
 }
 
-/** Characters of all messages. A worker thread adds them up when there are very many. */
+/** Gives the characters of all messages. A worker thread adds them up when there are very many. */
 async function sizeOfAll(database: Database): Promise<number> {
   const sum = "SELECT total(size) AS total FROM stream_events";
   const span = database
@@ -93,7 +93,7 @@ async function sizeOfAll(database: Database): Promise<number> {
   return row?.total ?? 0;
 }
 
-/** Set `streams` of the file of what sessions sent. */
+/** The migrations of the file that keeps what sessions were sent. */
 const STREAM_MIGRATIONS: readonly Migration[] = [
   {
     version: 1,

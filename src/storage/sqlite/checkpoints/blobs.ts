@@ -6,7 +6,7 @@ import type { GroupCommit } from "../commit.ts";
 import { type Database, databaseName } from "../database.ts";
 import { type DeletePiece, preparePiece } from "../free-space.ts";
 
-/** Where in the tables a configuration of LangGraph points. */
+/** The rows that a configuration of LangGraph points to. */
 export interface Address {
   threadId?: string;
   namespace: string;
@@ -38,11 +38,11 @@ export function threadOf(key: string): string {
   return key.slice(start, start + Number.parseInt(key, 10));
 }
 
-/** What storing without a part of the address fails with. */
+/** Makes the error for an address that lacks a part. */
 export const missing = (field: string): Error =>
   new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);
 
-/** Who refers to a blob; it is kept as long as somebody does. */
+/** Who refers to a blob, which is kept as long as anybody does. */
 export interface BlobOwner {
   thread: string;
   namespace: string;
@@ -70,18 +70,18 @@ END;`;
 
 const USES = "checkpoint_blob_uses";
 const BYTES = `(SELECT octet_length(text) FROM checkpoint_blobs WHERE number = blob)`;
-/** Of graphs inside the thread's graph that have nothing stored any more. */
+/** Selects graphs inside the thread's graph that have nothing stored any more. */
 const ENDED = `thread_id = @thread AND checkpoint_ns > ''
   AND NOT EXISTS (SELECT 1 FROM checkpoints AS c
     WHERE c.thread_id = @thread AND c.checkpoint_ns = ${USES}.checkpoint_ns)
   AND NOT EXISTS (SELECT 1 FROM writes AS w
     WHERE w.thread_id = @thread AND w.checkpoint_ns = ${USES}.checkpoint_ns)`;
 
-/** What a thread refers to; to be deleted after all that refers to it. */
+/** Deletes the references of a thread; its checkpoints must be deleted before. */
 export const usesOfThread = (database: Database): DeletePiece =>
   preparePiece(database, USES, BYTES, "thread_id = @thread");
 
-/** What graphs that have ended referred to. */
+/** Deletes the references of graphs that have ended. */
 export const usesOfEndedGraphs = (database: Database): DeletePiece =>
   preparePiece(database, USES, BYTES, ENDED);
 
@@ -105,7 +105,7 @@ SELECT @thread, @namespace, number FROM checkpoint_blobs WHERE hash = @hash`);
       .pluck();
   }
 
-  /** Gives the name of the text, and when it is committed. */
+  /** Stores the text; gives its name, and a promise of its commit. */
   put(owner: BlobOwner, text: string): { name: string; stored: Promise<void> } {
     const hash = createHash("sha256").update(text).digest();
     const source = graphKey(owner.thread, owner.namespace);

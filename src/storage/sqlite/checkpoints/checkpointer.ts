@@ -46,15 +46,15 @@ import { FencedOffError, type FencingToken } from "../../../runs/ports.ts";
 import { ThreadChain, ThreadCopy, ThreadSteps } from "./thread-history.ts";
 import { type ThreadStep } from "../../../runs/ports.ts";
 
-/** Newest ids whose place is remembered of each thread, up to twice as many; and threads of which any is. */
+/** How many of the newest ids are remembered of each thread, and of how many threads. */
 const IDS_PER_THREAD = 500;
 const THREADS = 10_000;
 
-/** What is remembered of a thread at work here. */
+/** What this process remembers of a thread that it works on. */
 interface Known {
-  /** Under which id a checkpoint is stored, by namespace and LangGraph's id. */
+  /** The id under which a checkpoint is stored, by namespace and LangGraph's id. */
   places: Map<string, string>;
-  /** Of those before: to drop them one by one would take longer than all else. */
+  /** The places before those; dropping old ones one by one would take too long. */
   olderPlaces: Map<string, string>;
   /** Newest id of each namespace. */
   readonly newest: Map<string, string>;
@@ -92,7 +92,7 @@ export class CheckpointIds {
       .pluck();
   }
 
-  /** Where in the tables a configuration of LangGraph points. */
+  /** The rows that a configuration of LangGraph points to. */
   addressOf(config: RunnableConfig): Address {
     const { checkpointId: id, ...address } = addressOf(config);
     const { threadId: thread, namespace } = address;
@@ -102,7 +102,7 @@ export class CheckpointIds {
     return { ...address, checkpointId: place ?? id };
   }
 
-  /** Where the checkpoint lies that is being stored, or that something is stored for. */
+  /** Gives the id under which a checkpoint is or will be stored. */
   place(thread: string, namespace: string, id: string): string {
     const known = this.#known(thread);
     const key = keyOf(thread, namespace, id);
@@ -122,7 +122,7 @@ export class CheckpointIds {
     if (id !== place) remember(this.#known(thread), keyOf(thread, namespace, id), place);
   }
 
-  /** Whoever goes on with the thread has read what is stored, which may be another process's. */
+  /** Forgets the thread, because another process may have stored more of it. */
   forget(thread: string): void {
     this.#threads.delete(thread);
   }
@@ -180,7 +180,7 @@ function remember(known: Known, key: string, place: string): void {
   known.places = new Map();
 }
 
-/** The one that was put in first. */
+/** Removes the entry that was added first. */
 function dropFirst<Key>(map: Map<Key, unknown>): void {
   for (const key of map.keys()) {
     map.delete(key);
@@ -189,15 +189,15 @@ function dropFirst<Key>(map: Map<Key, unknown>): void {
 }
 
 /**
- * A promise that may be waited for late. What is chained to it counts as observed, so that a rejection in
- * between does not end the process; whoever waits gets it all the same.
+ * A promise that may be awaited late. A rejection before that does not end the process, also not of a promise that
+ * is chained to it; whoever awaits it still gets the rejection.
  */
 export class ObservedPromise<T> extends Promise<T> {
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
 
-  /** The outcome of `promise`. */
+  /** Makes one that has the outcome of `promise`. */
   static of<T>(promise: Promise<T>): ObservedPromise<T> {
     const observed = new ObservedPromise<T>((resolve, reject) => void promise.then(resolve, reject));
     observe(observed);
@@ -215,11 +215,11 @@ export class ObservedPromise<T> extends Promise<T> {
   }
 }
 
-/** Not by `catch`, which would observe what it makes, too. */
+/** Marks the promise as handled. Calling `catch` would make one more promise to handle. */
 const observe = (promise: Promise<unknown>): void =>
   void Promise.prototype.then.call(promise, undefined, () => undefined);
 
-/** The checkpointer over `database`, which stays the caller's to close. Makes its tables when they are missing. */
+/** Makes a checkpointer over `database`, and its tables when they are missing. The caller closes the database. */
 export function createCheckpointer(database: Database): SqliteCheckpointer {
   migrate(database, "checkpoints", CHECKPOINT_MIGRATIONS);
   return new SqliteCheckpointer(database);
@@ -329,7 +329,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     return { configurable: { thread_id: threadId, checkpoint_ns: namespace, checkpoint_id: id } };
   }
 
-  /** LangGraph waits for what it has stored at the end of a step only. */
+  /** Stores the writes of a task. LangGraph awaits this at the end of the step only. */
   override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
     return ObservedPromise.of(this.putResults(config, writes, taskId));
   }
@@ -356,7 +356,7 @@ export class SqliteCheckpointer extends SqliteSaver {
         for (const row of rows) put.run(...row);
       });
     } catch (thrown) {
-      // It stays, until it is tried again: no checkpoint may follow that lacks it.
+      // The failure is remembered until a retry, because no checkpoint may follow that lacks these writes.
       result.failure = thrown;
       throw thrown;
     }
@@ -365,19 +365,19 @@ export class SqliteCheckpointer extends SqliteSaver {
     if (tasks.size === 0) this.underWay.delete(key);
   }
 
-  /** What was given to be stored is there to be read. */
+  /** Commits what waits, so that a read finds it. */
   private flushed(): Promise<void> {
     return whenUnlocked(this.db, () => this.commits.flush());
   }
 
-  /** Serialised, when the large parts of it are stored; a serialiser that took the place of ours has it whole. */
+  /** Serialises a value after storing its large parts; a serialiser that replaced ours gets the value whole. */
   private dumped(value: unknown, owner: BlobOwner): Encoded | Promise<Encoded> {
     return this.serde === this.large ? this.large.dumps(value, owner) : this.serde.dumpsTyped(value);
   }
 
   /**
-   * Makes what was stored outlive a power cut, if the connection does not see to it with every commit. To
-   * be waited for before anything is told that relies on it.
+   * Makes what was stored outlive a power cut, unless every commit of the connection does. Must be awaited before
+   * anything is acknowledged that relies on it.
    */
   async sync(): Promise<void> {
     await this.flushed();
@@ -388,9 +388,9 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /**
-   * For whoever begins, or begins again, at what is stored. Forgets which results of the thread could not be
-   * stored, which otherwise no checkpoint may follow. Processes that were given the thread with an earlier
-   * token store nothing in it any more. Throws `FencedOffError` when there is a later one.
+   * Begins again at what is stored. Forgets results of the thread that could not be stored, which otherwise block
+   * its next checkpoint. Keeps processes with an earlier token from storing anything in the thread. Throws
+   * `FencedOffError` when there is a later token.
    */
   async startOver(threadId: string, token: FencingToken): Promise<void> {
     await whenUnlocked(this.db, () => this.fences.take(threadId, token));
@@ -401,9 +401,9 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /**
-   * Makes a thread small whose graph has ended: deletes the checkpoints of graphs inside it, but for those
-   * of a step at work, and packs what is superseded. Leaves that to the next time once the thread was taken with
-   * a later token than `token`: what is about to be referred to looks like what is left behind.
+   * Makes a thread small whose graph has ended. Deletes the checkpoints of graphs inside it, except those of a step
+   * at work, and packs superseded ones. Does nothing when the thread was taken with a later token than `token`,
+   * because blobs that its new owner is about to refer to look like unused ones.
    */
   async tidyThread(threadId: string, token?: FencingToken): Promise<void> {
     await this.flushed();
@@ -419,7 +419,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     await this.packed.packAll(threadId);
   }
 
-  /** The steps that lead to the thread's newest checkpoint and are kept, oldest first. */
+  /** Lists the stored steps that lead to the thread's newest checkpoint, oldest first. */
   async steps(threadId: string): Promise<ThreadStep[]> {
     await this.flushed();
     return this.threadSteps.of(threadId);
@@ -436,7 +436,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     return isCopied;
   }
 
-  /** Every thread that has a checkpoint. */
+  /** Lists every thread that has a checkpoint. */
   async threads(): Promise<string[]> {
     await this.flushed();
     return this.threadSteps.threads();
@@ -447,7 +447,7 @@ export class SqliteCheckpointer extends SqliteSaver {
     return usedBytes(this.db);
   }
 
-  /** Gives free space of the file back; gives its bytes. */
+  /** Returns free space of the file to the file system; gives its bytes. */
   readonly returnSpace = (signal: AbortSignal): Promise<number> => returnSpace(this.db, signal);
 
   override async deleteThread(threadId: string): Promise<void> {
@@ -463,7 +463,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   }): Promise<Record<string, DeltaChannelHistory>> {
     const channels = [...new Set(options.channels)];
     if (channels.length === 0) return {};
-    // More channels than one query follows: the inherited walk, one checkpoint at a time.
+    // One query cannot follow so many channels, so the inherited method walks the checkpoints one by one.
     if (channels.length > CHANNELS_PER_QUERY) return super.getDeltaChannelHistory(options);
     const { threadId, namespace, checkpointId } = this.ids.addressOf(options.config);
     const empty = (): Record<string, DeltaChannelHistory> =>
@@ -483,6 +483,6 @@ export class SqliteCheckpointer extends SqliteSaver {
     yield* super.list(...args);
   }
 
-  /** The tables are made by `createCheckpointer`. */
+  /** Does nothing, because `createCheckpointer` makes the tables. */
   protected override setup(): void {}
 }

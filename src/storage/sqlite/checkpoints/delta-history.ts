@@ -7,9 +7,9 @@ import type { Statement } from "better-sqlite3";
 import type { Database } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
 
-/** Channels one query can follow: each takes a bit of a 64-bit integer. */
+/** One query follows at most so many channels, because each takes a bit of a 64-bit integer. */
 export const CHANNELS_PER_QUERY = 32;
-/** What is revived between two turns of the event loop. */
+/** How much is revived between two turns of the event loop. */
 const VALUES_PER_TURN = 64;
 const BYTES_PER_TURN = 200_000;
 
@@ -30,12 +30,12 @@ interface HistoryRow extends Omit<WriteRow, "task_id" | "channel"> {
 interface Target {
   thread: string;
   namespace: string;
-  /** Where it begins; `null`: at the newest. */
+  /** The checkpoint where it begins; `null` for the newest. */
   checkpoint: string | null;
 }
 type Query = Statement<[Target & { channels: string }], HistoryRow>;
 
-/** The checkpoint whose history is asked for: its own writes are no part of that. */
+/** The checkpoint whose history is wanted, without its own writes. */
 const FROM_CHECKPOINT = `
 SELECT 0, checkpoint_id, parent_checkpoint_id, (SELECT sum(bit) FROM wanted), 0
 FROM checkpoints
@@ -43,7 +43,7 @@ WHERE thread_id = @thread AND checkpoint_ns = @namespace
   AND (@checkpoint IS NULL OR checkpoint_id = @checkpoint)
 ORDER BY checkpoint_id DESC LIMIT 1`;
 
-/** A child of the checkpoint, whatever that is. */
+/** Stands for a child of the checkpoint. */
 const FROM_PARENT = "SELECT 0, NULL, @checkpoint, (SELECT sum(bit) FROM wanted), 0 WHERE @namespace = ''";
 
 /**
@@ -155,7 +155,7 @@ export class DeltaHistory {
       const packed = await this.#packed.around(target.thread, parent);
       checkpoint = packed ? readPacked(packed, parent, open, seeds, parts) : parent;
       if (checkpoint === null || open.size === 0) break;
-      // What is neither here nor there may have been unpacked in between.
+      // A checkpoint that is neither in a row nor in a pack may have been unpacked in between.
       missing = packed ? undefined : parent;
       query = this.#fromParent;
     }
@@ -183,7 +183,7 @@ function readPacked(
           value: type === "json" ? value : bytesOf(type, value),
         })),
     );
-    // Written by LangGraph; the tables are asked the same question by SQL.
+    // LangGraph wrote these values; for rows the same question is asked in SQL.
     const { channel_values = {} } = JSON.parse(step.checkpoint) as { channel_values?: object };
     for (const [channel, value] of Object.entries(channel_values)) {
       if (open.delete(channel)) seeds.push({ channel, type: "json", value: JSON.stringify(value) });

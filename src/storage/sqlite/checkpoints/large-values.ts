@@ -16,7 +16,7 @@ export type Encoded = [type: string, data: Uint8Array];
 /** Writes of one task on their way into the database. */
 export interface Result {
   encoded: WriteFields[] | Promise<WriteFields[]>;
-  /** Why they could not be stored. */
+  /** The error with which storing them failed. */
   failure?: unknown;
 }
 
@@ -40,11 +40,11 @@ export function encodeWrites(
 
 type Settled<Values extends readonly unknown[]> = { -readonly [Key in keyof Values]: Awaited<Values[Key]> };
 
-/** All of `values`; at once where none is waited for, as hardly any is: promises are much of what a step costs. */
+/** Gives all of `values`, without a promise when none of them is one. Promises are much of the cost of a step. */
 export function allOf<Values extends readonly unknown[]>(
   values: Values,
 ): Settled<Values> | Promise<Settled<Values>> {
-  // Without a promise among them they are settled.
+  // None of them is a promise.
   return values.some((value) => value instanceof Promise)
     ? Promise.all(values)
     : (values as unknown as Settled<Values>);
@@ -53,16 +53,16 @@ export function allOf<Values extends readonly unknown[]>(
 export const bytesOfWrites = (rows: readonly WriteFields[]): number =>
   rows.reduce((sum, row) => sum + row[VALUE].length, 0);
 
-/** Characters of a text, or bytes, from which on it is stored by itself. */
+/** Texts of so many characters, and as many bytes, are stored apart. */
 const LARGE = 4096;
 /** Entries of a delta channel's snapshot that are stored together. */
 export const ENTRIES_PER_PIECE = 32;
 
-/** Every stored string that begins so is a reference: one that is none is stored by itself, whatever its size. */
+/** Every stored string that begins so is a reference. Other strings that begin so are stored apart. */
 const PREFIX = "deepagent-blobs:";
 const REFERENCE = /^deepagent-blobs:(text|bytes|list|record):([\w-]{43}(?:\.[\w-]{43})*)$/;
 
-/** Whether a text is stored by itself. */
+/** Whether a text is stored apart. */
 export const isLargeText = (text: string): boolean => text.length >= LARGE || text.startsWith(PREFIX);
 
 /** What a reference stands for. */
@@ -72,13 +72,13 @@ export type LargePart =
   | { kind: "list"; value: readonly unknown[] }
   | { kind: "record"; value: object };
 
-/** Stands where a large part was; serialises as a reference to the blobs it was stored as. */
+/** Replaces a large part of a value, and serialises as a reference to its blobs. */
 export class Held {
   readonly part: () => LargePart;
   #names: readonly string[] = [];
 
   constructor(part: LargePart) {
-    // A function is nothing to serialise: whoever walks the value does not look into the part.
+    // Serialisers skip functions, so none of them looks into the part.
     this.part = () => part;
   }
 
@@ -114,21 +114,21 @@ export function lighten(value: unknown, held: Held[], above = new Set<object>())
     lighten(item, held, above),
   );
   above.delete(value);
-  // Hardly ever is there anything large, and then there is nothing to copy.
+  // A value without large parts, as most are, is not copied.
   if (held.length === before) return value;
   return Array.isArray(shown)
     ? items
     : Object.fromEntries(Object.keys(shown).map((key, index) => [key, items[index]]));
 }
 
-/** A place in a value where a reference stands. */
+/** A reference in a value, with the object and key that hold it. */
 export interface Reference {
   kind: LargePart["kind"];
   names: readonly string[];
   replaceWith(value: unknown): void;
 }
 
-/** Every reference in what `holder` holds, and in what that holds. */
+/** Finds every reference below `holder`. */
 export function referencesIn(holder: object, seen = new Set<object>()): Reference[] {
   if (seen.has(holder) || isOpaque(holder)) return [];
   seen.add(holder);
@@ -147,7 +147,7 @@ export const mentionsReferences = (data: Uint8Array | string): boolean =>
     ? data.includes(PREFIX)
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(PREFIX);
 
-/** Snapshots grow with their channel: what has many entries is stored some at a time. */
+/** Divides a snapshot of many entries, which grow with their channel, into lists that are stored one by one. */
 function piecesOf(value: unknown): LargePart | undefined {
   if (Array.isArray(value)) return value.length > ENTRIES_PER_PIECE ? { kind: "list", value } : undefined;
   if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype)
@@ -206,11 +206,11 @@ function isPlainPart(shown: unknown): boolean {
   return !("lg_name" in shown) && (shown as { type?: unknown }).type !== "Buffer"; // what buffers show
 }
 
-/** Of one blob: what is serialised or parsed in one go holds up the event loop. */
+/** Characters of one blob; serialising or parsing more at once would block the event loop. */
 const CHARACTERS_PER_PIECE = 128 * 1024;
-/** The same of bytes, which are stored in base64: pieces of a multiple of three have no padding within. */
+/** Bytes of one blob; base64 of a multiple of three has no padding, so pieces can be joined. */
 const BYTES_PER_PIECE = 96 * 1024;
-/** What may wait for its commit. */
+/** How much may wait for its commit. */
 const CHARACTERS_UNDER_WAY = 512 * 1024;
 
 /**
@@ -228,7 +228,7 @@ export class LargeValues implements SerializerProtocol {
     this.#serde = serde;
   }
 
-  /** As it is, without storing anything. */
+  /** Serialises the value as it is, without storing anything. */
   async dumpsTyped(value: unknown): Promise<Encoded> {
     const json = plainJson(value);
     return json === undefined ? this.#serde.dumpsTyped(value) : ["json", Buffer.from(json)];
@@ -250,7 +250,7 @@ export class LargeValues implements SerializerProtocol {
     }
   }
 
-  /** Serialised, with its large parts stored by themselves; at once where it has none. */
+  /** Serialises the value after storing its large parts apart; gives no promise when it has none. */
   dumps(value: unknown, owner: BlobOwner): Encoded | Promise<Encoded> {
     const json = plainJson(value);
     return json === undefined ? this.#dumpsInParts(value, owner) : ["json", Buffer.from(json)];
@@ -269,7 +269,7 @@ export class LargeValues implements SerializerProtocol {
     let characters = 0;
     for await (const text of this.#pieces(held.part(), owner)) {
       const { name, stored } = this.#blobs.put(owner, text);
-      // Whoever waits for the value is told; this may fail before that.
+      // Whoever awaits the value gets the rejection, which may come before that.
       stored.catch(() => undefined);
       names.push(name);
       underWay.push(stored);
@@ -310,11 +310,11 @@ export class LargeValues implements SerializerProtocol {
     for (const name of names) {
       await ownTurn();
       const json = this.#blobs.get(name);
-      // Added one by one, the pieces of a text are not copied.
+      // Joining the pieces one by one copies none of them.
       if (kind === "text") text += JSON.parse(json) as string;
       else pieces.push(kind === "bytes" ? JSON.parse(json) : await this.loadsTyped("json", json));
     }
-    // Each as stored above.
+    // Each blob is one that was stored above.
     if (kind === "list") return pieces.flat();
     if (kind === "record") return Object.fromEntries(pieces.flat() as [string, unknown][]);
     if (kind === "text") return text;

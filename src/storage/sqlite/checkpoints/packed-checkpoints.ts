@@ -23,9 +23,9 @@ export type PackedWrite = [
   value: string,
 ];
 
-/** Newest checkpoints of a thread that stay as they are: a run goes on from there. */
+/** So many of the newest checkpoints of a thread are not packed, because a run goes on from there. */
 const UNPACKED = 4;
-/** Most of one pack: what is read and written at once holds up the event loop. */
+/** The most that goes into one pack; reading and writing more would block the event loop. */
 const CHECKPOINTS_PER_PACK = 64;
 const BYTES_PER_PACK = 256_000;
 
@@ -113,7 +113,7 @@ export class PackedCheckpoints {
     this.#sql = sql;
     this.#replace = database.transaction((place, pack, writes, checkpoints) => {
       const deleted = sql.deleteCheckpoints.run(place).changes;
-      // Somebody else was here since these were read.
+      // Another process changed the thread since these were read.
       if (deleted !== checkpoints || sql.deleteWrites.run(place).changes !== writes) throw new Changed();
       sql.putPack.run({ ...place, pack });
     });
@@ -123,7 +123,7 @@ export class PackedCheckpoints {
     });
   }
 
-  /** Keeps a thread at work small, to which one was added. What cannot be packed now stays as it is. */
+  /** Packs a thread at work from time to time; to be called after a checkpoint was added. A failure is ignored. */
   packSometimes(thread: string): void {
     const added = (this.#added.get(thread) ?? 0) + 1;
     if (this.#added.size > COUNTED_THREADS) this.#added.clear();
@@ -131,13 +131,13 @@ export class PackedCheckpoints {
     if (added === PACKED_AT_WORK) this.#pack(thread, PACKED_AT_WORK).catch(() => undefined);
   }
 
-  /** Makes a thread small that rests. */
+  /** Packs all superseded checkpoints of a thread that nobody works on. */
   async packAll(thread: string): Promise<void> {
     this.forget(thread);
     await this.#pack(thread, PACKED_AT_REST);
   }
 
-  /** The thread is not at work here any more. */
+  /** Forgets a thread that this process does not work on any more. */
   forget(thread: string): void {
     this.#added.delete(thread);
   }
@@ -163,7 +163,7 @@ export class PackedCheckpoints {
     }
   }
 
-  /** Makes rows again of what is packed of a thread. False when nothing is. */
+  /** Turns the packs of a thread into rows again; false when it has none. */
   async unpack(thread: string): Promise<boolean> {
     const packs = this.#sql.packs.all(thread);
     for (const { last, pack } of packs) {
@@ -173,12 +173,12 @@ export class PackedCheckpoints {
     return packs.length > 0;
   }
 
-  /** The same for every thread. */
+  /** Turns the packs of every thread into rows again. */
   async unpackAll(): Promise<void> {
     for (const thread of this.#sql.threads.all()) await this.unpack(thread);
   }
 
-  /** Stores it in a thread as rows of their own; what is there already stays. For within a transaction. */
+  /** Stores it in a thread as rows, unless they exist already. Belongs into a transaction. */
   putRows(thread: string, { id, parent, checkpoint, metadata, writes }: PackedCheckpoint): void {
     const [state, facts] = [Buffer.from(checkpoint), Buffer.from(metadata)];
     this.#sql.putCheckpoint.run({ thread, id, parent, checkpoint: state, metadata: facts });
@@ -187,7 +187,7 @@ export class PackedCheckpoints {
     }
   }
 
-  /** Those of the pack that has the checkpoint, by id. */
+  /** Gives the checkpoints of the pack that has this one, by id. */
   async around(thread: string, id: string): Promise<Map<string, PackedCheckpoint> | undefined> {
     const pack = this.#sql.packOf.get(thread, id);
     if (pack === undefined) return undefined;
@@ -225,7 +225,7 @@ class Changed extends Error {
   override readonly name: string = "Changed";
 }
 
-/** The value of a packed write as it lay in its table. */
+/** Gives the value of a packed write as it was in its table. */
 export const bytesOf = (type: string | null, value: string): Buffer =>
   Buffer.from(value, type === "json" ? "utf8" : "base64");
 

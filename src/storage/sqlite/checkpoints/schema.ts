@@ -45,7 +45,7 @@ CREATE TABLE thread_fences (
   claim INTEGER NOT NULL
 ) STRICT;`;
 
-/** Set `checkpoints` of the database's migrations. */
+/** The migrations of the tables of checkpoints. */
 export const CHECKPOINT_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "checkpoints and their writes", sql: `${TABLES}\n${BLOB_TABLES}` },
 ];
@@ -79,9 +79,9 @@ export interface CheckpointStatements {
   putCheckpoint: Statement<[string, string, string, string | null, string, Uint8Array, Uint8Array]>;
   addWrite: PutWrite;
   replaceWrite: PutWrite;
-  /** All of a thread: without checkpoints it is none, so they come first. */
+  /** Deletes all of a thread; checkpoints go first, because without them it is no thread any more. */
   deleteThread: readonly DeletePiece[];
-  /** What graphs inside it left behind. */
+  /** Deletes what graphs inside it left behind. */
   deleteNested: readonly DeletePiece[];
 }
 

@@ -31,21 +31,21 @@ export class ThreadFences {
       .pluck();
   }
 
-  /** From here on earlier tokens store nothing in the thread. @throws FencedOffError when there is a later one. */
+  /** Keeps earlier tokens from storing anything in the thread. @throws FencedOffError when there is a later one. */
   take(threadId: string, token: FencingToken): void {
     if (this.#take.run({ thread: threadId, ...token }).changes === 0) throw new FencedOffError(threadId);
     this.#held.set(threadId, token);
   }
 
-  /** This process is done with the thread for now, unless it took it again since: nothing more is checked. */
+  /** Ends the checks of a thread that this process is done with, unless it took the thread again since. */
   leave(threadId: string, token = this.#held.get(threadId)): void {
     const { run, claim } = this.#held.get(threadId) ?? {};
     if (token?.run === run && token?.claim === claim) this.#held.delete(threadId);
   }
 
   /**
-   * What is to be called inside the transaction that stores something: it throws when the thread was taken
-   * meanwhile. Threads that were never taken here, of agents without runs, are anybody's.
+   * Gives a function that throws when the thread was taken meanwhile; each transaction that stores something calls
+   * it. It never throws for threads that were not taken here, as those of agents without runs.
    */
   guard(threadId: string, token = this.#held.get(threadId)): () => void {
     if (token === undefined) return () => undefined;

@@ -5,7 +5,7 @@ import { type Database, whenUnlocked } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
 import type { ThreadStep } from "../../../runs/ports.ts";
 
-/** A checkpoint of a thread's own graph, and where it lies. */
+/** A checkpoint of a thread's own graph, in a row or in a pack. */
 export interface Link {
   id: string;
   parent: string | null;
@@ -13,7 +13,7 @@ export interface Link {
   packed?: PackedCheckpoint;
 }
 
-/** Looked up between two turns of the event loop. */
+/** Checkpoints looked up between two turns of the event loop. */
 const LINKS_PER_TURN = 64;
 const LINK = `
 SELECT checkpoint_id AS id, parent_checkpoint_id AS parent FROM checkpoints
@@ -31,7 +31,7 @@ export class ThreadChain {
     this.#packed = packed;
   }
 
-  /** Newest first, from the one named, or the newest. None when that is not there. */
+  /** Gives the checkpoints from the named or the newest one back, newest first; none when it does not exist. */
   async to(thread: string, checkpoint: string | undefined): Promise<Link[]> {
     const chain: Link[] = [];
     let pack: ReadonlyMap<string, PackedCheckpoint> | undefined;
@@ -50,7 +50,7 @@ export class ThreadChain {
     return chain;
   }
 
-  /** Where a checkpoint lies now: it may have been packed, or unpacked, since. */
+  /** Finds a checkpoint that may have been packed or unpacked since. */
   async find(thread: string, id: string): Promise<Link | undefined> {
     return (
       this.#link.get(thread, id) ??
@@ -121,7 +121,7 @@ export class ThreadSteps {
   /** Oldest first. */
   async of(thread: string): Promise<ThreadStep[]> {
     const steps: ThreadStep[] = [];
-    /** What was written at the checkpoint before makes the step. */
+    /** The writes at the checkpoint before make the step. */
     let messages: unknown[] = [];
     const chain = (await this.#chain.to(thread, undefined)).reverse();
     for (const [index, { id, parent }] of chain.entries()) {
@@ -129,7 +129,7 @@ export class ThreadSteps {
       const link = chain[index]?.packed ? chain[index] : await this.#chain.find(thread, id);
       if (link === undefined) continue; // deleted meanwhile
       const { number, source, time } = this.#factsOf(thread, link);
-      // Of input alone there is nothing yet in the channels.
+      // A checkpoint of input alone has nothing in the channels yet.
       if (source !== "input") {
         steps.push({
           number,
@@ -145,7 +145,7 @@ export class ThreadSteps {
 
   #factsOf(thread: string, { id, packed }: Link): StepFacts {
     if (packed === undefined) return this.#facts.get(thread, id) ?? { number: 0, source: "input", time: "" };
-    // As LangGraph wrote them; of rows SQL reads the same.
+    // LangGraph wrote them so; for rows SQL reads the same.
     const { step, source } = JSON.parse(packed.metadata) as { step: number; source: string };
     return { number: step, source, time: (JSON.parse(packed.checkpoint) as { ts: string }).ts };
   }
@@ -182,13 +182,13 @@ interface Place {
   target: string;
 }
 
-/** Some of it may be used by later steps of the source only. */
+/** Copies references to blobs, also those that only later steps of the source use. */
 const COPY_BLOB_USES = `
 INSERT OR IGNORE INTO checkpoint_blob_uses (thread_id, checkpoint_ns, blob)
 SELECT @target, '', blob FROM checkpoint_blob_uses
 WHERE thread_id = @thread AND checkpoint_ns = '' AND blob > @after AND blob <= @last`;
 
-/** The last of the next few. */
+/** Selects the last of the next few references. */
 const LAST_BLOB_USE = `
 SELECT max(blob) FROM (SELECT blob FROM checkpoint_blob_uses
   WHERE thread_id = ? AND checkpoint_ns = '' AND blob > ? ORDER BY blob LIMIT 200)`;
@@ -254,7 +254,7 @@ export class ThreadCopy {
     return true;
   }
 
-  /** False when the thread was deleted since the way was looked up. */
+  /** Copies the references of the thread to blobs, some in each turn. */
   async #copyUses(place: Place): Promise<void> {
     for (let after = -1; ;) {
       const last = this.#lastUse.get(place.thread, after) ?? null;

@@ -1,7 +1,7 @@
 import type { Transaction } from "better-sqlite3";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { isTransient } from "../../../core/errors.ts";
-import { durably, withoutWaiting } from "../commit.ts";
+import { quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import type { ItemWriter, PreparedPut } from "./writes.ts";
 
@@ -93,7 +93,7 @@ export class Batches {
 
   /** The same of what writes, in one transaction that outlives a power cut. */
   async write<T>(write: () => T): Promise<T> {
-    const attempt = () => durably(this.#database, () => this.#alone.immediate(write));
+    const attempt = () => whenUnlocked(this.#database, () => this.#alone.immediate(write));
     return this.#whenSettled(attempt) as Promise<T>; // what `write` gave
   }
 
@@ -144,21 +144,18 @@ export class Batches {
 
   async #prepare(puts: readonly PreparedPut[]): Promise<number> {
     // What a power cut undoes of this was acknowledged to nobody; the log keeps the order.
-    const quickly = <T>(work: () => T): Promise<T> =>
-      whenUnlocked(this.#database, () => withoutWaiting(this.#database, work));
-    const id = await quickly(() => this.#sql.begin.get(Date.now()));
+    const id = await quickly(this.#database, () => this.#sql.begin.get(Date.now()));
     if (id === undefined) throw new Error("A batch got no id.");
     for (const [number, put] of puts.entries()) {
       if (number % PUTS_PER_TURN === 0) await ownTurn();
-      await quickly(() => this.#sql.add.run(id, number, encoded(put), put.parts));
+      await quickly(this.#database, () => this.#sql.add.run(id, number, encoded(put), put.parts));
     }
     return id;
   }
 
   async #inTurns(some: () => boolean): Promise<void> {
     const transaction = this.#database.transaction(some);
-    const quickly = () => withoutWaiting(this.#database, () => transaction.immediate());
-    while (await whenUnlocked(this.#database, quickly)) await ownTurn();
+    while (await quickly(this.#database, () => transaction.immediate())) await ownTurn();
   }
 
   /** False when there is nothing left. */

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import { headOf } from "../../../core/text.ts";
 import type { Embedder } from "../../../core/embedder.ts";
-import { withoutWaiting } from "../commit.ts";
+import { inTransaction, quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import {
   type EmbeddingStatements,
@@ -216,10 +216,7 @@ export class EmbeddingIndex {
 
   /** What a power cut undoes here is made anew. */
   #write<T>(work: () => T): Promise<T> {
-    const database = this.#database;
-    return whenUnlocked(database, () =>
-      withoutWaiting(database, () => database.transaction(work).immediate()),
-    );
+    return quickly(this.#database, () => inTransaction(this.#database, work));
   }
 }
 

@@ -2,8 +2,8 @@ import type { Statement } from "better-sqlite3";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { StorageError } from "../../../core/errors.ts";
 import { unreadable } from "../errors.ts";
-import { withoutWaiting } from "../commit.ts";
-import { type Database, databaseName, whenUnlocked } from "../database.ts";
+import { quickly } from "../commit.ts";
+import { type Database, databaseName } from "../database.ts";
 
 /**
  * Texts of items that are too long to be written or read in one turn of the event loop.
@@ -163,7 +163,7 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
 
   /** What a power cut undoes of this was acknowledged to nobody. */
   #write<T>(work: () => T): Promise<T> {
-    return whenUnlocked(this.#database, () => withoutWaiting(this.#database, work));
+    return quickly(this.#database, work);
   }
 }
 

@@ -11,8 +11,8 @@ import {
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { type OptionTable, readOptions } from "../../../core/options.ts";
-import { withoutWaiting } from "../commit.ts";
-import { type Database, whenUnlocked } from "../database.ts";
+import { quickly } from "../commit.ts";
+import type { Database } from "../database.ts";
 import { migrate } from "../migrations.ts";
 import { Batches, PUTS_PER_TURN } from "./batches.ts";
 import type { NearPassage } from "./embedding-index.ts";
@@ -236,9 +236,7 @@ export class SqliteStore extends BaseStore {
     let swept = 0;
     for (;;) {
       // What a power cut undoes here is as invisible as before.
-      const { changes } = await whenUnlocked(this.#database, () =>
-        withoutWaiting(this.#database, () => this.#sql.sweep.run(some)),
-      );
+      const { changes } = await quickly(this.#database, () => this.#sql.sweep.run(some));
       swept += changes;
       if (changes === 0 || signal?.aborted === true) return swept;
       await nextTurn();

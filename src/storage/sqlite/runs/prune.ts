@@ -8,7 +8,7 @@ import {
   type PruneReport,
   type Retention,
 } from "../../../runs/ports.ts";
-import { durably, flushLog, inQuickTransaction, inTransaction, withoutWaiting } from "../commit.ts";
+import { flushLog, inTransaction, quickly } from "../commit.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
 
@@ -37,7 +37,7 @@ export async function prune(
   const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
   const isTooMuch = (): boolean => maxBytes !== undefined && storedBytes(database, checkpoints) > maxBytes;
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
-  await durably(database, () => giveUpCopies(database, now - COPY_MS));
+  await whenUnlocked(database, () => giveUpCopies(database, now - COPY_MS));
   await forgetThreads(database, checkpoints, signal);
   report.memories = (await sweepMemories?.(signal)) ?? 0;
   if (orphans !== "keep") {
@@ -52,9 +52,7 @@ export async function prune(
   const forgetSome = async (endedBefore: number, limit: number): Promise<number> => {
     await shortenJournals(database, { endedBefore, limit, signal });
     if (signal.aborted) return 0;
-    return inOwnRoom(database, (again) =>
-      whenUnlocked(database, () => withoutWaiting(database, () => forget(endedBefore, again ? 1 : limit))),
-    );
+    return inOwnRoom(database, (again) => quickly(database, () => forget(endedBefore, again ? 1 : limit)));
   };
   // Where there is too little room one at a time: the next may stay.
   const forgetNext = async (): Promise<number> => {
@@ -120,12 +118,11 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner 
   );
   const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
   /** The log keeps the order: what a power cut undoes of this is the end of it. */
-  const quickly = (work: () => unknown) =>
-    inOwnRoom(database, () => whenUnlocked(database, () => withoutWaiting(database, work)));
+  const write = (work: () => unknown) => inOwnRoom(database, () => quickly(database, work));
   for (const { id, last_seq } of long.all(endedBefore, limit)) {
-    await quickly(() => disown.run(id));
+    await write(() => disown.run(id));
     for (let seq = EVENTS_PER_PIECE; seq < last_seq && !signal.aborted; seq += EVENTS_PER_PIECE) {
-      await quickly(() => shorten.run(id, seq));
+      await write(() => shorten.run(id, seq));
       await nextTurn();
     }
   }
@@ -208,8 +205,7 @@ async function noteThreads(database: Database, threads: readonly string[]): Prom
   for (let at = 0; at < threads.length; at += THREADS_PER_TURN) {
     const some = threads.slice(at, at + THREADS_PER_TURN);
     // Nothing is deleted before it is noted; a note that a power cut takes back is made again.
-    const noteSome = () => inQuickTransaction(database, () => some.forEach((id) => note.run(id)));
-    await whenUnlocked(database, noteSome);
+    await quickly(database, () => inTransaction(database, () => some.forEach((id) => note.run(id))));
     await nextTurn();
   }
 }
@@ -227,8 +223,7 @@ async function forgetThreads(
     if (signal.aborted) break;
     await inOwnRoom(database, async () => checkpoints?.deleteThread(id));
     // What a power cut brings back is deleted once more.
-    const forget = () => whenUnlocked(database, () => withoutWaiting(database, () => forgotten.run(id)));
-    await inOwnRoom(database, forget);
+    await inOwnRoom(database, () => quickly(database, () => forgotten.run(id)));
     count += 1;
     await ownTurn();
   }

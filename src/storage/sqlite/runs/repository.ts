@@ -2,7 +2,7 @@
 import type { RunListener, RunRepository } from "../../../runs/ports.ts";
 import { StoredRuns } from "../../sql/repository.ts";
 import type { Answer, Engine, Statement, Steps, Value } from "../../sql/steps.ts";
-import { durably, inQuickTransaction, inTransaction } from "../commit.ts";
+import { inTransaction, quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { unreadable } from "../errors.ts";
 import { assertWritable, readStatistics } from "./maintenance.ts";
@@ -38,8 +38,8 @@ export function sqliteEngine(database: Database): Engine {
   };
   return {
     read: async (steps) => carryOut(steps()),
-    write: (steps) => durably(database, () => inTransaction(database, () => carryOut(steps()))),
-    note: (steps) => whenUnlocked(database, () => inQuickTransaction(database, () => carryOut(steps()))),
+    write: (steps) => whenUnlocked(database, () => inTransaction(database, () => carryOut(steps()))),
+    note: (steps) => quickly(database, () => inTransaction(database, () => carryOut(steps()))),
   };
 }
 
