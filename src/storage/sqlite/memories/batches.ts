@@ -8,9 +8,10 @@ import type { ItemWriter, PreparedPut } from "./writes.ts";
 /**
  * Batches that are too many writes for one turn of the event loop.
  *
- * - `store_batch_puts` are the writes, as JSON. Nobody sees them before their batch is whole; from then on all of
- *   them happened, and whoever reads or writes puts what is left of them first.
- * - `store_batches.whole_at` is when that was, in milliseconds since the epoch. There is one such batch at a time.
+ * - `store_batch_puts` holds the writes as JSON. Nobody sees them before their batch is whole; from then on they count
+ *   as done, and whoever reads or writes carries out the rest of them first.
+ * - `store_batches.whole_at` is when the batch became whole, in milliseconds since the epoch. There is one such batch
+ *   at a time.
  */
 export const BATCH_TABLES = `
 CREATE TABLE store_batches (
@@ -30,9 +31,9 @@ CREATE INDEX store_batch_puts_parts ON store_batch_puts (parts) WHERE parts IS N
 
 /** Writes that happen in one transaction: each brings the full-text index up to date. */
 export const PUTS_PER_TURN = 4;
-/** Of the JSON of writes in one transaction, but for the last of them. */
+/** Characters of the JSON of writes in one transaction, without the last of them. */
 const CHARACTERS_PER_TURN = 64 * 1024;
-/** Nobody prepares one batch for so long, in milliseconds. */
+/** Preparing one batch never takes so long, in milliseconds. */
 const PREPARING_MS = 3_600_000;
 
 interface BatchRow {
@@ -69,7 +70,7 @@ function prepare(database: Database) {
   };
 }
 
-/** The writes of a store: all of one call, or none of them, however many there are. */
+/** Carries out all writes of one call or none of them, however many there are. */
 export class Batches {
   readonly #database: Database;
   readonly #writer: ItemWriter;
@@ -86,20 +87,20 @@ export class Batches {
     );
   }
 
-  /** What `read`, of one statement or more, gives when no batch is half there. */
+  /** Gives the result of `read` at a moment when no batch is half carried out. */
   async read<T>(read: () => T): Promise<T> {
     return this.#whenSettled(async () => this.#alone.deferred(read)) as Promise<T>; // what `read` gave
   }
 
-  /** The same of what writes, in one transaction that outlives a power cut. */
+  /** Does `write` at such a moment, in one transaction that outlives a power cut. */
   async write<T>(write: () => T): Promise<T> {
     const attempt = () => whenUnlocked(this.#database, () => this.#alone.immediate(write));
     return this.#whenSettled(attempt) as Promise<T>; // what `write` gave
   }
 
   /**
-   * Writes all of them or none. `turn` is waited for when they are prepared, and `clock` then says when they were
-   * written.
+   * Writes all of them or none. Awaits `turn` after preparing them, and then takes the time of the writes from
+   * `clock`.
    */
   async writeAll(
     puts: readonly PreparedPut[],
@@ -114,18 +115,18 @@ export class Batches {
     await this.write(() => {
       if (this.#sql.complete.run(clock(), id).changes === 0) throw new Error(TOO_SLOW);
     });
-    // They are written, and seen by all: what cannot be put in its place now is by whoever comes next.
+    // The writes count as done; whoever comes next carries out those that fail now.
     await this.settle().catch(throwUnlessPassing);
   }
 
-  /** Puts what is left of a batch that is whole, some in each turn of the event loop. */
+  /** Carries out the rest of a whole batch, some writes in each turn of the event loop. */
   async settle(): Promise<void> {
     if (this.#settling === undefined && this.#sql.whole.get() === undefined) return;
     this.#settling ??= this.#inTurns(() => this.#putSome()).finally(() => (this.#settling = undefined));
     await this.#settling;
   }
 
-  /** Deletes what crashes left of batches that never were whole. */
+  /** Deletes the remains of batches that crashes kept from becoming whole. */
   async deleteAbandoned(now: number): Promise<void> {
     for (;;) {
       const id = this.#sql.abandoned.get(now - PREPARING_MS);
@@ -143,7 +144,7 @@ export class Batches {
   }
 
   async #prepare(puts: readonly PreparedPut[]): Promise<number> {
-    // What a power cut undoes of this was acknowledged to nobody; the log keeps the order.
+    // A power cut may undo this, because nothing of it was acknowledged; the log keeps the order.
     const id = await quickly(this.#database, () => this.#sql.begin.get(Date.now()));
     if (id === undefined) throw new Error("A batch got no id.");
     for (const [number, put] of puts.entries()) {
@@ -158,7 +159,7 @@ export class Batches {
     while (await quickly(this.#database, () => transaction.immediate())) await ownTurn();
   }
 
-  /** False when there is nothing left. */
+  /** Carries out some writes; false when nothing is left. */
   #putSome(): boolean {
     const batch = this.#sql.whole.get();
     if (batch === undefined) return false;
@@ -196,7 +197,7 @@ function encoded({ vectors, ...put }: PreparedPut): string {
 }
 
 function decoded(text: string): PreparedPut {
-  // As encoded above.
+  // `encoded` wrote it.
   const put = JSON.parse(text) as Omit<PreparedPut, "vectors"> & { vectors: [string, string][] };
   const vectors = put.vectors.map(([field, vector]) => ({ field, vector: Buffer.from(vector, "base64") }));
   return { ...put, vectors };

@@ -14,11 +14,11 @@ import type { ItemPosition } from "./items.ts";
 import { rangeBelow } from "./namespaces.ts";
 import { bytesOf, product, unitVector } from "./vectors.ts";
 
-/** Characters of a passage, at most: what services read of one text, in any script. */
+/** The most characters of a passage; services read that much of one text in any script. */
 const PASSAGE_LENGTH = 1500;
-/** Passages of one item. What is beyond them is found by its words only. */
+/** The most passages of one item; text beyond them is found by its words only. */
 const MAX_PASSAGES = 40;
-/** Characters of an item that its passages can hold. */
+/** The most characters that the passages of one item have together. */
 export const PASSAGES_LENGTH: number = PASSAGE_LENGTH * MAX_PASSAGES;
 
 /**
@@ -46,16 +46,16 @@ function firstPassage(text: string): string {
   return head;
 }
 
-/** The passage of an item that is most like a query. */
+/** The passage of an item that is most similar to a query. */
 export interface NearPassage {
   id: number;
-  /** Which of `passagesOf` it is. */
+  /** Its index in `passagesOf`. */
   number: number;
   /** Cosine, from -1 to 1. */
   likeness: number;
 }
 
-/** An item with the vectors of its passages, as one state of it was. */
+/** One state of an item with the vectors of its passages. */
 export interface EmbeddedItem {
   item: UnembeddedRow;
   vectors: readonly (readonly number[])[];
@@ -63,14 +63,14 @@ export interface EmbeddedItem {
 
 /** Items whose vectors are compared between two turns of the event loop; each may have many. */
 const ITEMS_PER_TURN = 16;
-/** How long an item is left to the process that took it, in milliseconds. */
+/** How long no other process takes an item that one took, in milliseconds. */
 const CLAIM_MS = 120_000;
 /** Old items put into the queue in one transaction. */
 const FILL = 500;
 
 /**
- * Vectors of what a store holds, by one model, in the database of the store: what is to be embedded, and what
- * is most like a query. Any number of processes work on the queue; each item is embedded by one of them.
+ * The vectors that one model gives to the items of a store, and the queue of items without one. They are in the
+ * database of the store. Any number of processes work on the queue; one of them embeds each item.
  */
 export class EmbeddingIndex {
   readonly embedder: Embedder;
@@ -78,7 +78,7 @@ export class EmbeddingIndex {
   readonly #sql: EmbeddingStatements;
   readonly #clock: Clock;
 
-  /** `database`: that of a store, which made the tables. */
+  /** Works on the `database` of a store, which has made the tables. */
   constructor(database: Database, embedder: Embedder, clock: Clock = systemClock) {
     this.embedder = embedder;
     this.#database = database;
@@ -86,14 +86,14 @@ export class EmbeddingIndex {
     this.#clock = clock;
   }
 
-  /** How many items are to be embedded; of more than `limit`, that. */
+  /** Counts the items in the queue, up to `limit`. */
   async waiting(limit: number): Promise<number> {
     const model = await this.#use();
     await this.#fill(model);
     return this.#sql.waiting.get({ model, limit }) ?? 0;
   }
 
-  /** Some items that are to be embedded, newest first. They are the caller's until they are stored or given back. */
+  /** Takes some items from the queue, newest first. The caller must store their vectors or give them back. */
   async claim(limit: number): Promise<UnembeddedRow[]> {
     if ((await this.waiting(1)) === 0) return [];
     const model = await this.#use();
@@ -113,7 +113,7 @@ export class EmbeddingIndex {
     await this.#write(() => items.forEach(({ id }) => this.#sql.release.run({ model, item: id })));
   }
 
-  /** Leaves items without a vector, until they change. */
+  /** Removes items from the queue until they change; they have no vector then. */
   async giveUp(items: readonly UnembeddedRow[]): Promise<void> {
     const model = await this.#use();
     await this.#write(() => {
@@ -121,7 +121,7 @@ export class EmbeddingIndex {
     });
   }
 
-  /** Stores vectors of items. One that was changed meanwhile stays to be embedded. */
+  /** Stores vectors of items. An item that changed meanwhile stays in the queue. */
   async store(embedded: readonly EmbeddedItem[]): Promise<void> {
     const model = await this.#use();
     const dims = embedded.flatMap(({ vectors }) => vectors).at(0)?.length;
@@ -200,7 +200,7 @@ export class EmbeddingIndex {
     }
   }
 
-  /** A service whose model was replaced under its name gives other vectors: all are made anew. */
+  /** Puts all items into the queue when a service gives vectors of another length than before. */
   async #expectDims(dims: number): Promise<void> {
     const known = this.#sql.model.get(this.embedder.name);
     if (known === undefined || known.dims === dims) return;
@@ -214,7 +214,7 @@ export class EmbeddingIndex {
     return this.#sql.version.get(id) === version;
   }
 
-  /** What a power cut undoes here is made anew. */
+  /** Writes without waiting for the disk, because what a power cut undoes is embedded again. */
   #write<T>(work: () => T): Promise<T> {
     return quickly(this.#database, () => inTransaction(this.#database, work));
   }

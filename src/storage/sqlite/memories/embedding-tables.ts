@@ -50,7 +50,7 @@ export interface ModelRow {
   dims: number | null;
 }
 
-/** An item as it is to be embedded. */
+/** An item of the queue. */
 export interface UnembeddedRow {
   id: number;
   version: number;
@@ -148,7 +148,7 @@ SELECT i.id, i.namespace, i.key, p.number, p.vector FROM (
   };
 }
 
-/** What forgets a model. */
+/** Prepares the statements that delete a model with its vectors and queue. */
 export function prepareForgetting(database: Database): ForgettingStatements {
   return {
     unusedModel: database

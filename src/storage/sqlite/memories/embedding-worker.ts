@@ -14,7 +14,7 @@ const LOOK_MS = 2000;
 /** After a failure, in milliseconds; each pause is twice the one before. */
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 300_000;
-/** How often it is noted that the model is in use, in milliseconds. */
+/** How often the model is marked as in use, in milliseconds. */
 const TOUCH_MS = 3_600_000;
 
 export interface EmbeddingWorkerOptions {
@@ -25,8 +25,8 @@ export interface EmbeddingWorkerOptions {
 }
 
 /**
- * Embeds what a store holds and what is put into it, in the background. While the service fails, items stay in
- * the queue, and it is asked again after ever longer pauses. Closing gives back what is under way.
+ * Embeds the items of a store in the background, old ones and new ones. While the service fails, items stay in the
+ * queue, and the pauses between tries get longer. Closing puts items under way back into the queue.
  */
 export class EmbeddingWorker {
   readonly #index: EmbeddingIndex;
@@ -52,7 +52,7 @@ export class EmbeddingWorker {
   async #work(): Promise<void> {
     const { signal } = this.#closed;
     let touchAt = 0;
-    // Nothing is done before the first pause, which leaves the start to what is more urgent.
+    // The first pause comes before any work, because a start has more urgent work to do.
     while (await paused(this.#pause(), signal)) {
       try {
         if (performance.now() >= touchAt) {
@@ -72,7 +72,7 @@ export class EmbeddingWorker {
     return Math.min(FIRST_PAUSE_MS * 2 ** (this.#failures - 1), LONGEST_PAUSE_MS);
   }
 
-  /** Whether there was anything to embed. */
+  /** Embeds some items; false when the queue is empty. */
   async #embedSome(): Promise<boolean> {
     const items = await this.#index.claim(ITEMS);
     if (items.length === 0) return false;
@@ -82,12 +82,12 @@ export class EmbeddingWorker {
       await this.#index.release(items);
       throw thrown;
     }
-    // A service on this machine may answer without a turn of the event loop in between.
+    // A local service may answer within the same turn of the event loop.
     await nextTurn();
     return true;
   }
 
-  /** When one is refused, the others do not wait for it. */
+  /** Embeds all items at once, and one by one when the service refuses that. */
   async #embed(items: readonly UnembeddedRow[]): Promise<void> {
     try {
       await this.#index.store(await this.#embedded(items));
@@ -131,7 +131,7 @@ export class EmbeddingWorker {
     this.#failures += 1;
     const text = errorMessage(thrown);
     const pauseMs = this.#pause();
-    // The same failure is told once; what is a bug with its stack.
+    // A repeated failure is logged once; a bug is logged with its stack.
     if (text === this.#told) return;
     this.#told = text;
     const isKnown = thrown instanceof EmbeddingFailure || isTransient(thrown);
@@ -139,7 +139,7 @@ export class EmbeddingWorker {
   }
 }
 
-/** False when `signal` aborted. A pause keeps no process alive. */
+/** Waits; gives false when `signal` aborted. The pause keeps no process alive. */
 async function paused(ms: number, signal: AbortSignal): Promise<boolean> {
   return delay(ms, true, { signal, ref: false }).catch(() => false);
 }

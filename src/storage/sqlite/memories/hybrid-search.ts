@@ -5,18 +5,18 @@ import type { SqliteStore } from "./store.ts";
 
 export interface HybridHits {
   hits: TextHit[];
-  /** What was not searched by its meaning, and why. */
+  /** Says which items were not searched by their meaning, and why. */
   note?: string;
 }
 
 /** Items that are near in meaning, of which the best are shown. */
 const NEAREST = 50;
-/** How long a service that failed is not asked again, in milliseconds: nobody waits for it twice. */
+/** How long a service that failed is not asked again, in milliseconds. */
 const REST_MS = 15_000;
 
 /**
- * Searches a store by words and, where there is an index of embeddings, by meaning. The words are found
- * whatever becomes of the embedding service.
+ * Searches a store by words and, where there is an index of embeddings, by meaning. A failure of the embedding
+ * service leaves the search by words.
  */
 export class HybridSearch {
   readonly #store: SqliteStore;
@@ -62,12 +62,12 @@ export class HybridSearch {
       return near;
     } catch (thrown) {
       if (!(thrown instanceof EmbeddingFailure)) throw thrown;
-      // What is wrong with one query is not wrong with the next.
+      // A refused query says nothing about the next one.
       if (!thrown.refusesTexts) this.#failure = { message: thrown.message, at: performance.now() };
       return thrown.message;
     }
   }
 }
 
-/** More are not counted. */
+/** Items are counted up to this number. */
 const COUNTED = 1000;

@@ -10,7 +10,7 @@ export interface ItemRow {
   created_at: number;
   updated_at: number;
   ttl: number | null;
-  /** Of its long texts, if it has any; see `parts.ts`. */
+  /** The id of its long texts, if it has any; see `parts.ts`. */
   parts: number | null;
 }
 
@@ -33,7 +33,7 @@ export interface NamespaceRange {
   to: string;
 }
 
-/** Where a listing goes on: after this item. */
+/** The item after which a listing goes on. */
 export interface ItemPosition {
   namespace: string;
   key: string;
@@ -43,7 +43,7 @@ export interface ItemPosition {
 export interface MatchRow extends ItemPosition {
   id: number;
   rank: number;
-  /** In the range that is searched, and alive. */
+  /** Whether it is in the range that is searched, and has not expired. */
   isThere: 0 | 1;
 }
 
@@ -54,7 +54,7 @@ export interface TextIndex {
   newest: Statement<[NamespaceRange & Page & { match: string; before: number }], MatchRow>;
 }
 
-/** Items that have expired by then are not there. */
+/** A page of a listing, without items that have expired at the time `now`. */
 interface Page {
   limit: number;
   now: number;
@@ -86,7 +86,7 @@ const ITEM = "SELECT id, namespace, key, value, version, created_at, updated_at,
 
 const LIVE = "(expires_at IS NULL OR expires_at > @now)";
 
-/** What a search for parts of words reads. */
+/** The columns that a search for parts of words reads. */
 const TEXT = "CASE WHEN indexed THEN key || char(10) || substr(coalesce(body, ''), 1, 100000) ELSE '' END";
 
 /** Bytes of values that are read at a time, and the last of them whole. */

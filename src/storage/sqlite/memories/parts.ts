@@ -8,9 +8,9 @@ import { type Database, databaseName } from "../database.ts";
 /**
  * Texts of items that are too long to be written or read in one turn of the event loop.
  *
- * - `store_values` has a row for the long texts of each value; `unused_since` is `NULL` as long as an item has them,
- *   0 once none will have them any more, else when somebody began to store them.
- * - `store_parts` are their pieces, as JSON, so that a character that is cut in two comes back.
+ * - `store_values` has a row for the long texts of each value. `unused_since` is `NULL` while an item has them, 0 when
+ *   no item ever will again, and otherwise the time at which storing them began.
+ * - `store_parts` holds their pieces as JSON, so that a character that is cut in two is restored.
  */
 export const PART_TABLES = `
 CREATE TABLE store_values (
@@ -30,16 +30,16 @@ BEGIN UPDATE store_values SET unused_since = 0 WHERE id = OLD.parts; END;
 CREATE TRIGGER store_items_parts_deleted AFTER DELETE ON store_items WHEN OLD.parts IS NOT NULL
 BEGIN UPDATE store_values SET unused_since = 0 WHERE id = OLD.parts; END;`;
 
-/** Characters of a text from which on it is stored apart from its value. */
+/** Texts of at least so many characters are stored apart from their value. */
 export const LONG = 64 * 1024;
-/** Of one piece: what is serialised, written or parsed in one go holds up the event loop. */
+/** Characters of one piece; serialising, writing or parsing more at once would block the event loop. */
 const PIECE = 128 * 1024;
 /** Pieces deleted in one transaction. */
 const DELETED_PER_TURN = 8;
-/** Nobody stores one value for so long, in milliseconds. */
+/** Storing one value never takes so long, in milliseconds. */
 const STORING_MS = 3_600_000;
 
-/** Stands in a stored value for a text: its first piece, and the one behind its last. */
+/** Replaces a text in a stored value; names its first piece and the one after its last. */
 const PREFIX = "deepagent-parts:";
 const REFERENCE = /^deepagent-parts:(\d+)-(\d+)$/;
 
@@ -49,7 +49,7 @@ export interface DividedValue {
   pieces: (() => string)[];
 }
 
-/** What is short stays where it is, but for what looks like a reference. */
+/** Leaves short texts in the value, except those that look like a reference. */
 export function divided(value: Record<string, unknown>): DividedValue {
   const pieces: (() => string)[] = [];
   const json = JSON.stringify(value, (_key, part: unknown) => {
@@ -94,7 +94,7 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
     this.#deleteValue = database.prepare("DELETE FROM store_values WHERE id = ?");
   }
 
-  /** Stores the pieces of a value; gives their id, for who puts the item. Nobody finds them before. */
+  /** Stores the pieces of a value; gives their id. Nobody finds them before an item is put with it. */
   async store(pieces: DividedValue["pieces"], now: number): Promise<number> {
     const id = await this.#write(() => this.#begin.get(now));
     if (id === undefined) throw new Error("A value got no id.");
@@ -105,19 +105,19 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
     return id;
   }
 
-  /** Belongs inside the transaction that puts the item. */
+  /** Gives the pieces to an item. Belongs into the transaction that puts it. */
   take(id: number): void {
     if (this.#take.run(id).changes === 0) {
       throw new Error("Storing a long memory took more than an hour, and was given up.");
     }
   }
 
-  /** No item will have them. */
+  /** Marks the pieces as ones that no item will have. */
   async giveUp(id: number): Promise<void> {
     await this.#write(() => this.#giveUp.run(id));
   }
 
-  /** The value of a row; `undefined` when its parts are not there any more, because it was written anew. */
+  /** Gives the value of a row; `undefined` when its parts are gone because the item was written again. */
   async valueOf({
     value: json,
     parts,
@@ -129,7 +129,7 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
     const texts = new Map<string, string>();
     for (const reference of referencesIn(parsed(json))) {
       const [, first = 0, end = 0] = (REFERENCE.exec(reference) ?? []).map(Number);
-      // Added one by one, the pieces of a text are not copied.
+      // Joining the pieces one by one copies none of them.
       let whole = "";
       for (let number = first; number < end; number += 1) {
         await ownTurn();
@@ -142,7 +142,7 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
     return parsed(json, (_key, part) => (typeof part === "string" ? (texts.get(part) ?? part) : part));
   }
 
-  /** What cannot be, unless the file is damaged: the row still has parts that are not there. */
+  /** Makes the error for a row whose parts are missing, as in a damaged file only. */
   lost(): StorageError {
     return new StorageError(
       "storage_corrupt",
@@ -151,7 +151,7 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
     );
   }
 
-  /** Deletes what no item has, some pieces in each turn; what a crash leaves goes with the next call. */
+  /** Deletes pieces that no item has, some in each turn. What a crash leaves goes with the next call. */
   async deleteUnused(now: number): Promise<void> {
     for (;;) {
       const id = this.#unused.get(now - STORING_MS);
@@ -161,7 +161,7 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
     }
   }
 
-  /** What a power cut undoes of this was acknowledged to nobody. */
+  /** Writes without waiting for the disk, because nothing of this was acknowledged. */
   #write<T>(work: () => T): Promise<T> {
     return quickly(this.#database, work);
   }
@@ -169,7 +169,7 @@ DELETE FROM store_parts WHERE rowid IN (SELECT rowid FROM store_parts WHERE valu
 
 function parsed(json: string, reviver?: (key: string, part: unknown) => unknown): Record<string, unknown> {
   try {
-    // Written by `divided`, from a value of this type.
+    // `divided` wrote it from a value of this type.
     return JSON.parse(json, reviver) as Record<string, unknown>;
   } catch (thrown) {
     throw unreadable(thrown, "the database of memories");

@@ -42,7 +42,7 @@ export interface TextHit {
   score: number;
 }
 
-/** Whether what is read lives as long again; default: as the store says. */
+/** Whether reading an item starts its lifetime again. Default: as the store says. */
 interface Refresh {
   refreshTtl?: boolean;
 }
@@ -57,7 +57,7 @@ export interface ReadContext {
   refreshOnRead: boolean;
 }
 
-/** The reads of a store. Items whose time is over are not there, deleted or not. */
+/** Reads a store. Expired items are left out, also those that are not deleted yet. */
 export class ItemReader {
   readonly #context: ReadContext;
   readonly #sql: StoreStatements;
@@ -91,7 +91,7 @@ export class ItemReader {
     return this.#read(row);
   }
 
-  /** The row with its value; the item as it is by then, when it is written anew meanwhile. */
+  /** Gives the row with its value; when the item is written again meanwhile, its new state. */
   async #read(row: ItemRow): Promise<ReadRow | undefined> {
     const { parts } = this.#context;
     for (let current: ItemRow | undefined = row; ;) {
@@ -185,7 +185,7 @@ export class ItemReader {
     }));
   }
 
-  /** What a search looks at, in its order; `wanted` items are enough when there is no filter. */
+  /** Gives the items that a search looks at, in its order; without a filter `wanted` of them are enough. */
   async *#candidates(
     { namespacePrefix, query, filter }: SearchOperation,
     wanted: number,
@@ -229,7 +229,7 @@ export class ItemReader {
     return [...cut.values()].slice(first, first + count(limit ?? MAX_COUNT));
   }
 
-  /** Items that were read live as long again. Reading does not fail where this cannot be written. */
+  /** Starts the lifetime of items that were read again. A failure to write this does not fail the read. */
   #refresh(rows: readonly Pick<ItemRow, "id" | "ttl">[], wanted = this.#context.refreshOnRead): void {
     const limited = wanted ? rows.filter(({ ttl }) => ttl !== null) : [];
     if (limited.length === 0) return;
@@ -244,13 +244,13 @@ export class ItemReader {
   }
 }
 
-/** Items read between two turns of the event loop; long texts of them have turns of their own. */
+/** Items read between two turns of the event loop; their long texts get turns of their own. */
 const ITEMS_PER_TURN = 32;
-/** Characters of a text that takes a while to look through. */
+/** Searching a text of so many characters takes a while. */
 const LONG_TEXT = 20_000;
 const MAX_COUNT = 2 ** 31 - 1;
 
-/** A limit or offset SQLite takes. */
+/** Turns a number into a limit or offset that SQLite accepts. */
 function count(value: number): number {
   return Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, 0), MAX_COUNT));
 }

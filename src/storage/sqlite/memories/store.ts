@@ -28,15 +28,15 @@ import { ItemWriter, type PreparedPut, preparedPut } from "./writes.ts";
 export interface Turn {
   /** Resolves when all earlier writes of the same items are done, well or not. */
   readonly come: Promise<unknown>;
-  /** Lets later ones go on. */
+  /** Lets later writes go on. */
   readonly done: () => void;
 }
 
-/** Writes of one item happen in the order they were asked for, however long each takes to prepare. */
+/** Keeps the writes of one item in the order of their calls, however long each takes to prepare. */
 export class ItemTurns {
   readonly #last = new Map<string, Promise<void>>();
 
-  /** A place behind all that were taken for any of these items. */
+  /** Takes a place after all earlier ones of any of these items. */
   take(items: ReadonlySet<string>): Turn {
     const before = [...items].flatMap((item) => this.#last.get(item) ?? []);
     let end = (): void => undefined;
@@ -81,7 +81,7 @@ const OPTIONS: OptionTable<StoreOptions> = {
   index: "a plain object",
 };
 
-/** The store over `database`, which stays the caller's to close. Makes its tables when they are missing. */
+/** Makes a store over `database`, and its tables when they are missing. The caller closes the database. */
 export function createStore(database: Database, options: StoreOptions = {}): SqliteStore {
   const given = readOptions("createStore", options, OPTIONS);
   migrate(database, "store", STORE_MIGRATIONS);
@@ -139,7 +139,7 @@ export class SqliteStore extends BaseStore {
   ): Promise<OperationResults<Operations>> {
     const puts: (PutOperation & Lifetime)[] = operations.filter((operation) => "value" in operation);
     for (const { namespace, key, value } of puts) if (value !== null) checkAddress(namespace, key);
-    // One result for each operation, by its kind.
+    // Each operation has one result, of its kind.
     return this.#inTurn(puts, async (turn) => {
       const results: unknown[] = [];
       for (const operation of operations) results.push(await this.#read(operation));
@@ -148,7 +148,7 @@ export class SqliteStore extends BaseStore {
     }) as Promise<OperationResults<Operations>>;
   }
 
-  /** `undefined` for a put. */
+  /** Gives the result of one read; `undefined` for a put. */
   async #read(operation: Operation): Promise<unknown> {
     if ("namespacePrefix" in operation) return this.#reader.search(operation);
     if ("value" in operation) return undefined;
@@ -235,7 +235,7 @@ export class SqliteStore extends BaseStore {
     const some = { now: this.#sweptAt, limit: ITEMS_PER_SWEEP };
     let swept = 0;
     for (;;) {
-      // What a power cut undoes here is as invisible as before.
+      // Items that a power cut brings back have expired all the same.
       const { changes } = await quickly(this.#database, () => this.#sql.sweep.run(some));
       swept += changes;
       if (changes === 0 || signal?.aborted === true) return swept;
@@ -289,7 +289,7 @@ export class SqliteStore extends BaseStore {
     return prepared;
   }
 
-  /** What fails here is done by the next write. */
+  /** Deletes unused pieces; the next write does what fails here. */
   async #deleteUnused(): Promise<void> {
     await this.#parts.deleteUnused(Date.now()).catch(() => undefined);
     await this.#batches.deleteAbandoned(Date.now()).catch(() => undefined);
@@ -298,7 +298,7 @@ export class SqliteStore extends BaseStore {
   #sweepSometimes(): void {
     const { sweepIntervalMinutes = 60 } = this.#ttl;
     if (Math.abs(this.#clock() - this.#sweptAt) < sweepIntervalMinutes * MINUTE_MS) return;
-    // What cannot be deleted now is invisible, and is deleted later.
+    // Items that cannot be deleted now are invisible, and are deleted later.
     this.sweepExpiredItems().catch(() => undefined);
   }
 }

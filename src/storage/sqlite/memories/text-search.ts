@@ -15,7 +15,7 @@ const MAX_CHARACTERS = 100_000;
 const LONGEST_WORD = 3;
 /** Pairs of one query. */
 const MAX_PAIRS = 32;
-/** Between two runs, so that no phrase goes over their border. */
+/** Separates two runs, so that no phrase matches across both. */
 const BORDER = "0";
 
 /** The pairs of characters of `text`, in their order and separated by spaces; most often there are none. */
@@ -62,13 +62,13 @@ export interface TextQuery {
   words: string[];
 }
 
-/** More words would cost time without telling more. */
+/** The most words of a query; more would cost time and find nothing better. */
 const MAX_WORDS = 32;
-/** Shorter words match as they are, not as the beginning of others. */
+/** Shorter words match whole words only, not the beginning of longer ones. */
 const MIN_PREFIX = 3;
 const SNIPPET_LENGTH = 240;
 
-/** `query` is a person's or a model's text: none of it is read as syntax. */
+/** Reads the text of a person or a model; nothing in it counts as syntax. */
 export function parseQuery(query: string): TextQuery {
   const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
   // The index folds in its own way, so it gets the words as they were written.
@@ -184,11 +184,11 @@ function childrenAt(value: unknown, step: string): unknown[] {
 const ROWS_PER_TURN = 128;
 /** Matches ranked between two turns. */
 const MATCHES_PER_TURN = 500;
-/** Matches that are compared with each other. A word with as many says little about any of them. */
+/** Matches that are compared with each other. A word with more matches says little about any of them. */
 const COMPARED = 500;
 /** Frequent words that count in the order of matches: each takes a look at all that have it. */
 const FREQUENT_WORDS = 2;
-/** Of reciprocal rank fusion: how little the first places of a list differ. */
+/** The constant of reciprocal rank fusion; the higher, the less the first places of a list differ. */
 const FUSION = 60;
 
 /** An item found by its words; higher scores are better, 0 is a match inside a word. */

@@ -15,7 +15,7 @@ export function unitVector(numbers: readonly number[]): Float32Array {
 export const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-/** Undefined for a vector of another length: it was made by another model. */
+/** Gives the product of two vectors; undefined when their lengths differ, as those of two models do. */
 export function product(wanted: Float32Array, stored: Uint8Array): number | undefined {
   if (stored.byteLength !== wanted.byteLength) return undefined;
   // SQLite's bytes may begin anywhere; floats begin at multiples of their size.

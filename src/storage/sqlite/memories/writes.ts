@@ -5,7 +5,7 @@ import type { ValueParts } from "./parts.ts";
 import { gramsOf, searchedText, textToIndex } from "./text-search.ts";
 import type { FieldVector } from "./vectors.ts";
 
-/** A put with all that is known before its transaction begins. */
+/** A put with everything that is computed before its transaction begins. */
 export interface PreparedPut {
   /** Encoded. */
   namespace: string;
@@ -23,7 +23,7 @@ export interface PreparedPut {
   vectors: readonly FieldVector[];
 }
 
-/** What is known of a put beyond the operation. */
+/** Facts about a put that its operation does not have. */
 interface Facts extends Pick<PreparedPut, "parts" | "ttl" | "vectors"> {
   json: string;
 }
@@ -47,7 +47,7 @@ export function preparedPut(
   };
 }
 
-/** The writes of a store; each belongs inside a transaction. */
+/** Writes items; each method belongs into a transaction. */
 export class ItemWriter {
   readonly #sql: StoreStatements;
   readonly #parts: ValueParts;
@@ -57,14 +57,14 @@ export class ItemWriter {
     this.#parts = parts;
   }
 
-  /** The new version, or undefined when the item is not the expected version any more. */
+  /** Puts the item if it still has the expected version; gives the new version, or undefined when it has not. */
   putIf(put: PreparedPut, expected: string | null, now: number): string | undefined {
     const { namespace, key } = put;
     const row = this.#sql.get.get({ namespace, key, now });
     return (row === undefined ? null : versionOf(row)) === expected ? this.put(put, now) : undefined;
   }
 
-  /** The new version; none of an item that is deleted. */
+  /** Puts or deletes the item; gives the new version, or undefined when it was deleted. */
   put(
     { namespace, key, json, parts, text, indexed, grams, ttl, vectors }: PreparedPut,
     now: number,
@@ -73,7 +73,7 @@ export class ItemWriter {
       this.#sql.delete.run(namespace, key);
       return undefined;
     }
-    // An item that has expired is not there: what is put in its place is new.
+    // An expired item counts as deleted, so the new one gets an id of its own.
     this.#sql.deleteExpired.run({ namespace, key, now });
     const row = this.#sql.put.get({ namespace, key, value: json, parts, text, indexed, now, ttl });
     if (row === undefined) return undefined;

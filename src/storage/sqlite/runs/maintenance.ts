@@ -8,7 +8,7 @@ import type { Database } from "../database.ts";
 /** Runs counted between two turns of the event loop. */
 const RUNS_PER_TURN = 2000;
 
-/** Reads them from the rows, so that every process with this database says the same. */
+/** Counts runs in the rows, so that every process with this database gives the same numbers. */
 export async function readStatistics(database: Database): Promise<RunStatistics> {
   const runs: Record<RunStatus, number> = {
     working: 0,
@@ -28,7 +28,7 @@ SELECT status, count(*) AS count, max(number) AS last FROM (
     last = Math.max(...rows.map((row) => row.last));
     await ownTurn();
   }
-  // The index of approvals that no run has received holds the pending ones and few others.
+  // The index of undelivered approvals has the pending ones and few others.
   const pending = database.prepare<[], number>(
     "SELECT count(*) FROM approvals WHERE delivered = 0 AND status = 'pending'",
   );
@@ -49,7 +49,7 @@ export async function assertWritable(
   if (free < MIN_FREE) throw new Error(`only ${free} bytes are free beside the database`);
 }
 
-/** Whoever holds the lock now is writing, so that is as good as getting it; waiting would hold up everybody. */
+/** Tries to get the write lock without waiting. When another connection has it, the file can be written to. */
 function takeWriteLock(database: Database): void {
   const timeout: unknown = database.pragma("busy_timeout", { simple: true });
   database.pragma("busy_timeout = 0");
@@ -62,7 +62,7 @@ function takeWriteLock(database: Database): void {
   }
 }
 
-/** In itself or, where storage has put it into words, in its cause. */
+/** Whether the error, or a cause of it, is that of a lock. */
 function isBusy(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return String(Reflect.get(error, "code")).startsWith("SQLITE_BUSY") || isBusy(error.cause);

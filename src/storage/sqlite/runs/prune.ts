@@ -12,22 +12,22 @@ import { flushLog, inTransaction, quickly } from "../commit.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
 
-/** Nobody copies a thread for so long. */
+/** Copying a thread never takes so long, in milliseconds. */
 const COPY_MS = 3_600_000;
 /** Runs looked up at a time. */
 const RUNS_PER_LOOK = 10;
-/** Runs that are forgotten before the disk is waited for, by a thread. */
+/** Runs that are forgotten between two flushes of the log. */
 const RUNS_PER_FLUSH = 500;
 /** Events that are deleted in one statement. */
 const EVENTS_PER_PIECE = 100;
-/** Threads looked up, or noted, between two turns of the event loop. */
+/** Threads looked up or noted between two turns of the event loop. */
 const THREADS_PER_TURN = 200;
-/** How long a transaction may go on with one more run, in milliseconds: others wait for it. */
+/** A transaction begins no further run after so many milliseconds, because others wait for it. */
 const TURN_MS = 2;
 
 /**
- * Forgets runs that are over, oldest first: journal, approvals and result, and with the last run of a
- * thread its conversation and files. Broken off, it goes on where it was. Memories stay.
+ * Forgets runs that are over, oldest first, with their journal, approvals and result. With the last run of a thread
+ * its conversation and files go too. A call that was broken off is continued by the next. Memories stay.
  */
 export async function prune(
   database: Database,
@@ -54,7 +54,7 @@ export async function prune(
     if (signal.aborted) return 0;
     return inOwnRoom(database, (again) => quickly(database, () => forget(endedBefore, again ? 1 : limit)));
   };
-  // Where there is too little room one at a time: the next may stay.
+  // To keep below a size, runs are forgotten one at a time, because the next may fit.
   const forgetNext = async (): Promise<number> => {
     let ofAge = 0;
     for (let last = -1; last !== 0 && ofAge < RUNS_PER_FLUSH && !signal.aborted; ofAge += last) {
@@ -67,11 +67,11 @@ export async function prune(
     const forgotten = await forgetNext();
     if (forgotten === 0) break;
     report.runs += forgotten;
-    // Checkpoints, in a file of their own, are deleted only when a power cut brings no run back that has them.
+    // Checkpoints are in another file, and must not go while a power cut could bring their run back.
     await flushLog(database);
     report.threads += await forgetThreads(database, checkpoints, signal);
   }
-  // On a full disk the room that either log takes counts for both.
+  // On a full disk emptying either log makes room for both files.
   const ofCheckpoints = await inOwnRoom(database, async () => checkpoints?.returnSpace(signal));
   report.freedBytes = (ofCheckpoints ?? 0) + (await returnSpace(database, signal));
   return report;
@@ -103,8 +103,8 @@ const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): 
   usedBytes(database) + (checkpoints?.usedBytes() ?? 0);
 
 /**
- * Forgets all but the end of long journals of runs that are forgotten next. Nobody has such a run any more,
- * so that no reader takes what is left for the whole, also when this is broken off; and it is the first to go.
+ * Deletes all but the end of long journals of runs that are forgotten next. Such a run is first taken away from its
+ * principal, so that nobody reads a shortened journal, also when this is broken off. It is then the first to go.
  */
 async function shortenJournals(
   database: Database,
@@ -117,7 +117,7 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner 
     "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = ?",
   );
   const shorten = database.prepare<[string, number]>("DELETE FROM run_events WHERE run_id = ? AND seq <= ?");
-  /** The log keeps the order: what a power cut undoes of this is the end of it. */
+  /** Writes without waiting for the disk; a power cut undoes the last of these writes, never an earlier one alone. */
   const write = (work: () => unknown) => inOwnRoom(database, () => quickly(database, work));
   for (const { id, last_seq } of long.all(endedBefore, limit)) {
     await write(() => disown.run(id));
@@ -128,7 +128,7 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner 
   }
 }
 
-/** Tables of what belongs to a run. */
+/** The tables with rows that belong to a run. */
 const OF_RUN = [
   "run_events",
   "approvals",
@@ -172,7 +172,7 @@ function prepareForgetting(database: Database): (endedBefore: number, limit: num
     });
 }
 
-/** Copies of threads that no run took over: whoever made them has ended, or will not have them any more. */
+/** Gives up old copies of threads that no run took over. */
 function giveUpCopies(database: Database, begunBefore: number): void {
   const giveUp = database
     .prepare<[number], string>("DELETE FROM thread_copies WHERE begun_at < ? RETURNING id")
@@ -183,7 +183,7 @@ function giveUpCopies(database: Database, begunBefore: number): void {
   });
 }
 
-/** A thread is stored before its first checkpoint, and so is the note of a copy: what is in neither has no owner. */
+/** Finds threads of checkpoints that no run has. A thread, or the note of a copy, is stored before its checkpoints. */
 async function findOrphans(database: Database, checkpoints: Checkpoints | undefined): Promise<string[]> {
   const threads = (await checkpoints?.threads()) ?? [];
   const owner = database
@@ -199,18 +199,18 @@ SELECT 1 WHERE EXISTS (SELECT 1 FROM threads WHERE id = @id)
   return orphans;
 }
 
-/** Their checkpoints are to be deleted. */
+/** Notes threads whose checkpoints must be deleted. */
 async function noteThreads(database: Database, threads: readonly string[]): Promise<void> {
   const note = database.prepare("INSERT OR IGNORE INTO pruned_threads (id) VALUES (?)");
   for (let at = 0; at < threads.length; at += THREADS_PER_TURN) {
     const some = threads.slice(at, at + THREADS_PER_TURN);
-    // Nothing is deleted before it is noted; a note that a power cut takes back is made again.
+    // A power cut may undo a note, because nothing is deleted without one.
     await quickly(database, () => inTransaction(database, () => some.forEach((id) => note.run(id))));
     await nextTurn();
   }
 }
 
-/** Checkpoints are in a file of their own: what is to be deleted there is noted here until it is. */
+/** Deletes the checkpoints of noted threads, which are in another file, and then the notes. */
 async function forgetThreads(
   database: Database,
   checkpoints: Checkpoints | undefined,
@@ -222,7 +222,7 @@ async function forgetThreads(
   for (const { id } of threads) {
     if (signal.aborted) break;
     await inOwnRoom(database, async () => checkpoints?.deleteThread(id));
-    // What a power cut brings back is deleted once more.
+    // A note that a power cut brings back leads to one more deletion, of nothing.
     await inOwnRoom(database, () => quickly(database, () => forgotten.run(id)));
     count += 1;
     await ownTurn();

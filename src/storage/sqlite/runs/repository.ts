@@ -8,7 +8,7 @@ import { unreadable } from "../errors.ts";
 import { assertWritable, readStatistics } from "./maintenance.ts";
 import { planPrune, prune } from "./prune.ts";
 
-/** `database`: migrated with `RUN_MIGRATIONS`; stays the caller's, to be closed when nothing uses the runs any more. */
+/** Makes the port over `database`, which `RUN_MIGRATIONS` have migrated. The caller closes it after the last use. */
 export const sqliteRuns = (database: Database): RunRepository =>
   new StoredRuns(sqliteEngine(database), {
     watchOthers: (listener, pollMs) => pollForeignChanges(database, listener, pollMs),
@@ -45,11 +45,11 @@ export function sqliteEngine(database: Database): Engine {
 
 type Prepared = (values: Statement["values"]) => Answer;
 
-/** Values are bound by their places: by their names it takes half as long again. */
+/** Binds values by position, because binding by name takes half as long again. */
 function prepare(database: Database, sql: string): Prepared {
   const names: string[] = [];
   const placed = sql.replace(/@(\w+)/g, (_, name: string) => (names.push(name), "?"));
-  // Whoever writes has the lock of the whole database.
+  // A transaction that writes locks the whole database, so rows need no lock.
   const statement = database.prepare<Value[], object>(placed.replace(/ FOR UPDATE$/, ""));
   const inOrder = (values: Statement["values"]): Value[] => names.map((name) => values[name] ?? null);
   if (!statement.reader)
@@ -62,7 +62,7 @@ function prepare(database: Database, sql: string): Prepared {
 
 const NOTHING: Answer = { rows: [], changes: 0 };
 
-/** SQLite's `data_version` changes when another connection commits, and only then. Keeps no process alive. */
+/** Polls SQLite's `data_version`, which changes when another connection commits. Keeps no process alive. */
 function pollForeignChanges(database: Database, listener: RunListener, pollMs: number): { close(): void } {
   const read = (): unknown => database.pragma("data_version", { simple: true });
   let version = read();

@@ -194,7 +194,7 @@ WHEN OLD.status <> 'pending' AND NEW.status <> OLD.status
 BEGIN SELECT RAISE(ABORT, 'an approval is decided once'); END;
 `;
 
-/** Set `runs` of the database's migrations. */
+/** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
 ];
