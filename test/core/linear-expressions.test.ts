@@ -63,7 +63,7 @@ describe("regular expressions of the source", () => {
     expect(made).toEqual(Object.keys(MADE_FROM_STRINGS));
   });
 
-  test("take linear time, whatever text they meet", () => {
+  test("take linear time, whatever text they meet", { tags: "long", timeout: 1_800_000 }, () => {
     const patterns = new Map(literals.map((one) => [`/${one.pattern}/${one.flags}`, one]));
     const found = isUpdate ? [] : known;
     const slow = [...patterns].flatMap(([shown, { file, pattern, flags }]) => {
@@ -74,7 +74,7 @@ describe("regular expressions of the source", () => {
     expect(patterns.size).toBeGreaterThan(100);
     expect(slow).toEqual([]);
     if (isUpdate) writeFileSync(KNOWN, `${JSON.stringify([...patterns.keys()].toSorted(), null, 2)}\n`);
-  }, 1_800_000);
+  });
 
   test("are refused when they are quadratic", () => {
     expect(checkSync(String.raw`\S*\*{3,}\S*`, "g").status).toBe("vulnerable");

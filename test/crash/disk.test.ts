@@ -202,7 +202,7 @@ const OBSTACLES: Record<string, { text: RegExp; begin: (disk: Disk) => () => voi
 
 test.each(Object.entries(OBSTACLES))(
   "%s, when the server starts: calls say so, and work when that is over",
-  { tags: "mount" },
+  { tags: ["mount", "long"] },
   async (_, { text, begin }) => {
     const disk = mountDisk("size=8m,nr_inodes=50");
     const end = begin(disk);
