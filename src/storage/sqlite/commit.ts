@@ -130,14 +130,9 @@ export class GroupCommit {
   #alone = 0;
   #isCommitting = false;
   readonly #database: Database;
-  readonly #runAll: (entries: readonly Entry[]) => void;
 
   constructor(database: Database) {
     this.#database = database;
-    const runAll = database.transaction((entries: readonly Entry[]) => {
-      for (const { job } of entries) job();
-    });
-    this.#runAll = (entries) => runAll.immediate(entries);
   }
 
   /** Resolves once the job is committed. */
@@ -192,7 +187,7 @@ export class GroupCommit {
     const isAlone = this.#alone > 0;
     const entries = this.#takeNext();
     try {
-      this.#runAll(entries);
+      inTransaction(this.#database, () => entries.forEach(({ job }) => job()));
     } catch (thrown) {
       if (isLocked(thrown)) {
         this.#waiting.unshift(...entries);

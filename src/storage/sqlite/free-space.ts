@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Statement } from "better-sqlite3";
 import { isFull } from "../../core/errors.ts";
-import { quickly } from "./commit.ts";
+import { inTransaction, quickly } from "./commit.ts";
 import { type Database, pragmaNumber, whenUnlocked } from "./database.ts";
 import { checkpointInThread } from "./driver.ts";
 
@@ -77,12 +77,13 @@ export async function deleteInPieces(
   assertMay: () => void = () => undefined,
 ): Promise<void> {
   for (const piece of pieces) {
-    const some = piece.database.transaction(() => {
-      assertMay();
-      return piece.run({ thread }).changes;
-    });
     const { database } = piece;
-    const next = () => inOwnRoom(database, () => whenUnlocked(database, () => some.immediate()));
+    const some = (): number =>
+      inTransaction(database, () => {
+        assertMay();
+        return piece.run({ thread }).changes;
+      });
+    const next = () => inOwnRoom(database, () => whenUnlocked(database, some));
     while ((await next()) > 0) await nextTurn();
   }
 }

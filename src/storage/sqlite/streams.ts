@@ -1,6 +1,7 @@
 /** The SQLite file of what 2025-era sessions were sent. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SentMessage, StreamStore } from "../../runs/ports.ts";
+import { inTransaction } from "./commit.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts";
 import { readInThread } from "./driver.ts";
 import { type Migration, migrate } from "./migrations.ts";
@@ -64,7 +65,7 @@ async function deleteInTurns(
   );
   const drop = database.prepare("DELETE FROM stream_events WHERE id = ?");
   let left = characters;
-  const dropSome = database.transaction((): boolean => {
+  const dropSome = (): boolean => {
     const rows = some.all(...values);
     let dropped = 0;
     for (const { id, size } of rows) {
@@ -74,8 +75,8 @@ async function deleteInTurns(
     }
     left -= dropped;
     return rows.length > 0 && left > 0;
-  });
-  while (await whenUnlocked(database, () => dropSome.immediate())) await nextTurn();
+  };
+  while (await whenUnlocked(database, () => inTransaction(database, dropSome))) await nextTurn();
 }
 
 /** Gives the characters of all messages. A worker thread adds them up when there are very many. */

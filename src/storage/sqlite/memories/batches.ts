@@ -1,7 +1,7 @@
 import type { Transaction } from "better-sqlite3";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { isTransient } from "../../../core/errors.ts";
-import { quickly } from "../commit.ts";
+import { inTransaction, quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import type { ItemWriter, PreparedPut } from "./writes.ts";
 
@@ -155,8 +155,7 @@ export class Batches {
   }
 
   async #inTurns(some: () => boolean): Promise<void> {
-    const transaction = this.#database.transaction(some);
-    while (await quickly(this.#database, () => transaction.immediate())) await ownTurn();
+    while (await quickly(this.#database, () => inTransaction(this.#database, some))) await ownTurn();
   }
 
   /** Carries out some writes; false when nothing is left. */

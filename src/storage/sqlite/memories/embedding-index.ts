@@ -231,11 +231,11 @@ export async function forgetUnusedModels(
     if (model === undefined) return;
     const { changes } = await whenUnlocked(database, () => sql.forgetPassages.run({ model, limit: FILL }));
     if (changes === 0) {
-      const forget = database.transaction(() => {
+      const forget = (): void => {
         sql.forgetQueue.run({ model });
         sql.forgetModel.run({ model });
-      });
-      await whenUnlocked(database, () => forget.immediate());
+      };
+      await whenUnlocked(database, () => inTransaction(database, forget));
     }
     await nextTurn();
   }
