@@ -54,9 +54,9 @@ export type {
 export type { ModelFailureReason } from "./agent/contracts.ts";
 export type { AgentState, FilesState, JumpTarget } from "./agent/contracts.ts";
 export { eventOf } from "./agent/engine/task-context.ts";
-export type { DelegationOptions } from "./agent/middleware/subagents.ts";
+export type { DelegationOptions } from "./agent/middleware/planning.ts";
 export type { FilesystemOptions } from "./agent/middleware/filesystem.ts";
-export type { ContextSize } from "./agent/conversation/compaction-plan.ts";
+export type { ContextSize } from "./agent/conversation/compacted-view.ts";
 export type { SummarizationOptions } from "./agent/middleware/summarization.ts";
 export type {
   GatedCallView,
@@ -149,7 +149,7 @@ export type { SandboxMount } from "./backends/sandbox/bubblewrap.ts";
 export type { NoSandbox } from "./backends/sandbox/probe.ts";
 export type { EnvironmentOptions } from "./backends/sandbox/environment.ts";
 export type { ShellLimits } from "./backends/sandbox/shell-backend.ts";
-export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/local-shell.ts";
+export { LocalShellBackend, type LocalShellOptions } from "./backends/sandbox/shell-backend.ts";
 export type { ModalOptions } from "./backends/sandbox/modal.ts";
 export type { LoadPackage } from "./backends/optional-package.ts";
 export type { RemoteOptions } from "./backends/sandbox/remote-sandbox.ts";

@@ -17,8 +17,8 @@ const scaled = (count) => Math.round(count * part);
 
 const { createDeepAgent, prune, readStatistics, sqliteRuns, RUN_MIGRATIONS, ...storage } = await loadSources(`
   export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
-  export { prune } from "./src/storage/sqlite/runs/prune.ts";
-  export { readStatistics } from "./src/storage/sqlite/runs/maintenance.ts";
+  export { prune } from "./src/storage/sqlite/runs/housekeeping.ts";
+  export { readStatistics } from "./src/storage/sqlite/runs/housekeeping.ts";
   export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
   export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";

@@ -14,7 +14,7 @@ const outfile = join(root, "node_modules/.cache/deepagent-bench/execute.mjs");
 await build({
   stdin: {
     contents:
-      'export { LocalShellBackend } from "./src/backends/sandbox/local-shell.ts"; export { openBubblewrap } from "./src/backends/sandbox/bubblewrap.ts";',
+      'export { LocalShellBackend } from "./src/backends/sandbox/shell-backend.ts"; export { openBubblewrap } from "./src/backends/sandbox/bubblewrap.ts";',
     resolveDir: root,
   },
   outfile,

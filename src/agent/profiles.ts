@@ -4,7 +4,7 @@ import type { BackendSource } from "../backends/backend.ts";
 import { CompositeBackend } from "../backends/composite/composite.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../backends/policy.ts";
-import { LocalShellBackend, type LocalShellOptions } from "../backends/sandbox/local-shell.ts";
+import { LocalShellBackend, type LocalShellOptions } from "../backends/sandbox/shell-backend.ts";
 import { StateBackend } from "../backends/stores/state.ts";
 import type { OptionTable } from "../core/options.ts";
 import type { AgentLimits } from "./engine/limits.ts";

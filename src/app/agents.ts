@@ -19,25 +19,86 @@ import {
 } from "../agent/definition/agent-files.ts";
 import { type McpToolSet, type McpTools, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
-import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
+import { type Environment, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
+import { createEmbedder } from "../agent/models/embeddings.ts";
 import { LazyModel } from "../agent/models/resolve.ts";
 import { PROFILES } from "../agent/profiles.ts";
 import type { Backend } from "../backends/backend.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
+import { systemClock } from "../core/clock.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import type { Checkpoints } from "../runs/ports.ts";
 import { type Principal, type Run, isFinal } from "../runs/run.ts";
+import type { MemorySearch } from "../runs/service.ts";
 import { createCheckpointer } from "../storage/sqlite/checkpoints/checkpointer.ts";
 import type { Database } from "../storage/sqlite/database.ts";
-import { createStore } from "../storage/sqlite/memories/store.ts";
+import { EmbeddingIndex, forgetUnusedModels } from "../storage/sqlite/memories/embedding-index.ts";
+import { EmbeddingWorker } from "../storage/sqlite/memories/embedding-worker.ts";
+import { HybridSearch } from "../storage/sqlite/memories/hybrid-search.ts";
+import { type SqliteStore, createStore } from "../storage/sqlite/memories/store.ts";
+import { searchMemoriesTool } from "../tools/search-memories.ts";
+import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors, chooseExecutor, isIsolated } from "./executors.ts";
-import { FileTree, openServerMounts } from "./file-tree.ts";
-import { type Memories, openMemories } from "./memories.ts";
+import { FileTree, memoryNamespace, openServerMounts } from "./file-tree.ts";
 import { Models, usableFallbacks, withModels } from "./models.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, approvalGates, limitsOf } from "./settings.ts";
+
+/** The memories of all principals. */
+export interface Memories {
+  search(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
+  /** Tools with which the principal's agents find memories, besides the tools for files. */
+  toolsOf(principal: Principal): ToolSpec[];
+  /** Deletes expired items and the vectors of models no longer used; returns the number of items. */
+  sweep(signal: AbortSignal): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Time after which the vectors of an unused model are deleted. */
+const KEPT_VECTORS_MS = 30 * 86_400_000;
+
+/** Searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
+export function openMemories(
+  { config, env, logger, keepsHouse = true }: MemorySettings,
+  { store, database }: { store: SqliteStore; database: Database },
+): Memories {
+  const { embeddings: model } = config.memories;
+  const index =
+    model === undefined ? undefined : new EmbeddingIndex(database, createEmbedder({ model, env }));
+  const worker = index && keepsHouse ? new EmbeddingWorker({ index, log: logger }) : undefined;
+  const search = new HybridSearch(store, index);
+  const closed = new AbortController();
+  const find = async (principal: Principal, query: string, limit: number): Promise<MemorySearch> => {
+    const found = await search.search(memoryNamespace(principal), query, limit, closed.signal);
+    return {
+      ...found,
+      hits: found.hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score })),
+    };
+  };
+  return {
+    search: find,
+    // Without vectors, grep finds as much and needs no line in the prompt.
+    toolsOf: (principal) =>
+      index === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
+    async sweep(signal) {
+      await forgetUnusedModels(database, { usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
+      return store.sweepExpiredItems(signal);
+    },
+    async close() {
+      closed.abort();
+      await worker?.close();
+    },
+  };
+}
+
+interface MemorySettings {
+  config: Pick<Config, "memories">;
+  env: Environment;
+  logger: Logger;
+  keepsHouse?: boolean;
+}
 
 /** The agents of a process, and what they share. */
 export interface Agents {

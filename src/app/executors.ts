@@ -15,10 +15,10 @@ import {
   prepare,
   setupScriptOf,
 } from "../backends/sandbox/create-sandbox.ts";
-import { LocalShellBackend } from "../backends/sandbox/local-shell.ts";
 import type { NoSandbox } from "../backends/sandbox/probe.ts";
+import { systemCallFilter } from "../backends/sandbox/process-limits.ts";
 import { SeatbeltBackend, type SeatbeltOptions, seatbeltProblem } from "../backends/sandbox/seatbelt.ts";
-import { systemCallFilter } from "../backends/sandbox/system-calls.ts";
+import { LocalShellBackend } from "../backends/sandbox/shell-backend.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";

@@ -31,8 +31,7 @@ import * as errors from "./errors.ts";
 import { editFileData, infoOf, readFileData, toFileData, versionOf } from "./file-data.ts";
 import type { PageRequest } from "./pages.ts";
 import { isAtOrBelow, parentsOf, validatePath, withoutSlash } from "./paths.ts";
-import { checkBackend, obtainBackend } from "./resolve.ts";
-import { bindRuntime } from "./runtime.ts";
+import { bindRuntime, checkBackend, obtainBackend } from "./runtime.ts";
 import { globFlat, grepFlat, grepShown, listFlat, sortByPath } from "./search.ts";
 
 /** Begins the name of a file that marks a deletion: the base has the deleted entry under the rest of the name. */

@@ -25,8 +25,7 @@ import * as errors from "./errors.ts";
 import { type Glob, compileGlob } from "./glob.ts";
 import type { PageRequest } from "./pages.ts";
 import { isAtOrBelow, parentsOf, validatePath, withSlash, withoutSlash } from "./paths.ts";
-import { checkBackend, lifetimeAt, obtainBackend, rootsOf } from "./resolve.ts";
-import { bindRuntime } from "./runtime.ts";
+import { bindRuntime, checkBackend, lifetimeAt, obtainBackend, rootsOf } from "./runtime.ts";
 import { grepShown } from "./search.ts";
 
 export interface PolicyOptions {

@@ -1,6 +1,7 @@
-/** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
 import type { Command, Flag } from "./command.ts";
-import { CLIENT_NAMES } from "./install-clients.ts";
+import { CLIENT_NAMES } from "./install-files.ts";
+
+/** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
 
 const serve: Command = {
   name: "serve",

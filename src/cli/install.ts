@@ -1,4 +1,3 @@
-/** Adds the server to the configuration of MCP clients, or takes it out. */
 import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
@@ -12,22 +11,22 @@ import {
   CLIENT_NAMES,
   type Client,
   type CommandClient,
-  type FileClient,
-  type Place,
-  findClient,
-} from "./install-clients.ts";
-import {
   ConfigFile,
+  type FileClient,
   NAME,
+  type Place,
   type Settings,
   entryFor,
   entryIn,
   environmentOf,
+  findClient,
   withEntry,
   withoutEntry,
   withoutSecrets,
 } from "./install-files.ts";
 import { complain } from "./local-runs.ts";
+
+/** Adds the server to the configuration of MCP clients, or takes it out. */
 
 /** Adds the server to a client's configuration, and checks that the client can start it. */
 export async function runInstall(args: CommandArguments): Promise<ExitCode> {

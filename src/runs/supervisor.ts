@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Agent } from "../agent/agent.ts";
 import type { Backend } from "../backends/backend.ts";
+import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/text.ts";
 import { ownTurn } from "../core/concurrency.ts";
@@ -227,8 +228,10 @@ class Supervisor implements RunService {
   async runFiles(principal: Principal, runId: string): Promise<Backend | undefined> {
     const run = await this.#runs.read.run(principal, runId);
     if (run === undefined) return undefined;
-    const { threadTree } = await import("./run-files.ts");
-    return threadTree(run, { ...this.#options, agentFor: (one) => this.#agentFor(one) });
+    // The tree as the run's agent sees it, with the thread's files as they are now.
+    const { files } = await (await this.#agentFor(run)).snapshot(run.threadId);
+    const source = await this.#options.treeWithThread(principal);
+    return resolveBackend(source, { files: snapshotFiles(files), threadId: run.threadId });
   }
 
   files(principal: Principal): Promise<Backend> {

@@ -1,8 +1,15 @@
 import type { Backend } from "../backends/backend.ts";
-import { namesSuite, pathsSuite } from "./name-suites.ts";
 import { downloadFilesSuite, globSuite, grepSuite, lsSuite, readRawSuite, readSuite } from "./read-suites.ts";
 import type { Bench, Expect, Matchers, Suite } from "./suite.ts";
-import { concurrencySuite, deleteSuite, editSuite, uploadFilesSuite, writeSuite } from "./write-suites.ts";
+import {
+  concurrencySuite,
+  deleteSuite,
+  editSuite,
+  namesSuite,
+  pathsSuite,
+  uploadFilesSuite,
+  writeSuite,
+} from "./write-suites.ts";
 
 export type { Bench, Expect, Matchers, Suite };
 

@@ -3,7 +3,7 @@ import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../src/agent/agent.ts";
 import { createDeepAgent } from "../../src/agent/definition/create-deep-agent.ts";
-import { cutIndex, defaultLimits, isOver, tokensOf } from "../../src/agent/conversation/compaction-plan.ts";
+import { cutIndex, defaultLimits, isOver, tokensOf } from "../../src/agent/conversation/compacted-view.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { collect, graphOf } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

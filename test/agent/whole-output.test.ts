@@ -6,7 +6,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { expect, it, onTestFinished } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
+import { LocalShellBackend } from "../../src/backends/sandbox/shell-backend.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

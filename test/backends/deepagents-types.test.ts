@@ -9,7 +9,7 @@ import type { PolicyBackend } from "../../src/backends/policy.ts";
 import type { BubblewrapBackend } from "../../src/backends/sandbox/bubblewrap.ts";
 import type { OpenSandbox } from "../../src/backends/sandbox/create-sandbox.ts";
 import type { DockerSandbox } from "../../src/backends/sandbox/docker.ts";
-import type { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
+import type { LocalShellBackend } from "../../src/backends/sandbox/shell-backend.ts";
 import type { StateBackend } from "../../src/backends/stores/state.ts";
 import type { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 

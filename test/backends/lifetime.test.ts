@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
-import { lifetimeAt, resolveBackend } from "../../src/backends/resolve.ts";
+import { lifetimeAt, resolveBackend, snapshotFiles } from "../../src/backends/runtime.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
-import { snapshotFiles } from "../../src/backends/runtime.ts";
 
 test("a tree says for each path how long what is written there stays", async () => {
   const nested = new CompositeBackend(StateBackend, { "/kept/": new StoreBackend() });

@@ -3,10 +3,9 @@ import { describe, expect, it } from "vitest";
 import type { BackendRuntime, BackendSource } from "../../src/backends/backend.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { PolicyBackend } from "../../src/backends/policy.ts";
-import { resolveBackend } from "../../src/backends/resolve.ts";
+import { resolveBackend, snapshotFiles } from "../../src/backends/runtime.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
-import { snapshotFiles } from "../../src/backends/runtime.ts";
 
 const runtime = () => ({ files: snapshotFiles(), store: new InMemoryStore() });
 

@@ -8,9 +8,8 @@ import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { CODES_WITHOUT_PATH } from "../../src/backends/errors.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { addPrefix, validatePath } from "../../src/backends/paths.ts";
-import { resolveBackend } from "../../src/backends/resolve.ts";
+import { resolveBackend, snapshotFiles } from "../../src/backends/runtime.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
-import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { attempts } from "../support/effort.ts";
 
 const clock = (): number => 0;

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { FileData } from "../../src/backends/backend.ts";
 import { threadFilesMissing } from "../../src/backends/errors.ts";
-import { resolveBackend } from "../../src/backends/resolve.ts";
+import { resolveBackend, snapshotFiles } from "../../src/backends/runtime.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
-import { snapshotFiles } from "../../src/backends/runtime.ts";
 
 const at = (milliseconds: number): string => new Date(milliseconds).toISOString();
 const times = { created_at: at(0), modified_at: at(0) };

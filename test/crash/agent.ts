@@ -13,7 +13,7 @@ import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import type { SandboxBackend } from "../../src/backends/executor.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
 import { openBubblewrap } from "../../src/backends/sandbox/bubblewrap.ts";
-import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
+import { LocalShellBackend } from "../../src/backends/sandbox/shell-backend.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import type { SqliteCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { scriptedModel } from "../support/scripted-model.ts";

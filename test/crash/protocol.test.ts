@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
-import { isTemporaryName } from "../../src/backends/filesystem/file-writer.ts";
+import { isTemporaryName } from "../../src/backends/filesystem/read-write.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { taskClient } from "../e2e/matrix/clients.ts";
 import { rpcTo } from "../server/tasks/raw.ts";

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { OverlayBackend } from "../../src/backends/overlay.ts";
-import { resolveBackend } from "../../src/backends/resolve.ts";
-import { snapshotFiles } from "../../src/backends/runtime.ts";
+import { resolveBackend, snapshotFiles } from "../../src/backends/runtime.ts";
 import { BACKENDS } from "./backends.ts";
 import { foreignBackend, harness, stateBackend } from "./harness.ts";
 

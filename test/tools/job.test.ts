@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { LocalShellBackend } from "../../src/backends/sandbox/local-shell.ts";
+import { LocalShellBackend } from "../../src/backends/sandbox/shell-backend.ts";
 import { folder, isAsleep, uniqueSleep, until } from "../backends/sandbox/support.ts";
 import { foreignBackend, harness, stateBackend } from "./harness.ts";
 

@@ -1,7 +1,7 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { Backend, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
-import { lifetimeAt } from "../../backends/resolve.ts";
+import { lifetimeAt } from "../../backends/runtime.ts";
 import { toolError } from "../../tools/tool.ts";
 import type { AgentTool, CallIdentity, EffectLog, Outcome, StoredOutcome } from "../contracts.ts";
 import type { Subagents } from "../definition/agent-definition.ts";

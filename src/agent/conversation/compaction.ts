@@ -1,4 +1,3 @@
-/** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { type AIMessage, type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { errorMessage } from "../../core/errors.ts";
@@ -14,9 +13,13 @@ import { modelFailure } from "../models/failure.ts";
 import { answeredBy, emitModelCalled } from "../models/reply.ts";
 import {
   type Compaction,
+  type ContextLimits,
   type KeepOptions,
+  type TokenCounter,
   compactedView,
+  cutIndex,
   historyPath,
+  isOver,
   keyOf,
   leaveOutMedia,
   moveTexts,
@@ -24,8 +27,10 @@ import {
   saveHistory,
   sinceId,
   transcript,
+  triggerTokens,
 } from "./compacted-view.ts";
-import { type ContextLimits, type TokenCounter, cutIndex, isOver, triggerTokens } from "./compaction-plan.ts";
+
+/** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
 
 export interface CompactOptions extends Summarizer, KeepOptions {
   limits: ContextLimits;

@@ -2,7 +2,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
-import { checkBackend, obtainBackend } from "../../backends/resolve.ts";
+import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, closestNames, readOptions } from "../../core/options.ts";
 import { headOf } from "../../core/text.ts";

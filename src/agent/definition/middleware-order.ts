@@ -1,4 +1,3 @@
-/** Says which layers an agent has, and in which order. */
 import { StateBackend } from "../../backends/stores/state.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { createLogger, silentLogger } from "../../core/logger.ts";
@@ -10,14 +9,15 @@ import { filesystemMiddleware } from "../middleware/filesystem.ts";
 import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../middleware/human-in-the-loop.ts";
 import { memoryMiddleware } from "../middleware/memory.ts";
 import { patchToolCallsMiddleware } from "../middleware/patch-tool-calls.ts";
+import { subagentMiddleware, todoListMiddleware } from "../middleware/planning.ts";
 import { promptCachingMiddleware } from "../middleware/prompt-caching.ts";
 import { skillsMiddleware } from "../middleware/skills.ts";
-import { subagentMiddleware } from "../middleware/subagents.ts";
 import { summarizationMiddleware } from "../middleware/summarization.ts";
-import { todoListMiddleware } from "../middleware/todo-list.ts";
 import { modelFallbackMiddleware } from "../models/fallback.ts";
 import type { DeepAgentParams, SubAgent } from "./params.ts";
 import { checkSkillSources } from "./read-params.ts";
+
+/** Says which layers an agent has, and in which order. */
 
 /** The layers of a main agent, outermost first: planning, memory, skills, files, delegation, context. */
 export function mainStack(

@@ -1,4 +1,3 @@
-/** The parameters of `createDeepAgent`, and the types that its result takes from them. */
 import type { BaseMessage, BaseMessageLike, SystemMessage } from "@langchain/core/messages";
 import type { InferInteropZodOutput, InteropZodObject, InteropZodType } from "@langchain/core/utils/types";
 import type { BaseChannel, BaseCheckpointSaver, BaseStore, CompiledStateGraph } from "@langchain/langgraph";
@@ -14,9 +13,11 @@ import type { ResponseFormat } from "../conversation/structured-answer.ts";
 import type { AgentLimits } from "../engine/limits.ts";
 import type { FilesystemOptions } from "../middleware/filesystem.ts";
 import type { InterruptOn } from "../middleware/human-in-the-loop.ts";
-import type { DelegationOptions } from "../middleware/subagents.ts";
+import type { DelegationOptions } from "../middleware/planning.ts";
 import type { SummarizationOptions } from "../middleware/summarization.ts";
 import type { ModelSource } from "../models/resolve.ts";
+
+/** The parameters of `createDeepAgent`, and the types that its result takes from them. */
 
 /** Where the parts of a system prompt stand around the built-in one. */
 export interface SystemPromptParts {

@@ -1,7 +1,7 @@
 import type { FileRoot } from "../../backends/backend.ts";
 import type { SandboxBackend } from "../../backends/executor.ts";
 import { withSlash, withoutSlash } from "../../backends/paths.ts";
-import { rootAt } from "../../backends/resolve.ts";
+import { rootAt } from "../../backends/runtime.ts";
 import { displayName } from "../../core/text.ts";
 
 /**

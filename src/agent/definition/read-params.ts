@@ -1,5 +1,4 @@
-/** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
-import { checkBackend } from "../../backends/resolve.ts";
+import { checkBackend } from "../../backends/runtime.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
@@ -8,9 +7,11 @@ import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { type ResponseFormat, answerToolNames } from "../conversation/structured-answer.ts";
 import type { AgentLimits } from "../engine/limits.ts";
 import type { FilesystemOptions } from "../middleware/filesystem.ts";
-import type { DelegationOptions } from "../middleware/subagents.ts";
+import type { DelegationOptions } from "../middleware/planning.ts";
 import type { SummarizationOptions } from "../middleware/summarization.ts";
 import type { CompiledSubAgent, DeepAgentParams, SubAgent } from "./params.ts";
+
+/** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
 
 /**
  * The parameters of an agent as the rest of the code may rely on them: known names, values of the right kind,

@@ -1,7 +1,7 @@
 import type { BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Command, isCommand } from "@langchain/langgraph";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
-import { resolveBackend, rootsOf } from "../../backends/resolve.ts";
+import { resolveBackend, rootsOf } from "../../backends/runtime.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";

@@ -1,7 +1,7 @@
 import { StateSchema } from "@langchain/langgraph";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
-import { resolveBackend, rootsOf } from "../../backends/resolve.ts";
+import { resolveBackend, rootsOf } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts.ts";

@@ -1,10 +1,9 @@
-/** Skills: reading `SKILL.md` files, and showing their names and descriptions in the prompt. */
 import { StateSchema } from "@langchain/langgraph";
 import { z } from "zod";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { joinPath, withoutSlash } from "../../backends/paths.ts";
-import { resolveBackend } from "../../backends/resolve.ts";
+import { resolveBackend } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts.ts";
@@ -13,6 +12,8 @@ import { SKILLS_PROMPT, asMaterial } from "../definition/prompts.ts";
 import { latest } from "../engine/state.ts";
 import { backendRuntime, threadFiles } from "../engine/task-context.ts";
 import { appendSystemPrompt } from "./middleware.ts";
+
+/** Skills: reading `SKILL.md` files, and showing their names and descriptions in the prompt. */
 
 export type SkillsMetadata = Readonly<Record<string, SkillMetadata>>;
 

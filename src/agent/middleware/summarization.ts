@@ -4,15 +4,16 @@ import { StateSchema } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts.ts";
-import { type Compaction, compactedView } from "../conversation/compacted-view.ts";
 import {
+  type Compaction,
   type ContextLimits,
   type ContextSize,
   ESTIMATE,
   TokenCounter,
+  compactedView,
   defaultLimits,
   isOver,
-} from "../conversation/compaction-plan.ts";
+} from "../conversation/compacted-view.ts";
 import { type CompactOptions, compact, requestTokens } from "../conversation/compaction.ts";
 import { latest } from "../engine/state.ts";
 import { fittingPart, modelFailure } from "../models/failure.ts";

@@ -7,7 +7,7 @@ import { byIdentity } from "../../core/by-identity.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { canonicalJson } from "../../core/json.ts";
 import type { Logger } from "../../core/logger.ts";
-import { toolText } from "../conversation/compaction-plan.ts";
+import { toolText } from "../conversation/compacted-view.ts";
 import { joinStream } from "./call-model.ts";
 
 /** Binds tools to a model, and keeps replies to requests that are made again. */

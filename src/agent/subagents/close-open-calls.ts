@@ -1,4 +1,3 @@
-/** Gives results to calls that will not be finished, because their thread goes on with something new. */
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -10,13 +9,14 @@ import type { AgentGraph } from "../definition/agent-definition.ts";
 import { CHECKPOINTER_KEY, INTERRUPT, RESUME, TASKS_CHANNEL, branchTo } from "../engine/langgraph.ts";
 import { type Reached, describeLimit } from "../engine/limits.ts";
 import { finishedTasks, isRequest, openInterrupts } from "../engine/open-interrupts.ts";
+import { callOf } from "../engine/resume.ts";
 import { FILE_NOTES, TOOLS, filesReducer } from "../engine/state.ts";
 import { StepFiles } from "../engine/step-files.ts";
-import { callOf } from "../engine/resume.ts";
 import { contextOf } from "../engine/task-context.ts";
-import { FILES_NOT_KNOWN, stateReached, statefulRunnable } from "./foreign-graph.ts";
 import { type MergedFiles, describeConflict, fileNotesOf, mergeFiles } from "./merge-files.ts";
-import { keptFiles } from "./subagent-runner.ts";
+import { FILES_NOT_KNOWN, keptFiles, stateReached, statefulRunnable } from "./subagent-runner.ts";
+
+/** Gives results to calls that will not be finished, because their thread goes on with something new. */
 
 type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 

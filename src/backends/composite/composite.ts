@@ -19,7 +19,6 @@ import type {
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import type { ExecuteOptions, SandboxBackend } from "../executor.ts";
 import {
   COMPLETE,
   CheckedBackend,
@@ -38,10 +37,10 @@ import {
   partlyDeleted,
   refusedToDelete,
 } from "../errors.ts";
+import type { ExecuteOptions, SandboxBackend } from "../executor.ts";
 import type { PageRequest } from "../pages.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
-import { lifetimeAt, rootsOf } from "../resolve.ts";
-import { bindRuntime } from "../runtime.ts";
+import { bindRuntime, lifetimeAt, rootsOf } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
 import {
   type Mount,

@@ -24,8 +24,7 @@ import {
   withSlash,
   withoutSlash,
 } from "../paths.ts";
-import { checkBackend, obtainBackend } from "../resolve.ts";
-import { ambientRuntime, prefixKeys, scopeRuntime } from "../runtime.ts";
+import { ambientRuntime, checkBackend, obtainBackend, prefixKeys, scopeRuntime } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
 
 /** A backend in the tree. Its prefix has no trailing slash; the default backend has the prefix `/`. */

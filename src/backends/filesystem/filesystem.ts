@@ -35,10 +35,9 @@ import {
   realSegments,
 } from "./jail.ts";
 import { listDirectory } from "./list.ts";
-import { readPath, readWholePath } from "./read.ts";
+import { deleteEntry, editPath, putPath, readPath, readWholePath } from "./read-write.ts";
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
-import { deleteEntry, editPath, putPath } from "./write.ts";
 
 /** How an error text names a missing entry. */
 export type Expected = "file" | "directory" | "path";

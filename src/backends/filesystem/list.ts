@@ -5,9 +5,9 @@ import type { Located } from "../checked-backend.ts";
 import type { Glob } from "../glob.ts";
 import { joinPath } from "../paths.ts";
 import { sortByPath } from "../search.ts";
-import { isTemporaryName, statEntry } from "./file-writer.ts";
 import type { DirectoryHandle } from "./handles.ts";
 import { type FilesystemPath, type Jail, codeOf } from "./jail.ts";
+import { isTemporaryName, statEntry } from "./read-write.ts";
 
 export interface WalkRequest {
   /** Decides which directories are read. */

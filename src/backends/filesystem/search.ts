@@ -15,11 +15,11 @@ import {
   compileSearch,
   searchFiles,
 } from "../search.ts";
-import { isTemporaryName } from "./file-writer.ts";
 import { GitignoreTree } from "./gitignore.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 import { type FilesystemPath, type Jail, codeOf } from "./jail.ts";
 import { type OpenDirectory, walkFiles } from "./list.ts";
+import { isTemporaryName } from "./read-write.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
 
 /** Most files one `glob` returns; beyond it the result is marked `truncated`. */

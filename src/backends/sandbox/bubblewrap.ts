@@ -5,14 +5,13 @@ import { errorMessage } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { oneLine } from "../../core/text.ts";
-import type { ExecuteOptions } from "../executor.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
+import type { ExecuteOptions } from "../executor.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import { SYSTEM_PATH, programPath } from "./environment.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
-import { ProcessCgroup } from "./process-cgroup.ts";
+import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
 import { type Launch, SHELL, SHELL_LIMITS, ShellBackend, type ShellLimits } from "./shell-backend.ts";
-import { systemCallFilter } from "./system-calls.ts";
 
 /** A folder of this machine at a path inside the sandbox. */
 export interface SandboxMount {

@@ -6,9 +6,9 @@ import { SandboxError } from "./base-sandbox.ts";
 import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";
 import { type DaytonaOptions, openDaytona } from "./daytona.ts";
 import { type DockerOptions, openDocker } from "./docker.ts";
-import { LocalShellBackend, type LocalShellOptions } from "./local-shell.ts";
 import { type ModalOptions, openModal } from "./modal.ts";
 import { type RunloopOptions, openRunloop } from "./runloop.ts";
+import { LocalShellBackend, type LocalShellOptions } from "./shell-backend.ts";
 
 export interface SetupOptions {
   /** Shell commands that prepare a new sandbox, run once before anything else. */

@@ -1,8 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { type Clock, isoTime, systemClock } from "../../core/clock.ts";
-import type { OptionTable } from "../../core/options.ts";
+import { type OptionTable, pickOptions, readOptions } from "../../core/options.ts";
+import { realPath } from "../../core/real-path.ts";
 import type { BackendCapabilities } from "../backend.ts";
+import { type BackendFailure, directoryNotFound, notDirectory } from "../errors.ts";
 import type {
   BackgroundJobs,
   CommandFacts,
@@ -12,9 +15,10 @@ import type {
   JobResult,
   SandboxBackend,
 } from "../executor.ts";
-import type { BackendFailure } from "../errors.ts";
-import { FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
+import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from "../filesystem/filesystem.ts";
+import { validatePath } from "../paths.ts";
 import { outputText } from "./command-output.ts";
+import { type EnvironmentOptions, commandEnvironment } from "./environment.ts";
 import {
   type ProcessEnd,
   type ProcessRequest,
@@ -183,5 +187,54 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
   #timeout(asked: number | undefined): number {
     const own = this.#options.timeout ?? DEFAULT_TIMEOUT;
     return Math.min(asked !== undefined && asked > 0 ? asked : own, MAX_TIMEOUT);
+  }
+}
+
+export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions, ShellLimits {}
+
+const OPTIONS: OptionTable<LocalShellOptions> = {
+  ...FILESYSTEM_OPTIONS,
+  ...SHELL_LIMITS,
+  env: "a plain object",
+  inheritEnv: "true or false",
+  secretNames: "a list of non-empty texts",
+};
+
+/**
+ * A directory, and the shell of this machine in it. **No isolation**: `rootDir` confines the file tools only, and
+ * commands reach everything that this user can. Close it when it is no longer needed, which ends processes that
+ * commands left behind.
+ */
+export class LocalShellBackend extends ShellBackend {
+  /** As that of `FilesystemBackend`; the first command makes a missing directory too. */
+  constructor(given: LocalShellOptions = {}) {
+    const options = readOptions("LocalShellBackend", given, OPTIONS);
+    const rootDir = realPath(options.rootDir ?? ".");
+    const env = commandEnvironment(options);
+    super(pickOptions<FilesystemOptions>(options, FILESYSTEM_OPTIONS), {
+      ...options,
+      name: "local",
+      isolation: "none",
+      facts: { network: true },
+      launch: (command, { cwd, env: added }) => {
+        const isVirtual = options.virtualMode === true;
+        const directory = workingDirectory(rootDir, cwd ?? (isVirtual ? "/" : rootDir), isVirtual);
+        if (typeof directory !== "string") return directory;
+        return { file: SHELL, args: ["-c", command], cwd: directory, env: { ...env, ...added } };
+      },
+    });
+  }
+}
+
+/** The directory in which a command starts, as a path of this machine. */
+function workingDirectory(rootDir: string, cwd: string, isVirtual: boolean): string | BackendFailure {
+  const valid = validatePath(cwd, { form: isVirtual ? "virtual" : "real" });
+  if (!valid.ok) return { error: valid.error, code: valid.code };
+  const directory = isVirtual ? join(rootDir, valid.path) : resolve(rootDir, valid.path);
+  try {
+    mkdirSync(rootDir, { recursive: true });
+    return statSync(directory).isDirectory() ? directory : notDirectory(valid.path);
+  } catch {
+    return directoryNotFound(valid.path);
   }
 }

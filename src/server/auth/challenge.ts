@@ -7,7 +7,7 @@ import {
   isJSONRPCRequest,
 } from "@modelcontextprotocol/server";
 import { SCOPES, type Scope } from "../../config/sections.ts";
-import { SERVER_TOOLS } from "../tools/index.ts";
+import { SERVER_TOOLS } from "../tools/tools.ts";
 
 /**
  * Refuses a body whose requests need scopes that the token does not have: 403 with all the scopes they need,

@@ -1,4 +1,3 @@
-/** Makes MCP server instances: their tools, prompts, resources and extensions. */
 import {
   type JSONRPCMessage,
   type McpRequestContext,
@@ -12,12 +11,14 @@ import { registerResources } from "../resources/index.ts";
 import { APPS_EXTENSION } from "../resources/run-app.ts";
 import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
-import { toolsFor } from "../tools/index.ts";
+import { toolsFor } from "../tools/tools.ts";
 import type { ServerDeps } from "./deps.ts";
 import { TASKS_EXTENSION } from "./results.ts";
 import { type Revision, revisionOf } from "./revisions.ts";
 import { createStateCodec } from "./state.ts";
 import { SentResults, registerTool } from "./tool.ts";
+
+/** Makes MCP server instances: their tools, prompts, resources and extensions. */
 
 const INSTRUCTIONS =
   "A deep agent for work of many steps: it plans, reads, searches and edits files under /workspace/, sends out " +

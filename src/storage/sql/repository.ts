@@ -29,7 +29,6 @@ import type {
 import type { Approval, Principal, Run } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
 import * as approvals from "./approvals.ts";
-import * as calls from "./calls.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as models from "./model-requests.ts";
@@ -66,13 +65,13 @@ export class StoredRuns implements RunRepository {
   }
 
   awaitedBy(runId: string, request: StartRequest): Promise<void> {
-    return this.#engine.write(() => calls.ask(runId, request));
+    return this.#engine.write(() => runs.noteCall(runId, request));
   }
 
   async answered(principal: Principal, runId: string, begunAt: number): Promise<void> {
     // Looked at first: most answers change nothing, and need not wait for whoever writes.
-    if (await this.#engine.read(() => calls.isUnanswered(principal, runId, begunAt))) {
-      await this.#engine.write(() => calls.answer(runId));
+    if (await this.#engine.read(() => runs.isUnanswered(principal, runId, begunAt))) {
+      await this.#engine.write(() => runs.forgetCall(runId));
     }
   }
 

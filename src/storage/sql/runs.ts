@@ -1,9 +1,10 @@
 /** Runs as their owners see and change them. What changes a run belongs into one transaction with its event. */
+import { createHash } from "node:crypto";
+import { canonicalJson } from "../../core/json.ts";
 import { decidedEntry, messageEntry } from "../../runs/events.ts";
 import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
 import { type Principal, type Run, type RunHead, breakOff, isFinal, parsePoint } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
-import * as calls from "./calls.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
 import { HEAD_COLUMNS, type HeadRow, type RunRow, toRun, toRunHead } from "./rows.ts";
@@ -65,7 +66,7 @@ export function* obstacle(
     const run = yield* existing(principal, sent.runId);
     return { kind: sent.text === task && run.threadId === threadId ? "existing" : "conflict", run };
   }
-  const unanswered = yield* calls.unanswered(principal, request, environment);
+  const unanswered = yield* unansweredRun(principal, request, environment);
   if (unanswered !== undefined) return { kind: "joined", run: unanswered };
   if (threadId !== undefined) {
     const point = parsePoint(threadId);
@@ -128,7 +129,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
       forked_from: isFork ? named : null,
     },
   );
-  yield* calls.ask(fresh.runId, request);
+  yield* noteCall(fresh.runId, request);
   const data = isFork ? { forkedFrom: named } : {};
   yield* journal.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
   return { kind: "created", run: yield* existing(principal, fresh.runId) };
@@ -138,7 +139,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
 export function* send(principal: Principal, runId: string, message: NewMessage): Steps<Sent> {
   const sent = yield* addMessage(principal, runId, message);
   if (message.call !== undefined && (sent.kind === "sent" || sent.kind === "repeated")) {
-    yield* calls.ask(runId, message.call);
+    yield* noteCall(runId, message.call);
   }
   return sent;
 }
@@ -209,3 +210,58 @@ export function* beginCopy(id: string, now: number): Steps<void> {
 function* takeCopy(id: string): Steps<boolean> {
   return (yield* change("DELETE FROM thread_copies WHERE id = @id", { id })) === 1;
 }
+
+/*
+ * The newest call that each run was asked for by, until that call is answered. What no client was told is found by
+ * the same request, so that a client which gave up and calls again does not start a second run.
+ */
+
+/** How long after its end a run is still what a repeated call asks for, in milliseconds. */
+const RECENT_MS = 3_600_000;
+
+/** The run that the same request asked for in vain: it is open, or completed not long ago. */
+function* unansweredRun(
+  principal: Principal,
+  request: StartRequest,
+  environment: string,
+): Steps<Run | undefined> {
+  const { askedAt, idempotencyKey } = request;
+  if (askedAt === undefined || idempotencyKey !== undefined) return undefined;
+  const row = yield* first<RunRow>(
+    `SELECT * FROM runs WHERE principal = @principal AND unanswered_call = @call AND environment = @environment
+       AND (ended_at IS NULL OR (status = 'completed' AND ended_at > @since))
+     ORDER BY number DESC LIMIT 1`,
+    { principal, call: digestOf(request), environment, since: askedAt - RECENT_MS },
+  );
+  return row && toRun(row);
+}
+
+/** The call that makes this request waits for the run. One with an idempotency key finds it by that. */
+export function* noteCall(runId: string, request: StartRequest): Steps<void> {
+  const { askedAt, idempotencyKey } = request;
+  if (askedAt === undefined || idempotencyKey !== undefined) return;
+  yield* change("UPDATE runs SET unanswered_call = @call, asked_at = @at WHERE id = @id", {
+    id: runId,
+    call: digestOf(request),
+    at: askedAt,
+  });
+}
+
+/** Whether the newest call that asked for the run began by `begunAt`, and was not answered. */
+export function* isUnanswered(principal: Principal, runId: string, begunAt: number): Steps<boolean> {
+  const row = yield* first(
+    `SELECT id FROM runs WHERE id = @id AND principal = @principal AND unanswered_call IS NOT NULL
+       AND asked_at <= @begun_at`,
+    { id: runId, principal, begun_at: begunAt },
+  );
+  return row !== undefined;
+}
+
+export function* forgetCall(runId: string): Steps<void> {
+  yield* change("UPDATE runs SET unanswered_call = NULL, asked_at = NULL WHERE id = @id", { id: runId });
+}
+
+const digestOf = ({ task, threadId }: StartRequest): string =>
+  createHash("sha256")
+    .update(canonicalJson(threadId === undefined ? [task] : [task, threadId]))
+    .digest("base64url");

@@ -16,7 +16,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { Agent, PendingInterrupt } from "../../../src/agent/agent.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
+import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { paused } from "../../support/run-agent.ts";
 import type { ScriptedToolCall } from "../../support/scripted-model.ts";

@@ -5,10 +5,9 @@ import type { Backend, BackendSource } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import * as errors from "../../../src/backends/errors.ts";
 import { PolicyBackend } from "../../../src/backends/policy.ts";
-import { resolveBackend } from "../../../src/backends/resolve.ts";
+import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
-import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { attempts } from "../../support/effort.ts";
 

@@ -6,9 +6,8 @@ import * as deepagents from "deepagents";
 import { adaptBackend } from "../../../src/backends/foreign/adapt.ts";
 import type { Backend, FileData, FilesUpdate } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { resolveBackend } from "../../../src/backends/resolve.ts";
+import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
-import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import type { TestedBackend } from "../../../src/testing/backend-contract.ts";
 import type { Subject } from "./contract.ts";
 

@@ -3,9 +3,8 @@ import { adaptBackend } from "../../../src/backends/foreign/adapt.ts";
 import type { Backend } from "../../../src/backends/backend.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import * as errors from "../../../src/backends/errors.ts";
-import { resolveBackend } from "../../../src/backends/resolve.ts";
+import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
-import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { foreignV1, foreignV2 } from "./foreign-backends.ts";
 
 const FOREIGN: [name: string, make: () => Backend][] = [

@@ -16,8 +16,7 @@ import type { Backend, Failure, ThreadFiles } from "../../../src/backends/backen
 import * as errors from "../../../src/backends/errors.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { OverlayBackend } from "../../../src/backends/overlay.ts";
-import { resolveBackend } from "../../../src/backends/resolve.ts";
-import { snapshotFiles } from "../../../src/backends/runtime.ts";
+import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { attempts } from "../../support/effort.ts";
 
 let root: string;

@@ -14,11 +14,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { ExecuteOptions, ExecuteResponse } from "../../../src/backends/executor.ts";
 import { BaseSandbox } from "../../../src/backends/sandbox/base-sandbox.ts";
-import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
+import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
 import { programPath } from "../../support/program-path.ts";
 import { runContract, type Subject } from "../contract/contract.ts";
-import { pathsSuite } from "../../../src/testing/name-suites.ts";
-import { concurrencySuite } from "../../../src/testing/write-suites.ts";
+import { pathsSuite, concurrencySuite } from "../../../src/testing/write-suites.ts";
 import { BACKEND_SUITES } from "../../../src/testing/backend-contract.ts";
 
 /** A sandbox that is a shell of this machine; `busybox` is a folder with the programs of BusyBox and no others. */

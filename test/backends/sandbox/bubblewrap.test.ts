@@ -22,8 +22,12 @@ import {
   openBubblewrap,
   probeBubblewrap,
 } from "../../../src/backends/sandbox/bubblewrap.ts";
-import { cgroupParent } from "../../../src/backends/sandbox/process-cgroup.ts";
-import { callNumbers, REFUSED_CALLS, SPECIAL_CALLS } from "../../../src/backends/sandbox/system-calls.ts";
+import {
+  cgroupParent,
+  callNumbers,
+  REFUSED_CALLS,
+  SPECIAL_CALLS,
+} from "../../../src/backends/sandbox/process-limits.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 

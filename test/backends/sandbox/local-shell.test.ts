@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { LocalShellBackend, type LocalShellOptions } from "../../../src/backends/sandbox/local-shell.ts";
+import { LocalShellBackend, type LocalShellOptions } from "../../../src/backends/sandbox/shell-backend.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { cgroupParent, ProcessCgroup } from "../../../src/backends/sandbox/process-cgroup.ts";
+import { cgroupParent, ProcessCgroup } from "../../../src/backends/sandbox/process-limits.ts";
 import { folder } from "./support.ts";
 
 /** A file system with these files, each below a directory of its own where needed. */

@@ -7,14 +7,13 @@ import type { SandboxBackend } from "../../../src/backends/executor.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { compileGlob } from "../../../src/backends/glob.ts";
 import { relativeTo, withoutSlash } from "../../../src/backends/paths.ts";
-import { resolveBackend } from "../../../src/backends/resolve.ts";
+import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import {
   createSandbox,
   type CreateSandboxOptions,
   type OpenSandbox,
 } from "../../../src/backends/sandbox/create-sandbox.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
-import { snapshotFiles } from "../../../src/backends/runtime.ts";
 
 type Provider = "local" | "bubblewrap" | "docker";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
-import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
+import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
 import { commandLines, folder, isAsleep, isBeingMade, manyMounts, uniqueSleep, until } from "./support.ts";
 
 /** Commands that do not end by themselves: what is special about them, and how many of their processes sleep. */

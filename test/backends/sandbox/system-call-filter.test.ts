@@ -4,7 +4,7 @@ import {
   callNumbers,
   REFUSED_CALLS,
   SPECIAL_CALLS,
-} from "../../../src/backends/sandbox/system-calls.ts";
+} from "../../../src/backends/sandbox/process-limits.ts";
 
 const ARCHITECTURES = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 const I386 = 0x40000003;

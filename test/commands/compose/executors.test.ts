@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { LocalShellBackend } from "../../../src/backends/sandbox/local-shell.ts";
+import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
 import {
   chooseExecutor,
   type Executor,

@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { resolveBackend } from "../../../src/backends/resolve.ts";
-import { snapshotFiles } from "../../../src/backends/runtime.ts";
+import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { FileTree, memoryNamespace, skillFolders } from "../../../src/app/file-tree.ts";
 
 /** Nothing is hidden or read-only. */

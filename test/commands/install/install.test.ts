@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findClient } from "../../../src/cli/install-clients.ts";
+import { findClient } from "../../../src/cli/install-files.ts";
 import { parseJson } from "../../../src/config/load.ts";
 import { BIN, type Outcome } from "../built-bin.ts";
 

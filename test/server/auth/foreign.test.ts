@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { RUN_VIEWS } from "../../../src/server/resources/uris.ts";
-import { SERVER_TOOLS } from "../../../src/server/tools/index.ts";
+import { SERVER_TOOLS } from "../../../src/server/tools/tools.ts";
 import { runIdOf, untilStatus, writeFile } from "../../e2e/support.ts";
 import { send } from "../../support/clients-raw.ts";
 import { play } from "../../support/harness-brain.ts";

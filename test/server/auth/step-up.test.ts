@@ -4,7 +4,7 @@ import { SCOPES, type Scope } from "../../../src/config/sections.ts";
 import { neededScopes, scopeChallenge } from "../../../src/server/auth/challenge.ts";
 import { scopedRuns } from "../../../src/server/auth/scopes.ts";
 import { authInfoOf } from "../../../src/server/auth/auth.ts";
-import { SERVER_TOOLS } from "../../../src/server/tools/index.ts";
+import { SERVER_TOOLS } from "../../../src/server/tools/tools.ts";
 import { send } from "../../support/clients-raw.ts";
 import { connect, depsFor, plainRuns } from "../support.ts";
 import { INITIALIZE, openWithIssuer } from "./issuer.ts";

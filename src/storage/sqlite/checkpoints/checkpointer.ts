@@ -10,6 +10,7 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import type { Statement } from "better-sqlite3";
+import { FencedOffError, type FencingToken, type ThreadStep } from "../../../runs/ports.ts";
 import { GroupCommit, flushLog, flushesItself } from "../commit.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { deleteInPieces, returnSpace } from "../free-space.ts";
@@ -41,10 +42,7 @@ import {
   prepareRead,
   prepareStatements,
 } from "./schema.ts";
-import { ThreadFences } from "./thread-fences.ts";
-import { FencedOffError, type FencingToken } from "../../../runs/ports.ts";
-import { ThreadChain, ThreadCopy, ThreadSteps } from "./thread-history.ts";
-import { type ThreadStep } from "../../../runs/ports.ts";
+import { ThreadChain, ThreadCopy, ThreadFences, ThreadSteps } from "./thread-history.ts";
 
 /** How many of the newest ids are remembered of each thread, and of how many threads. */
 const IDS_PER_THREAD = 500;

@@ -1,18 +1,20 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../../../core/clock.ts";
-import { headOf } from "../../../core/text.ts";
 import type { Embedder } from "../../../core/embedder.ts";
+import { headOf } from "../../../core/text.ts";
 import { inTransaction, quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
+import type { ItemPosition } from "./items.ts";
+import { rangeBelow } from "./namespaces.ts";
 import {
   type EmbeddingStatements,
   type UnembeddedRow,
+  bytesOf,
   prepareEmbeddings,
   prepareForgetting,
-} from "./embedding-tables.ts";
-import type { ItemPosition } from "./items.ts";
-import { rangeBelow } from "./namespaces.ts";
-import { bytesOf, product, unitVector } from "./vectors.ts";
+  product,
+  unitVector,
+} from "./vectors.ts";
 
 /** The most characters of a passage; services read that much of one text in any script. */
 const PASSAGE_LENGTH = 1500;

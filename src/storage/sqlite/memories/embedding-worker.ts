@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
-import { errorMessage } from "../../../core/errors.ts";
-import type { Logger } from "../../../core/logger.ts";
 import { EmbeddingFailure } from "../../../core/embedder.ts";
-import { isTransient } from "../../../core/errors.ts";
+import { errorMessage, isTransient } from "../../../core/errors.ts";
+import type { Logger } from "../../../core/logger.ts";
 import { type EmbeddedItem, type EmbeddingIndex, passagesOf } from "./embedding-index.ts";
-import type { UnembeddedRow } from "./embedding-tables.ts";
+import type { UnembeddedRow } from "./vectors.ts";
 
 /** Items embedded at a time, and passages in one request. */
 const ITEMS = 16;

@@ -1,7 +1,7 @@
 import type { Migration } from "../migrations.ts";
 import { BATCH_TABLES } from "./batches.ts";
-import { EMBEDDING_TABLES } from "./embedding-tables.ts";
 import { PART_TABLES } from "./parts.ts";
+import { EMBEDDING_TABLES } from "./vectors.ts";
 
 /**
  * - `namespace` is its encoded path (see `encodeNamespace`), so that everything below a prefix is one range.

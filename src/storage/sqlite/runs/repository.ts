@@ -1,12 +1,12 @@
-/** Runs in SQLite: its engine, and what SQLite does in a way of its own. */
 import type { RunListener, RunRepository } from "../../../runs/ports.ts";
 import { StoredRuns } from "../../sql/repository.ts";
 import type { Answer, Engine, Statement, Steps, Value } from "../../sql/steps.ts";
 import { inTransaction, quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { unreadable } from "../errors.ts";
-import { assertWritable, readStatistics } from "./maintenance.ts";
-import { planPrune, prune } from "./prune.ts";
+import { assertWritable, planPrune, prune, readStatistics } from "./housekeeping.ts";
+
+/** Runs in SQLite: its engine, and what SQLite does in a way of its own. */
 
 /** Makes the port over `database`, which `RUN_MIGRATIONS` have migrated. The caller closes it after the last use. */
 export const sqliteRuns = (database: Database): RunRepository =>

@@ -1,0 +1,456 @@
+/** Reads, writes and edits files inside the jail. */
+import { createHash, randomBytes } from "node:crypto";
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  statSync,
+  unlinkSync,
+  write as writeWithCallback,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import type {
+  CallOptions,
+  DeleteResult,
+  EditResult,
+  ReadRawResult,
+  ReadResult,
+  WriteOptions,
+  WriteResult,
+} from "../backend.ts";
+import { type Edit, fileLocks } from "../checked-backend.ts";
+import * as errors from "../errors.ts";
+import { classifyBytes, editContent, toFileData } from "../file-data.ts";
+import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
+import { MAX_BINARY_SIZE, type PageRequest, readBytes, readFilePage, startsBinary } from "../pages.ts";
+import { AccessError, type DirectoryHandle, flushed } from "./handles.ts";
+import { type FilesystemPath, type Jail, type JailEntry, type WalkOptions, codeOf } from "./jail.ts";
+
+/** A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one. */
+const STALE_AFTER_MS = 2000;
+const GIVE_UP_AFTER_MS = 15_000;
+const LONGEST_PAUSE_MS = 8;
+
+/**
+ * Runs a synchronous step while no other process of this user on this machine runs one for the same key.
+ * Locks are files in a private directory below the temporary directory. If there can be none, the step runs without
+ * a lock. Throws `EBUSY` if the lock is taken for a long time.
+ */
+export async function inProcessLock<Result>(key: string, step: () => Result): Promise<Result> {
+  const directory = lockDirectory();
+  if (directory === undefined) return step();
+  const path = join(directory, createHash("sha256").update(key).digest("hex").slice(0, 32));
+  const descriptor = await acquire(path);
+  try {
+    return step();
+  } finally {
+    release(path, descriptor);
+  }
+}
+
+function lockDirectory(): string | undefined {
+  const user = process.getuid?.();
+  const directory = join(tmpdir(), `deepagent-locks-${user ?? "user"}`);
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+  } catch {
+    // It exists, or cannot be made; the following check finds out.
+  }
+  try {
+    const stats = lstatSync(directory);
+    // A link, or a directory that others can write to, would let them interfere.
+    const isPrivate = user === undefined || (stats.uid === user && (stats.mode & 0o022) === 0);
+    return stats.isDirectory() && isPrivate ? directory : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function acquire(path: string): Promise<number> {
+  const end = performance.now() + GIVE_UP_AFTER_MS;
+  while (performance.now() < end) {
+    try {
+      return openSync(path, "wx", 0o600);
+    } catch (thrown) {
+      if (!(thrown instanceof Error && "code" in thrown && thrown.code === "EEXIST")) throw thrown;
+    }
+    if (isStale(path)) breakLock(path);
+    else await sleep(1 + Math.random() * LONGEST_PAUSE_MS);
+  }
+  throw new AccessError("EBUSY");
+}
+
+function isStale(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  // If the clock was set back, an abandoned lock has a time in the future.
+  return stats !== undefined && Math.abs(Date.now() - stats.mtimeMs) > STALE_AFTER_MS;
+}
+
+/** Removes a stale lock. Puts it back if it turns out to be fresh, because another process was faster. */
+function breakLock(path: string): void {
+  const aside = `${path}.${randomBytes(8).toString("hex")}`;
+  try {
+    renameSync(path, aside);
+    if (!isStale(aside)) linkSync(aside, path);
+    unlinkSync(aside);
+  } catch {
+    // Another process has removed it or has the lock by now. The next attempt finds out.
+  }
+}
+
+function release(path: string, descriptor: number): void {
+  try {
+    const own = fstatSync(descriptor).ino === statSync(path, { throwIfNoEntry: false })?.ino;
+    if (own) unlinkSync(path);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const writeAt = promisify(writeWithCallback);
+
+const TEMPORARY_PREFIX = ".deepagent-";
+const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
+
+/** Whether a name belongs to an unfinished write, which is never shown. */
+export const isTemporaryName = (name: string): boolean =>
+  name.startsWith(TEMPORARY_PREFIX) && TEMPORARY.test(name);
+
+/** A version that changes whenever a file is replaced or written to. */
+export const statVersion = (stats: BigIntStats): string =>
+  `${stats.ino.toString(36)}-${stats.mtimeNs.toString(36)}-${stats.ctimeNs.toString(36)}-${stats.size.toString(36)}`;
+
+/** Looks up an entry without following links; undefined if there is none. */
+export function statEntry(directory: DirectoryHandle, name: string): BigIntStats | undefined {
+  try {
+    return lstatSync(directory.at(name), { bigint: true });
+  } catch (thrown) {
+    if (codeOf(thrown) === "ENOENT") return undefined;
+    throw thrown;
+  }
+}
+
+export interface NewContent {
+  bytes: Uint8Array;
+  /** Default `create`: fails with `EEXIST` if the name is taken, however close the race. */
+  mode?: "create" | "overwrite";
+  /** The file that is replaced. Its mode and owner are kept. */
+  replaces?: BigIntStats | undefined;
+  /** Called right before the content is put in place. False cancels the write. */
+  mayProceed?(): boolean;
+}
+
+/** Identifies an entry, whatever path leads to it, in every process of this machine. */
+export const entryKey = (directory: DirectoryHandle, name: string): string =>
+  `file ${directory.identity()} ${name}`;
+
+/**
+ * Puts a file into a directory in one step: a reader sees the old content or the new, also after a power cut. Once
+ * this has resolved, everyone sees the new content. Gives the version of the new file, or undefined if `mayProceed`
+ * was false. From that call to the version no other process of this user replaces the file.
+ */
+export async function putFile(
+  directory: DirectoryHandle,
+  name: string,
+  content: NewContent,
+): Promise<string | undefined> {
+  const temporary = `${TEMPORARY_PREFIX}${randomBytes(12).toString("hex")}.tmp`;
+  await writeTemporary(directory, temporary, content);
+  try {
+    const version = await inProcessLock(entryKey(directory, name), () => {
+      if (content.mayProceed?.() === false) return undefined;
+      if (content.mode === "overwrite") renameSync(directory.at(temporary), directory.at(name));
+      else linkExclusively(directory, temporary, name);
+      // Removing the second name changes the status of the file and with it the version.
+      removeIfThere(directory, temporary);
+      return statVersion(lstatSync(directory.at(name), { bigint: true }));
+    });
+    if (version !== undefined) await directory.flush();
+    return version;
+  } finally {
+    removeIfThere(directory, temporary);
+  }
+}
+
+async function writeTemporary(
+  directory: DirectoryHandle,
+  name: string,
+  { bytes, replaces }: NewContent,
+): Promise<void> {
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+  const descriptor = directory.openFile(name, flags, 0o666);
+  try {
+    for (let at = 0; at < bytes.byteLength;) {
+      at += (await writeAt(descriptor, bytes, at, bytes.byteLength - at, at)).bytesWritten;
+    }
+    if (replaces !== undefined) keepAttributes(descriptor, replaces);
+    await flushed(descriptor);
+  } catch (thrown) {
+    removeIfThere(directory, name);
+    throw thrown;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function keepAttributes(descriptor: number, { uid, gid, mode }: BigIntStats): void {
+  try {
+    fchownSync(descriptor, Number(uid), Number(gid));
+  } catch (thrown) {
+    // Only a privileged process may give a file away. Otherwise the file becomes ours.
+    if (codeOf(thrown) !== "EPERM") throw thrown;
+  }
+  // Drops the set-user-ID and set-group-ID bits, because the content is new.
+  fchmodSync(descriptor, Number(mode) & 0o777);
+}
+
+function linkExclusively(directory: DirectoryHandle, temporary: string, name: string): void {
+  try {
+    linkSync(directory.at(temporary), directory.at(name));
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP" && code !== "ENOSYS") throw thrown;
+    // The file system has no hard links. Taking the name first keeps the write exclusive.
+    closeSync(directory.openFile(name, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o666));
+    renameSync(directory.at(temporary), directory.at(name));
+  }
+}
+
+function removeIfThere(directory: DirectoryHandle, name: string): void {
+  try {
+    unlinkSync(directory.at(name));
+  } catch (thrown) {
+    if (codeOf(thrown) !== "ENOENT") throw thrown;
+  }
+}
+
+/** Largest file that is loaded whole for a raw read or a download. */
+const MAX_LOAD_SIZE = 256 * 1024 * 1024;
+
+export interface OpenFile {
+  descriptor: number;
+  stats: BigIntStats;
+}
+
+/** Calls `use` with the regular file of a name, which is closed afterwards. */
+export async function withOpenFile<Result>(
+  directory: DirectoryHandle,
+  name: string,
+  path: string,
+  use: (file: OpenFile) => Promise<Result>,
+): Promise<Result | errors.BackendFailure> {
+  const descriptor = directory.openFile(name, constants.O_RDONLY);
+  try {
+    const stats = fstatSync(descriptor, { bigint: true });
+    return whyNotFile(stats, path) ?? (await use({ descriptor, stats }));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+export function whyNotFile(stats: BigIntStats, path: string): errors.BackendFailure | undefined {
+  if (stats.isDirectory()) return errors.isDirectory(path);
+  return stats.isFile() ? undefined : errors.notRegularFile(path);
+}
+
+/** Reads a page of a text file, or a whole binary file. Follows links inside the root. */
+export function readPath(
+  jail: Jail,
+  at: FilesystemPath,
+  request: PageRequest,
+  options: CallOptions,
+): Promise<ReadResult> {
+  const { path } = at;
+  return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadResult> => {
+    const version = statVersion(stats);
+    const mimeType = mimeTypeOf(path);
+    if (isTextType(mimeType) && !(await startsBinary(descriptor))) {
+      const page = await readFilePage(path, descriptor, request, options.signal);
+      if (page.error !== undefined) return page;
+      const isText = typeof page.content === "string" && !page.content.includes("\0");
+      if (isText) return { ...page, mimeType, version };
+    }
+    if (stats.size > MAX_BINARY_SIZE) return errors.binaryTooLarge(Number(stats.size));
+    const bytes = await readBytes(descriptor, Number(stats.size), MAX_BINARY_SIZE);
+    const type = isTextType(mimeType) ? DEFAULT_BINARY_TYPE : mimeType;
+    return { content: plainBytes(bytes), mimeType: type, version };
+  });
+}
+
+/** Reads a whole file. Follows links inside the root. */
+export function readWholePath(jail: Jail, at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> {
+  return openPath(jail, at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
+    const bytes = await readBytes(descriptor, Number(stats.size), MAX_LOAD_SIZE);
+    if (bytes.length > MAX_LOAD_SIZE) {
+      return errors.tooLargeToLoad(at.path, Number(stats.size), MAX_LOAD_SIZE);
+    }
+    const times = { createdAt: stats.birthtime.toISOString(), now: stats.mtime.toISOString() };
+    return { data: toFileData(at.path, plainBytes(bytes), times), version: statVersion(stats) };
+  });
+}
+
+function openPath<Result>(
+  jail: Jail,
+  { segments, path }: FilesystemPath,
+  options: CallOptions,
+  use: (file: OpenFile) => Promise<Result>,
+): Promise<Result | errors.BackendFailure> {
+  options.signal?.throwIfAborted();
+  return jail.atEntry(segments, {}, ({ directory, name }) => withOpenFile(directory, name, path, use));
+}
+
+/** Creates a file and missing parent directories, or with mode `overwrite` replaces one. */
+export function putPath(
+  jail: Jail,
+  at: FilesystemPath,
+  bytes: Uint8Array,
+  options: WriteOptions,
+): Promise<WriteResult> {
+  const { path } = at;
+  return exclusively(jail, at, { create: true, lastLink: "itself" }, async ({ directory, name }) => {
+    const old = statEntry(directory, name);
+    const refused = whyNotWritable(old, path, options);
+    if (refused !== undefined) return refused;
+    options.signal?.throwIfAborted();
+    try {
+      const version = await putFile(directory, name, {
+        bytes,
+        mode: options.mode ?? "create",
+        replaces: old,
+        mayProceed: () => options.expectedVersion === undefined || isSame(statEntry(directory, name), old),
+      });
+      if (version === undefined) return errors.changedSinceRead(path);
+      return { path, filesUpdate: null, version };
+    } catch (thrown) {
+      if (codeOf(thrown) !== "EEXIST") throw thrown;
+      return whyNotWritable(statEntry(directory, name), path, options) ?? errors.alreadyExists(path);
+    }
+  });
+}
+
+export interface PathEdit extends Edit {
+  maxFileSize: number;
+}
+
+/** How often an edit is tried while other processes replace the file. */
+const MAX_ATTEMPTS = 5;
+
+/**
+ * Replaces text in a file. Follows a link inside the root and changes its target. An edit that is bound to a version
+ * fails if that is gone; any other edit is made on the newest content.
+ */
+export function editPath(jail: Jail, at: FilesystemPath, edit: PathEdit): Promise<EditResult> {
+  return exclusively(jail, at, {}, async (located): Promise<EditResult> => {
+    for (let attempt = 1; ; attempt += 1) {
+      const result = await editOnce(located, at.path, edit);
+      const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
+      if (isFinal || attempt === MAX_ATTEMPTS) return result;
+    }
+  });
+}
+
+async function editOnce({ directory, name }: JailEntry, path: string, edit: PathEdit): Promise<EditResult> {
+  const { maxFileSize, signal, expectedVersion } = edit;
+  const loaded = await withOpenFile(directory, name, path, async ({ descriptor, stats }) => ({
+    stats,
+    bytes: await readBytes(descriptor, Number(stats.size), maxFileSize),
+  }));
+  if ("error" in loaded) return loaded;
+  const { stats, bytes } = loaded;
+  if (bytes.length > maxFileSize) {
+    return errors.tooLargeToEdit(path, Math.max(Number(stats.size), bytes.length), maxFileSize);
+  }
+  if (expectedVersion !== undefined && expectedVersion !== statVersion(stats)) {
+    return errors.changedSinceRead(path);
+  }
+  const edited = editContent(path, classifyBytes(path, bytes), edit);
+  if (!edited.ok) return { error: edited.error, code: edited.code };
+  signal?.throwIfAborted();
+  const version = await putFile(directory, name, {
+    bytes: edited.bytes,
+    mode: "overwrite",
+    replaces: stats,
+    mayProceed: () => isSame(statEntry(directory, name), stats),
+  });
+  if (version === undefined) return errors.changedSinceRead(path);
+  return { path, filesUpdate: null, version, occurrences: edited.occurrences };
+}
+
+/** Makes one change of an entry at a time in this process. Holds nothing open while it waits. */
+async function exclusively<Result>(
+  jail: Jail,
+  { segments, path }: FilesystemPath,
+  walk: WalkOptions,
+  run: (located: JailEntry) => Promise<Result>,
+): Promise<Result | errors.BackendFailure> {
+  if (segments.length === 0) return errors.isDirectory(path);
+  const key = await jail.atEntry(segments, walk, ({ directory, name }) => entryKey(directory, name));
+  return fileLocks.run(key, () => jail.atEntry(segments, walk, run));
+}
+
+function whyNotWritable(
+  old: BigIntStats | undefined,
+  path: string,
+  { mode, expectedVersion }: WriteOptions,
+): errors.BackendFailure | undefined {
+  if (old?.isSymbolicLink() === true) return errors.writeToSymlink(path);
+  if (old?.isDirectory() === true) return errors.isDirectory(path);
+  if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);
+  const version = old === undefined ? undefined : statVersion(old);
+  if (expectedVersion !== undefined && expectedVersion !== version) return errors.changedSinceRead(path);
+  return old === undefined ? undefined : whyNotFile(old, path);
+}
+
+const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
+  (now === undefined ? undefined : statVersion(now)) === (then === undefined ? undefined : statVersion(then));
+
+/** Removes a file, a link (not its target), or a directory with its contents. Refuses a directory with hidden entries. */
+export function deleteEntry(
+  jail: Jail,
+  { segments, path }: FilesystemPath,
+  options: CallOptions,
+): Promise<DeleteResult> {
+  return jail.atEntry(
+    segments,
+    { lastLink: "itself" },
+    async ({ directory, name }): Promise<DeleteResult> => {
+      const stats = statEntry(directory, name);
+      if (stats === undefined) return errors.fileNotFound(path);
+      if (stats.isDirectory() && jail.hidden.areBelow(stats)) throw new AccessError("EACCES");
+      if (stats.isDirectory()) await removeTree(directory, name, options.signal);
+      else unlinkSync(directory.at(name));
+      await directory.flush();
+      return { path, filesUpdate: null };
+    },
+  );
+}
+
+async function removeTree(
+  parent: DirectoryHandle,
+  name: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const directory = parent.openDirectory(name);
+  try {
+    for (const entry of await directory.entries()) {
+      signal?.throwIfAborted();
+      if (entry.isDirectory()) await removeTree(directory, entry.name, signal);
+      else unlinkSync(directory.at(entry.name));
+    }
+  } finally {
+    directory.close();
+  }
+  rmdirSync(parent.at(name));
+}

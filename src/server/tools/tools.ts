@@ -1,0 +1,293 @@
+/** The six tools that clients see. */
+import { z } from "zod";
+import type { Backend } from "../../backends/backend.ts";
+import { CLIENT_MODEL, type Config } from "../../config/schema.ts";
+import { ownTurn } from "../../core/concurrency.ts";
+import { wellFormed } from "../../core/text.ts";
+import { type Decision, alreadyDecided, isFinal } from "../../runs/run.ts";
+import type { Started } from "../../runs/service.ts";
+import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
+import { deliver } from "../delivery/deliver.ts";
+import type { CarriedAnswers } from "../delivery/session.ts";
+import { carriedAnswers } from "../delivery/signed-answers.ts";
+import type { ToolCall } from "../protocol/call.ts";
+import { type Media, type Outcome, refused, unknownRun, withNotes } from "../protocol/outcome.ts";
+import { type ServerTool, defineTool, runId, waitSeconds } from "../protocol/tool.ts";
+import { RUN_APP_URI } from "../resources/run-app.ts";
+import { RunChange, RunList, RunReport, recentRuns } from "../views/run-report.ts";
+
+/** Longest task in characters: about 25,000 tokens, which leave any model room to work. */
+const MAX_TASK = 100_000;
+
+const runInput = z.strictObject({
+  task: z
+    .string()
+    .max(MAX_TASK, { error: `at most ${MAX_TASK} characters; put long texts into a file and name it` })
+    .refine((task) => task.trim() !== "", { error: "describe the task in words" })
+    // Every later step writes the task as JSON, where each half of a surrogate pair costs a hundred times a character.
+    .overwrite(wellFormed)
+    .describe("Goal, facts the agent cannot see, form of the result"),
+  thread_id: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe("Conversation to continue, even while it works; ID@N from its point N"),
+  idempotency_key: z.string().min(1).max(200).optional().describe("The same key and task give the same run"),
+  wait_seconds: waitSeconds,
+});
+type RunInput = z.output<typeof runInput>;
+
+export const runDeepAgent = defineTool({
+  name: "run_deep_agent",
+  title: "Run a deep agent",
+  kind: "delegate",
+  scopes: ["run"],
+  description:
+    "Delegates a task of many steps to an agent that plans, reads, searches and edits files in /workspace/, " +
+    "sends out subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
+    "or a run_id when the task takes longer; the run goes on and check_deep_agent gets its result.",
+  input: runInput,
+  output: RunReport,
+  app: RUN_APP_URI,
+  handle: async (args, call) => {
+    const carried = await carriedAnswers(call);
+    if (!carried.ok) return carried.outcome;
+    return carried.answers === undefined ? start(args, call) : resume(args, carried.answers, call);
+  },
+});
+
+async function start(args: RunInput, call: ToolCall): Promise<Outcome> {
+  const { runs, principal, deps, client } = call;
+  if (deps.config.model === CLIENT_MODEL && !client.models) return refused(CANNOT_LEND);
+  const started = await runs.start(principal, {
+    task: args.task,
+    askedAt: call.begunAt,
+    ...(args.thread_id === undefined ? {} : { threadId: args.thread_id }),
+    ...(args.idempotency_key === undefined ? {} : { idempotencyKey: args.idempotency_key }),
+  });
+  if (!started.ok) return refused(started.message);
+  if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
+  // Storing a long task takes a turn of the event loop, and so does reading it.
+  await ownTurn();
+  const view = await runs.view(principal, started.run.id);
+  if (view === undefined) return unknownRun(started.run.id);
+  // A run that was not started by this call may have ended long ago; then a task would be pointless.
+  const asTask = started.how === "started" || !isFinal(view.run.status);
+  const note = NOTES[started.how];
+  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, asTask, note });
+}
+
+const NOTES: Readonly<Record<Started, string | undefined>> = {
+  started: undefined,
+  told: "A run of this thread is not over, so this went to it as a message; its agent reads it at its next step.",
+  joined:
+    "The same task came before, in a call that was not answered, so this call joined its run and nothing was started again. To have it done once more, give a new idempotency_key.",
+  existing: "A call with this idempotency key came before: nothing was started again.",
+};
+
+const CANNOT_LEND =
+  'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
+
+/** Continues the run of an earlier call that comes again with answers. Starts nothing. */
+async function resume(args: RunInput, answers: CarriedAnswers, call: ToolCall): Promise<Outcome> {
+  const { run } = answers.state;
+  const view = await call.runs.view(call.principal, run);
+  if (view === undefined) return unknownRun(run);
+  return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: false, answers });
+}
+
+export const checkDeepAgent = defineTool({
+  name: "check_deep_agent",
+  title: "Check a deep agent run",
+  kind: "read",
+  scopes: [],
+  description:
+    "Status, progress, open approvals and answer of a run, or your recent runs without run_id. Returns as soon " +
+    "as something changes. Call it until the status is completed, failed or cancelled.",
+  input: z.strictObject({ run_id: runId.optional(), wait_seconds: waitSeconds }),
+  // A report of one run, or a list of runs.
+  output: RunReport.partial().extend(RunList.partial().shape),
+  handle: async (args, call) => {
+    const { runs, principal } = call;
+    if (args.run_id === undefined) return { kind: "runs", list: await recentRuns(runs, principal) };
+    const carried = await carriedAnswers(call);
+    if (!carried.ok) return carried.outcome;
+    const view = await runs.view(principal, args.run_id);
+    if (view === undefined) return unknownRun(args.run_id);
+    const { answers } = carried;
+    return deliver(call, view, { waitSeconds: args.wait_seconds, untilChange: true, answers });
+  },
+});
+
+const answerInput = z.strictObject({
+  run_id: runId,
+  approval_id: z.string().min(1).max(200),
+  decision: z.enum(["approve", "edit", "reject"]),
+  edited_args: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe("All arguments of the call; only for edit"),
+  message: z.string().max(2000).optional().describe("To the agent; only for reject"),
+});
+
+export const answerDeepAgent = defineTool({
+  name: "answer_deep_agent",
+  title: "Answer an approval",
+  kind: "decide",
+  scopes: ["approve"],
+  description:
+    "Passes on a person's decision on an approval of a run. Ask them first; never decide yourself.",
+  input: answerInput,
+  output: RunChange,
+  handle: async (args, { runs, principal }) => {
+    const { run_id: id, approval_id: approvalId } = args;
+    const decision = decisionOf(args, (await runs.view(principal, id))?.approvals ?? []);
+    if (typeof decision === "string") return refused(decision);
+    const outcome = await runs.decide(principal, id, approvalId, decision, "answer_deep_agent");
+    const view = await runs.view(principal, id);
+    if (view === undefined) return unknownRun(id);
+    if (!outcome.ok) return refused(outcome.code === "already_decided" ? tooLate(outcome) : outcome.message);
+    return withNotes({ kind: "run", view }, outcome.repeated ? [alreadyDecided(outcome.approval)] : []);
+  },
+});
+
+const tooLate = ({ message }: { message: string }): string =>
+  `${message} Your decision was not used; check_deep_agent tells how the run stands.`;
+
+/** The decision, or what is wrong with the arguments. */
+function decisionOf(
+  args: z.output<typeof answerInput>,
+  approvals: readonly { id: string; tool: string }[],
+): Decision | string {
+  const { decision, edited_args: editedArgs, message } = args;
+  if (decision !== "edit" && editedArgs !== undefined) {
+    return `edited_args is for the decision edit, not ${decision}; nothing was decided.`;
+  }
+  if (decision === "approve") return { type: "approve" };
+  if (decision === "reject") return { type: "reject", ...(message === undefined ? {} : { message }) };
+  if (editedArgs === undefined) return "The decision edit needs edited_args with all arguments of the call.";
+  const name = approvals.find(({ id }) => id === args.approval_id)?.tool ?? "";
+  return { type: "edit", editedAction: { name, args: editedArgs } };
+}
+
+export const cancelDeepAgent = defineTool({
+  name: "cancel_deep_agent",
+  title: "Cancel a deep agent run",
+  kind: "cancel",
+  scopes: ["run"],
+  description: "Ends a run for good. What it has done stays; its thread can be continued.",
+  input: z.strictObject({ run_id: runId, reason: z.string().max(500).optional() }),
+  output: RunChange,
+  handle: async ({ run_id, reason = "cancelled by the client" }, { runs, principal }) => {
+    const outcome = await runs.cancel(principal, run_id, reason);
+    if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(run_id) : refused(outcome.message);
+    const view = await runs.view(principal, run_id);
+    if (view === undefined) return unknownRun(run_id);
+    return withNotes({ kind: "run", view }, outcome.alreadyEnded ? ["It had ended before."] : []);
+  },
+});
+
+const fileInput = z.strictObject({
+  path: z.string().min(1).max(4096).describe("Such as /workspace/report.md or /memories/a.md"),
+  run_id: z.string().min(1).max(200).optional().describe("Needed for files outside the mounts"),
+  offset: z.int().optional().describe("First line, from 0"),
+  limit: z.int().min(1).optional(),
+});
+type FileInput = z.output<typeof fileInput>;
+
+export const readAgentFile = defineTool({
+  name: "read_agent_file",
+  title: "Read a file of the agent",
+  kind: "read",
+  scopes: ["read"],
+  description: "Reads a file as the agent sees it, with line numbers and in pages.",
+  input: fileInput,
+  output: z.object({ path: z.string(), content: z.string() }),
+  handle: async (args, call) => {
+    const backend = await backendFor(args, call);
+    if (backend === undefined) return unknownRun(args.run_id ?? "");
+    return outcomeOf(args.path, await read(args, backend, call));
+  },
+});
+
+async function backendFor(
+  { run_id: id }: FileInput,
+  { runs, principal }: ToolCall,
+): Promise<Backend | undefined> {
+  return id === undefined ? runs.files(principal) : runs.runFiles(principal, id);
+}
+
+/** The agent's own tool reads, so that pages, limits and errors are the same. */
+async function read(
+  { path, offset, limit }: FileInput,
+  backend: Backend,
+  call: ToolCall,
+): Promise<ToolResult> {
+  const [{ readFileTool }, { resolveOptions }, { parseArguments }] = await Promise.all([
+    import("../../tools/read-file.ts"),
+    import("../../tools/options.ts"),
+    import("../../tools/call.ts"),
+  ]);
+  const tool = readFileTool(resolveOptions({}));
+  const parsed = parseArguments(tool, {
+    file_path: path,
+    ...(offset === undefined ? {} : { offset }),
+    ...(limit === undefined ? {} : { limit }),
+  });
+  if (!parsed.ok) return { status: "error", content: parsed.message };
+  const { id, signal } = call.context.mcpReq;
+  return tool.handle(parsed.args, { callId: String(id), signal, backend });
+}
+
+function outcomeOf(path: string, { content, status }: ToolResult): Outcome {
+  if (typeof content === "string") {
+    return status === "error" ? refused(content) : { kind: "file", path, content, media: [] };
+  }
+  const media = content.flatMap(mediaOf);
+  return {
+    kind: "file",
+    path,
+    content: `${path}: ${media.map(({ mimeType }) => mimeType).join(", ")}`,
+    media,
+  };
+}
+
+function mediaOf({ type, mimeType, data }: ContentBlock): Media[] {
+  if (typeof mimeType !== "string" || typeof data !== "string") return [];
+  return [{ type: type === "image" || type === "audio" ? type : "resource", mimeType, data }];
+}
+
+export const searchMemories = defineTool({
+  name: "search_memories",
+  title: "Search memories",
+  kind: "read",
+  scopes: ["read"],
+  description: "Finds what earlier runs kept in /memories/, best first. read_agent_file reads a whole file.",
+  input: z.strictObject({
+    query: z.string().min(1).max(500),
+    limit: z.int().min(1).max(50).default(10),
+  }),
+  output: z.object({
+    memories: z.array(z.object({ path: z.string(), snippet: z.string(), score: z.number() })),
+  }),
+  handle: async ({ query, limit }, { runs, principal }) => ({
+    kind: "memories",
+    query,
+    ...(await runs.searchMemories(principal, query, limit)),
+  }),
+});
+
+/** Every tool of the server, in the order clients list them. */
+export const SERVER_TOOLS: readonly ServerTool[] = [
+  runDeepAgent,
+  checkDeepAgent,
+  answerDeepAgent,
+  cancelDeepAgent,
+  readAgentFile,
+  searchMemories,
+];
+
+/** Returns the tools that a server with this configuration lists. */
+export const toolsFor = ({ approvals }: Pick<Config, "approvals">): readonly ServerTool[] =>
+  SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || approvals.allowModelAnswers);
