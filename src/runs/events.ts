@@ -3,7 +3,10 @@ import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } fr
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "../core/json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
-import type { Approval } from "./run.ts";
+import { type Approval, DEADLINE, agentName, sameAs } from "./run.ts";
+
+/** Longest line, in characters. */
+const LINE = 200;
 
 const Text = z.string();
 const Call = z.object({ callId: Text });
@@ -11,69 +14,126 @@ const ToolCall = Call.extend({ tool: Text, summary: Text });
 const Empty = z.object({});
 const End = z.enum(["success", "error"]);
 
-/** What the journal stores as `data` of an event, by its kind. All texts are bounded. */
+interface Kind<Data extends z.ZodType> {
+  data: Data;
+  /** One line for people, with the name of the subagent it happened in; `undefined`: not worth a line. */
+  line: (data: z.infer<Data>, name: string) => string | undefined;
+  /** Whether the line is about the run as a whole, and not what the agent of the event does. */
+  isOfRun?: boolean;
+}
+
+const ofAgent = <Data extends z.ZodType>(
+  data: Data,
+  line: Kind<Data>["line"] = () => undefined,
+): Kind<Data> => ({ data, line });
+const ofRun = <Data extends z.ZodType>(data: Data, line: Kind<Data>["line"]): Kind<Data> => ({
+  data,
+  line,
+  isOfRun: true,
+});
+
+/** What the journal stores as `data` of an event, by its kind, and what it says in a line. All texts are bounded. */
 const EVENTS = {
   /** `forkedFrom` is there when the thread began from a point of another. */
-  run_started: z.object({ forkedFrom: Text.optional() }),
+  run_started: ofRun(z.object({ forkedFrom: Text.optional() }), () => "started"),
   /** The run goes on after a crash or a shutdown. */
-  run_resumed: Empty,
-  run_parked: Empty,
+  run_resumed: ofRun(Empty, () => "resumed"),
+  run_parked: ofRun(Empty, () => "parked"),
   /** `answer` is the beginning; the run has the whole. `stopReason` is there when the run ended early. */
-  run_completed: z.object({ answer: Text, stopReason: Text.optional() }),
-  run_failed: z.object({ reason: Text, message: Text }),
-  run_cancelled: z.object({ reason: Text }),
-  todos: z.object({
-    todos: z.array(z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) })),
-  }),
+  run_completed: ofRun(z.object({ answer: Text, stopReason: Text.optional() }), () => "completed"),
+  run_failed: ofRun(z.object({ reason: Text, message: Text }), ({ message }) => `failed: ${message}`),
+  run_cancelled: ofRun(z.object({ reason: Text }), ({ reason }) => `cancelled: ${reason}`),
+  todos: ofAgent(
+    z.object({
+      todos: z.array(z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) })),
+    }),
+  ),
   /** The event's `agent` is the subagent itself. */
-  subagent_started: Call.extend({ name: Text, description: Text }),
-  subagent_finished: Call.extend({ name: Text, status: End, report: Text }),
-  tool_started: ToolCall,
-  tool_finished: ToolCall.extend({ status: End }),
+  subagent_started: ofRun(
+    Call.extend({ name: Text, description: Text }),
+    ({ name, description }) => `${name} started: ${description}`,
+  ),
+  subagent_finished: ofRun(
+    Call.extend({ name: Text, status: End, report: Text }),
+    ({ status, report }, name) => (status === "success" ? `${name} finished` : `${name} failed: ${report}`),
+  ),
+  tool_started: ofAgent(ToolCall, ({ summary }) => summary),
+  tool_finished: ofAgent(ToolCall.extend({ status: End }), ({ tool, status, summary }) =>
+    status === "error" ? `${tool} failed: ${summary}` : undefined,
+  ),
   /** `costUsd` is there where the price is known, `purpose` where the call was no turn. */
-  model_called: z.object({
-    model: Text,
-    usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedInputTokens: z.number() }),
-    text: Text,
-    costUsd: z.number().optional(),
-    purpose: z.literal("summary").optional(),
-  }),
-  file_changed: Call.extend({ path: Text, diff: Text.optional() }),
-  approval_requested: z.object({ approvalId: Text, tool: Text, summary: Text }),
+  model_called: ofAgent(
+    z.object({
+      model: Text,
+      usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedInputTokens: z.number() }),
+      text: Text,
+      costUsd: z.number().optional(),
+      purpose: z.literal("summary").optional(),
+    }),
+    ({ text }) => oneLine(text, LINE) || undefined,
+  ),
+  file_changed: ofAgent(Call.extend({ path: Text, diff: Text.optional() })),
+  approval_requested: ofAgent(
+    z.object({ approvalId: Text, tool: Text, summary: Text }),
+    ({ summary }) => `waits for approval: ${summary}`,
+  ),
   /**
    * `decision` is that of the person, `approve_same` (all calls that count as the same are approved too) or
    * `withdrawn`. `by` is `deadline` when nobody decided in time, and `same as …` when another approval decided.
    */
-  approval_decided: z.object({ approvalId: Text, tool: Text, decision: Text, by: Text }),
+  approval_decided: ofAgent(
+    z.object({ approvalId: Text, tool: Text, decision: Text, by: Text }),
+    ({ tool, decision, by }) => `${decidedText(decision, by)}: ${tool}`,
+  ),
   /** A client's signed answer was not used: `replayed`, `other_arguments`, … */
-  answer_refused: z.object({ reason: Text }),
+  answer_refused: ofAgent(
+    z.object({ reason: Text }),
+    ({ reason }) => `an answer of the client was refused: ${reason.replaceAll("_", " ")}`,
+  ),
   /** A client is asked to answer a model call. */
-  model_requested: Empty,
+  model_requested: ofAgent(Empty),
   /** No client has answered a model call for a while. */
-  model_awaited: Empty,
+  model_awaited: ofAgent(Empty, () => "waits for a client that lends its model"),
   /** `path` is the file that has the messages of which a summary was made. */
-  compacted: z.object({
-    how: z.enum(["shortened", "summarized"]),
-    messages: z.number(),
-    path: Text.optional(),
-  }),
+  compacted: ofAgent(
+    z.object({ how: z.enum(["shortened", "summarized"]), messages: z.number(), path: Text.optional() }),
+    ({ how, messages, path }) => {
+      const older = `${messages} older messages`;
+      if (how !== "summarized") return `shortened the long texts of ${older}`;
+      return `summarized ${older}${path === undefined ? "" : `, which are kept in ${path}`}`;
+    },
+  ),
   /** A model call failed and is made again after a pause. */
-  model_retry: z.object({
-    model: Text,
-    reason: Text,
-    message: Text,
-    attempt: z.number(),
-    pauseMs: z.number(),
-  }),
-  warning: z.object({ message: Text }),
-  message_received: z.object({ messageId: Text, text: Text }),
+  model_retry: ofAgent(
+    z.object({ model: Text, reason: Text, message: Text, attempt: z.number(), pauseMs: z.number() }),
+    ({ message }) => message,
+  ),
+  warning: ofAgent(z.object({ message: Text }), ({ message }) => message),
+  message_received: ofAgent(z.object({ messageId: Text, text: Text }), ({ text }) =>
+    oneLine(`was told: ${text}`, LINE),
+  ),
+};
+
+function decidedText(decision: string, by: string): string {
+  if (by === DEADLINE) return "denied, because nobody decided in time";
+  const decided = DECIDED[decision] ?? "decided";
+  if (decision === "withdrawn") return decided;
+  return by.startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${by})`;
+}
+
+const DECIDED: Readonly<Record<string, string>> = {
+  approve: "approved",
+  approve_same: "approved for the whole run",
+  edit: "approved with changes",
+  reject: "rejected",
+  withdrawn: "no longer needed",
 };
 
 export type RunEventKind = keyof typeof EVENTS;
 
 /** Each kind of event together with its data. */
 type EventFacts = {
-  [K in RunEventKind]: { kind: K; agent: AgentPath; data: z.infer<(typeof EVENTS)[K]> };
+  [K in RunEventKind]: { kind: K; agent: AgentPath; data: z.infer<(typeof EVENTS)[K]["data"]> };
 }[RunEventKind];
 
 /** One line of a run's append-only journal. */
@@ -87,7 +147,31 @@ export type RunEvent = EventFacts & {
 /** Whether `facts` are those of an event that the journal can have. Nothing is copied or reordered. */
 export const isEvent = <T extends { kind: string; data: unknown }>(facts: T): facts is T & EventFacts =>
   Object.hasOwn(EVENTS, facts.kind) &&
-  EVENTS[facts.kind as RunEventKind /* a key of the table */].safeParse(facts.data).success;
+  EVENTS[facts.kind as RunEventKind /* a key of the table */].data.safeParse(facts.data).success;
+
+/** What an event says of the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
+export function activityOf(event: RunEvent): string | undefined {
+  const name = nameIn(event);
+  const line = lineOf(event, name);
+  const isPrefixed = name !== "" && EVENTS[event.kind].isOfRun !== true;
+  return line === undefined ? undefined : oneLine(isPrefixed ? `${name}: ${line}` : line, LINE);
+}
+
+/** What an event says of the agent it happened in; `undefined`: nothing worth a line. */
+export function stepOf(event: RunEvent): string | undefined {
+  return EVENTS[event.kind].isOfRun === true ? undefined : lineOf(event, nameIn(event));
+}
+
+function lineOf({ kind, data }: RunEvent, name: string): string | undefined {
+  const { line } = EVENTS[kind] as Kind<z.ZodType>; // the row of its kind, whose schema its data fits
+  return line(data, name);
+}
+
+/** The subagent an event happened in; empty for the main agent. */
+function nameIn({ agent }: RunEvent): string {
+  const last = agent.at(-1);
+  return last === undefined ? "" : agentName(last);
+}
 
 /** An event that is to be stored. */
 export type JournalEntry = EventFacts & {
@@ -109,7 +193,6 @@ export interface RunEffect {
 /** Agent events that are journalled as they are; the others change the run's state. */
 export type ToldEvent = Exclude<AgentEvent, { kind: "approval_requested" | "paused" | "finished" }>;
 
-const LINE = 200;
 const TEXT = 2000;
 /** Longest arguments that a person is shown where a tool has no preview of its own. */
 const PREVIEW = 20_000;

@@ -1,8 +1,8 @@
 import type { AgentPath } from "../agent/agent.ts";
 import { oneLine } from "../core/text.ts";
 import type { Place } from "./queue.ts";
-import type { RunEvent } from "./events.ts";
-import { DEADLINE, type ModelUsage, type SubagentView, agentName, isWithin, sameAs } from "./run.ts";
+import { type RunEvent, activityOf, stepOf } from "./events.ts";
+import { type ModelUsage, type SubagentView, isWithin } from "./run.ts";
 
 type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
 
@@ -140,103 +140,11 @@ const ENDS: ReadonlySet<string> = new Set(["run_completed", "run_failed", "run_c
 
 const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));
 
-/** What an event says about the agent it happened in; `undefined`: nothing worth a line. */
-function stepOf(event: RunEvent): string | undefined {
-  const { kind, data } = event;
-  switch (kind) {
-    case "tool_started":
-      return data.summary;
-    case "tool_finished":
-      return data.status === "error" ? `${data.tool} failed: ${data.summary}` : undefined;
-    case "model_called":
-      return oneLine(data.text, LINE) || undefined;
-    case "approval_requested":
-      return `waits for approval: ${data.summary}`;
-    case "approval_decided":
-      return `${decidedText(data)}: ${data.tool}`;
-    case "message_received":
-      return oneLine(`was told: ${data.text}`, LINE);
-    case "answer_refused":
-      return `an answer of the client was refused: ${data.reason.replaceAll("_", " ")}`;
-    case "model_awaited":
-      return "waits for a client that lends its model";
-    case "compacted":
-      return compactedText(data);
-    case "model_retry":
-    case "warning":
-      return data.message;
-    default:
-      return undefined;
-  }
-}
-
-/** What an event says about the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
-export function activityOf(event: RunEvent): string | undefined {
-  const { kind, data } = event;
-  switch (kind) {
-    case "subagent_started":
-      return oneLine(`${data.name} started: ${data.description}`, LINE);
-    case "subagent_finished":
-      return data.status === "success"
-        ? `${nameIn(event)} finished`
-        : oneLine(`${nameIn(event)} failed: ${data.report}`, LINE);
-    case "run_started":
-    case "run_resumed":
-    case "run_parked":
-    case "run_completed":
-      return RUN_LINES[kind];
-    case "run_failed":
-      return oneLine(`failed: ${data.message}`, LINE);
-    case "run_cancelled":
-      return oneLine(`cancelled: ${data.reason}`, LINE);
-    default: {
-      const step = stepOf(event);
-      const name = nameIn(event);
-      return step === undefined ? undefined : oneLine(name === "" ? step : `${name}: ${step}`, LINE);
-    }
-  }
-}
-
-/** The subagent an event happened in; empty for the main agent. */
-function nameIn({ agent }: RunEvent): string {
-  const last = agent.at(-1);
-  return last === undefined ? "" : agentName(last);
-}
-
 /** What a run does that nobody works on, though it waits for no answer. */
 export const placeText = ({ number, waiting, atWork }: Place): string =>
   atWork === 0
     ? "waits for a server of its workspace"
     : `waits for its turn: number ${number} of ${waiting} in line`;
-
-const RUN_LINES = {
-  run_started: "started",
-  run_resumed: "resumed",
-  run_parked: "parked",
-  run_completed: "completed",
-} as const;
-
-/** What became of the model's view of a long conversation. */
-export function compactedText({ how, messages, path }: EventOf<"compacted">["data"]): string {
-  const count = `${messages} older messages`;
-  if (how !== "summarized") return `shortened the long texts of ${count}`;
-  return `summarized ${count}${path === undefined ? "" : `, which are kept in ${path}`}`;
-}
-
-function decidedText({ decision, by }: EventOf<"approval_decided">["data"]): string {
-  if (by === DEADLINE) return "denied, because nobody decided in time";
-  const decided = DECIDED[decision] ?? "decided";
-  if (decision === "withdrawn") return decided;
-  return by.startsWith(sameAs("")) ? `${decided} as before` : `${decided} (${by})`;
-}
-
-const DECIDED: Readonly<Record<string, string>> = {
-  approve: "approved",
-  approve_same: "approved for the whole run",
-  edit: "approved with changes",
-  reject: "rejected",
-  withdrawn: "no longer needed",
-};
 
 /** Keeps the folds of the runs that were looked at last. */
 export class RunFolds {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { RunEvent } from "../../src/runs/events.ts";
-import { activityOf } from "../../src/runs/view.ts";
+import { type RunEvent, activityOf } from "../../src/runs/events.ts";
 import { scriptedModel, type ScriptedRequest } from "../support/scripted-model.ts";
 import { databaseFile, follow, kinds, ME, openServer, reach, startRun } from "./support.ts";
 

@@ -2,9 +2,8 @@ import type { ProgressToken, ServerContext } from "@modelcontextprotocol/server"
 import { type Clock, createPace, durationText } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
-import type { RunEvent } from "../../runs/events.ts";
+import { type RunEvent, activityOf } from "../../runs/events.ts";
 import type { RunView } from "../../runs/run.ts";
-import { activityOf } from "../../runs/view.ts";
 
 const MAX_CHARACTERS = 200;
 /** Nobody reads faster, and a client that does not read at all costs the memory of every line. */

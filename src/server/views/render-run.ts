@@ -3,7 +3,7 @@
  */
 import { isoTime } from "../../core/clock.ts";
 import { cutMiddle, displayName, displayText, firstSentence, oneLine } from "../../core/text.ts";
-import type { RunEvent } from "../../runs/events.ts";
+import { type RunEvent, activityOf } from "../../runs/events.ts";
 import {
   type Approval,
   type ModelUsage,
@@ -12,7 +12,7 @@ import {
   type SubagentView,
   offeredDecisions,
 } from "../../runs/run.ts";
-import { activityOf, costText } from "../../runs/view.ts";
+import { costText } from "../../runs/view.ts";
 import { editableArguments } from "../page/decision.ts";
 import {
   type ApprovalViewer,
