@@ -262,7 +262,7 @@ export type DecisionType = "approve" | "edit" | "reject";
 export interface SameCalls {
   /** Equal for all of them, and for no others. */
   key: string;
-  /** Which they are, in words for a person: `edit_file of /a.md, …`. */
+  /** Names these calls for a person: `edit_file of /a.md, …`. */
   text: string;
 }
 
@@ -289,7 +289,7 @@ export interface HitlRequest {
   reviewConfigs: ReviewConfig[];
   /** Where the call was made. */
   agent?: AgentPath;
-  /** From the second question about a call on, its number. */
+  /** The number of the question about this call, from the second one on. */
   question?: number;
   /** Digest of the call as each question about it showed it, this one last. */
   shown?: string[];

@@ -49,7 +49,7 @@ export class FileTree {
     return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(principal));
   }
 
-  /** With the files of the running thread everywhere else; commands run among the files of `executor`. */
+  /** Mounts the files of the running thread everywhere else. Commands see the files of `executor`. */
   withThread(principal: Principal, mounted?: { executor: SandboxBackend; mount: string }): Backend {
     const routes = this.#routes(principal);
     if (mounted === undefined) return new CompositeBackend(new StateBackend(), routes);

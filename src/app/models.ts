@@ -23,7 +23,7 @@ export class Models {
     this.#idleMs = limits.modelSilence * 1000;
   }
 
-  /** With the model that clients lend to one run. */
+  /** Adds the model that clients lend to one run. */
   lentTo(lender: ModelLender): ModelSources {
     let lent: Promise<BaseChatModel> | undefined;
     return {

@@ -44,7 +44,7 @@ export const PARALLEL_TRANSFERS = 8;
 
 /** A checked path. Operations add other facts that they need to reach the file. */
 export interface Located {
-  /** As results and failures show it. */
+  /** The path as results and failures show it. */
   path: string;
 }
 

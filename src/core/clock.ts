@@ -72,7 +72,7 @@ export interface Pace {
 
 /** `send` is called with nothing: it sends whatever is newest by then. */
 export function createPace(send: () => void, { burst, everyMs, clock }: PaceOptions): Pace {
-  /** What was sent has used up its share of the time until here. */
+  /** Messages sent so far have used up the time until here. */
   let usedUntil = -Infinity;
   let waiting: NodeJS.Timeout | undefined;
   let stopped = false;

@@ -5,7 +5,7 @@ const TURN_MS = 2;
 /** When the current turn is over; none while nobody had one yet. There is one event loop in a process. */
 let over: number | undefined;
 
-/** Who waits, in order; each of them has one immediate on its way, which is for whoever is first then. */
+/** Waiting callers in order. Each has scheduled one immediate, which serves whoever is first by then. */
 const waiting: Array<() => void> = [];
 
 /**
@@ -20,7 +20,7 @@ export function ownTurn(): Promise<void> {
   });
 }
 
-/** What an immediate's caller does with its turn is done when the next immediate runs. */
+/** When the next immediate runs, the caller of this one has finished its turn. */
 function take(): void {
   const now = performance.now();
   if (over === undefined) {

@@ -11,7 +11,7 @@ export interface LineChecks {
   tooLong: string;
   /** What is wrong with a line, found without parsing it; `undefined`: nothing. */
   problemOf(line: Uint8Array): string | undefined;
-  /** Told why a request is not passed on. */
+  /** Receives the reason why a request is not passed on. */
   refuse(id: RequestId, problem: string): void;
 }
 

@@ -61,7 +61,7 @@ export function readOptions<Options extends object>(
   return Object.fromEntries(named) as Options; // its own entries, without those that say nothing
 }
 
-/** Those of `options` that another object takes, too. */
+/** The entries of `options` that another object takes, too. */
 export function pickOptions<Options extends object>(options: Options, table: OptionTable<Options>): Options {
   const picked = Object.entries(options).filter(([name]) => Object.hasOwn(table, name));
   return Object.fromEntries(picked) as Options; // a part of what was given

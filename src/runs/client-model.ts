@@ -43,7 +43,7 @@ export function lenderFor({ lease, onFailure }: WorkerOfRun, context: LendingCon
   };
 }
 
-/** Of an agent that is looked at, or asked about a call, and does no work. */
+/** For an agent that is only looked at or asked about a call: it never calls a model. */
 export const NO_LENDER: ModelLender = {
   reply: () => Promise.reject(new Error("Only an agent at work asks its model.")),
 };

@@ -73,7 +73,7 @@ export async function useAnswer(
   return { decided: outcomes, replied: applied.replied };
 }
 
-/** The decision ready to be stored, or what it comes to without that. */
+/** The decision ready to be stored, or the outcome if it is not stored. */
 async function prepare(
   { principal, runId, approvalId, decision }: DecideRequest,
   { runs, agentFor }: DecideContext,
@@ -111,12 +111,12 @@ async function outcomeOf(
   if (decided !== undefined && decided.decidedBy !== DEADLINE) {
     return { ok: true, approval: decided, repeated: false };
   }
-  // By someone else while this was checked, or by the deadline.
+  // Someone else decided while this was checked, or the deadline did.
   const now = decided ?? (await runs.read.approval(run.id, approval.id)) ?? approval;
   return repeated(now, decision, { runs, run, agentFor });
 }
 
-/** What an answer comes to that is not the first. */
+/** The outcome of an answer that is not the first. */
 async function repeated(
   approval: Approval,
   decision: PersonDecision,

@@ -31,7 +31,7 @@ export interface Execution {
   controller: AbortController;
   /** Why `controller` was aborted. */
   stop: StopReason | undefined;
-  /** What made going on impossible, when it is not what work stopped with. */
+  /** The failure that made going on impossible, if work stopped with something else. */
   failure?: unknown;
 }
 
@@ -58,7 +58,7 @@ export async function execute(execution: Execution, context: ExecutionContext): 
       trouble = settled;
     }
     context.log.warn("run.waits_for_storage", { runId: execution.run.id, error: trouble });
-    // What is still at work was told to stop; what goes on later has a signal of its own.
+    // Tasks that still work were told to stop; later ones get a signal of their own.
     execution.controller.abort();
     execution.controller = new AbortController();
     delete execution.failure;

@@ -166,7 +166,7 @@ class Tail {
     return { run, events };
   }
 
-  /** Takes in what is new. A failure is told to those who wait; the next reader tries again. */
+  /** Reads what is new. A failure goes to those who wait; the next reader tries again. */
   async #update(from: number): Promise<void> {
     try {
       const after = this.#start === undefined ? from : this.#end;
@@ -206,7 +206,7 @@ class Tail {
   }
 }
 
-/** Runs started at one moment that are told, the newest of them. */
+/** How many runs that started at one moment are announced: the newest of them. */
 const STARTED_AT_ONCE = 50;
 
 /**

@@ -155,27 +155,27 @@ export interface NewMessage {
 export type Sent =
   | { kind: "sent" | "repeated" | "ended"; run: Run }
   | { kind: "not_found" }
-  /** The key stands for something else, that this run was told or is. */
+  /** The key already stands for another message or run, which this id names. */
   | { kind: "conflict"; runId: string };
 
-/** What is decided of one call. */
+/** One call, and the decision about it. */
 export interface DecidedCall {
   approval: Approval;
   decision: PersonDecision;
 }
 
-/** What came back from a client at once, under one signed id. */
+/** Everything that a client sent back together, under one signed id. */
 export interface SignedAnswer {
   /** Good once. */
   id: string;
-  /** What speaks against it; then nothing in it counts. */
+  /** Why the answer is not accepted; then nothing in it counts. */
   problem?: string | undefined;
   decisions: readonly DecidedCall[];
   replies: readonly { callId: string; reply: SamplingReply }[];
   by: string;
 }
 
-/** What a signed answer came to, each list in the order of the answer's own. */
+/** The results of a signed answer, each list in the order of the answer. */
 export interface AppliedAnswer {
   /** `undefined`: it was decided or withdrawn before. */
   decided: (Approval | undefined)[];
@@ -227,7 +227,7 @@ export interface RunQueries {
   ): Promise<Obstacle | undefined>;
 }
 
-/** Told of changes after they are stored. */
+/** Hears of changes after they are stored. */
 export interface RunListener {
   /** This process changed a run. `fromOutside`: by what is no work on it, so that it may be claimable now. */
   changed(runId: string, fromOutside: boolean): void;
@@ -259,7 +259,7 @@ export interface RunResult {
   stopReason?: string;
 }
 
-/** What a run was told, with how far the agent has read. */
+/** The messages to a run, and how far the agent has read them. */
 export interface RunInbox extends Inbox {
   /** Number of the newest message the agent was given. */
   readonly read: number;
@@ -387,7 +387,7 @@ export interface PruneReport {
   orphans?: number;
   /** Memories whose time was over. */
   memories: number;
-  /** By which the files got smaller. */
+  /** How much smaller the files became. */
   freedBytes: number;
 }
 
@@ -395,7 +395,7 @@ export interface PruneReport {
 export interface PrunePlan {
   /** Runs that are kept no longer, whatever is stored. */
   runs: number;
-  /** Those of the others that may be forgotten, the oldest first, as long as too much is stored. */
+  /** How many more may be forgotten, the oldest first, while too much is stored. */
   runsForSize: number;
   /** Runs that are not over, which are kept. */
   unfinished: number;

@@ -87,7 +87,7 @@ export interface Run {
   lastSeq: number;
 }
 
-/** What is known of a run without reading its answer, which may be long. */
+/** A run without its answer, which may be long. */
 export type RunHead = Pick<
   Run,
   "id" | "threadId" | "principal" | "task" | "status" | "createdAt" | "updatedAt" | "leasedUntil" | "lastSeq"
@@ -186,7 +186,7 @@ export interface RunView {
 
 /** What one model used in one part of a run. */
 export interface ModelUsage extends TokenUsage {
-  /** As its provider reports it; empty when nobody told. */
+  /** The name that its provider reports; empty if it reports none. */
   model: string;
   role: "main" | "subagents" | "summary";
   calls: number;

@@ -60,10 +60,10 @@ export type ModelReplyOutcome =
   | { ok: true; /** It was replied to before, or is asked no more; nothing changed. */ repeated: boolean }
   | { ok: false; code: "not_found"; message: string };
 
-/** What a client brought back under one signed id: all of it counts, once, or nothing. */
+/** Everything that a client sent back under one signed id: all of it counts, once, or nothing. */
 export interface CarriedAnswer {
   id: string;
-  /** What the caller found wrong with it: then nothing in it counts. */
+  /** Why the answer is not accepted; then nothing in it counts. */
   problem?: string;
   decisions: readonly { approvalId: string; decision: PersonDecision }[];
   replies: readonly { callId: string; reply: SamplingReply }[];
@@ -71,7 +71,7 @@ export interface CarriedAnswer {
   by: string;
 }
 
-/** What a signed answer came to, each list in the order of the answer's own. */
+/** The results of a signed answer, each list in the order of the answer. */
 export interface UsedAnswer {
   decided: readonly DecideOutcome[];
   /** False: it was replied to before, or is asked no more. */
@@ -94,7 +94,7 @@ export type TellOutcome =
 
 /** A moment of a thread that a new one can begin from. */
 export interface RunPoint {
-  /** To be given as the thread to start in. */
+  /** Give this as the thread to start in. */
   id: string;
   /** Milliseconds since the epoch. */
   time: number;

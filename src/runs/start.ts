@@ -69,7 +69,7 @@ const noPoint = (name: string): Extract<StartOutcome, { ok: false }> => ({
   message: `There is no point ${shownName(name)} any more. The resource deepagent://runs/{run_id}/points of a run of the thread lists those to choose from.`,
 });
 
-/** What uses an idempotency key again that stands for something else. */
+/** Says that an idempotency key already stands for another task. */
 export const keyConflict = (runId: string): string =>
   `This idempotency key was used before, for run ${runId} with another task or thread. Use a new key for a new task.`;
 
@@ -82,7 +82,7 @@ export async function tell(
 ): Promise<TellOutcome> {
   const sent = await runs.send(principal, runId, {
     id: newId("msg"),
-    // As they are read back: a repeated message is to be the same.
+    // In the form in which they are read back, so that a repeated message is the same.
     text: wellFormed(text),
     idempotencyKey: idempotencyKey === undefined ? undefined : wellFormed(idempotencyKey),
     ...(call === undefined ? {} : { call }),

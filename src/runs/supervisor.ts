@@ -281,7 +281,7 @@ class Supervisor implements RunService {
 
   async #onHeartbeat(): Promise<void> {
     await this.#worker.heartbeat();
-    // By the clock of the wall and the stored deadline: neither a restart nor a sleep puts it off.
+    // Uses the system clock and the stored deadline, so that neither a restart nor a sleep delays it.
     for (const { runId, id } of await this.#runs.denyExpired(this.#clock())) {
       this.#options.log.info("approval.deadline_passed", { runId, approvalId: id });
     }
@@ -292,7 +292,7 @@ class Supervisor implements RunService {
     warnUnlessLocked(this.#options.log, "runs.pulse_failed", { what, error });
   }
 
-  /** To look at, or to ask about a call. */
+  /** An agent for looking at a run or checking a call; it does no work. */
   #agentFor(run: Run): Promise<Agent> {
     return this.#options.agentFor(run, NO_LENDER);
   }

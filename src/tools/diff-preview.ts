@@ -74,7 +74,7 @@ function firstLines(lines: readonly string[], maxLines: number, maxChars: number
   return shown;
 }
 
-/** What is left of a change without the lines that both texts begin and end with, up to three of them. */
+/** A change without the lines that both texts begin and end with, but for up to three of each. */
 interface ChangedPart {
   /** Lines of the file before this part. */
   line: number;

@@ -15,7 +15,7 @@ export interface Todo {
 export type ContentBlock = { type: string } & Record<string, unknown>;
 
 export interface ToolResult {
-  /** What the model reads. Of a failure: one text, starting with `Error: `. */
+  /** The text that the model reads. A failure is one text that starts with `Error: `. */
   content: string | ContentBlock[];
   /** Default `success`. */
   status?: "success" | "error";

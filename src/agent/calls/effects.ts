@@ -50,7 +50,7 @@ export class EffectGuard {
     return (this.#known ??= Promise.resolve(this.#log?.find(this.#call)));
   }
 
-  /** To be called before the tool runs, each time a wrapper lets it. */
+  /** Call this before each run of the tool that a wrapper allows. */
   async begin(tool: AgentTool, call: ToolCall, reach: Reach): Promise<void> {
     if (this.#log === undefined || this.#begun) return;
     if (!(await hasOutsideEffect(tool, call.args, reach))) return;

@@ -22,7 +22,7 @@ import type { ModelSource } from "../models/resolve.ts";
 /** Where the parts of a system prompt stand around the built-in one. */
 export interface SystemPromptParts {
   prefix?: string | SystemMessage | null;
-  /** In the place of the built-in prompt; `null`: nothing. */
+  /** Replaces the built-in prompt; `null`: none. */
   base?: string | SystemMessage | null;
   suffix?: string | SystemMessage | null;
 }

@@ -140,7 +140,7 @@ export class DeepAgentGraph
     });
   }
 
-  /** Told to the process's tracer, as far as there is one; a graph below another one is part of its trace. */
+  /** Reports to the tracer of the process, if it has one. A graph below another one belongs to its trace. */
   async *#traced(input: Parameters<Base["_streamIterator"]>[0], options: NonNullable<Options>): Chunks {
     const configurable = { ...this.config?.configurable, ...options.configurable };
     const { trace: above, tracePlace: place } = contextOf({ configurable });

@@ -11,7 +11,7 @@ export interface Carried extends Spent {
   run: string;
   /** Time at work until now. */
   workedMs: number;
-  /** The same of those who delegated, the nearest first. */
+  /** The same for the agents above this one, the nearest first. */
   aboveMs: readonly number[];
 }
 

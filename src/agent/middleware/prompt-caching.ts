@@ -41,7 +41,7 @@ function marked(request: ModelRequest): ModelRequest {
   const { closingPrompt, ...rest } = withTurnMark(request);
   const stable = blocksOf(request.systemMessage);
   const closing = closingPrompt ? [{ type: "text" as const, text: closingPrompt }] : [];
-  // Of two ends of the prompt, the one that changes less is worth more when only one can be marked.
+  // When only one end of the prompt can be marked, the one that changes less is worth more.
   const blocks = [...markEnd(stable, mark, left > 0), ...markEnd(closing, mark, left > 1)];
   const systemMessage = new SystemMessage({ content: blocks });
   return { ...rest, systemMessage, systemPrompt: textOf(systemMessage) };

@@ -94,7 +94,7 @@ function formsFor(
 ): Asking {
   const asking: Asking = { requests: {}, asked: [] };
   for (const [index, approval] of approvals.entries()) {
-    // With the time, so that no key is used twice in a run.
+    // Contains the time, so that no key is used twice in a run.
     const key = `${approval.id}@${at.toString(36)}`;
     const problem = problems.get(approval.id);
     const place = { runId, position: index + 1, total: approvals.length };

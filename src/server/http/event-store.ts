@@ -30,7 +30,7 @@ export interface SentEvent {
 const DAY_MS = 86_400_000;
 /** Between two tries to open the file, in milliseconds. */
 const RETRY_MS = 5000;
-/** Of a message that is not kept: it is sent without an id, and the client resumes from the one before. */
+/** The id of a message that is not kept. It is sent without one; the client resumes from the message before. */
 const NO_ID = "";
 /** How long a session waits for the file that is being opened, or brought to this version, in milliseconds. */
 const PATIENCE_MS = 3000;
@@ -76,7 +76,7 @@ export class SessionEvents {
     const resumable = new Set<string>();
     return {
       storeEvent: async (stream, message) => {
-        // A picture of its moment: who comes back is told the next one, and gets the result.
+        // Progress shows one moment: a client that comes back gets the next line and the result.
         if (isProgress(message) && resumable.has(stream)) return NO_ID;
         try {
           const store = await opened;

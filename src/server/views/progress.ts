@@ -42,7 +42,7 @@ export const noProgress: Progress = { started: () => {}, event: () => {}, stop: 
  * heartbeat repeats the last line, or tells the place in line that the run has by now, with the time since the run
  * was started, between event n and n + 1 as n + 1/2, n + 2/3, n + 3/4, …
  *
- * Of lines that come faster than anybody reads, the newest is told when its turn has come.
+ * When lines come faster than anybody reads, the newest is sent when its turn has come.
  */
 export function createProgress(options: ProgressOptions): Progress {
   const { token, notify, heartbeat, clock, now, signal, view, logger } = options;

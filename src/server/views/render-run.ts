@@ -292,7 +292,7 @@ function foot(
   </p>`;
 }
 
-/** What a host frames it can also press, so the app has nothing to press. */
+/** A host could press anything in a page that it frames, so the app has no buttons. */
 const BESIDE_APP = "Nothing is decided in this view. Answer the form of your client";
 /** A session that came from a tool result only looks on: the model that read the link could have opened it. */
 const ONLY_LOOKS =

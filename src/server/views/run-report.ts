@@ -245,7 +245,7 @@ const GOES_ON = "Its conversation goes on from there with run_deep_agent and its
 
 const sentence = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
 
-/** What nobody decided in time; the newest of it by name. */
+/** Names the newest of the approvals that nobody decided in time. */
 function deniedInTime({ approvals }: RunView): string[] {
   const denied = approvals.filter(({ decidedBy }) => decidedBy === DEADLINE);
   const last = denied.at(-1);
@@ -284,7 +284,7 @@ function line(text: string, limit = MAX.line): string {
   return oneLine(stripControl(text), limit);
 }
 
-/** Among how many of the newest runs those are chosen that are told. */
+/** From how many of the newest runs the ones in a report are chosen. */
 const LOOKED_AT = 100;
 const TOLD = 10;
 const MAX_TASK_CHARACTERS = 120;

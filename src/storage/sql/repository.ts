@@ -189,7 +189,7 @@ export class StoredRuns implements RunRepository {
     return this.#housekeeping.assertWritable();
   }
 
-  /** Listeners are told when `isChange` says so of what came of it. */
+  /** Tells listeners when `isChange` says that the result was a change. */
   async #change<T>(runId: string, steps: () => Steps<T>, isChange: (result: T) => boolean): Promise<T> {
     const result = await this.#engine.write(steps);
     if (isChange(result)) this.#notify(runId, true);

@@ -336,7 +336,7 @@ export class StoredWork implements WorkLog {
     }
   }
 
-  /** For what someone is told or acts on afterwards. */
+  /** Durable at once, because someone is told of it or acts on it. */
   async #write<T>(lease: Lease, work: (row: leases.OpenRunRow) => Steps<T>): Promise<T> {
     await this.#syncCheckpoints();
     const result = await this.#engine.write(() => underLease(lease, work));
@@ -344,7 +344,7 @@ export class StoredWork implements WorkLog {
     return result;
   }
 
-  /** For progress, which a run that goes on after a power cut tells again. */
+  /** Not durable at once: after a power cut the run reports its progress again. */
   async #note(lease: Lease, work: (row: leases.OpenRunRow) => Steps<void>): Promise<void> {
     await this.#engine.note(() => underLease(lease, work));
     this.#changed(lease.runId);

@@ -134,7 +134,7 @@ export class CheckpointIds {
     return known;
   }
 
-  /** Of the namespace and of the thread's own graph: what belongs to a step of that one comes after it. */
+  /** The newer of two ids: that of the namespace, and that of the thread's own graph, whose steps hold those of the namespace. */
   #newestOf(thread: string, namespace: string, known: Known): string {
     let newest = known.given;
     for (const name of new Set(["", namespace])) {

@@ -194,11 +194,11 @@ export function plainJson(value: unknown): string | undefined {
   }
 }
 
-/** What a task to be started shows itself as; its time, which hardly any has, is not seen to here. */
+/** Whether LangGraph's form of a task to start is shown. One with a time limit, which is rare, is not recognized here. */
 const isSend = (shown: object): shown is { node: unknown; args: unknown } =>
   "lg_name" in shown && shown.lg_name === "Send" && (shown as { timeout?: unknown }).timeout === undefined;
 
-/** Not of a class of its own, nor what something else shows itself as, marked. */
+/** Whether it is a plain value: no instance of a class, and no marked form of one. */
 function isPlainPart(shown: unknown): boolean {
   if (typeof shown !== "object" || shown === null || Array.isArray(shown)) return true;
   const prototype: unknown = Object.getPrototypeOf(shown);

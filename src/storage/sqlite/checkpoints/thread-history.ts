@@ -350,5 +350,5 @@ export class ThreadCopy {
   }
 }
 
-/** What is packed has newer ones behind it. */
+/** A packed checkpoint has newer ones behind it, so nobody needs its writes. */
 const withoutWrites = (packed: PackedCheckpoint): PackedCheckpoint => ({ ...packed, writes: [] });

@@ -96,7 +96,7 @@ function operatorsOf(wanted: unknown): [string, unknown][] | undefined {
   return entries.every(([name]) => Object.hasOwn(OPERATORS, name)) ? entries : undefined;
 }
 
-/** As numbers where both are some, texts such as dates by their characters; NaN when they have no order. */
+/** Compares numbers as numbers and texts, such as dates, by their characters; NaN when two values have no order. */
 function compare(actual: unknown, wanted: unknown): number {
   const difference = Number(actual) - Number(wanted);
   if (!Number.isNaN(difference) || typeof actual !== "string" || typeof wanted !== "string") {

@@ -14,7 +14,7 @@ export interface PreparedPut {
   json: string | null;
   /** The id of the long texts of the value, if it has any. */
   parts: number | null;
-  /** What a search reads, unless that is in the value. */
+  /** The text that a search reads, unless it is in the value. */
   text: string | null;
   indexed: 0 | 1;
   grams: string;
