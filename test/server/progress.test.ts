@@ -159,6 +159,7 @@ test("a call that was given up is told nothing more", () => {
 });
 
 test("a client that has gone does not disturb", async () => {
+  let attempts = 0;
   const progress = createProgress({
     token: "p",
     heartbeat: 1000,
@@ -167,9 +168,13 @@ test("a client that has gone does not disturb", async () => {
     signal: new AbortController().signal,
     view: () => Promise.resolve(undefined),
     logger: silentLogger,
-    notify: () => Promise.reject(new Error("closed")),
+    notify: () => {
+      attempts += 1;
+      return Promise.reject(new Error("closed"));
+    },
   });
   progress.started(aView());
   await vi.advanceTimersByTimeAsync(5000);
   progress.stop();
+  expect(attempts).toBeGreaterThan(1);
 });

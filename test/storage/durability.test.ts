@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { flushLog, withoutWaiting } from "../../src/storage/sqlite/commit.ts";
@@ -83,9 +84,11 @@ it("a database that is in memory, or has another journal, commits as ever", asyn
 });
 
 it("what is closed before the disk has it is in the file", async () => {
-  const { database, add } = numbers();
+  const { file, log, database, add } = numbers();
   withoutWaiting(database, () => add(1));
   const stored = flushLog(database);
   database.close();
   await stored;
+  expect(existsSync(log)).toBe(false);
+  expect(opened(file).prepare("SELECT n FROM numbers").all()).toEqual([{ n: 1 }]);
 });
