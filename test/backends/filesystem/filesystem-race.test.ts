@@ -73,7 +73,7 @@ afterEach(async () => {
 const ROUNDS = 150;
 
 // Without descriptor paths a race can be noticed but not excluded.
-describe.skipIf(!hasDescriptorPaths())("links swapped in while a method runs", { tags: "long" }, () => {
+describe.skipIf(!hasDescriptorPaths())("links swapped in while a method runs", () => {
   it("give nothing away", async () => {
     const backend = new FilesystemBackend({ rootDir: root, virtualMode: true });
     const walker = new FilesystemBackend({ rootDir: root, virtualMode: true, ripgrep: false });

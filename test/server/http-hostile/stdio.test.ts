@@ -18,7 +18,7 @@ const SILENT = new Set(["broken JSON", "not a message", "wrong types in the mess
 
 test(
   `${COUNT} malformed and hostile messages over stdio are refused as they should be, and nothing else happens`,
-  { tags: "long", timeout: 600_000 },
+  { timeout: 600_000 },
   async () => {
     const notes: string[] = [];
     const { service } = openServer(databaseFile(), {
