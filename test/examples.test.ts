@@ -1,3 +1,5 @@
+// @module-tag long
+// Each example is a program that starts agents.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";

@@ -1,3 +1,5 @@
+// @module-tag long
+// Each printed line is run in a shell of its own.
 import { execFile, spawn } from "node:child_process";
 import {
   cpSync,

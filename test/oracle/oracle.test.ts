@@ -1,3 +1,5 @@
+// @module-tag long
+// Thirty tasks are solved over the wire, several times.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

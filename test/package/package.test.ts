@@ -1,3 +1,5 @@
+// @module-tag long
+// It packs the package and installs it, in several ways.
 import { execFileSync, spawnSync } from "node:child_process";
 import {
   cpSync,
