@@ -1,3 +1,5 @@
+// @module-tag long
+// It starts a server for each component and client.
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, openHome, openStdio } from "../support/harness.ts";

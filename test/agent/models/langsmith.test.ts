@@ -1,3 +1,5 @@
+// @module-tag long
+// It waits for what is sent in the background, and for what never comes.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,3 +1,5 @@
+// @module-tag long
+// Each operation is a shell that is started.
 import { execFileSync } from "node:child_process";
 import {
   existsSync,
