@@ -19,7 +19,7 @@ const { createDeepAgent, prune, readStatistics, sqliteRuns, RUN_MIGRATIONS, ...s
   export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
   export { prune } from "./src/storage/sqlite/runs/housekeeping.ts";
   export { readStatistics } from "./src/storage/sqlite/runs/housekeeping.ts";
-  export { RUN_MIGRATIONS } from "./src/storage/sqlite/runs/schema.ts";
+  export { RUN_MIGRATIONS } from "./src/storage/sql/schema.ts";
   export { sqliteRuns } from "./src/storage/sqlite/runs/repository.ts";
   export { createCheckpointer } from "./src/storage/sqlite/checkpoints/checkpointer.ts";
   export { openDatabase } from "./src/storage/sqlite/database.ts";

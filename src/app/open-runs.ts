@@ -14,7 +14,7 @@ import { type Database, type DatabaseOptions, openDatabaseInTurns } from "../sto
 import { STORE_MIGRATIONS } from "../storage/sqlite/memories/schema.ts";
 import { migrate, schemaVersion } from "../storage/sqlite/migrations.ts";
 import { sqliteRuns } from "../storage/sqlite/runs/repository.ts";
-import { RUN_MIGRATIONS } from "../storage/sqlite/runs/schema.ts";
+import { RUN_MIGRATIONS } from "../storage/sql/schema.ts";
 import type { Agents } from "./agents.ts";
 import { retentionOf } from "./lifecycle.ts";
 import { subagentModelProblem } from "./models.ts";

@@ -4,7 +4,7 @@ import { ChangeFeed, follow, PAGE, SharedTails } from "../../src/runs/follow.ts"
 import type { RunEvent } from "../../src/runs/events.ts";
 import { append as appendEvent } from "../../src/storage/sql/journal.ts";
 import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { openConnection } from "../../src/storage/sqlite/driver.ts";
 import { attempts } from "../support/effort.ts";

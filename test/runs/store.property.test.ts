@@ -6,7 +6,7 @@ import { type Lease, LeaseLostError, type RunRepository, type WorkLog } from "..
 import type { RunRow } from "../../src/storage/sql/rows.ts";
 import { DEADLINE, TRANSITIONS, type Approval, isFinal } from "../../src/runs/run.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { attempts } from "../support/effort.ts";

@@ -1,7 +1,7 @@
 import { type Migration, migrate } from "../../src/storage/sqlite/migrations.ts";
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/schema.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { STORE_MIGRATIONS } from "../../src/storage/sqlite/memories/schema.ts";

@@ -4,7 +4,7 @@ import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
 import { StoredRuns } from "../../src/storage/sql/repository.ts";
 import { sqliteEngine, sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
-import { RUN_MIGRATIONS } from "../../src/storage/sqlite/runs/schema.ts";
+import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { connect, databaseFile } from "../runs/support.ts";
 import { runRepositoryContract } from "./run-repository.contract.ts";
 

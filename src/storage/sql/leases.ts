@@ -44,21 +44,23 @@ export function* anyWaiting(environment: string): Steps<boolean> {
   return (yield* first(sql, { environment })) !== undefined;
 }
 
-/** Takes the run whose turn it is. `undefined`: none waits, or another server was faster. */
+/** Takes the run whose turn it is; `undefined` when none waits. */
 export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined> {
   const { environment, owner, expiresAt, now } = request;
-  const waiting = yield* all<Waiting>(
-    `SELECT id, principal, ${RANK} AS rank FROM runs WHERE number IN (
-       SELECT min(${RANK}) % ${BEHIND} FROM runs WHERE environment = @environment AND ${CLAIMABLE}
-       GROUP BY principal)`,
-    { environment },
-  );
-  const next = fairest(waiting, request.active, request.turns);
-  if (next === undefined) return undefined;
-  const before = yield* first<RunRow>(`SELECT * FROM runs WHERE id = @id AND ${CLAIMABLE} FOR UPDATE`, {
-    id: next.id,
-  });
-  if (before === undefined) return undefined;
+  let before: RunRow | undefined;
+  do {
+    const waiting = yield* all<Waiting>(
+      `SELECT id, principal, ${RANK} AS rank FROM runs WHERE number IN (
+         SELECT min(${RANK}) % ${BEHIND} FROM runs WHERE environment = @environment AND ${CLAIMABLE}
+         GROUP BY principal)`,
+      { environment },
+    );
+    const next = fairest(waiting, request.active, request.turns);
+    if (next === undefined) return undefined;
+    // Another server may have been faster; then it does not wait any more.
+    const sql = `SELECT * FROM runs WHERE id = @id AND ${CLAIMABLE} FOR UPDATE`;
+    before = yield* first<RunRow>(sql, { id: next.id });
+  } while (before === undefined);
   const crashes = crashesBy(before);
   yield* change(
     `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,

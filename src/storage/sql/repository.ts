@@ -43,6 +43,8 @@ export interface Housekeeping {
   planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan>;
   statistics(): Promise<RunStatistics>;
   assertWritable(): Promise<void>;
+  /** This process changed a run; for engines whose other processes have to be told. */
+  changed?(runId: string): void;
   /** Tells `listener` of what other processes change, until it is closed. */
   watchOthers(listener: RunListener, pollMs: number): { close(): void };
 }
@@ -198,6 +200,7 @@ export class StoredRuns implements RunRepository {
 
   #notify(runId: string, fromOutside: boolean): void {
     for (const listener of this.#listeners) listener.changed(runId, fromOutside);
+    this.#housekeeping.changed?.(runId);
   }
 }
 

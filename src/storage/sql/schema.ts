@@ -1,4 +1,4 @@
-import type { Migration } from "../migrations.ts";
+import type { Migration } from "../sqlite/migrations.ts";
 
 /**
  * Tables of runs.

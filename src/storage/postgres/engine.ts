@@ -1,0 +1,105 @@
+/** Carries out the steps of `storage/sql` on Postgres, each transaction on one connection of a pool. */
+import type { Pool, PoolClient } from "pg";
+import type { Answer, Engine, Statement, Steps, Value } from "../sql/steps.ts";
+import { isRepeatable, postgresError } from "./errors.ts";
+
+/** How often a transaction is carried out again that was in the way of another. */
+const TRIES = 8;
+
+const LOOK = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+const WRITE = "BEGIN; SET LOCAL synchronous_commit = on";
+/** A commit that does not wait for the disk; it outlives the end of this process all the same. */
+const NOTE = "BEGIN; SET LOCAL synchronous_commit = off";
+
+export function postgresEngine(pool: Pool): Engine {
+  return {
+    read: (steps) => translated(() => look(pool, steps)),
+    write: (steps) => translated(() => transact(pool, WRITE, steps)),
+    note: (steps) => translated(() => transact(pool, NOTE, steps)),
+  };
+}
+
+async function translated<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    throw postgresError(thrown);
+  }
+}
+
+/** One statement needs no transaction to show one moment; when a second comes, all are carried out again in one. */
+async function look<T>(pool: Pool, steps: () => Steps<T>): Promise<T> {
+  const alone = steps();
+  const begun = alone.next();
+  if (begun.done === true) return begun.value;
+  const then = alone.next(await answerOf(pool, begun.value));
+  return then.done === true ? then.value : transact(pool, LOOK, steps);
+}
+
+async function transact<T>(pool: Pool, begin: string, steps: () => Steps<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    const client = await pool.connect();
+    let broken: Error | undefined;
+    try {
+      await client.query(begin);
+      const result = await carryOut(client, steps());
+      await client.query("COMMIT");
+      return result;
+    } catch (thrown) {
+      // A connection that cannot roll back is of no use any more.
+      await client.query("ROLLBACK").catch((error: Error) => (broken = error));
+      if (attempt === TRIES || !isRepeatable(thrown)) throw thrown;
+    } finally {
+      client.release(broken);
+    }
+  }
+}
+
+async function carryOut<T>(client: PoolClient, steps: Steps<T>): Promise<T> {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next(await answerOf(client, step.value));
+  return step.value;
+}
+
+async function answerOf(connection: Pool | PoolClient, { sql, values }: Statement): Promise<Answer> {
+  const { name, text, names } = prepared(sql);
+  const { rows, rowCount } = await connection.query<object>({
+    name,
+    text,
+    values: names.map((one) => sendable(values[one] ?? null)),
+  });
+  return { rows, changes: rowCount ?? 0 };
+}
+
+/** Postgres has no text with a NUL; it becomes the mark of a character that cannot be shown. */
+function sendable(value: Value): unknown {
+  if (typeof value === "string") return value.replaceAll("\0", "\ufffd");
+  return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
+}
+
+interface Prepared {
+  /** By which each connection knows it after the first time. */
+  name: string;
+  text: string;
+  /** Of the values, in the order of `$1`, `$2`. */
+  names: readonly string[];
+}
+
+const statements = new Map<string, Prepared>();
+
+function prepared(sql: string): Prepared {
+  let statement = statements.get(sql);
+  if (statement === undefined) {
+    const names: string[] = [];
+    const text = sql
+      .replace(/ INDEXED BY \w+/g, "")
+      .replace(/json_each\((@\w+)\)/g, "jsonb_array_elements_text($1::jsonb)")
+      .replace(/@(\w+)/g, (_, name: string) => {
+        if (!names.includes(name)) names.push(name);
+        return `$${names.indexOf(name) + 1}`;
+      });
+    statement = { name: `deepagent_${statements.size}`, text, names };
+    statements.set(sql, statement);
+  }
+  return statement;
+}

@@ -1,0 +1,59 @@
+/** What Postgres and the connection to it report, as errors with a text that says what to do. */
+import { StorageError, type StorageErrorCode } from "../../core/errors.ts";
+
+/** Of classes of SQLSTATE, or of single codes: the code of ours, and what to say. */
+const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]> = [
+  [
+    /^(28|3D000)/,
+    "storage_not_loaded",
+    "Postgres refused the login or has no such database. Check the connection string.",
+  ],
+  [
+    /^(53100|53200)/,
+    "storage_full",
+    "The Postgres server has no space or memory left. Free some and try again.",
+  ],
+  [
+    /^53300/,
+    "storage_busy",
+    "The Postgres server has no connection left. Raise max_connections or start fewer servers.",
+  ],
+  [
+    /^(25006|57P03|57P01|57P02)/,
+    "storage_busy",
+    "The Postgres server is read-only, starting or stopping. It is tried again.",
+  ],
+  [/^(42501)/, "storage_readonly", "The Postgres role may not do this. Grant it what docs/scale.md lists."],
+  [/^(40|55P03)/, "storage_busy", "Other servers kept changing the same run. Try again."],
+  [/^(XX001|XX002)/, "storage_corrupt", "The Postgres server reports damaged data. Restore a backup."],
+  [
+    /^(08|ECONN|EPIPE|ENOTFOUND|ETIMEDOUT|EHOSTUNREACH|EAI_AGAIN)/,
+    "storage_io",
+    "The Postgres server cannot be reached. Check the network and the connection string; it is tried again.",
+  ],
+];
+
+const codeOf = (thrown: unknown): string =>
+  thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "";
+
+/** Whether the transaction was undone for the sake of another one, and may be carried out again. */
+export const isRepeatable = (thrown: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(thrown));
+
+/** Anything that is not a known failure of Postgres comes back as it is. */
+export function postgresError(thrown: unknown): unknown {
+  if (thrown instanceof SyntaxError) {
+    const text =
+      "A row of the database of runs is damaged and cannot be read. It was left untouched: restore a backup.";
+    return new StorageError("storage_corrupt", text, { cause: thrown });
+  }
+  const code = codeOf(thrown) || (isBrokenOff(thrown) ? "08006" : "");
+  const known = KNOWN.find(([state]) => state.test(code));
+  return known === undefined ? thrown : new StorageError(known[1], known[2], { cause: thrown });
+}
+
+/** What `pg` says of a connection that ended in the middle of a query, or could not be had in time. */
+const isBrokenOff = (thrown: unknown): boolean =>
+  thrown instanceof Error &&
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/.test(
+    thrown.message,
+  );

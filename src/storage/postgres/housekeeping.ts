@@ -1,0 +1,190 @@
+/** What is forgotten, counted and checked in Postgres. */
+import type { Pool, PoolClient } from "pg";
+import {
+  type Checkpoints,
+  KEPT_FOR_SIZE_MS,
+  type PruneContext,
+  type PrunePlan,
+  type PruneReport,
+  type Retention,
+  type RunStatistics,
+} from "../../runs/ports.ts";
+import type { RunStatus } from "../../runs/run.ts";
+
+/** Nobody copies a thread for so long. */
+const COPY_MS = 3_600_000;
+/** Runs that one transaction forgets. */
+const RUNS_AT_ONCE = 100;
+
+/** Tables of what belongs to a run. */
+const OF_RUN = [
+  "run_events",
+  "approvals",
+  "effects",
+  "run_messages",
+  "run_grants",
+  "used_answers",
+  "model_requests",
+];
+
+/** As `RunRepository.prune`. Space is free for what comes; files get smaller when somebody runs VACUUM FULL. */
+export async function prune(
+  pool: Pool,
+  { maxAgeMs, maxBytes }: Retention,
+  { checkpoints, now, signal, orphans = "keep", sweepMemories }: PruneContext,
+): Promise<PruneReport> {
+  const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
+  await pool.query(
+    `WITH given_up AS (DELETE FROM thread_copies WHERE begun_at < $1 RETURNING id)
+     INSERT INTO pruned_threads (id) SELECT id FROM given_up ON CONFLICT DO NOTHING`,
+    [now - COPY_MS],
+  );
+  report.memories = (await sweepMemories?.(signal)) ?? 0;
+  if (orphans !== "keep") {
+    const found = await findOrphans(pool, checkpoints);
+    report.orphans = found.length;
+    if (orphans === "delete") {
+      await pool.query("INSERT INTO pruned_threads (id) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING", [
+        found,
+      ]);
+    }
+  }
+  const forgetUpTo = async (endedBefore: number, most: number): Promise<void> => {
+    for (let left = most; left > 0 && !signal.aborted;) {
+      const forgotten = await forgetSome(pool, endedBefore, Math.min(left, RUNS_AT_ONCE));
+      report.runs += forgotten;
+      left = forgotten === 0 ? 0 : left - forgotten;
+    }
+  };
+  if (maxAgeMs !== undefined) await forgetUpTo(now - maxAgeMs, Infinity);
+  if (maxBytes !== undefined) await forgetUpTo(now - KEPT_FOR_SIZE_MS, await excessRuns(pool, maxBytes));
+  report.threads = await forgetThreads(pool, checkpoints, signal);
+  return report;
+}
+
+/** As `RunRepository.planPrune`. */
+export async function planPrune(
+  pool: Pool,
+  { maxAgeMs, maxBytes }: Retention,
+  checkpoints: Checkpoints | undefined,
+  now: number,
+): Promise<PrunePlan> {
+  const count = (condition: string, values: unknown[] = []): Promise<number> =>
+    numberOf(pool, `SELECT count(*) FROM runs WHERE ${condition}`, values);
+  const over = "ended_at < $1 AND lease_owner IS NULL";
+  const runs = maxAgeMs === undefined ? 0 : await count(over, [now - maxAgeMs]);
+  const forSize = maxBytes === undefined ? 0 : await count(over, [now - KEPT_FOR_SIZE_MS]);
+  return {
+    runs,
+    runsForSize: Math.max(0, forSize - runs),
+    unfinished: await count("ended_at IS NULL"),
+    storedBytes: await storedBytes(pool),
+    orphans: (await findOrphans(pool, checkpoints)).length,
+  };
+}
+
+/** As `RunRepository.statistics`. */
+export async function statistics(pool: Pool): Promise<RunStatistics> {
+  const runs: Record<RunStatus, number> = {
+    working: 0,
+    input_required: 0,
+    completed: 0,
+    failed: 0,
+    cancelled: 0,
+  };
+  const { rows } = await pool.query<{ status: RunStatus; count: number }>(
+    "SELECT status, count(*) AS count FROM runs GROUP BY status",
+  );
+  for (const { status, count } of rows) runs[status] = count;
+  const pending = "SELECT count(*) FROM approvals WHERE delivered = 0 AND status = 'pending'";
+  return { runs, pendingApprovals: await numberOf(pool, pending) };
+}
+
+/** As `RunRepository.assertWritable`. */
+export async function assertWritable(pool: Pool): Promise<void> {
+  await pool.query("DELETE FROM runs WHERE false");
+}
+
+async function numberOf(pool: Pool, sql: string, values: unknown[] = []): Promise<number> {
+  const { rows } = await pool.query<[number]>({ text: sql, values, rowMode: "array" });
+  return rows[0]?.[0] ?? 0;
+}
+
+/** Bytes of all tables of the schema, with their indexes. */
+const storedBytes = (pool: Pool): Promise<number> =>
+  numberOf(
+    pool,
+    `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`,
+  );
+
+/** How many runs make up what is stored above `maxBytes`, taken as of equal size: files do not shrink at once. */
+async function excessRuns(pool: Pool, maxBytes: number): Promise<number> {
+  const stored = await storedBytes(pool);
+  const runs = await numberOf(pool, "SELECT count(*) FROM runs");
+  return stored <= maxBytes ? 0 : Math.ceil((runs * (stored - maxBytes)) / stored);
+}
+
+/** Forgets the oldest runs that ended before then, in one transaction; gives their number. */
+async function forgetSome(pool: Pool, endedBefore: number, limit: number): Promise<number> {
+  const client = await pool.connect();
+  try {
+    await client.query("BEGIN");
+    const forgotten = await forget(client, endedBefore, limit);
+    await client.query("COMMIT");
+    return forgotten;
+  } catch (thrown) {
+    await client.query("ROLLBACK").catch(() => undefined);
+    throw thrown;
+  } finally {
+    client.release();
+  }
+}
+
+async function forget(client: PoolClient, endedBefore: number, limit: number): Promise<number> {
+  // A run that is still being stopped has a lease, and stays.
+  const { rows } = await client.query<{ id: string; thread_id: string }>(
+    `SELECT id, thread_id FROM runs WHERE ended_at < $1 AND lease_owner IS NULL
+     ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
+    [endedBefore, limit],
+  );
+  const runs = rows.map(({ id }) => id);
+  for (const table of OF_RUN) await client.query(`DELETE FROM ${table} WHERE run_id = ANY($1)`, [runs]);
+  await client.query("DELETE FROM runs WHERE id = ANY($1)", [runs]);
+  await client.query(
+    `WITH gone AS (
+       DELETE FROM threads WHERE id = ANY($1) AND NOT EXISTS (SELECT 1 FROM runs WHERE thread_id = threads.id)
+       RETURNING id)
+     INSERT INTO pruned_threads (id) SELECT id FROM gone ON CONFLICT DO NOTHING`,
+    [rows.map(({ thread_id }) => thread_id)],
+  );
+  return runs.length;
+}
+
+/** A thread is stored before its first checkpoint, and so is the note of a copy: what is in neither has no owner. */
+async function findOrphans(pool: Pool, checkpoints: Checkpoints | undefined): Promise<string[]> {
+  const threads = (await checkpoints?.threads()) ?? [];
+  const { rows } = await pool.query<{ id: string }>(
+    `SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN (
+       SELECT id FROM threads UNION SELECT id FROM thread_copies UNION SELECT id FROM pruned_threads)`,
+    [threads],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Deletes the checkpoints of threads that are forgotten; gives how many threads there were. */
+async function forgetThreads(
+  pool: Pool,
+  checkpoints: Checkpoints | undefined,
+  signal: AbortSignal,
+): Promise<number> {
+  const { rows } = await pool.query<{ id: string }>("SELECT id FROM pruned_threads");
+  let count = 0;
+  for (const { id } of rows) {
+    if (signal.aborted) break;
+    await checkpoints?.deleteThread(id);
+    await pool.query("DELETE FROM pruned_threads WHERE id = $1", [id]);
+    count += 1;
+  }
+  return count;
+}

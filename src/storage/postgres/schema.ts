@@ -1,0 +1,76 @@
+/** The tables of runs in Postgres: those of SQLite, with the types and the triggers of Postgres. */
+import type { Pool, PoolClient } from "pg";
+import { StorageError } from "../../core/errors.ts";
+import type { Migration } from "../sqlite/migrations.ts";
+import { RUN_MIGRATIONS } from "../sql/schema.ts";
+
+/** What SQLite says in another way, in the order in which it is replaced. */
+const REPLACED: readonly [RegExp, string][] = [
+  [/INTEGER PRIMARY KEY AUTOINCREMENT/g, "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"],
+  [/\bINTEGER\b/g, "BIGINT"],
+  [/\bBLOB\b/g, "BYTEA"],
+  [/\)( WITHOUT ROWID,)? STRICT;/g, ");"],
+  // `WHEN` can be a condition of an own row only, as it is in all of ours.
+  [
+    /CREATE TRIGGER (\w+) BEFORE (UPDATE(?: OF \w+)?) ON (\w+)\n(?:WHEN (.*)\n)?BEGIN SELECT RAISE\(ABORT, ('[^']*')\); END;/g,
+    "CREATE TRIGGER $1 BEFORE $2 ON $3 FOR EACH ROW WHEN ($4) EXECUTE FUNCTION refuse($5);",
+  ],
+  [/ WHEN \(\)/g, ""],
+];
+
+const REFUSE = `
+CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;`;
+
+const inPostgres = (sql: string): string =>
+  REPLACED.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), sql);
+
+/** Any number that no other program uses for an advisory lock. */
+const LOCK = 7_310_518_093_241;
+
+/** Creates the schema and brings its tables to the newest version. Of servers that start at once one does it. */
+export async function migratePostgres(pool: Pool, schema: string): Promise<void> {
+  const client = await pool.connect();
+  try {
+    await client.query("BEGIN");
+    await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
+    await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
+    await bringUp(client, "runs", RUN_MIGRATIONS);
+    await client.query("COMMIT");
+  } catch (thrown) {
+    await client.query("ROLLBACK").catch(() => undefined);
+    throw thrown;
+  } finally {
+    client.release();
+  }
+}
+
+async function bringUp(
+  client: PoolClient,
+  component: string,
+  migrations: readonly Migration[],
+): Promise<void> {
+  await client.query(
+    "CREATE TABLE IF NOT EXISTS schema_versions (component TEXT PRIMARY KEY, version BIGINT NOT NULL)",
+  );
+  const found = await client.query<{ version: number }>(
+    "SELECT version FROM schema_versions WHERE component = $1",
+    [component],
+  );
+  const version = found.rows[0]?.version ?? 0;
+  if (version > migrations.length) {
+    throw new StorageError(
+      "storage_newer",
+      `The Postgres schema was written by a newer version of this program. Update this server.`,
+    );
+  }
+  await client.query(REFUSE);
+  for (const { version: next, sql } of migrations.slice(version)) {
+    await client.query(inPostgres(sql));
+    await client.query(
+      `INSERT INTO schema_versions (component, version) VALUES ($1, $2)
+       ON CONFLICT (component) DO UPDATE SET version = excluded.version`,
+      [component, next],
+    );
+  }
+}

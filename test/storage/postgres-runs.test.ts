@@ -1,0 +1,134 @@
+import pg from "pg";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type PostgresRuns, openPostgres } from "../../src/storage/postgres/runs.ts";
+import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
+import { runRepositoryContract } from "./run-repository.contract.ts";
+
+const tags = "postgres";
+const ME = "me";
+
+let server: PostgresServer;
+let schemas = 0;
+beforeAll(async () => {
+  server = await startPostgres();
+}, 60_000);
+afterAll(() => server.stop());
+
+const newSchema = (): string => `test_${(schemas += 1)}`;
+
+async function open(schema: string): Promise<PostgresRuns> {
+  const opened = await openPostgres({ url: server.url, schema, connections: 3 });
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+/** Carries out a statement as somebody who manages the server. */
+async function manage(sql: string): Promise<void> {
+  const client = new pg.Client(server.url);
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+}
+
+const fresh = (number: number) => ({
+  runId: `run_${number}`,
+  newThreadId: `thr_${number}`,
+  environment: "e",
+  now: number,
+});
+
+runRepositoryContract(
+  "Postgres",
+  async () => {
+    const schema = newSchema();
+    const opened: PostgresRuns[] = [];
+    return {
+      connect: async () => {
+        const one = await openPostgres({ url: server.url, schema, connections: 3 });
+        opened.push(one);
+        return one.runs;
+      },
+      close: async () => void (await Promise.all(opened.map((one) => one.close()))),
+    };
+  },
+  { tags },
+);
+
+test("servers that start at once make the tables once", { tags }, async () => {
+  const schema = newSchema();
+  const all = await Promise.all(Array.from({ length: 6 }, () => open(schema)));
+  const made = await Promise.all(
+    all.map(({ runs }, n) => runs.create(ME, { task: "work", idempotencyKey: "k" }, fresh(n))),
+  );
+  expect(made.map(({ kind }) => kind).toSorted()).toEqual(["created", ...Array(5).fill("existing")]);
+});
+
+test("a schema of a newer version is refused, and left as it is", { tags }, async () => {
+  const schema = newSchema();
+  await (await openPostgres({ url: server.url, schema })).close();
+  const versions = `${schema}.schema_versions`;
+  await manage(`UPDATE ${versions} SET version = 99`);
+  await expect(openPostgres({ url: server.url, schema })).rejects.toMatchObject({ code: "storage_newer" });
+});
+
+test("a text with a NUL is stored without it", { tags }, async () => {
+  const { runs } = await open(newSchema());
+  await runs.create(ME, { task: "a\0b" }, fresh(1));
+  expect((await runs.read.run(ME, "run_1"))?.task).toBe("a\ufffdb");
+});
+
+test("every run is claimed once, by however many servers", { tags }, async () => {
+  const schema = newSchema();
+  const servers = await Promise.all(Array.from({ length: 4 }, () => open(schema)));
+  for (let n = 0; n < 24; n += 1) await servers[0]!.runs.create(`p${n % 3}`, { task: "work" }, fresh(n));
+  const claimed = await Promise.all(
+    servers.map(async ({ runs }, owner) => {
+      const mine: string[] = [];
+      for (;;) {
+        const request = { owner: `s${owner}`, environment: "e", active: new Map(), now: 99, expiresAt: 999 };
+        const claim = await runs.claimNext(request, 9);
+        if (claim === undefined) return mine;
+        mine.push(claim.run.id);
+      }
+    }),
+  );
+  expect(claimed.flat().toSorted()).toEqual(Array.from({ length: 24 }, (_, n) => `run_${n}`).toSorted());
+});
+
+test("a listener whose connection was cut hears again, and looks at what it missed", { tags }, async () => {
+  const schema = newSchema();
+  const [one, other] = [await open(schema), await open(schema)];
+  const heard: string[] = [];
+  let looks = 0;
+  const failures: unknown[] = [];
+  const watching = other.runs.watch(
+    {
+      changed: (runId) => void heard.push(runId),
+      changedElsewhere: () => void (looks += 1),
+      failed: (error) => void failures.push(error),
+    },
+    100,
+  );
+  onTestFinished(() => watching.close());
+  await expect.poll(() => looks).toBeGreaterThan(0);
+  await one.runs.create(ME, { task: "work" }, fresh(1));
+  await expect.poll(() => heard).toEqual(["run_1"]);
+  await manage("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()");
+  const before = looks;
+  await expect.poll(() => looks).toBeGreaterThan(before);
+  expect(failures).not.toEqual([]);
+  await expect
+    .poll(async () => {
+      await one.runs.cancel(ME, "run_1", "", 2).catch(() => undefined);
+      await one.runs.create(ME, { task: "more" }, fresh(heard.length + 10)).catch(() => undefined);
+      return heard.some((id) => id !== "run_1");
+    })
+    .toBe(true);
+});
+
+test("a server that is not there is said to be so, without its password", { tags }, async () => {
+  const url = "postgres://somebody:secret-word@127.0.0.1:1/none";
+  const failure: unknown = await openPostgres({ url }).catch((error: unknown) => error);
+  expect(failure).toMatchObject({ code: "storage_io" });
+  expect(String(failure)).not.toContain("secret-word");
+});
