@@ -1,3 +1,4 @@
+// @module-tag long
 import { expect, test } from "vitest";
 import { connect, openHome, openStdio } from "../support/harness.ts";
 import { play, wronglyAnswered } from "../support/harness-brain.ts";

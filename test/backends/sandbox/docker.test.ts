@@ -9,7 +9,7 @@ import { runContract } from "../contract/contract.ts";
 import { containerIds, CONTAINERS as OPTIONS } from "./containers.ts";
 import { isAsleep, uniqueSleep, until } from "./support.ts";
 
-describe("DockerSandbox", { tags: "podman" }, () => {
+describe("DockerSandbox", { tags: ["podman", "long"] }, () => {
   it("runs commands as a plain user in the working directory, beside the file tools", async () => {
     const sandbox = await open();
     await sandbox.write("/src/a.txt", "text\n");

@@ -1,3 +1,4 @@
+// @module-tag long
 import { expect, it, onTestFinished } from "vitest";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { connect, openHome, openStdio } from "../../support/harness.ts";

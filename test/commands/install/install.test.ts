@@ -74,31 +74,40 @@ describe("a client's file", () => {
     ["an empty list of servers", '{ "mcpServers": {} }'],
     ["nothing but a comment", "{\n  // none yet\n}"],
     ["no text", ""],
-  ])("with %s keeps every byte of it, and has it again after uninstall", async (_title, text) => {
-    const file = written(CURSOR, text);
-    const { code, stdout } = await bin(["install", "cursor", ...READY, project]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("Everything a run needs") });
-    const { deepagent } = valueOf(file)["mcpServers"] ?? {};
-    expect(deepagent).toEqual({
-      command: process.execPath,
-      args: [BIN, "--workspace", project, "--model", "offline"],
-    });
-    const now = readFileSync(file, "utf8");
-    for (const line of text.split("\n").filter((line) => /keep|mine|theme|none yet/.test(line)))
-      expect(now).toContain(
-        line
-          .replace(/\{ *\}$/, "")
-          .trim()
-          .slice(0, 12),
-      );
+  ])(
+    "with %s keeps every byte of it, and has it again after uninstall",
+    { tags: "long" },
+    async (_title, text) => {
+      const file = written(CURSOR, text);
+      const { code, stdout } = await bin(["install", "cursor", ...READY, project]);
+      expect({ code, stdout }).toEqual({
+        code: 0,
+        stdout: expect.stringContaining("Everything a run needs"),
+      });
+      const { deepagent } = valueOf(file)["mcpServers"] ?? {};
+      expect(deepagent).toEqual({
+        command: process.execPath,
+        args: [BIN, "--workspace", project, "--model", "offline"],
+      });
+      const now = readFileSync(file, "utf8");
+      for (const line of text.split("\n").filter((line) => /keep|mine|theme|none yet/.test(line)))
+        expect(now).toContain(
+          line
+            .replace(/\{ *\}$/, "")
+            .trim()
+            .slice(0, 12),
+        );
 
-    expect((await bin(["install", "cursor", ...READY, project])).stdout).toContain("has this server already");
-    expect(readFileSync(file, "utf8")).toBe(now);
-    expect(await bin(["uninstall", "cursor"])).toMatchObject({ code: 0, stderr: "" });
-    expect(readFileSync(file, "utf8")).toBe(text);
-    expect((await bin(["uninstall", "cursor"])).stdout).toContain("does not have this server");
-    expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
-  });
+      expect((await bin(["install", "cursor", ...READY, project])).stdout).toContain(
+        "has this server already",
+      );
+      expect(readFileSync(file, "utf8")).toBe(now);
+      expect(await bin(["uninstall", "cursor"])).toMatchObject({ code: 0, stderr: "" });
+      expect(readFileSync(file, "utf8")).toBe(text);
+      expect((await bin(["uninstall", "cursor"])).stdout).toContain("does not have this server");
+      expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
+    },
+  );
 
   it("that did not exist is gone again after uninstall", async () => {
     await bin(["install", "cursor", ...READY, project]);
