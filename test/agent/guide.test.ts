@@ -62,7 +62,7 @@ describe("the guide", () => {
     expect(lines).toBeLessThan(800);
   });
 
-  it("compiles", () => {
+  it("compiles", { tags: "long" }, () => {
     const options = {
       rootDir: root,
       noEmit: true,

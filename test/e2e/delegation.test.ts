@@ -18,6 +18,8 @@ const todos = (status: string) => ({
 });
 
 describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
+  const tags = transport === "stdio" ? ["long"] : [];
+
   test("plans, sends out subagents and answers; progress names them", async () => {
     const world = await openWorld(transport, {
       files: { "alpha.txt": "one\n", "beta.txt": "two\n" },
@@ -64,7 +66,7 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     expect(wronglyAnswered(world.brain)).toEqual([]);
   });
 
-  test("a person approves, edits and rejects; the agent goes on with what they said", async () => {
+  test("a person approves, edits and rejects; the agent goes on with what they said", { tags }, async () => {
     const world = await openWorld(transport, {
       files: { "readme.md": "hello\n" },
       think: play({
@@ -101,7 +103,7 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     expect(wronglyAnswered(world.brain)).toEqual([]);
   });
 
-  test("a client that cannot ask gets a handle, and another one's person decides", async () => {
+  test("a client that cannot ask gets a handle, and another one's person decides", { tags }, async () => {
     const world = await openWorld(transport, {
       think: play({
         "Write one file": [{ toolCalls: [writeFile("/workspace/new.md", "new\n")] }, { text: "written" }],
@@ -133,7 +135,7 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     });
   });
 
-  test("a cancelled run stays cancelled and changes nothing more", async () => {
+  test("a cancelled run stays cancelled and changes nothing more", { tags }, async () => {
     const world = await openWorld(transport, {
       think: play({
         "Write one file": [{ toolCalls: [writeFile("/workspace/new.md", "new\n")] }, { text: "written" }],
@@ -153,36 +155,40 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     expect(inWorkspace(world, "new.md")).toBeUndefined();
   });
 
-  test("when the window closes the call gives a handle, and the end is found by checking", async () => {
-    let release = (): void => undefined;
-    const world = await openWorld(transport, {
-      env: {
-        DEEPAGENT_DELIVERY_WINDOW: "0.2",
-      },
-      think: play({
-        "Take your time": [
-          () =>
-            new Promise((resolve) => {
-              release = () => resolve({ text: "done at last" });
-            }),
-        ],
-      }),
-    });
-    const client = await world.connect(kind);
-    const onProgress = () => undefined;
-    const first = await client.call("run_deep_agent", { task: "Take your time" }, { onProgress });
-    expect(first).toMatchObject({
-      isError: false,
-      structured: { status: "working", next: { tool: "check_deep_agent" } },
-    });
-    const runId = runIdOf(first);
-    expect(first.text).toContain(runId);
-    await expect.poll(() => world.brain.thoughts.length).toBe(1);
-    release();
-    expect(await untilStatus(client, runId, "completed")).toMatchObject({
-      status: "completed",
-      answer: "done at last",
-    });
-    expect(world.brain.thoughts).toHaveLength(1);
-  });
+  test(
+    "when the window closes the call gives a handle, and the end is found by checking",
+    { tags },
+    async () => {
+      let release = (): void => undefined;
+      const world = await openWorld(transport, {
+        env: {
+          DEEPAGENT_DELIVERY_WINDOW: "0.2",
+        },
+        think: play({
+          "Take your time": [
+            () =>
+              new Promise((resolve) => {
+                release = () => resolve({ text: "done at last" });
+              }),
+          ],
+        }),
+      });
+      const client = await world.connect(kind);
+      const onProgress = () => undefined;
+      const first = await client.call("run_deep_agent", { task: "Take your time" }, { onProgress });
+      expect(first).toMatchObject({
+        isError: false,
+        structured: { status: "working", next: { tool: "check_deep_agent" } },
+      });
+      const runId = runIdOf(first);
+      expect(first.text).toContain(runId);
+      await expect.poll(() => world.brain.thoughts.length).toBe(1);
+      release();
+      expect(await untilStatus(client, runId, "completed")).toMatchObject({
+        status: "completed",
+        answer: "done at last",
+      });
+      expect(world.brain.thoughts).toHaveLength(1);
+    },
+  );
 });

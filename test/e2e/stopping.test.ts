@@ -20,7 +20,7 @@ const ENDS: Record<string, (server: HttpProcess, client: TestClient, runId: stri
 };
 
 const MODES: { name: string; needs: string[]; env: Record<string, string> }[] = [
-  { name: "sandboxed", needs: ["bwrap"], env: {} },
+  { name: "sandboxed", needs: ["bwrap", "long"], env: {} },
   // On this search path there is no bwrap.
   { name: "unsandboxed", needs: [], env: { PATH: "/nowhere" } },
 ];
