@@ -239,14 +239,14 @@ export async function runDemo({ flags, positionals, host }: CommandArguments): P
   }
 }
 
-/** Everything one performance needs. */
+/** All that one run of the demo needs. */
 interface Stage {
   config: Config;
   flags: FlagValues;
   host: HostFacts;
   workspace: DemoWorkspace;
   task: string;
-  /** A person decides on approvals. */
+  /** Whether a person decides on approvals. */
   asking: boolean;
   interactive: boolean;
   colors: Colors;
@@ -314,7 +314,7 @@ async function cancelRun(session: Session | undefined, open: () => Promise<Sessi
   }
 }
 
-/** Asks the person, or says what is approved for them. */
+/** Asks the person about each approval, or approves it and says so. */
 async function decide(
   form: ApprovalForm,
   { asking, colors, interrupt, workspace }: Stage,
@@ -385,7 +385,7 @@ interface SummaryFacts extends RunEnd {
   colors: Colors;
   /** How the demo is called again. */
   demoCommand: string;
-  /** The model's own figures are worth showing. */
+  /** Whether a real model is used, whose figures are worth showing. */
   countsTokens: boolean;
 }
 

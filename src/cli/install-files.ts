@@ -28,7 +28,7 @@ export interface FileClient {
   file: string;
   /** The member of the file that holds the servers. */
   key: "mcpServers" | "servers";
-  /** Whether an entry names its transport. */
+  /** Whether an entry has to name its transport. */
   isTyped: boolean;
   /** Whether the file belongs to a project, and so is likely to be shared. */
   isShared: boolean;
@@ -82,7 +82,7 @@ const FILE = {
 
 const WORKSPACE_FOLDER = "${workspaceFolder}";
 
-/** `undefined`: not in this place, or not on this platform. */
+/** Finds the configuration of a client; `undefined` if it has none in this place or on this platform. */
 const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = {
   "claude-desktop": ({ host, project }) => {
     const file = inApplicationFolder(host, "Claude", "claude_desktop_config.json");
@@ -94,7 +94,7 @@ const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = 
     const title = "Claude Code";
     if (project === undefined) return { kind: "command", title, program: "claude", handsOnShell: true };
     const file = join(project, ".mcp.json");
-    // It starts servers in the project's folder.
+    // The client starts servers in the project's folder.
     const own = { isShared: true, projectFolder: ".", reference: (name: string) => `\${${name}}` };
     return { ...FILE, ...own, title, file, isTyped: true, handsOnShell: true };
   },

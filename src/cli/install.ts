@@ -241,7 +241,7 @@ const withoutMark = (text: string): string => text.slice(markOf(text).length);
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-/** The person's wishes, from the command line or from answers at the terminal. */
+/** What the person asked for, on the command line or at the terminal. */
 export interface Wishes {
   workspace?: string;
   model?: string;
@@ -250,9 +250,9 @@ export interface Wishes {
 
 export interface Questions {
   host: HostFacts;
-  /** The client knows its folder by itself. */
+  /** Whether the client knows its folder by itself. */
   hasFolder: boolean;
-  /** The client asks for values itself, or refers to its environment. */
+  /** Whether the client asks for values itself, or refers to its environment. */
   needsNoValue: boolean;
 }
 

@@ -43,13 +43,13 @@ const FOLLOWING = "A run goes on in the workspace it was started in; elsewhere i
 const isOver = (run: Run, { runCommand }: LocalRuns): string =>
   `Run ${run.id} is over (${run.status}). Its conversation goes on with\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
-const toldText = (runId: string): string =>
+const followUpText = (runId: string): string =>
   `Run ${runId} is at work in this thread: it reads this at its next step.\n`;
 
 async function start({ runs }: LocalRuns, task: string, threadId?: string): Promise<string | undefined> {
   const started = await runs.start(LOCAL, { task, ...(threadId === undefined ? {} : { threadId }) });
   if (started.ok) {
-    if (started.how === "told") process.stderr.write(toldText(started.run.id));
+    if (started.how === "told") process.stderr.write(followUpText(started.run.id));
     return started.run.id;
   }
   complain(started.message);

@@ -13,7 +13,7 @@ import { createServerFactory } from "../server/protocol/create-server.ts";
 
 /** Serves over HTTP: tokens, their renewal, and the end of the server. */
 
-/** After this the process ends, whatever is still closing. */
+/** How long closing may take before the process ends anyway. */
 const CLOSE_MS = 850;
 
 export interface ServeOptions {

@@ -14,7 +14,14 @@ const ToolCall = Call.extend({ tool: Text, summary: Text });
 const Empty = z.object({});
 const End = z.enum(["success", "error"]);
 
+/**
+ * What an event means to those who follow the run: `progress` is only shown, `change` ends a wait for any
+ * change, `decision` says that the run waits for somebody or goes on, and `end` that it is over.
+ */
+export type Relevance = "progress" | "change" | "decision" | "end";
+
 interface Kind<Data extends z.ZodType> {
+  relevance: Relevance;
   data: Data;
   /** One line for people, with the name of the subagent it happened in; `undefined`: not worth a line. */
   line: (data: z.infer<Data>, name: string) => string | undefined;
@@ -23,46 +30,54 @@ interface Kind<Data extends z.ZodType> {
 }
 
 const ofAgent = <Data extends z.ZodType>(
+  relevance: Relevance,
   data: Data,
   line: Kind<Data>["line"] = () => undefined,
-): Kind<Data> => ({ data, line });
-const ofRun = <Data extends z.ZodType>(data: Data, line: Kind<Data>["line"]): Kind<Data> => ({
-  data,
-  line,
+): Kind<Data> => ({ relevance, data, line });
+const ofRun = <Data extends z.ZodType>(
+  relevance: Relevance,
+  data: Data,
+  line: Kind<Data>["line"],
+): Kind<Data> => ({
+  ...ofAgent(relevance, data, line),
   isOfRun: true,
 });
 
-/** What the journal stores as `data` of an event, by its kind, and what it says in a line. All texts are bounded. */
+/** For each kind of event: its relevance, the `data` that the journal stores, and its line. All texts are bounded. */
 const EVENTS = {
   /** `forkedFrom` is there when the thread began from a point of another. */
-  run_started: ofRun(z.object({ forkedFrom: Text.optional() }), () => "started"),
+  run_started: ofRun("progress", z.object({ forkedFrom: Text.optional() }), () => "started"),
   /** The run goes on after a crash or a shutdown. */
-  run_resumed: ofRun(Empty, () => "resumed"),
-  run_parked: ofRun(Empty, () => "parked"),
+  run_resumed: ofRun("change", Empty, () => "resumed"),
+  run_parked: ofRun("change", Empty, () => "parked"),
   /** `answer` is the beginning; the run has the whole. `stopReason` is there when the run ended early. */
-  run_completed: ofRun(z.object({ answer: Text, stopReason: Text.optional() }), () => "completed"),
-  run_failed: ofRun(z.object({ reason: Text, message: Text }), ({ message }) => `failed: ${message}`),
-  run_cancelled: ofRun(z.object({ reason: Text }), ({ reason }) => `cancelled: ${reason}`),
+  run_completed: ofRun("end", z.object({ answer: Text, stopReason: Text.optional() }), () => "completed"),
+  run_failed: ofRun("end", z.object({ reason: Text, message: Text }), ({ message }) => `failed: ${message}`),
+  run_cancelled: ofRun("end", z.object({ reason: Text }), ({ reason }) => `cancelled: ${reason}`),
   todos: ofAgent(
+    "change",
     z.object({
       todos: z.array(z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) })),
     }),
   ),
   /** The event's `agent` is the subagent itself. */
   subagent_started: ofRun(
+    "change",
     Call.extend({ name: Text, description: Text }),
     ({ name, description }) => `${name} started: ${description}`,
   ),
   subagent_finished: ofRun(
+    "change",
     Call.extend({ name: Text, status: End, report: Text }),
     ({ status, report }, name) => (status === "success" ? `${name} finished` : `${name} failed: ${report}`),
   ),
-  tool_started: ofAgent(ToolCall, ({ summary }) => summary),
-  tool_finished: ofAgent(ToolCall.extend({ status: End }), ({ tool, status, summary }) =>
+  tool_started: ofAgent("progress", ToolCall, ({ summary }) => summary),
+  tool_finished: ofAgent("progress", ToolCall.extend({ status: End }), ({ tool, status, summary }) =>
     status === "error" ? `${tool} failed: ${summary}` : undefined,
   ),
   /** `costUsd` is there where the price is known, `purpose` where the call was no turn. */
   model_called: ofAgent(
+    "progress",
     z.object({
       model: Text,
       usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedInputTokens: z.number() }),
@@ -72,8 +87,9 @@ const EVENTS = {
     }),
     ({ text }) => oneLine(text, LINE) || undefined,
   ),
-  file_changed: ofAgent(Call.extend({ path: Text, diff: Text.optional() })),
+  file_changed: ofAgent("change", Call.extend({ path: Text, diff: Text.optional() })),
   approval_requested: ofAgent(
+    "decision",
     z.object({ approvalId: Text, tool: Text, summary: Text }),
     ({ summary }) => `waits for approval: ${summary}`,
   ),
@@ -82,20 +98,23 @@ const EVENTS = {
    * `withdrawn`. `by` is `deadline` when nobody decided in time, and `same as …` when another approval decided.
    */
   approval_decided: ofAgent(
+    "decision",
     z.object({ approvalId: Text, tool: Text, decision: Text, by: Text }),
     ({ tool, decision, by }) => `${decidedText(decision, by)}: ${tool}`,
   ),
   /** A client's signed answer was not used: `replayed`, `other_arguments`, … */
   answer_refused: ofAgent(
+    "progress",
     z.object({ reason: Text }),
     ({ reason }) => `an answer of the client was refused: ${reason.replaceAll("_", " ")}`,
   ),
   /** A client is asked to answer a model call. */
-  model_requested: ofAgent(Empty),
+  model_requested: ofAgent("change", Empty),
   /** No client has answered a model call for a while. */
-  model_awaited: ofAgent(Empty, () => "waits for a client that lends its model"),
+  model_awaited: ofAgent("decision", Empty, () => "waits for a client that lends its model"),
   /** `path` is the file that has the messages of which a summary was made. */
   compacted: ofAgent(
+    "change",
     z.object({ how: z.enum(["shortened", "summarized"]), messages: z.number(), path: Text.optional() }),
     ({ how, messages, path }) => {
       const older = `${messages} older messages`;
@@ -105,11 +124,12 @@ const EVENTS = {
   ),
   /** A model call failed and is made again after a pause. */
   model_retry: ofAgent(
+    "change",
     z.object({ model: Text, reason: Text, message: Text, attempt: z.number(), pauseMs: z.number() }),
     ({ message }) => message,
   ),
-  warning: ofAgent(z.object({ message: Text }), ({ message }) => message),
-  message_received: ofAgent(z.object({ messageId: Text, text: Text }), ({ text }) =>
+  warning: ofAgent("change", z.object({ message: Text }), ({ message }) => message),
+  message_received: ofAgent("change", z.object({ messageId: Text, text: Text }), ({ text }) =>
     oneLine(`was told: ${text}`, LINE),
   ),
 };
@@ -148,6 +168,8 @@ export type RunEvent = EventFacts & {
 export const isEvent = <T extends { kind: string; data: unknown }>(facts: T): facts is T & EventFacts =>
   Object.hasOwn(EVENTS, facts.kind) &&
   EVENTS[facts.kind as RunEventKind /* a key of the table */].data.safeParse(facts.data).success;
+
+export const relevanceOf = ({ kind }: RunEvent): Relevance => EVENTS[kind].relevance;
 
 /** What an event says of the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
 export function activityOf(event: RunEvent): string | undefined {
@@ -191,7 +213,7 @@ export interface RunEffect {
 }
 
 /** Agent events that are journalled as they are; the others change the run's state. */
-export type ToldEvent = Exclude<AgentEvent, { kind: "approval_requested" | "paused" | "finished" }>;
+export type JournalledEvent = Exclude<AgentEvent, { kind: "approval_requested" | "paused" | "finished" }>;
 
 const TEXT = 2000;
 /** Longest arguments that a person is shown where a tool has no preview of its own. */
@@ -199,7 +221,7 @@ const PREVIEW = 20_000;
 const DIFF = 4000;
 const TODOS = 100;
 
-export function entryOf(event: ToldEvent): JournalEntry {
+export function entryOf(event: JournalledEvent): JournalEntry {
   const { kind, agent } = event;
   switch (kind) {
     case "todos":
@@ -316,7 +338,7 @@ function todosEntry(agent: AgentPath, all: Todo[]): JournalEntry {
   };
 }
 
-function modelEntry(event: Extract<ToldEvent, { kind: "model_called" }>): JournalEntry {
+function modelEntry(event: Extract<JournalledEvent, { kind: "model_called" }>): JournalEntry {
   const { agent, model, usage, costUsd, purpose } = event;
   const answer = agent.length === 0 && event.text !== "" ? { answer: event.text } : {};
   return {
@@ -333,7 +355,7 @@ function modelEntry(event: Extract<ToldEvent, { kind: "model_called" }>): Journa
   };
 }
 
-type CallEvent = Extract<ToldEvent, { callId: string }>;
+type CallEvent = Extract<JournalledEvent, { callId: string }>;
 
 function callEntry(event: CallEvent): JournalEntry {
   const { agent, callId } = event;

@@ -1,7 +1,7 @@
 import type { AgentPath } from "../agent/agent.ts";
 import { oneLine } from "../core/text.ts";
 import type { Place } from "./queue.ts";
-import { type RunEvent, activityOf, stepOf } from "./events.ts";
+import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";
 import { type ModelUsage, type SubagentView, isWithin } from "./run.ts";
 
 type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
@@ -83,7 +83,7 @@ export class RunFold {
     if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "subagent_started") this.#startSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
-    else if (ENDS.has(event.kind)) this.#breakOff([]);
+    else if (relevanceOf(event) === "end") this.#breakOff([]);
     else this.#step(event);
     this.activity = activityOf(event) ?? this.activity;
   }
@@ -135,8 +135,6 @@ export class RunFold {
     view.step = stepOf(event) ?? view.step;
   }
 }
-
-const ENDS: ReadonlySet<string> = new Set(["run_completed", "run_failed", "run_cancelled"]);
 
 const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));
 

@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
 import type { AgentEvent } from "../../src/agent/agent.ts";
-import { approvalsOf, entryOf, isRepeat, requestedEntry, type ToldEvent } from "../../src/runs/events.ts";
+import {
+  approvalsOf,
+  entryOf,
+  isRepeat,
+  requestedEntry,
+  type JournalledEvent,
+} from "../../src/runs/events.ts";
 import { toJson } from "../../src/core/json.ts";
 
 const MAIN: [] = [];
@@ -8,7 +14,7 @@ const SUB = [{ callId: "c1", name: "helper" }];
 const long = "x".repeat(100_000);
 const usage = { inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 };
 
-const EVENTS: ToldEvent[] = [
+const EVENTS: JournalledEvent[] = [
   {
     kind: "todos",
     agent: MAIN,
@@ -44,15 +50,15 @@ test("what changes the run's row is the main agent's alone, tokens excepted", ()
 });
 
 test("events about the same call share an identity, others do not", () => {
-  const of = (event: ToldEvent) => entryOf(event).identity;
-  const started = (agent: typeof SUB | typeof MAIN, callId: string): ToldEvent => ({
+  const of = (event: JournalledEvent) => entryOf(event).identity;
+  const started = (agent: typeof SUB | typeof MAIN, callId: string): JournalledEvent => ({
     kind: "tool_started",
     agent,
     callId,
     tool: "t",
     summary: "",
   });
-  const finished: ToldEvent = {
+  const finished: JournalledEvent = {
     kind: "tool_finished",
     agent: MAIN,
     callId: "a",

@@ -142,7 +142,7 @@ async function editArguments(json: string, asker: Asker): Promise<string | undef
   return name === undefined ? after : JSON.stringify({ ...record, [name]: after });
 }
 
-/** Asks on the terminal of this process. `interrupted` is called for Ctrl-C and Ctrl-D at a question. */
+/** Asks on the terminal of this process. Ctrl-C and Ctrl-D at a question call `interrupted`. */
 export function terminalAsker(colors: Colors, interrupted: () => void): Asker {
   return {
     colors,

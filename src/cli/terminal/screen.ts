@@ -175,7 +175,7 @@ const clean = (text: string): string => oneLine(stripControl(text), 300);
 /** Lists the changes between two views, as lines for an output that cannot be redrawn. */
 export function newLines(before: RunPicture | undefined, after: RunPicture): string[] {
   const activity = short(after.activity);
-  const isNews = after.activity !== before?.activity && !isTold(after);
+  const isNews = after.activity !== before?.activity && !isShownAbove(after);
   return [...newTodoLines(before, after), ...newAgentLines(before, after), ...(isNews ? [activity] : [])];
 }
 
@@ -208,7 +208,7 @@ function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): 
 }
 
 /** Whether the lines about todos and agents already show the last event. */
-function isTold({ activity, agents }: RunPicture): boolean {
+function isShownAbove({ activity, agents }: RunPicture): boolean {
   return (
     activity.startsWith("write_todos") || agents.some(({ agent }) => activity.startsWith(lastName(agent)))
   );

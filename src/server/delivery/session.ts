@@ -1,7 +1,7 @@
 /** Lets a call wait for a run, and keeps the forms that are open with its client. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { type Clock, LONGEST_TIMER_MS } from "../../core/clock.ts";
-import type { RunEvent, RunEventKind } from "../../runs/events.ts";
+import { relevanceOf } from "../../runs/events.ts";
 import { type Approval, type RunView, isFinal } from "../../runs/run.ts";
 import type { ClientFacts } from "../protocol/client.ts";
 import type { Outcome } from "../protocol/outcome.ts";
@@ -151,30 +151,11 @@ async function nextChange(
     session.seen = event.seq;
     progress.event(event);
     if (event.kind === "model_requested") return event.kind;
-    if (untilChange ? isChange(event) : DECISIVE.has(event.kind)) return "change";
+    const relevance = relevanceOf(event);
+    if (untilChange ? relevance !== "progress" : relevance === "decision") return "change";
   }
   return "end";
 }
-
-/** Events that make a run wait for somebody, or go on. Without `untilChange` a call ignores all others. */
-const DECISIVE: ReadonlySet<RunEventKind> = new Set([
-  "approval_requested",
-  "approval_decided",
-  "model_awaited",
-]);
-
-function isChange(event: RunEvent): boolean {
-  return !PASSING.has(event.kind);
-}
-
-/** Events that show progress but do not end a call that waits for a change. */
-const PASSING: ReadonlySet<RunEventKind> = new Set([
-  "tool_started",
-  "tool_finished",
-  "model_called",
-  "answer_refused",
-  "run_started",
-]);
 
 /** A form that is with the person. */
 export interface OpenForm {
