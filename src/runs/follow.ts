@@ -1,3 +1,4 @@
+import { ownTurn } from "../core/concurrency.ts";
 import type { JournalPage, RunQueries } from "./ports.ts";
 import type { RunEvent } from "./events.ts";
 import { type Principal, type RunHead, isFinal } from "./run.ts";
@@ -169,6 +170,8 @@ class Tail {
   /** Reads what is new. A failure goes to those who wait; the next reader tries again. */
   async #update(from: number): Promise<void> {
     try {
+      // Many followers may be told at once.
+      await ownTurn();
       const after = this.#start === undefined ? from : this.#end;
       let page = await this.#look(after);
       this.#run = page?.run;

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { monotonicClock } from "../core/clock.ts";
+import { ownTurn } from "../core/concurrency.ts";
 import { Parked, isLocked } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
@@ -64,6 +65,8 @@ interface Slot extends Execution {
 
 /** Principals whose last turns are remembered; the others count as not served yet. */
 const KNOWN_PRINCIPALS = 1000;
+/** Runs that are claimed between two turns of the event loop. */
+const CLAIMS_PER_TURN = 4;
 /** How long shutdown and cancel wait for work to stop. */
 const STOP_MS = 700;
 
@@ -116,7 +119,8 @@ export class Worker {
   async #fill(): Promise<void> {
     const { runs, work, clock, environment, concurrentRuns, leaseMs, crashLimit, mayClaim, log } =
       this.#options;
-    while (!this.#closed && this.#slots.size < concurrentRuns && mayClaim()) {
+    for (let begun = 0; !this.#closed && this.#slots.size < concurrentRuns && mayClaim(); begun += 1) {
+      if (begun > 0 && begun % CLAIMS_PER_TURN === 0) await ownTurn();
       const now = clock();
       const active = this.#activeByPrincipal();
       const turns = this.#turns;
