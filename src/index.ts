@@ -179,19 +179,13 @@ export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts
 export type { Clock } from "./core/clock.ts";
 export { createLogger, type LogFields, type Logger, type LogLevel } from "./core/logger.ts";
 export type { NearPassage } from "./storage/sqlite/memories/embedding-index.ts";
-export type { TextHit, VersionedItem } from "./storage/sqlite/memories/reads.ts";
+export type { Lifetime, TextHit, TtlConfig, VersionedItem } from "./storage/memories/contracts.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
 export type { FencingToken } from "./runs/ports.ts";
 export type { ThreadStep } from "./runs/ports.ts";
 export { createCheckpointer, type SqliteCheckpointer } from "./storage/sqlite/checkpoints/checkpointer.ts";
 export { type Database, type DatabaseOptions, openDatabase } from "./storage/sqlite/database.ts";
-export {
-  createStore,
-  type Lifetime,
-  type SqliteStore,
-  type StoreOptions,
-  type TtlConfig,
-} from "./storage/sqlite/memories/store.ts";
+export { createStore, type SqliteStore, type StoreOptions } from "./storage/sqlite/memories/store.ts";
 export type { FileToolName, FileToolOptions } from "./tools/options.ts";
 export {
   type BoundPreview,

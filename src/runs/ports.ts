@@ -425,7 +425,7 @@ export interface Checkpoints {
    * when it was taken with a later token.
    */
   tidyThread(threadId: string, token: FencingToken): Promise<void>;
-  usedBytes(): number;
+  usedBytes(): Promise<number>;
   /** Gives free space back to the file system; gives its bytes. */
   returnSpace(signal: AbortSignal): Promise<number>;
   /** Every thread that has a checkpoint. */

@@ -3,7 +3,7 @@ import { Overwrite, Send } from "@langchain/langgraph";
 import { DeltaSnapshot, emptyCheckpoint, MemorySaver } from "@langchain/langgraph-checkpoint";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { plainJson } from "../../src/storage/sqlite/checkpoints/large-values.ts";
+import { plainJson } from "../../src/storage/checkpoints/large-values.ts";
 
 const stock = new MemorySaver().serde;
 const stockJson = async (value: unknown): Promise<string> =>

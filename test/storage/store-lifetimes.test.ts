@@ -1,6 +1,7 @@
 import type { PutOperation } from "@langchain/langgraph-checkpoint";
 import { describe, expect, it } from "vitest";
-import { createStore, type Lifetime, type TtlConfig } from "../../src/storage/sqlite/memories/store.ts";
+import type { Lifetime, TtlConfig } from "../../src/storage/memories/contracts.ts";
+import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { opened } from "./support.ts";
 
 const MINUTE = 60_000;

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/storage/sqlite/database.ts";
 import { createStore, type SqliteStore } from "../../src/storage/sqlite/memories/store.ts";
-import { fold } from "../../src/storage/sqlite/memories/text-search.ts";
+import { fold } from "../../src/storage/memories/text-query.ts";
 import { opened } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 

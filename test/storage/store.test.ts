@@ -2,7 +2,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createStore, type SqliteStore } from "../../src/storage/sqlite/memories/store.ts";
-import { encodeNamespace } from "../../src/storage/sqlite/memories/namespaces.ts";
+import { encodeNamespace } from "../../src/storage/memories/namespaces.ts";
 import { opened, temporaryFolder } from "./support.ts";
 import { attempts } from "../support/effort.ts";
 

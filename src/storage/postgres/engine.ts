@@ -1,6 +1,6 @@
 /** Carries out the steps of `storage/sql` on Postgres, each transaction on one connection of a pool. */
 import type { Pool, PoolClient } from "pg";
-import type { Answer, Engine, Statement, Steps, Value } from "../sql/steps.ts";
+import type { Answer, Engine, Steps } from "../sql/steps.ts";
 import { isRepeatable, postgresError } from "./errors.ts";
 
 /** How often a transaction is carried out again that was in the way of another. */
@@ -61,7 +61,17 @@ async function carryOut<T>(client: PoolClient, steps: Steps<T>): Promise<T> {
   return step.value;
 }
 
-async function answerOf(connection: Pool | PoolClient, { sql, values }: Statement): Promise<Answer> {
+/** Parameters by their names in the SQL; a list is an array of Postgres. */
+type Parameters = Readonly<Record<string, unknown>>;
+
+/** Carries out one statement by itself, and gives its rows. */
+export const query = <Row extends object>(pool: Pool, sql: string, values: Parameters = {}): Promise<Row[]> =>
+  translated(async () => (await answerOf(pool, { sql, values })).rows as Row[]); // by the columns that it names
+
+async function answerOf(
+  connection: Pool | PoolClient,
+  { sql, values }: { sql: string; values: Parameters },
+): Promise<Answer> {
   const { name, text, names } = prepared(sql);
   const { rows, rowCount } = await connection.query<object>({
     name,
@@ -72,7 +82,7 @@ async function answerOf(connection: Pool | PoolClient, { sql, values }: Statemen
 }
 
 /** Postgres has no text with a NUL; it becomes the mark of a character that cannot be shown. */
-function sendable(value: Value): unknown {
+function sendable(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("\0", "\ufffd");
   return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
 }

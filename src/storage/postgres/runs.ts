@@ -1,5 +1,5 @@
 /** Runs in Postgres: its engine, and what Postgres does in a way of its own. */
-import type { PoolConfig } from "pg";
+import type { Pool, PoolConfig } from "pg";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { RunRepository } from "../../runs/ports.ts";
 import { StoredRuns } from "../sql/repository.ts";
@@ -20,6 +20,8 @@ export interface PostgresOptions {
 
 export interface PostgresRuns {
   runs: RunRepository;
+  /** For what stores checkpoints and memories, which load more and are made when they are needed. */
+  pool: Pool;
   close(): Promise<void>;
 }
 
@@ -65,6 +67,7 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresRu
   });
   return {
     runs,
+    pool,
     close: async () => {
       await news.close();
       await pool.end();

@@ -3,6 +3,8 @@ import type { Pool, PoolClient } from "pg";
 import { StorageError } from "../../core/errors.ts";
 import type { Migration } from "../sqlite/migrations.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
+import { POSTGRES_CHECKPOINTS } from "./checkpoint-schema.ts";
+import { POSTGRES_STORE } from "./store-schema.ts";
 
 /** What SQLite says in another way, in the order in which it is replaced. */
 const REPLACED: readonly [RegExp, string][] = [
@@ -25,6 +27,12 @@ $$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;`;
 const inPostgres = (sql: string): string =>
   REPLACED.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), sql);
 
+const COMPONENTS: readonly [name: string, migrations: readonly Migration[]][] = [
+  ["runs", RUN_MIGRATIONS.map((migration) => ({ ...migration, sql: inPostgres(migration.sql) }))],
+  ["checkpoints", POSTGRES_CHECKPOINTS],
+  ["store", POSTGRES_STORE],
+];
+
 /** Any number that no other program uses for an advisory lock. */
 const LOCK = 7_310_518_093_241;
 
@@ -35,7 +43,7 @@ export async function migratePostgres(pool: Pool, schema: string): Promise<void>
     await client.query("BEGIN");
     await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
     await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
-    await bringUp(client, "runs", RUN_MIGRATIONS);
+    for (const [component, migrations] of COMPONENTS) await bringUp(client, component, migrations);
     await client.query("COMMIT");
   } catch (thrown) {
     await client.query("ROLLBACK").catch(() => undefined);
@@ -66,7 +74,7 @@ async function bringUp(
   }
   await client.query(REFUSE);
   for (const { version: next, sql } of migrations.slice(version)) {
-    await client.query(inPostgres(sql));
+    await client.query(sql);
     await client.query(
       `INSERT INTO schema_versions (component, version) VALUES ($1, $2)
        ON CONFLICT (component) DO UPDATE SET version = excluded.version`,

@@ -1,52 +1,11 @@
 import { createHash } from "node:crypto";
-import type { RunnableConfig } from "@langchain/core/runnables";
 import type { Statement } from "better-sqlite3";
 import { StorageError } from "../../../core/errors.ts";
 import type { GroupCommit } from "../commit.ts";
 import { type Database, databaseName } from "../database.ts";
+import { type GraphAddress, graphKey } from "../../checkpoints/address.ts";
+import type { BlobStore } from "../../checkpoints/large-values.ts";
 import { type DeletePiece, preparePiece } from "../free-space.ts";
-
-/** The rows that a configuration of LangGraph points to. */
-export interface Address {
-  threadId?: string;
-  namespace: string;
-  checkpointId?: string;
-}
-
-export function addressOf(config: RunnableConfig): Address {
-  const { thread_id, checkpoint_ns, checkpoint_id }: Record<string, unknown> = config.configurable ?? {};
-  return {
-    ...(isName(thread_id) ? { threadId: String(thread_id) } : {}),
-    namespace: typeof checkpoint_ns === "string" ? checkpoint_ns : "",
-    ...(isName(checkpoint_id) ? { checkpointId: String(checkpoint_id) } : {}),
-  };
-}
-
-const isName = (value: unknown): value is string | number =>
-  (typeof value === "string" && value !== "") || typeof value === "number";
-
-/** A checkpoint of a thread as one text. */
-export const keyOf = (thread: string, namespace: string, checkpoint: string | undefined): string =>
-  `${thread.length}:${thread}${namespace.length}:${namespace}${checkpoint ?? ""}`;
-
-/** A graph at work on a thread as one text. */
-export const graphKey = (thread: string, namespace: string): string => keyOf(thread, namespace, undefined);
-
-/** The thread of a checkpoint named by `keyOf`. */
-export function threadOf(key: string): string {
-  const start = key.indexOf(":") + 1;
-  return key.slice(start, start + Number.parseInt(key, 10));
-}
-
-/** Makes the error for an address that lacks a part. */
-export const missing = (field: string): Error =>
-  new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);
-
-/** Who refers to a blob, which is kept as long as anybody does. */
-export interface BlobOwner {
-  thread: string;
-  namespace: string;
-}
 
 /** A text is stored once, however many threads and checkpoints it is part of. */
 export const BLOB_TABLES = `
@@ -86,11 +45,11 @@ export const usesOfEndedGraphs = (database: Database): DeletePiece =>
   preparePiece(database, USES, BYTES, ENDED);
 
 /** Texts by the hash of their content. */
-export class Blobs {
+export class Blobs implements BlobStore {
   readonly #database: Database;
   readonly #commits: GroupCommit;
   readonly #put: Statement<[{ hash: Buffer; text: string }]>;
-  readonly #use: Statement<[BlobOwner & { hash: Buffer }]>;
+  readonly #use: Statement<[GraphAddress & { hash: Buffer }]>;
   readonly #get: Statement<[Buffer], string>;
 
   constructor(database: Database, commits: GroupCommit) {
@@ -105,8 +64,7 @@ SELECT @thread, @namespace, number FROM checkpoint_blobs WHERE hash = @hash`);
       .pluck();
   }
 
-  /** Stores the text; gives its name, and a promise of its commit. */
-  put(owner: BlobOwner, text: string): { name: string; stored: Promise<void> } {
+  put(owner: GraphAddress, text: string): { name: string; stored: Promise<void> } {
     const hash = createHash("sha256").update(text).digest();
     const source = graphKey(owner.thread, owner.namespace);
     const stored = this.#commits.run({ bytes: text.length, source }, () => {

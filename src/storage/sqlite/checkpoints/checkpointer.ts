@@ -12,28 +12,30 @@ import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import type { Statement } from "better-sqlite3";
 import { FencedOffError, type FencingToken, type ThreadStep } from "../../../runs/ports.ts";
 import { GroupCommit, flushLog, flushesItself } from "../commit.ts";
-import { type Database, usedBytes, whenUnlocked } from "../database.ts";
-import { deleteInPieces, returnSpace } from "../free-space.ts";
-import { migrate } from "../migrations.ts";
 import {
   type Address,
-  type BlobOwner,
-  Blobs,
+  type GraphAddress,
+  type WriteFields,
   addressOf,
   graphKey,
   keyOf,
   missing,
   threadOf,
-} from "./blobs.ts";
-import { CHANNELS_PER_QUERY, DeltaHistory, revive } from "./delta-history.ts";
+} from "../../checkpoints/address.ts";
 import {
   type Encoded,
   LargeValues,
-  type Result,
   allOf,
   bytesOfWrites,
   encodeWrites,
-} from "./large-values.ts";
+} from "../../checkpoints/large-values.ts";
+import { ObservedPromise, revive } from "../../checkpoints/writes.ts";
+import { type Database, usedBytes, whenUnlocked } from "../database.ts";
+import { unreadable } from "../errors.ts";
+import { deleteInPieces, returnSpace } from "../free-space.ts";
+import { migrate } from "../migrations.ts";
+import { Blobs } from "./blobs.ts";
+import { CHANNELS_PER_QUERY, DeltaHistory } from "./delta-history.ts";
 import { PackedCheckpoints } from "./packed-checkpoints.ts";
 import {
   CHECKPOINT_MIGRATIONS,
@@ -186,36 +188,12 @@ function dropFirst<Key>(map: Map<Key, unknown>): void {
   }
 }
 
-/**
- * A promise that may be awaited late. A rejection before that does not end the process, also not of a promise that
- * is chained to it; whoever awaits it still gets the rejection.
- */
-export class ObservedPromise<T> extends Promise<T> {
-  static override get [Symbol.species](): PromiseConstructor {
-    return Promise;
-  }
-
-  /** Makes one that has the outcome of `promise`. */
-  static of<T>(promise: Promise<T>): ObservedPromise<T> {
-    const observed = new ObservedPromise<T>((resolve, reject) => void promise.then(resolve, reject));
-    observe(observed);
-    return observed;
-  }
-
-  // oxlint-disable-next-line unicorn/no-thenable -- a subclass of Promise is one
-  override then<Fulfilled = T, Rejected = never>(
-    onFulfilled?: ((value: T) => Fulfilled | PromiseLike<Fulfilled>) | null,
-    onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
-  ): Promise<Fulfilled | Rejected> {
-    const next = super.then(onFulfilled, onRejected);
-    observe(next);
-    return next;
-  }
+/** Writes of one task on their way into the database. */
+interface Result {
+  encoded: WriteFields[] | Promise<WriteFields[]>;
+  /** The error with which storing them failed. */
+  failure?: unknown;
 }
-
-/** Marks the promise as handled. Calling `catch` would make one more promise to handle. */
-const observe = (promise: Promise<unknown>): void =>
-  void Promise.prototype.then.call(promise, undefined, () => undefined);
 
 /** Makes a checkpointer over `database`, and its tables when they are missing. The caller closes the database. */
 export function createCheckpointer(database: Database): SqliteCheckpointer {
@@ -252,7 +230,9 @@ export class SqliteCheckpointer extends SqliteSaver {
     this.ids = new CheckpointIds(database);
     this.fences = new ThreadFences(database);
     this.commits = new GroupCommit(database);
-    this.large = new LargeValues(new Blobs(database, this.commits), this.serde);
+    this.large = new LargeValues(new Blobs(database, this.commits), this.serde, (thrown) =>
+      unreadable(thrown, "the database of checkpoints"),
+    );
     this.serde = this.large;
     this.packed = new PackedCheckpoints(database);
     const chain = new ThreadChain(database, this.packed);
@@ -369,7 +349,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /** Serialises a value after storing its large parts; a serialiser that replaced ours gets the value whole. */
-  private dumped(value: unknown, owner: BlobOwner): Encoded | Promise<Encoded> {
+  private dumped(value: unknown, owner: GraphAddress): Encoded | Promise<Encoded> {
     return this.serde === this.large ? this.large.dumps(value, owner) : this.serde.dumpsTyped(value);
   }
 
@@ -441,7 +421,7 @@ export class SqliteCheckpointer extends SqliteSaver {
   }
 
   /** Bytes of the file that are in use. */
-  usedBytes(): number {
+  async usedBytes(): Promise<number> {
     return usedBytes(this.db);
   }
 

@@ -1,26 +1,11 @@
-import type {
-  CheckpointPendingWrite,
-  DeltaChannelHistory,
-  SerializerProtocol,
-} from "@langchain/langgraph-checkpoint";
+import type { DeltaChannelHistory, SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { Statement } from "better-sqlite3";
+import { type WriteRow, revive } from "../../checkpoints/writes.ts";
 import type { Database } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
 
 /** One query follows at most so many channels, because each takes a bit of a 64-bit integer. */
 export const CHANNELS_PER_QUERY = 32;
-/** How much is revived between two turns of the event loop. */
-const VALUES_PER_TURN = 64;
-const BYTES_PER_TURN = 200_000;
-
-/** An encoded write. */
-export interface WriteRow {
-  task_id: string;
-  channel: string;
-  type: string | null;
-  value: Uint8Array | string | null;
-}
-
 /** A write; without a task the value a channel starts from (as JSON text); without a channel the end. */
 interface HistoryRow extends Omit<WriteRow, "task_id" | "channel"> {
   task_id: string | null;
@@ -192,23 +177,4 @@ function readPacked(
     step = id === null ? undefined : packed.get(id);
   }
   return id;
-}
-
-/** Decodes writes in their order; a long history lets other work run in between. */
-export async function revive(
-  rows: readonly WriteRow[],
-  serde: SerializerProtocol,
-): Promise<CheckpointPendingWrite[]> {
-  const writes: CheckpointPendingWrite[] = [];
-  let [values, bytes] = [0, 0];
-  for (const { task_id, channel, type, value } of rows) {
-    if (values >= VALUES_PER_TURN || bytes >= BYTES_PER_TURN) {
-      await new Promise(setImmediate);
-      [values, bytes] = [0, 0];
-    }
-    values += 1;
-    bytes += value?.length ?? 0;
-    writes.push([task_id, channel, await serde.loadsTyped(type ?? "json", value ?? "")]);
-  }
-  return writes;
 }

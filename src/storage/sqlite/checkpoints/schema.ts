@@ -1,9 +1,10 @@
 import type { Statement } from "better-sqlite3";
+import type { WriteFields } from "../../checkpoints/address.ts";
+import type { WriteRow } from "../../checkpoints/writes.ts";
 import type { Database } from "../database.ts";
 import { type DeletePiece, preparePiece } from "../free-space.ts";
 import type { Migration } from "../migrations.ts";
 import { BLOB_TABLES, usesOfEndedGraphs, usesOfThread } from "./blobs.ts";
-import type { WriteRow } from "./delta-history.ts";
 
 /**
  * The tables of LangGraph's `SqliteSaver`, and more for checkpoints that were superseded and for large parts of
@@ -58,8 +59,6 @@ export interface CheckpointRow {
   metadata: Uint8Array;
 }
 
-/** Thread, namespace, checkpoint, task, position, channel, encoding and value of a write. */
-export type WriteFields = [string, string, string, string, number, string, string, Uint8Array];
 export type PutWrite = Statement<WriteFields>;
 
 /** The checkpoint and its writes as they were at one moment; the newest checkpoint when none is named. */
@@ -68,9 +67,6 @@ export type ReadCheckpoint = (
   namespace: string,
   checkpointId: string | undefined,
 ) => { row: CheckpointRow; writes: WriteRow[] } | undefined;
-
-/** Thread, namespace, checkpoint and task. */
-export type WriteAddress = readonly [string, string, string, string];
 
 export interface CheckpointStatements {
   checkpoint: Statement<[string, string, string], CheckpointRow>;

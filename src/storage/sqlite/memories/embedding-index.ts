@@ -5,7 +5,7 @@ import { headOf } from "../../../core/text.ts";
 import { inTransaction, quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import type { ItemPosition } from "./items.ts";
-import { rangeBelow } from "./namespaces.ts";
+import { rangeBelow } from "../../memories/namespaces.ts";
 import {
   type EmbeddingStatements,
   type UnembeddedRow,

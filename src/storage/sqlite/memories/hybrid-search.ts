@@ -1,6 +1,6 @@
 import { EmbeddingFailure } from "../../../core/embedder.ts";
+import type { TextHit } from "../../memories/contracts.ts";
 import type { EmbeddingIndex, NearPassage } from "./embedding-index.ts";
-import type { TextHit } from "./reads.ts";
 import type { SqliteStore } from "./store.ts";
 
 export interface HybridHits {

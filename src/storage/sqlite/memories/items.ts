@@ -1,4 +1,5 @@
 import type { Statement } from "better-sqlite3";
+import type { NamespaceRange } from "../../memories/namespaces.ts";
 import type { Database } from "../database.ts";
 
 export interface ItemRow {
@@ -25,12 +26,6 @@ export interface ItemWrite {
   now: number;
   /** Milliseconds; `null` for ever. */
   ttl: number | null;
-}
-
-/** Encoded namespaces from `from` up to, not including, `to`. */
-export interface NamespaceRange {
-  from: string;
-  to: string;
 }
 
 /** The item after which a listing goes on. */

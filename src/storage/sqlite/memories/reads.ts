@@ -9,11 +9,7 @@ import type {
 import type { Clock } from "../../../core/clock.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { isTransient } from "../../../core/errors.ts";
-import { withoutWaiting } from "../commit.ts";
-import type { Database } from "../database.ts";
-import type { Batches } from "./batches.ts";
-import { type NearPassage, passagesOf } from "./embedding-index.ts";
-import type { ItemRow, StoreStatements } from "./items.ts";
+import type { TextHit, VersionedItem } from "../../memories/contracts.ts";
 import {
   decodeNamespace,
   encodeNamespace,
@@ -21,26 +17,17 @@ import {
   matchesFilter,
   matchesNamespace,
   rangeBelow,
-} from "./namespaces.ts";
+} from "../../memories/namespaces.ts";
+import { excerpt, parseQuery, snippetOf } from "../../memories/text-query.ts";
+import { withoutWaiting } from "../commit.ts";
+import type { Database } from "../database.ts";
+import type { Batches } from "./batches.ts";
+import { type NearPassage, passagesOf } from "./embedding-index.ts";
+import type { ItemRow, StoreStatements } from "./items.ts";
 import type { ValueParts } from "./parts.ts";
-import { excerpt, fuse, itemsOf, parseQuery, rankItems, snippetOf } from "./text-search.ts";
+import { fuse, itemsOf, rankItems } from "./text-search.ts";
 import type { VectorIndex } from "./vectors.ts";
 import { versionOf } from "./writes.ts";
-
-/** An item and the name of the state it was read in. */
-export interface VersionedItem extends Item {
-  /** Changes with every write, and is never used again, not even after the item was deleted. */
-  version: string;
-}
-
-export interface TextHit {
-  namespace: string[];
-  key: string;
-  /** The text around the first match, or the beginning of the passage that means the same, on one line. */
-  snippet: string;
-  /** Higher is better; 0 for a match inside a word. */
-  score: number;
-}
 
 /** Whether reading an item starts its lifetime again. Default: as the store says. */
 interface Refresh {

@@ -11,68 +11,26 @@ import {
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { type OptionTable, readOptions } from "../../../core/options.ts";
+import type { Lifetime, MemoryStore, TextHit, TtlConfig, VersionedItem } from "../../memories/contracts.ts";
+import { checkAddress, checkRoot } from "../../memories/namespaces.ts";
+import { ItemTurns, type Turn } from "../../memories/turns.ts";
 import { quickly } from "../commit.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrations.ts";
 import { Batches, PUTS_PER_TURN } from "./batches.ts";
 import type { NearPassage } from "./embedding-index.ts";
 import { type StoreStatements, prepareStatements } from "./items.ts";
-import { checkAddress, checkRoot } from "./namespaces.ts";
 import { ValueParts, divided } from "./parts.ts";
-import { ItemReader, type TextHit, type VersionedItem } from "./reads.ts";
+import { ItemReader } from "./reads.ts";
 import { STORE_MIGRATIONS } from "./schema.ts";
 import { type FieldVector, VectorIndex, type VectorIndexConfig } from "./vectors.ts";
 import { ItemWriter, type PreparedPut, preparedPut } from "./writes.ts";
-
-/** A place in the order of writes. */
-export interface Turn {
-  /** Resolves when all earlier writes of the same items are done, well or not. */
-  readonly come: Promise<unknown>;
-  /** Lets later writes go on. */
-  readonly done: () => void;
-}
-
-/** Keeps the writes of one item in the order of their calls, however long each takes to prepare. */
-export class ItemTurns {
-  readonly #last = new Map<string, Promise<void>>();
-
-  /** Takes a place after all earlier ones of any of these items. */
-  take(items: ReadonlySet<string>): Turn {
-    const before = [...items].flatMap((item) => this.#last.get(item) ?? []);
-    let end = (): void => undefined;
-    const ended = new Promise<void>((resolve) => (end = resolve));
-    for (const item of items) this.#last.set(item, ended);
-    const done = (): void => {
-      end();
-      for (const item of items) if (this.#last.get(item) === ended) this.#last.delete(item);
-    };
-    return { come: Promise.all(before), done };
-  }
-}
-
-/** How long items live; the names and units of LangGraph's Postgres store. */
-export interface TtlConfig {
-  /** Minutes an item lives for which `put` says nothing. Default: for ever. */
-  defaultTtl?: number;
-  /** Reading an item makes it live as long again. Default true. */
-  refreshOnRead?: boolean;
-  /** Least minutes between two sweeps that a write starts; they delete what has expired. Default 60. */
-  sweepIntervalMinutes?: number;
-}
 
 export interface StoreOptions {
   clock?: Clock;
   ttl?: TtlConfig;
   /** Makes `search` with a query find items by their meaning instead of their words. */
   index?: VectorIndexConfig;
-}
-
-/** What one put or read may say about lifetimes, beyond LangGraph's operations. */
-export interface Lifetime {
-  /** Minutes; `null` for ever. Default: `ttl.defaultTtl` of the store. */
-  ttl?: number | null;
-  /** Default: `ttl.refreshOnRead` of the store. */
-  refreshTtl?: boolean;
 }
 
 const OPTIONS: OptionTable<StoreOptions> = {
@@ -98,7 +56,7 @@ export function createStore(database: Database, options: StoreOptions = {}): Sql
  * what was stored before it; its writes happen together or not at all. Of several writes of one item the last
  * that was asked for counts, awaited or not. An item whose time is over is not there, deleted or not.
  */
-export class SqliteStore extends BaseStore {
+export class SqliteStore extends BaseStore implements MemoryStore {
   readonly #database: Database;
   readonly #sql: StoreStatements;
   readonly #clock: Clock;

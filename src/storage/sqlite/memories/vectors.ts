@@ -2,8 +2,10 @@
 import type { IndexConfig } from "@langchain/langgraph-checkpoint";
 import type { Statement } from "better-sqlite3";
 import type { Database } from "../database.ts";
-import type { ItemPosition, NamespaceRange } from "./items.ts";
-import { type RankedItem, valuesAt } from "./text-search.ts";
+import type { ItemPosition } from "./items.ts";
+import type { NamespaceRange } from "../../memories/namespaces.ts";
+import { valuesAt } from "../../memories/text-query.ts";
+import type { RankedItem } from "./text-search.ts";
 
 /** A vector of length 1: the product of two is their cosine, from -1 to 1. */
 export function unitVector(numbers: readonly number[]): Float32Array {

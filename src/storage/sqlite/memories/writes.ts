@@ -1,8 +1,8 @@
 import type { PutOperation } from "@langchain/langgraph-checkpoint";
+import { encodeNamespace } from "../../memories/namespaces.ts";
+import { gramsOf, searchedText, textToIndex } from "../../memories/text-query.ts";
 import type { ItemRow, StoreStatements } from "./items.ts";
-import { encodeNamespace } from "./namespaces.ts";
 import type { ValueParts } from "./parts.ts";
-import { gramsOf, searchedText, textToIndex } from "./text-search.ts";
 import type { FieldVector } from "./vectors.ts";
 
 /** A put with everything that is computed before its transaction begins. */

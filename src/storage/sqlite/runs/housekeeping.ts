@@ -40,7 +40,8 @@ export async function prune(
   { checkpoints, now, signal, orphans = "keep", sweepMemories }: PruneContext,
 ): Promise<PruneReport> {
   const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
-  const isTooMuch = (): boolean => maxBytes !== undefined && storedBytes(database, checkpoints) > maxBytes;
+  const isTooMuch = async (): Promise<boolean> =>
+    maxBytes !== undefined && (await storedBytes(database, checkpoints)) > maxBytes;
   const before = maxAgeMs === undefined ? 0 : now - maxAgeMs;
   await whenUnlocked(database, () => giveUpCopies(database, now - COPY_MS));
   await forgetThreads(database, checkpoints, signal);
@@ -66,7 +67,7 @@ export async function prune(
       last = await forgetSome(before, RUNS_PER_LOOK);
       await nextTurn();
     }
-    return ofAge > 0 || !isTooMuch() ? ofAge : forgetSome(now - KEPT_FOR_SIZE_MS, 1);
+    return ofAge > 0 || !(await isTooMuch()) ? ofAge : forgetSome(now - KEPT_FOR_SIZE_MS, 1);
   };
   while (!signal.aborted) {
     const forgotten = await forgetNext();
@@ -99,13 +100,13 @@ export async function planPrune(
     runs,
     runsForSize: Math.max(0, forSize - runs),
     unfinished: unfinished.get() ?? 0,
-    storedBytes: storedBytes(database, checkpoints),
+    storedBytes: await storedBytes(database, checkpoints),
     orphans: (await findOrphans(database, checkpoints)).length,
   };
 }
 
-const storedBytes = (database: Database, checkpoints: Checkpoints | undefined): number =>
-  usedBytes(database) + (checkpoints?.usedBytes() ?? 0);
+const storedBytes = async (database: Database, checkpoints: Checkpoints | undefined): Promise<number> =>
+  usedBytes(database) + ((await checkpoints?.usedBytes()) ?? 0);
 
 /**
  * Deletes all but the end of long journals of runs that are forgotten next. Such a run is first taken away from its

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import { InvalidNamespaceError, type MatchCondition } from "@langchain/langgraph-checkpoint";
-import type { NamespaceRange } from "./items.ts";
 
 /**
  * A namespace as text: each part as a JSON string followed by a comma. No part can look like the end of
@@ -13,6 +12,12 @@ export function encodeNamespace(namespace: readonly string[]): string {
 export function decodeNamespace(encoded: string): string[] {
   // Written by `encodeNamespace` only.
   return JSON.parse(`[${encoded.slice(0, -1)}]`) as string[];
+}
+
+/** Encoded namespaces from `from` up to, not including, `to`. */
+export interface NamespaceRange {
+  from: string;
+  to: string;
 }
 
 /** The prefix itself and everything below it. */

@@ -5,20 +5,11 @@ import {
   WRITES_IDX_MAP,
   isDeltaSnapshot,
 } from "@langchain/langgraph-checkpoint";
-import { ownTurn } from "../../../core/concurrency.ts";
-import { unreadable } from "../errors.ts";
-import type { BlobOwner, Blobs } from "./blobs.ts";
-import type { WriteAddress, WriteFields } from "./schema.ts";
+import { ownTurn } from "../../core/concurrency.ts";
+import type { GraphAddress, WriteAddress, WriteFields } from "./address.ts";
 
 /** A serialised value. */
 export type Encoded = [type: string, data: Uint8Array];
-
-/** Writes of one task on their way into the database. */
-export interface Result {
-  encoded: WriteFields[] | Promise<WriteFields[]>;
-  /** The error with which storing them failed. */
-  failure?: unknown;
-}
 
 /** Place of the value in the fields of a write. */
 const VALUE = 7;
@@ -213,6 +204,14 @@ const BYTES_PER_PIECE = 96 * 1024;
 /** How much may wait for its commit. */
 const CHARACTERS_UNDER_WAY = 512 * 1024;
 
+/** Texts by the hash of their content. */
+export interface BlobStore {
+  /** Stores a text that the graph refers to; gives its name, and a promise of its commit. */
+  put(owner: GraphAddress, text: string): { name: string; stored: Promise<void> };
+  /** Throws StorageError when it is not there. */
+  get(name: string): string | Promise<string>;
+}
+
 /**
  * Stores large parts of values apart from them, each once, and puts them back when the value is loaded. Texts
  * are cut, and snapshots stored some entries at a time, so that no size of a value holds up the event loop.
@@ -220,12 +219,16 @@ const CHARACTERS_UNDER_WAY = 512 * 1024;
  * A blob is JSON: a part of a text, or a list of a snapshot's entries.
  */
 export class LargeValues implements SerializerProtocol {
-  readonly #blobs: Blobs;
+  readonly #blobs: BlobStore;
   readonly #serde: SerializerProtocol;
 
-  constructor(blobs: Blobs, serde: SerializerProtocol) {
+  readonly #unreadable: (thrown: unknown) => unknown;
+
+  /** `unreadable` makes the error for a damaged value. */
+  constructor(blobs: BlobStore, serde: SerializerProtocol, unreadable: (thrown: unknown) => unknown) {
     this.#blobs = blobs;
     this.#serde = serde;
+    this.#unreadable = unreadable;
   }
 
   /** Serialises the value as it is, without storing anything. */
@@ -246,24 +249,24 @@ export class LargeValues implements SerializerProtocol {
     try {
       return await this.#serde.loadsTyped(type, data);
     } catch (thrown) {
-      throw unreadable(thrown, "the database of checkpoints");
+      throw this.#unreadable(thrown);
     }
   }
 
   /** Serialises the value after storing its large parts apart; gives no promise when it has none. */
-  dumps(value: unknown, owner: BlobOwner): Encoded | Promise<Encoded> {
+  dumps(value: unknown, owner: GraphAddress): Encoded | Promise<Encoded> {
     const json = plainJson(value);
     return json === undefined ? this.#dumpsInParts(value, owner) : ["json", Buffer.from(json)];
   }
 
-  async #dumpsInParts(value: unknown, owner: BlobOwner): Promise<Encoded> {
+  async #dumpsInParts(value: unknown, owner: GraphAddress): Promise<Encoded> {
     const held: Held[] = [];
     const light = lighten(value, held);
     for (const one of held) await this.#store(one, owner);
     return this.#serde.dumpsTyped(light);
   }
 
-  async #store(held: Held, owner: BlobOwner): Promise<void> {
+  async #store(held: Held, owner: GraphAddress): Promise<void> {
     const names: string[] = [];
     let underWay: Promise<void>[] = [];
     let characters = 0;
@@ -282,7 +285,7 @@ export class LargeValues implements SerializerProtocol {
     held.storedAs(names);
   }
 
-  async *#pieces({ kind, value }: LargePart, owner: BlobOwner): AsyncGenerator<string> {
+  async *#pieces({ kind, value }: LargePart, owner: GraphAddress): AsyncGenerator<string> {
     if (kind === "text") {
       for (let at = 0; at < value.length; at += CHARACTERS_PER_PIECE) {
         if (at > 0) await ownTurn();
@@ -309,7 +312,7 @@ export class LargeValues implements SerializerProtocol {
     let text = "";
     for (const name of names) {
       await ownTurn();
-      const json = this.#blobs.get(name);
+      const json = await this.#blobs.get(name);
       // Joining the pieces one by one copies none of them.
       if (kind === "text") text += JSON.parse(json) as string;
       else pieces.push(kind === "bytes" ? JSON.parse(json) : await this.loadsTyped("json", json));

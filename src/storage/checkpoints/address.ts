@@ -1,0 +1,50 @@
+/** Where LangGraph's checkpoints and writes belong. */
+import type { RunnableConfig } from "@langchain/core/runnables";
+
+/** The rows that a configuration of LangGraph points to. */
+export interface Address {
+  threadId?: string;
+  namespace: string;
+  checkpointId?: string;
+}
+
+export function addressOf(config: RunnableConfig): Address {
+  const { thread_id, checkpoint_ns, checkpoint_id }: Record<string, unknown> = config.configurable ?? {};
+  return {
+    ...(isName(thread_id) ? { threadId: String(thread_id) } : {}),
+    namespace: typeof checkpoint_ns === "string" ? checkpoint_ns : "",
+    ...(isName(checkpoint_id) ? { checkpointId: String(checkpoint_id) } : {}),
+  };
+}
+
+const isName = (value: unknown): value is string | number =>
+  (typeof value === "string" && value !== "") || typeof value === "number";
+
+/** A checkpoint of a thread as one text. */
+export const keyOf = (thread: string, namespace: string, checkpoint: string | undefined): string =>
+  `${thread.length}:${thread}${namespace.length}:${namespace}${checkpoint ?? ""}`;
+
+/** A graph at work on a thread as one text. */
+export const graphKey = (thread: string, namespace: string): string => keyOf(thread, namespace, undefined);
+
+/** The thread of a checkpoint named by `keyOf`. */
+export function threadOf(key: string): string {
+  const start = key.indexOf(":") + 1;
+  return key.slice(start, start + Number.parseInt(key, 10));
+}
+
+/** Makes the error for an address that lacks a part. */
+export const missing = (field: string): Error =>
+  new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);
+
+/** A graph at work on a thread. */
+export interface GraphAddress {
+  thread: string;
+  namespace: string;
+}
+
+/** Thread, namespace, checkpoint and task. */
+export type WriteAddress = readonly [string, string, string, string];
+
+/** Thread, namespace, checkpoint, task, position, channel, encoding and value of a write. */
+export type WriteFields = [string, string, string, string, number, string, string, Uint8Array];

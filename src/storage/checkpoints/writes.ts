@@ -1,0 +1,64 @@
+/** Writes of tasks on their way into a database and out of it. */
+import type { CheckpointPendingWrite, SerializerProtocol } from "@langchain/langgraph-checkpoint";
+
+/** An encoded write. */
+export interface WriteRow {
+  task_id: string;
+  channel: string;
+  type: string | null;
+  value: Uint8Array | string | null;
+}
+
+/** How much is revived between two turns of the event loop. */
+const VALUES_PER_TURN = 64;
+const BYTES_PER_TURN = 200_000;
+
+/** Decodes writes in their order; a long history lets other work run in between. */
+export async function revive(
+  rows: readonly WriteRow[],
+  serde: SerializerProtocol,
+): Promise<CheckpointPendingWrite[]> {
+  const writes: CheckpointPendingWrite[] = [];
+  let [values, bytes] = [0, 0];
+  for (const { task_id, channel, type, value } of rows) {
+    if (values >= VALUES_PER_TURN || bytes >= BYTES_PER_TURN) {
+      await new Promise(setImmediate);
+      [values, bytes] = [0, 0];
+    }
+    values += 1;
+    bytes += value?.length ?? 0;
+    writes.push([task_id, channel, await serde.loadsTyped(type ?? "json", value ?? "")]);
+  }
+  return writes;
+}
+
+/**
+ * A promise that may be awaited late. A rejection before that does not end the process, also not of a promise that
+ * is chained to it; whoever awaits it still gets the rejection.
+ */
+export class ObservedPromise<T> extends Promise<T> {
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  /** Makes one that has the outcome of `promise`. */
+  static of<T>(promise: Promise<T>): ObservedPromise<T> {
+    const observed = new ObservedPromise<T>((resolve, reject) => void promise.then(resolve, reject));
+    observe(observed);
+    return observed;
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- a subclass of Promise is one
+  override then<Fulfilled = T, Rejected = never>(
+    onFulfilled?: ((value: T) => Fulfilled | PromiseLike<Fulfilled>) | null,
+    onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
+  ): Promise<Fulfilled | Rejected> {
+    const next = super.then(onFulfilled, onRejected);
+    observe(next);
+    return next;
+  }
+}
+
+/** Marks the promise as handled. Calling `catch` would make one more promise to handle. */
+const observe = (promise: Promise<unknown>): void =>
+  void Promise.prototype.then.call(promise, undefined, () => undefined);

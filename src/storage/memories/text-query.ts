@@ -1,0 +1,187 @@
+/** What a search for words looks for, and what of a stored value it looks at. */
+import { oneLine, tailOf } from "../../core/text.ts";
+
+/**
+ * Scripts written without spaces, or whose words end in particles, are found by pairs of characters: the
+ * usual way, as the index cuts such text into sentences. Pictures are treated alike.
+ */
+const UNSPACED =
+  /(?:(?=[\p{L}\p{M}])[\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Hangul}\p{scx=Thai}\p{scx=Lao}\p{scx=Khmer}\p{scx=Myanmar}]|\p{Extended_Pictographic})+/gu;
+
+/** Characters of one text whose pairs are kept. */
+const MAX_CHARACTERS = 100_000;
+/** Longer runs of a query are mostly sentences, of which any part counts. */
+const LONGEST_WORD = 3;
+/** Pairs of one query. */
+const MAX_PAIRS = 32;
+/** Separates two runs, so that no phrase matches across both. */
+const BORDER = "0";
+
+/** The runs of such characters in a text, each as its pairs and its last character. */
+export function gramRuns(text: string): { pairs: string[]; last: string }[] {
+  let left = MAX_CHARACTERS;
+  const runs: { pairs: string[]; last: string }[] = [];
+  for (const run of runsOf(text)) {
+    if (left <= 0) break;
+    runs.push({ pairs: pairsOf(run.slice(0, left)), last: run.at(-1) ?? "" });
+    left -= run.length;
+  }
+  return runs;
+}
+
+/** The pairs of characters of `text`, in their order and separated by spaces; most often there are none. */
+export function gramsOf(text: string): string {
+  // The last character begins no pair, and is found by itself.
+  return gramRuns(text)
+    .flatMap(({ pairs, last }) => [pairs.join(" "), last, BORDER])
+    .join(" ");
+}
+
+/** FTS5 expressions, any of which may match, of what `words` have in these scripts. */
+export function gramTerms(words: readonly string[]): string[] {
+  const runs = runsOf(words.join(" "));
+  const terms = runs.flatMap((run) => {
+    if (run.length === 1) return [`"${run[0]}"*`];
+    const pairs = pairsOf(run);
+    return [`"${pairs.join(" ")}"`, ...(run.length > LONGEST_WORD ? pairs.map((pair) => `"${pair}"`) : [])];
+  });
+  return [...new Set(terms)].slice(0, MAX_PAIRS);
+}
+
+/** The runs of such characters. Keyboards and file systems write the same ones in several ways. */
+function runsOf(text: string): string[][] {
+  if (text.search(UNSPACED) < 0) return [];
+  return (text.normalize("NFKC").match(UNSPACED) ?? []).map((run) => Array.from(run));
+}
+
+const pairsOf = (run: readonly string[]): string[] =>
+  run.slice(1).map((next, index) => `${run[index]}${next}`);
+
+/** What a full-text search looks for. */
+export interface TextQuery {
+  /** FTS5 expressions for the index of words, any of which may match. */
+  terms: string[];
+  /** Likewise for the index of scripts without spaces. */
+  grams: string[];
+  /** All words of the query, folded. */
+  words: string[];
+}
+
+/** The most words of a query; more would cost time and find nothing better. */
+const MAX_WORDS = 32;
+/** Shorter words match whole words only, not the beginning of longer ones. */
+const MIN_PREFIX = 3;
+const SNIPPET_LENGTH = 240;
+
+/** Reads the text of a person or a model; nothing in it counts as syntax. */
+export function parseQuery(query: string): TextQuery {
+  const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
+  // The index folds in its own way, so it gets the words as they were written.
+  const terms = [
+    ...new Set(
+      written
+        .filter((word) => /[\p{L}\p{N}]/u.test(word))
+        .flatMap(spellings)
+        .map(toTerm),
+    ),
+  ];
+  return { terms, grams: gramTerms(written), words: written.map(fold) };
+}
+
+/** A letter with its accent is one character or two, as keyboards and systems write it; the index tells them apart. */
+const spellings = (word: string): string[] => [word, word.normalize("NFC"), word.normalize("NFD")];
+
+function toTerm(word: string): string {
+  const quoted = `"${word.replaceAll('"', '""')}"`;
+  const lastToken = tokensOf(word).at(-1) ?? "";
+  return lastToken.length >= MIN_PREFIX ? `${quoted}*` : quoted;
+}
+
+/** The words of a text, as they stand. */
+export const tokensOf = (word: string): string[] => word.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+
+/** Small letters, and without accents in alphabets that have them; every character keeps its place. */
+export function fold(text: string): string {
+  return text.replace(/[A-Z\u0080-\u1fff]/g, (unit) =>
+    unit.normalize("NFD").charAt(0).toLowerCase().charAt(0),
+  );
+}
+
+/** The beginning of a text, on one line. */
+export const snippetOf = (text: string): string => oneLine(text, SNIPPET_LENGTH);
+
+/** The text around the first occurrence of the longest word found, on one line. */
+export function excerpt(text: string, { words }: TextQuery): string {
+  const folded = fold(text);
+  const byLength = words.flatMap((word) => [word, ...tokensOf(word)]).sort((a, b) => b.length - a.length);
+  const at = byLength.map((word) => firstWord(folded, word)).find((index) => index >= 0) ?? 0;
+  const start = Math.max(0, at - Math.floor(SNIPPET_LENGTH / 3));
+  const rest = tailOf(text, text.length - start).trimStart();
+  return snippetOf(`${start > 0 ? "…" : ""}${rest}`);
+}
+
+/** Where `word` stands by itself, else where it begins a word, else where it is a part of one, else -1. */
+function firstWord(text: string, word: string): number {
+  let beginning = -1;
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    if (at > 0 && isOfWord(text.charAt(at - 1))) continue;
+    if (!isOfWord(text.charAt(at + word.length))) return at;
+    if (beginning < 0) beginning = at;
+  }
+  return beginning >= 0 ? beginning : text.indexOf(word);
+}
+
+const isOfWord = (unit: string): boolean => /[\p{L}\p{N}]/u.test(unit);
+
+/**
+ * What a full-text search finds of a stored value: `null` when it is the text in `content`, which the
+ * index reads itself. Bytes have no text. `fields` are paths such as `title` or `parts[*].text`.
+ */
+export function textToIndex(value: Record<string, unknown>, fields?: readonly string[]): string | null {
+  if (fields !== undefined) return fields.flatMap((field) => textsAt(value, field)).join("\n");
+  const { content, encoding } = value;
+  if (encoding === "base64") return "";
+  if (typeof content === "string") return null;
+  return strings(content === undefined ? value : content).join("\n");
+}
+
+/** The part of a text that is searched, in characters: more would hold up whoever writes it. */
+export const SEARCHED_LENGTH = 200_000;
+
+/** All that a full-text search finds of a stored value. */
+export function searchedText(value: Record<string, unknown>, fields?: readonly string[]): string {
+  const text = textToIndex(value, fields) ?? value["content"];
+  return typeof text === "string" ? text.slice(0, SEARCHED_LENGTH) : "";
+}
+
+function strings(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value === "number") return [String(value)];
+  if (Array.isArray(value)) return value.flatMap(strings);
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(strings) : [];
+}
+
+const textsAt = (value: unknown, path: string): string[] => valuesAt(value, path).flatMap(strings);
+
+/** What is at a path such as `title`, `parts[*].text`, `list[-1]`, `any.*`, `{title,by.name}`, or with `$` all of it. */
+export function valuesAt(value: unknown, path: string): unknown[] {
+  const steps = path === "$" ? [] : (path.match(/\{[^{}]*\}|[^.[\]{}]+|\[[^[\]]*\]/g) ?? []);
+  let reached = [value];
+  for (const step of steps) reached = reached.flatMap((one) => childrenAt(one, step));
+  return reached;
+}
+
+function childrenAt(value: unknown, step: string): unknown[] {
+  if (step.startsWith("{")) {
+    const fields = step.slice(1, -1).split(",");
+    return fields.flatMap((field) => valuesAt(value, field.trim()));
+  }
+  if (step.startsWith("[")) {
+    if (!Array.isArray(value)) return [];
+    const list: unknown[] = value;
+    return step === "[*]" ? list : [list.at(Number(step.slice(1, -1)))];
+  }
+  if (step === "*") return typeof value === "object" && value !== null ? Object.values(value) : [];
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return [];
+  return [Object.entries(value).find(([key]) => key === step)?.[1]];
+}

@@ -1,0 +1,53 @@
+import type { Migration } from "../sqlite/migrations.ts";
+
+/**
+ * Checkpoints in the order of `seq`, because the ids that LangGraph makes are in the order of time only as long as
+ * no clock is set back and all servers have the same. `channels` are those whose values a checkpoint holds. A large
+ * text belongs to one graph of one thread, so that whoever deletes the graph deletes it, without counting uses; it
+ * is found by its hash alone.
+ */
+const TABLES = `
+CREATE TABLE checkpoints (
+  thread_id TEXT COLLATE "C" NOT NULL,
+  checkpoint_ns TEXT COLLATE "C" NOT NULL,
+  checkpoint_id TEXT COLLATE "C" NOT NULL,
+  parent_checkpoint_id TEXT COLLATE "C",
+  seq BIGINT GENERATED ALWAYS AS IDENTITY,
+  step BIGINT NOT NULL,
+  source TEXT NOT NULL,
+  made_at TEXT NOT NULL,
+  channels TEXT[] NOT NULL,
+  type TEXT NOT NULL,
+  checkpoint BYTEA NOT NULL,
+  metadata BYTEA NOT NULL,
+  PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
+);
+CREATE UNIQUE INDEX checkpoints_by_seq ON checkpoints (thread_id, checkpoint_ns, seq);
+CREATE TABLE checkpoint_writes (
+  thread_id TEXT COLLATE "C" NOT NULL,
+  checkpoint_ns TEXT COLLATE "C" NOT NULL,
+  checkpoint_id TEXT COLLATE "C" NOT NULL,
+  task_id TEXT COLLATE "C" NOT NULL,
+  idx BIGINT NOT NULL,
+  channel TEXT NOT NULL,
+  type TEXT NOT NULL,
+  value BYTEA NOT NULL,
+  PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
+);
+CREATE TABLE checkpoint_blobs (
+  thread_id TEXT COLLATE "C" NOT NULL,
+  checkpoint_ns TEXT COLLATE "C" NOT NULL,
+  hash BYTEA NOT NULL,
+  content BYTEA NOT NULL,
+  PRIMARY KEY (thread_id, checkpoint_ns, hash)
+);
+CREATE INDEX checkpoint_blobs_by_hash ON checkpoint_blobs (hash);
+CREATE TABLE thread_fences (
+  thread_id TEXT COLLATE "C" PRIMARY KEY,
+  run BIGINT NOT NULL,
+  claim BIGINT NOT NULL
+);`;
+
+export const POSTGRES_CHECKPOINTS: readonly Migration[] = [
+  { version: 1, name: "checkpoints, their writes and large texts", sql: TABLES },
+];

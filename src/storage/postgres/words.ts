@@ -1,0 +1,57 @@
+/** Texts as Postgres searches them: `tsvector` of what an item has, `tsquery` of what somebody looks for. */
+import { fold, gramRuns, tokensOf } from "../memories/text-query.ts";
+
+/** Postgres takes 2,046 bytes a word, 255 places of one, and places up to 16,383. */
+const LONGEST = 200;
+const PLACES = 100;
+const LAST_PLACE = 16_383;
+/** All of them together may have a megabyte. */
+const BYTES = 900_000;
+/** Shorter words match whole words only, not the beginning of longer ones. */
+const MIN_PREFIX = 3;
+/** Words of one query. */
+const MOST = 32;
+
+const quoted = (word: string): string => `'${word.replace(/['\\]/g, "$&$&")}'`;
+
+const wordsOf = (text: string): string[] =>
+  tokensOf(fold(text.normalize("NFC"))).map((word) => word.toLowerCase().slice(0, LONGEST));
+
+/** The words of a key, which weigh more, and of a text; of scripts without spaces the pairs of characters. */
+export function wordVector(key: string, text: string): string {
+  const places = new Map<string, string[]>();
+  let place = 0;
+  const add = (word: string, weight: string): void => {
+    place = Math.min(place + 1, LAST_PLACE);
+    const known = places.get(word) ?? [];
+    if (known.length < PLACES) places.set(word, [...known, `${place}${weight}`]);
+  };
+  for (const word of wordsOf(key)) add(word, "A");
+  for (const word of wordsOf(text)) add(word, "");
+  for (const { pairs, last } of gramRuns(`${key}\n${text}`)) {
+    // Behind a gap, so that no phrase matches across two runs.
+    place += 1;
+    // The last character begins no pair, and is found by itself.
+    for (const gram of [...pairs, last]) add(gram, "");
+  }
+  let bytes = 0;
+  const parts: string[] = [];
+  for (const [word, at] of places) {
+    const part = `${quoted(word)}:${at.join(",")}`;
+    bytes += Buffer.byteLength(part);
+    if (bytes > BYTES) break;
+    parts.push(part);
+  }
+  return parts.join(" ");
+}
+
+/** What finds any word of the query, or what begins with one; empty when there is nothing to look for. */
+export function wordQuery(query: string): string {
+  const terms = wordsOf(query).map((word) => (word.length < MIN_PREFIX ? quoted(word) : `${quoted(word)}:*`));
+  const phrases = gramRuns(query).flatMap(({ pairs, last }) =>
+    pairs.length === 0
+      ? [`${quoted(last)}:*`]
+      : [`(${pairs.map(quoted).join(" <-> ")})`, ...pairs.map(quoted)],
+  );
+  return [...new Set([...terms.slice(0, MOST), ...phrases.slice(0, MOST)])].join(" | ");
+}
