@@ -33,12 +33,7 @@ import { NO_LENDER } from "../runs/client-model.ts";
 import type { Checkpoints } from "../runs/ports.ts";
 import { type Principal, type Run, isFinal } from "../runs/run.ts";
 import type { MemorySearch } from "../runs/service.ts";
-import { createCheckpointer } from "../storage/sqlite/checkpoints/checkpointer.ts";
-import type { Database } from "../storage/sqlite/database.ts";
-import { EmbeddingIndex, forgetUnusedModels } from "../storage/sqlite/memories/embedding-index.ts";
-import { EmbeddingWorker } from "../storage/sqlite/memories/embedding-worker.ts";
-import { HybridSearch } from "../storage/sqlite/memories/hybrid-search.ts";
-import { type SqliteStore, createStore } from "../storage/sqlite/memories/store.ts";
+import type { AgentStorage, Storage } from "../storage/storage.ts";
 import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors, chooseExecutor, isIsolated } from "./executors.ts";
@@ -62,16 +57,20 @@ const KEPT_VECTORS_MS = 30 * 86_400_000;
 /** Searched by words and, as configured, by meaning. `keepsHouse`: whether this process embeds them. */
 export function openMemories(
   { config, env, logger, keepsHouse = true }: MemorySettings,
-  { store, database }: { store: SqliteStore; database: Database },
+  { store, embeddings }: Pick<AgentStorage, "store" | "embeddings">,
 ): Memories {
   const { embeddings: model } = config.memories;
-  const index =
-    model === undefined ? undefined : new EmbeddingIndex(database, createEmbedder({ model, env }));
-  const worker = index && keepsHouse ? new EmbeddingWorker({ index, log: logger }) : undefined;
-  const search = new HybridSearch(store, index);
+  const finder =
+    model === undefined
+      ? undefined
+      : embeddings?.open(createEmbedder({ model, env }), { worksOn: keepsHouse, logger });
   const closed = new AbortController();
   const find = async (principal: Principal, query: string, limit: number): Promise<MemorySearch> => {
-    const found = await search.search(memoryNamespace(principal), query, limit, closed.signal);
+    const namespace = memoryNamespace(principal);
+    const found =
+      finder === undefined
+        ? { hits: await store.searchText(namespace, query, limit) }
+        : await finder.search(namespace, query, limit, closed.signal);
     return {
       ...found,
       hits: found.hits.map(({ key, snippet, score }) => ({ path: MEMORIES_MOUNT + key, snippet, score })),
@@ -81,14 +80,14 @@ export function openMemories(
     search: find,
     // Without vectors, grep finds as much and needs no line in the prompt.
     toolsOf: (principal) =>
-      index === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
+      finder === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
     async sweep(signal) {
-      await forgetUnusedModels(database, { usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
+      await embeddings?.forgetUnused({ usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
       return store.sweepExpiredItems(signal);
     },
     async close() {
       closed.abort();
-      await worker?.close();
+      await finder?.close();
     },
   };
 }
@@ -112,10 +111,10 @@ export interface Agents {
   close(): Promise<void>;
 }
 
-/** Puts agents together over two migrated databases: one of runs and memories, one of checkpoints. */
+/** Puts agents together over a storage. */
 export async function openAgents(
   settings: RunSettings,
-  databases: { runs: Database; checkpoints: Database },
+  storage: Storage,
   choice: ModelChoice,
 ): Promise<Agents> {
   const { config, env, logger } = settings;
@@ -123,9 +122,8 @@ export async function openAgents(
   const executes = await executors.choice();
   if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
   const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: logger });
-  const store = createStore(databases.runs);
-  const checkpointer = createCheckpointer(databases.checkpoints);
-  const memories = openMemories(settings, { store, database: databases.runs });
+  const { store, checkpointer, embeddings } = await storage.forAgents();
+  const memories = openMemories(settings, { store, ...(embeddings === undefined ? {} : { embeddings }) });
   const served = openServerMounts(config.mounts, env);
   const tree = new FileTree(config, store, served.routes);
   const models = new Models(config, env, logger);

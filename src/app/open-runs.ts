@@ -1,23 +1,17 @@
 /** The composition root: opens storage and puts model, agent and runs together. */
-import { join } from "node:path";
 import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
-import type { Logger } from "../core/logger.ts";
+import { ConfigurationError } from "../core/errors.ts";
 import type { Principal } from "../runs/run.ts";
 import type { RunService, StartRefusal } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
-import { CHECKPOINT_MIGRATIONS } from "../storage/sqlite/checkpoints/schema.ts";
-import { writeLogInThread } from "../storage/sqlite/commit.ts";
-import { type Database, type DatabaseOptions, openDatabaseInTurns } from "../storage/sqlite/database.ts";
-import { STORE_MIGRATIONS } from "../storage/sqlite/memories/schema.ts";
-import { migrate, schemaVersion } from "../storage/sqlite/migrations.ts";
-import { sqliteRuns } from "../storage/sqlite/runs/repository.ts";
-import { RUN_MIGRATIONS } from "../storage/sql/schema.ts";
+import type { Storage } from "../storage/storage.ts";
 import type { Agents } from "./agents.ts";
 import { retentionOf } from "./lifecycle.ts";
 import { subagentModelProblem } from "./models.ts";
+import { openStorage, storageProblem } from "./open-storage.ts";
 import { type RunSettings, environmentOf } from "./settings.ts";
 
 /**
@@ -26,9 +20,11 @@ import { type RunSettings, environmentOf } from "./settings.ts";
  */
 export async function openRuns(settings: RunSettings): Promise<RunService> {
   const { config, env, lendable = false, keepsHouse = true } = settings;
+  const problem = storageProblem(config);
+  if (problem !== undefined) throw new ConfigurationError("INVALID_CONFIG", problem);
   // Other MCP servers are started by the SDK, which passes on whatever is open.
   closeInherited();
-  const storage = await openStorage(config.dataDir, settings.logger);
+  const storage = await (settings.storage?.() ?? openStorage(config, settings.logger));
   try {
     const choice = modelChoice({ model: config.model, env, lendable });
     let opening: Promise<Agents> | undefined;
@@ -66,7 +62,8 @@ function assemble(
   const { config, logger } = settings;
   const canWork = config.workspace !== undefined && choice.ok;
   const service: RunService = createRunService({
-    runs: sqliteRuns(storage.runs),
+    runs: storage.runs,
+    clock: storage.clock,
     agentFor: async (run, lender) =>
       (await agents()).agentFor(run, lender, () => endOf(service, run.principal, run.id)),
     checkpoints: async () => (await agents()).checkpoints,
@@ -98,47 +95,6 @@ async function endOf(runs: RunService, principal: Principal, runId: string): Pro
   // After the final event only the stream's end can follow.
   const events = runs.watch(principal, runId, { after: Number.MAX_SAFE_INTEGER, signal });
   await events[Symbol.asyncIterator]().next();
-}
-
-interface Storage {
-  /** Runs and memories. */
-  runs: Database;
-  checkpoints: Database;
-  /** Whether a newer version has changed the files; then this one stops using them. */
-  isOutdated(): boolean;
-  close(): Promise<void>;
-}
-
-async function openStorage(dataDir: string, logger: Logger): Promise<Storage> {
-  const opened: Database[] = [];
-  const open = async (file: string, options?: DatabaseOptions): Promise<Database> => {
-    const database = await openDatabaseInTurns(join(dataDir, file), options);
-    opened.push(database);
-    return database;
-  };
-  const logs: (() => Promise<void>)[] = [];
-  const close = async (): Promise<void> => {
-    await Promise.all(logs.map((end) => end()));
-    for (const database of opened.toReversed()) database.close();
-  };
-  try {
-    const runs = await open("deepagent.db");
-    const checkpoints = await open("checkpoints.db", { synchronous: "NORMAL" });
-    const components = [
-      [runs, "runs", RUN_MIGRATIONS],
-      [runs, "store", STORE_MIGRATIONS],
-      [checkpoints, "checkpoints", CHECKPOINT_MIGRATIONS],
-    ] as const;
-    for (const [file, name, known] of components) migrate(file, name, known);
-    const isOutdated = (): boolean =>
-      components.some(([file, name, known]) => schemaVersion(file, name) > known.length);
-    const warn = (error: unknown): void => logger.warn("storage.log_not_written", { error });
-    logs.push(...opened.map((one) => writeLogInThread(one, warn)));
-    return { runs, checkpoints, isOutdated, close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
 }
 
 /** Why no run can be started now. */

@@ -1,14 +1,16 @@
 /** Puts together what the MCP server needs. Agent and storage are loaded when runs are first asked for. */
+import { join } from "node:path";
 import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { monotonicClock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
-import { keptAtLeastMs } from "../runs/ports.ts";
+import { type StreamStore, keptAtLeastMs } from "../runs/ports.ts";
 import type { Run } from "../runs/run.ts";
 import { principalOf } from "../server/auth/auth.ts";
 import { type ServerDeps, createPageLinks, lazyRuns } from "../server/protocol/deps.ts";
 import { loadPreviousStateKey, loadStateKey } from "../server/protocol/state.ts";
 import { createResourceChanges } from "../server/resources/changes.ts";
+import type { SharedStorage } from "../storage/storage.ts";
 import { retentionOf } from "./lifecycle.ts";
 import type { RunOperator } from "../runs/service.ts";
 
@@ -27,6 +29,8 @@ export interface ServerParts {
   deps: ServerDeps;
   /** The runs of all principals, for whoever operates the server. */
   operator(): Promise<RunOperator>;
+  /** Opens what keeps the messages of 2025-era sessions. */
+  openStreams(): Promise<StreamStore>;
   /** Parks what runs and releases everything. */
   close(): Promise<void>;
 }
@@ -38,9 +42,10 @@ export function serverParts(settings: ServerSettings): ServerParts {
   // A terminal shows the runs of everyone who needs no token, and no others.
   const openCommand = ({ id, principal }: Run): string | undefined =>
     principal === principalOf(undefined) ? command(id) : undefined;
+  const storage = sharedStorage(config, logger);
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./open-runs.ts");
-    return openRuns({ config, env, logger, lendable: true });
+    return openRuns({ config, env, logger, lendable: true, ...(storage === undefined ? {} : { storage }) });
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });
@@ -56,8 +61,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
     clock: systemClock,
     monotonic: monotonicClock,
     runs,
-    stateKey: () => loadStateKey(config.dataDir),
-    previousStateKey: () => loadPreviousStateKey(config.dataDir),
+    ...stateKeys(config, storage),
     principalOf,
     openCommand,
     changes,
@@ -67,6 +71,11 @@ export function serverParts(settings: ServerSettings): ServerParts {
   return {
     deps,
     operator: runs,
+    openStreams: async () => {
+      if (storage !== undefined) return (await storage()).openStreams();
+      const { openStreams } = await import("../storage/sqlite/streams.ts");
+      return openStreams(join(config.dataDir, "streams.db"));
+    },
     close: async () => {
       await links.close();
       await changes.close();
@@ -74,3 +83,36 @@ export function serverParts(settings: ServerSettings): ServerParts {
     },
   };
 }
+
+/**
+ * Opens the storage that other servers have too, once, and anew after it failed or was closed. `undefined`: this
+ * server has files of its own.
+ */
+function sharedStorage(config: Config, logger: Logger): (() => Promise<SharedStorage>) | undefined {
+  const { storage: url } = config;
+  if (url === undefined) return undefined;
+  let opened: Promise<SharedStorage> | undefined;
+  const open = async (): Promise<SharedStorage> => {
+    const { openSharedStorage } = await import("./open-storage.ts");
+    const storage = await openSharedStorage({ ...config, storage: url }, logger);
+    const close = async (): Promise<void> => {
+      opened = undefined;
+      await storage.close();
+    };
+    return { ...storage, close };
+  };
+  return () =>
+    (opened ??= open().catch((error: unknown) => {
+      opened = undefined;
+      throw error;
+    }));
+}
+
+/** What signs `requestState`: a file of the data directory, or a secret of all servers. */
+const stateKeys = (
+  { dataDir }: Config,
+  storage: (() => Promise<SharedStorage>) | undefined,
+): Pick<ServerDeps, "stateKey" | "previousStateKey"> =>
+  storage === undefined
+    ? { stateKey: () => loadStateKey(dataDir), previousStateKey: () => loadPreviousStateKey(dataDir) }
+    : { stateKey: async () => (await storage()).secret("state") };

@@ -1,4 +1,5 @@
 /** Derives the limits, gates, environment and mounts of runs from the configuration. */
+import { statSync } from "node:fs";
 import { z } from "zod";
 import type { InterruptOn } from "../agent/agent.ts";
 import type { AgentLimits, ModelPrice } from "../agent/engine/limits.ts";
@@ -7,6 +8,7 @@ import { isAtOrBelow, validatePath, withoutSlash } from "../backends/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
+import type { Storage } from "../storage/storage.ts";
 
 export interface RunSettings {
   config: Config;
@@ -14,6 +16,8 @@ export interface RunSettings {
   logger: Logger;
   /** Whether MCP clients can lend their models. Default false. */
   lendable?: boolean;
+  /** Gives the storage, which is closed with the runs. Default: what the configuration names. */
+  storage?: () => Promise<Storage>;
   /** Whether this process forgets runs as configured, now and every hour, and embeds memories. Default true. */
   keepsHouse?: boolean;
 }
@@ -21,13 +25,18 @@ export interface RunSettings {
 const Environment = z.object({ workspace: z.string(), kind: z.string() });
 
 /**
- * Runs go on where their files are. A run that a language model began is not left to the offline rules,
+ * Runs go on where their files are: with a shared storage, on machines where the folder is the same one, which its
+ * number in its file system tells. A run that a language model began is not left to the offline rules,
  * nor the other way round; another language model may go on with it.
  */
-export function environmentOf({ workspace = "" }: Config, choice: ModelChoice): string {
+export function environmentOf({ workspace = "", storage }: Config, choice: ModelChoice): string {
   const kind = choice.ok && choice.provider === OFFLINE ? OFFLINE : "model";
-  return JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind });
+  const folder = storage === undefined || workspace === "" ? {} : { folder: folderNumber(workspace) };
+  return JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind, ...folder });
 }
+
+/** The same for all machines that share a folder; 0 when there is none. */
+const folderNumber = (path: string): number => statSync(path, { throwIfNoEntry: false })?.ino ?? 0;
 
 /** Flags with which another process can continue a run: its folder and its kind of model. */
 export function environmentFlags(environment: string, isModelGiven: boolean): string[] {

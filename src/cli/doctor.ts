@@ -29,14 +29,15 @@ export async function runDoctor({ flags, host }: CommandArguments): Promise<Exit
   if (loaded.ok) {
     const { config, warnings } = loaded;
     checks.push({ name: "Configuration", ok: true, text: "valid" });
-    checks.push(checkWorkspace(config, warnings), await checkDataDir(config));
+    checks.push(checkWorkspace(config, warnings), await checkPlace(config));
     checks.push(await checkModel(config, host.env), ...checkOtherModels(config, host.env));
     checks.push(...checkEmbeddings(config, host.env));
     checks.push(await checkCommands(config), ...(await checkTools(config, host.env)));
   } else {
     checks.push(...loaded.problems.map((text) => ({ name: "Configuration", ok: false, text })));
   }
-  checks.push(await checkStorage(), await checkSearch());
+  const usesFiles = !loaded.ok || loaded.config.storage === undefined;
+  checks.push(...(usesFiles ? [await checkStorage()] : []), await checkSearch());
   const colors = colorsFor(process.stdout, host.env);
   const lines = checks.map(({ name, ok, text }) => {
     const mark = ok ? colors.green("✔") : colors.red("✖");
@@ -70,6 +71,30 @@ export function checkWorkspace({ workspace }: Config, warnings: readonly string[
   if (workspace === undefined) return { name, ok: false, text: warnings.join("\n") };
   const problem = folderProblem(workspace);
   return { name, ok: problem === undefined, text: [problem ?? workspace, ...warnings].join("\n") };
+}
+
+/** Whether runs can be stored where the configuration says. */
+const checkPlace = (config: Config): Promise<Check> =>
+  config.storage === undefined ? checkDataDir(config) : checkPostgres({ ...config, storage: config.storage });
+
+/** Connects, and makes the tables when they are missing, as the server would. */
+async function checkPostgres(config: Config & { storage: string }): Promise<Check> {
+  const name = "Storage";
+  try {
+    const { openSharedStorage, storageProblem } = await import("../app/open-storage.ts");
+    const problem = storageProblem(config);
+    if (problem !== undefined) return { name, ok: false, text: problem };
+    const storage = await openSharedStorage(config, silentLogger);
+    try {
+      await storage.runs.assertWritable();
+    } finally {
+      await storage.close();
+    }
+    const { hostname, pathname } = new URL(config.storage);
+    return { name, ok: true, text: `Postgres at ${hostname}${pathname}, schema ${config.storageSchema}` };
+  } catch (error) {
+    return { name, ok: false, text: errorMessage(error) };
+  }
 }
 
 /** Creates the folder when it is not there, as the server would. */

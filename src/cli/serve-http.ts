@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { isDoneWithin, untilSignal } from "../app/lifecycle.ts";
 import type { ServerParts } from "../app/server-deps.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -25,7 +24,7 @@ export interface ServeOptions {
 
 /** Listens until a signal comes; then parks what runs and releases everything. */
 export async function serveOverHttp(
-  { http, dataDir }: Config,
+  { http }: Config,
   parts: ServerParts,
   { env, load, listening }: ServeOptions,
 ): Promise<void> {
@@ -39,8 +38,7 @@ export async function serveOverHttp(
     factory: createServerFactory(deps),
     changes,
     logger,
-    openStreams: async () =>
-      (await import("../storage/sqlite/streams.ts")).openStreams(join(dataDir, "streams.db")),
+    openStreams: () => parts.openStreams(),
     statistics: async () => (await parts.operator()).statistics(),
     assertReady: async () => (await parts.operator()).assertWritable(),
   });

@@ -87,6 +87,23 @@ export const ConfigSchema = z.strictObject({
   dataDir: absolutePath.describe(
     "Where runs, threads and memories are kept. Default: `deepagent-mcp` in the user's data folder.",
   ),
+  storage: z
+    .string()
+    .regex(/^postgres(ql)?:\/\/\S+$/, {
+      error: "must be the address of a Postgres, postgres://user@host/database",
+    })
+    .optional()
+    .describe(
+      "`postgres://user:password@host/database`: any number of servers share it. Default: files in `dataDir`. Give it in the environment, where a password is not seen by other users of the machine.",
+    ),
+  storageSchema: z
+    .string()
+    .regex(/^[a-z_][a-z0-9_]{0,39}$/, { error: "use lowercase letters, digits and _, at most 40" })
+    .default("deepagent")
+    .describe("The Postgres schema of this server's tables, which is made when it is missing."),
+  storageConnections: whole(2, 1000)
+    .default(10)
+    .describe("Most connections to Postgres of one process, besides the one that listens."),
   workspace: absolutePath
     .optional()
     .describe(

@@ -1,7 +1,7 @@
 import * as vitest from "vitest";
 import type { CheckpointSaverTestInitializer } from "@langchain/langgraph-checkpoint-validation";
 import { PostgresCheckpointer } from "../../src/storage/postgres/checkpoints.ts";
-import { type PostgresRuns, openPostgres } from "../../src/storage/postgres/runs.ts";
+import { type Connections, openPool } from "../../src/storage/postgres/pool.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
 import { checkpointsContract } from "./checkpoints.contract.ts";
 
@@ -10,17 +10,17 @@ const { afterAll, beforeAll, describe } = vitest;
 describe("PostgresCheckpointer", { tags: "postgres" }, async () => {
   let server: PostgresServer;
   let schemas = 0;
-  const opened: PostgresRuns[] = [];
+  const opened: Connections[] = [];
   beforeAll(async () => {
     server = await startPostgres();
   }, 60_000);
   afterAll(async () => {
-    await Promise.all(opened.map((one) => one.close()));
+    await Promise.all(opened.map((one) => one.pool.end()));
     await server.stop();
   });
 
   const open = async (schema: string): Promise<PostgresCheckpointer> => {
-    const one = await openPostgres({ url: server.url, schema, connections: 3 });
+    const one = await openPool({ url: server.url, schema, connections: 3 });
     opened.push(one);
     return new PostgresCheckpointer(one.pool);
   };

@@ -1,6 +1,8 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type PostgresRuns, openPostgres } from "../../src/storage/postgres/runs.ts";
+import { silentLogger as logger } from "../../src/core/logger.ts";
+import { openPostgres } from "../../src/storage/postgres/storage.ts";
+import type { SharedStorage } from "../../src/storage/storage.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
 import { runRepositoryContract } from "./run-repository.contract.ts";
 
@@ -16,8 +18,8 @@ afterAll(() => server.stop());
 
 const newSchema = (): string => `test_${(schemas += 1)}`;
 
-async function open(schema: string): Promise<PostgresRuns> {
-  const opened = await openPostgres({ url: server.url, schema, connections: 3 });
+async function open(schema: string): Promise<SharedStorage> {
+  const opened = await openPostgres({ url: server.url, schema, connections: 3, logger });
   onTestFinished(() => opened.close());
   return opened;
 }
@@ -41,10 +43,10 @@ runRepositoryContract(
   "Postgres",
   async () => {
     const schema = newSchema();
-    const opened: PostgresRuns[] = [];
+    const opened: SharedStorage[] = [];
     return {
       connect: async () => {
-        const one = await openPostgres({ url: server.url, schema, connections: 3 });
+        const one = await openPostgres({ url: server.url, schema, connections: 3, logger });
         opened.push(one);
         return one.runs;
       },
@@ -65,10 +67,12 @@ test("servers that start at once make the tables once", { tags }, async () => {
 
 test("a schema of a newer version is refused, and left as it is", { tags }, async () => {
   const schema = newSchema();
-  await (await openPostgres({ url: server.url, schema })).close();
+  await (await openPostgres({ url: server.url, schema, logger })).close();
   const versions = `${schema}.schema_versions`;
   await manage(`UPDATE ${versions} SET version = 99`);
-  await expect(openPostgres({ url: server.url, schema })).rejects.toMatchObject({ code: "storage_newer" });
+  await expect(openPostgres({ url: server.url, schema, logger })).rejects.toMatchObject({
+    code: "storage_newer",
+  });
 });
 
 test("a text with a NUL is stored without it", { tags }, async () => {
@@ -128,7 +132,7 @@ test("a listener whose connection was cut hears again, and looks at what it miss
 
 test("a server that is not there is said to be so, without its password", { tags }, async () => {
   const url = "postgres://somebody:secret-word@127.0.0.1:1/none";
-  const failure: unknown = await openPostgres({ url }).catch((error: unknown) => error);
+  const failure: unknown = await openPostgres({ url, logger }).catch((error: unknown) => error);
   expect(failure).toMatchObject({ code: "storage_io" });
   expect(String(failure)).not.toContain("secret-word");
 });

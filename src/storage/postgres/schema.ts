@@ -4,7 +4,9 @@ import { StorageError } from "../../core/errors.ts";
 import type { Migration } from "../sqlite/migrations.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
 import { POSTGRES_CHECKPOINTS } from "./checkpoint-schema.ts";
+import { query } from "./engine.ts";
 import { POSTGRES_STORE } from "./store-schema.ts";
+import { POSTGRES_SHARED } from "./streams.ts";
 
 /** What SQLite says in another way, in the order in which it is replaced. */
 const REPLACED: readonly [RegExp, string][] = [
@@ -31,6 +33,7 @@ const COMPONENTS: readonly [name: string, migrations: readonly Migration[]][] = 
   ["runs", RUN_MIGRATIONS.map((migration) => ({ ...migration, sql: inPostgres(migration.sql) }))],
   ["checkpoints", POSTGRES_CHECKPOINTS],
   ["store", POSTGRES_STORE],
+  ["shared", POSTGRES_SHARED],
 ];
 
 /** Any number that no other program uses for an advisory lock. */
@@ -81,4 +84,14 @@ async function bringUp(
       [component, next],
     );
   }
+}
+
+/** Whether a newer version has changed the tables. */
+export async function isNewer(pool: Pool): Promise<boolean> {
+  const found = await query<{ component: string; version: number }>(
+    pool,
+    "SELECT component, version FROM schema_versions",
+  );
+  const known = new Map(COMPONENTS.map(([component, migrations]) => [component, migrations.length]));
+  return found.some(({ component, version }) => version > (known.get(component) ?? 0));
 }

@@ -1,6 +1,10 @@
+/** Finds memories by their words and by their meaning. */
 import { EmbeddingFailure } from "../../../core/embedder.ts";
 import type { TextHit } from "../../memories/contracts.ts";
-import type { EmbeddingIndex, NearPassage } from "./embedding-index.ts";
+import type { Embeddings, MemoryFinder } from "../../storage.ts";
+import type { Database } from "../database.ts";
+import { EmbeddingIndex, type NearPassage, forgetUnusedModels } from "./embedding-index.ts";
+import { EmbeddingWorker } from "./embedding-worker.ts";
 import type { SqliteStore } from "./store.ts";
 
 export interface HybridHits {
@@ -9,21 +13,35 @@ export interface HybridHits {
   note?: string;
 }
 
+/** The vectors of a store, which are in the same database. */
+export const storeEmbeddings = (database: Database, store: SqliteStore): Embeddings => ({
+  open(embedder, { worksOn, logger }): MemoryFinder {
+    const index = new EmbeddingIndex(database, embedder);
+    const worker = worksOn ? new EmbeddingWorker({ index, log: logger }) : undefined;
+    const search = new HybridSearch(store, index);
+    return {
+      search: (...query) => search.search(...query),
+      close: async () => worker?.close(),
+    };
+  },
+  forgetUnused: (options) => forgetUnusedModels(database, options),
+});
+
 /** Items that are near in meaning, of which the best are shown. */
 const NEAREST = 50;
 /** How long a service that failed is not asked again, in milliseconds. */
 const REST_MS = 15_000;
 
 /**
- * Searches a store by words and, where there is an index of embeddings, by meaning. A failure of the embedding
+ * Searches a store by words and by meaning. A failure of the embedding
  * service leaves the search by words.
  */
 export class HybridSearch {
   readonly #store: SqliteStore;
-  readonly #index: EmbeddingIndex | undefined;
+  readonly #index: EmbeddingIndex;
   #failure: { message: string; at: number } | undefined;
 
-  constructor(store: SqliteStore, index: EmbeddingIndex | undefined) {
+  constructor(store: SqliteStore, index: EmbeddingIndex) {
     this.#store = store;
     this.#index = index;
   }
@@ -34,9 +52,7 @@ export class HybridSearch {
     limit: number,
     signal: AbortSignal,
   ): Promise<HybridHits> {
-    if (this.#index === undefined)
-      return { hits: await this.#store.searchText(namespacePrefix, query, limit) };
-    const near = await this.#nearest(this.#index, namespacePrefix, query, Math.max(limit, NEAREST), signal);
+    const near = await this.#nearest(namespacePrefix, query, Math.max(limit, NEAREST), signal);
     if (typeof near === "string") {
       const hits = await this.#store.searchText(namespacePrefix, query, limit);
       return { hits, note: `Searched by words only, not by meaning: ${near}` };
@@ -50,14 +66,13 @@ export class HybridSearch {
 
   /** Why there is none, when the service cannot be asked. */
   async #nearest(
-    index: EmbeddingIndex,
     ...[prefix, query, limit, signal]: Parameters<EmbeddingIndex["nearest"]>
   ): Promise<NearPassage[] | string> {
     if (this.#failure !== undefined && performance.now() - this.#failure.at < REST_MS) {
       return this.#failure.message;
     }
     try {
-      const near = await index.nearest(prefix, query, limit, signal);
+      const near = await this.#index.nearest(prefix, query, limit, signal);
       this.#failure = undefined;
       return near;
     } catch (thrown) {

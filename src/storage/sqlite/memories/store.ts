@@ -11,7 +11,7 @@ import {
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { type OptionTable, readOptions } from "../../../core/options.ts";
-import type { Lifetime, MemoryStore, TextHit, TtlConfig, VersionedItem } from "../../memories/contracts.ts";
+import type { Lifetime, TextHit, TtlConfig, VersionedItem } from "../../memories/contracts.ts";
 import { checkAddress, checkRoot } from "../../memories/namespaces.ts";
 import { ItemTurns, type Turn } from "../../memories/turns.ts";
 import { quickly } from "../commit.ts";
@@ -56,7 +56,7 @@ export function createStore(database: Database, options: StoreOptions = {}): Sql
  * what was stored before it; its writes happen together or not at all. Of several writes of one item the last
  * that was asked for counts, awaited or not. An item whose time is over is not there, deleted or not.
  */
-export class SqliteStore extends BaseStore implements MemoryStore {
+export class SqliteStore extends BaseStore {
   readonly #database: Database;
   readonly #sql: StoreStatements;
   readonly #clock: Clock;

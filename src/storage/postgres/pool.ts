@@ -1,32 +1,27 @@
-/** Runs in Postgres: its engine, and what Postgres does in a way of its own. */
-import type { Pool, PoolConfig } from "pg";
+/** Connections to a Postgres schema of ours. */
+import type { Client, Pool, PoolConfig } from "pg";
 import { ConfigurationError } from "../../core/errors.ts";
-import type { RunRepository } from "../../runs/ports.ts";
-import { StoredRuns } from "../sql/repository.ts";
-import { postgresEngine } from "./engine.ts";
 import { postgresError } from "./errors.ts";
-import { assertWritable, planPrune, prune, statistics } from "./housekeeping.ts";
-import { ChangeNews } from "./news.ts";
 import { migratePostgres } from "./schema.ts";
 
 export interface PostgresOptions {
   /** `postgres://user:password@host/database`, with TLS as `pg` takes it. */
   url: string;
   /** Of this server's tables. Default `deepagent`. */
-  schema?: string;
+  schema?: string | undefined;
   /** Most connections of this process, besides the one that listens. Default 10. */
-  connections?: number;
+  connections?: number | undefined;
 }
 
-export interface PostgresRuns {
-  runs: RunRepository;
-  /** For what stores checkpoints and memories, which load more and are made when they are needed. */
+export interface Connections {
   pool: Pool;
-  close(): Promise<void>;
+  schema: string;
+  /** A connection of its own, which is not open yet. */
+  newClient: () => Client;
 }
 
 /** Connects, and makes the tables when they are missing. Throws StorageError, or ConfigurationError for a bad name. */
-export async function openPostgres(options: PostgresOptions): Promise<PostgresRuns> {
+export async function openPool(options: PostgresOptions): Promise<Connections> {
   const { url, schema = "deepagent", connections = 10 } = options;
   if (!SCHEMA.test(schema)) {
     throw new ConfigurationError(
@@ -34,7 +29,13 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresRu
       "The name of a Postgres schema has lowercase letters, digits and _ only, at most 40.",
     );
   }
-  const { default: pg } = await import("pg");
+  const { default: pg } = await import("pg").catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+    throw new ConfigurationError(
+      "INVALID_CONFIG",
+      "storage names a Postgres, which needs a package that is not installed: npm install pg.",
+    );
+  });
   const config: PoolConfig = {
     connectionString: url,
     max: connections,
@@ -56,25 +57,12 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresRu
     await pool.end();
     throw postgresError(thrown);
   }
-  const news = new ChangeNews(pool, () => new pg.Client(config), schema);
-  const runs = new StoredRuns(postgresEngine(pool), {
-    prune: (...args) => prune(pool, ...args),
-    planPrune: (...args) => planPrune(pool, ...args),
-    statistics: () => statistics(pool),
-    assertWritable: () => assertWritable(pool),
-    changed: (runId) => news.tell(runId),
-    watchOthers: (listener) => news.listen(listener),
-  });
-  return {
-    runs,
-    pool,
-    close: async () => {
-      await news.close();
-      await pool.end();
-    },
-  };
+  return { pool, schema, newClient: () => new pg.Client(config) };
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Short enough to be a part of other names in Postgres, and the same with and without quotes. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
+
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";

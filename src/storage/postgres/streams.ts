@@ -1,0 +1,70 @@
+/** What 2025-era sessions were sent, in Postgres. */
+import type { Pool } from "pg";
+import type { SentMessage, StreamStore } from "../../runs/ports.ts";
+import type { Migration } from "../sqlite/migrations.ts";
+import { query } from "./engine.ts";
+
+const TABLES = `
+CREATE TABLE stream_events (
+  id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  session TEXT COLLATE "C" NOT NULL,
+  owner TEXT NOT NULL,
+  stream TEXT NOT NULL,
+  message TEXT NOT NULL,
+  size BIGINT NOT NULL,
+  time BIGINT NOT NULL
+);
+CREATE INDEX stream_events_of_session ON stream_events (session, id);
+CREATE INDEX stream_events_by_time ON stream_events (time);
+CREATE TABLE secrets (
+  name TEXT PRIMARY KEY,
+  value BYTEA NOT NULL
+);`;
+
+export const POSTGRES_SHARED: readonly Migration[] = [
+  { version: 1, name: "messages of sessions, and secrets of all servers", sql: TABLES },
+];
+
+const APPEND = `
+INSERT INTO stream_events (session, owner, stream, message, size, time)
+VALUES (@session, @owner, @stream, @message, @size, @time) RETURNING id`;
+const PAGE = `
+SELECT id, owner, message FROM stream_events
+WHERE session = @session AND stream = @stream AND id >= @from ORDER BY id LIMIT @limit`;
+/** All but the newest that have so many characters together. */
+const SHRINK = `
+DELETE FROM stream_events WHERE id <= (
+  SELECT max(id) FROM (SELECT id, sum(size) OVER (ORDER BY id DESC) AS total FROM stream_events) AS newest
+  WHERE total > @characters)`;
+
+export function streamStore(pool: Pool): StreamStore {
+  /** The newest message of each session that is being stored: ids follow the order of the calls. */
+  const newest = new Map<string, Promise<unknown>>();
+  const remove = async (where: string, values: Record<string, unknown>): Promise<void> =>
+    void (await query(pool, `DELETE FROM stream_events WHERE ${where}`, values));
+  return {
+    append(sent) {
+      const { session, message } = sent;
+      const store = async (): Promise<number> => {
+        const [row] = await query<{ id: number }>(pool, APPEND, { ...sent, size: message.length });
+        return row?.id ?? 0;
+      };
+      const stored = (newest.get(session) ?? Promise.resolve()).then(store, store);
+      newest.set(session, stored);
+      const forget = (): void => void (newest.get(session) === stored && newest.delete(session));
+      stored.then(forget, forget);
+      return stored;
+    },
+    dropUpTo: (session, id) => remove("session = @session AND id <= @id", { session, id }),
+    streamOf: async (session, id) => {
+      const sql = "SELECT stream FROM stream_events WHERE id = @id AND session = @session";
+      return (await query<{ stream: string }>(pool, sql, { session, id }))[0]?.stream;
+    },
+    page: (place) => query<SentMessage>(pool, PAGE, place),
+    deleteSession: (session) => remove("session = @session", { session }),
+    deleteUntil: (time) => remove("time <= @time", { time }),
+    shrinkTo: async (characters) => void (await query(pool, SHRINK, { characters })),
+    // The pool is the storage's.
+    close: () => undefined,
+  };
+}

@@ -1,0 +1,50 @@
+/** Where a server keeps everything: files of one machine, or a Postgres that any number of servers share. */
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { Clock } from "../core/clock.ts";
+import type { Embedder } from "../core/embedder.ts";
+import type { Logger } from "../core/logger.ts";
+import type { Checkpoints, RunRepository, StreamStore } from "../runs/ports.ts";
+import type { MemoryStore, TextHit } from "./memories/contracts.ts";
+
+export interface Storage {
+  readonly runs: RunRepository;
+  /** The time that all servers on this storage agree on. */
+  readonly clock: Clock;
+  /** What agents store; loads LangGraph. */
+  forAgents(): Promise<AgentStorage>;
+  /** Whether a newer version has changed the storage; then this one stops using it. */
+  isOutdated(): boolean;
+  close(): Promise<void>;
+}
+
+/** Storage that servers on other machines have too. */
+export interface SharedStorage extends Storage {
+  /** What 2025-era sessions were sent. */
+  openStreams(): Promise<StreamStore>;
+  /** A secret of 32 bytes that all servers on this storage have, and nobody else. */
+  secret(name: string): Promise<Uint8Array>;
+}
+
+export interface AgentStorage {
+  checkpointer: BaseCheckpointSaver & Checkpoints;
+  store: MemoryStore;
+  /** Lets memories be found by their meaning. Absent: this storage keeps no vectors. */
+  embeddings?: Embeddings;
+}
+
+export interface Embeddings {
+  /** `worksOn`: whether this process embeds what was written. */
+  open(embedder: Embedder, options: { worksOn: boolean; logger: Logger }): MemoryFinder;
+  /** Deletes the vectors of models that were not used since. */
+  forgetUnused(options: { usedBefore: number; signal: AbortSignal }): Promise<void>;
+}
+
+export interface MemoryFinder {
+  search(
+    namespacePrefix: string[],
+    query: string,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<{ hits: TextHit[]; note?: string }>;
+  close(): Promise<void>;
+}
