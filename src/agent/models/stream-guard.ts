@@ -1,8 +1,9 @@
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
+import { headOf } from "../../core/text.ts";
 import { NO_ANSWER, STREAM_BROKEN } from "./failure.ts";
 
-/** Guards the streams of providers: against silence, broken ends, endless events, and arguments in very many pieces. */
+/** Guards the streams of providers: against silence, broken ends, and arguments in very many pieces. */
 
 type Fetch = typeof globalThis.fetch;
 
@@ -24,7 +25,7 @@ class ModelSilentError extends ModelStreamBrokenError {
   }
 }
 
-/** Something else came instead of an answer. */
+/** What came instead of an answer. */
 class NoModelAnswerError extends Error {
   override readonly name: string = NO_ANSWER;
 }
@@ -47,8 +48,8 @@ class ProviderStreamError extends Error {
  *
  * A stream counts as whole when it had its end mark: `message_stop` (Anthropic), `[DONE]` or a finish
  * reason (OpenAI chat completions), `response.completed` or `response.incomplete` (OpenAI responses).
- * `idleMs` is the longest silence between two pieces. Pieces of a call's arguments are joined on their way. An event
- * of more than 2 MB is refused. Only the beginning of a refusal is read: clients parse, copy and quote all of it.
+ * `idleMs` is the longest silence between two pieces. Pieces of a call's arguments are joined on their way, and
+ * long texts divided. Only the beginning of a refusal is read: clients parse, copy and quote all of it.
  */
 export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): Fetch {
   return async (input, init) => {
@@ -90,6 +91,8 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
   const joined = new JoinedArguments();
+  let groups = inGroups([]);
+  let isOver = false;
   let isWhole = false;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
@@ -102,15 +105,19 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
       }, idleMs);
       try {
         for (; ; timer.refresh()) {
+          const { value: events } = groups.next();
+          if (events) {
+            isWhole = events.map(isEnd).includes(true) || isWhole;
+            return controller.enqueue(encoder.encode(events.join("")));
+          }
+          if (isOver) break;
           const { done, value } = await reader.read();
           silence.signal.throwIfAborted();
-          const events = done ? joined.finish() : joined.read(decoder.decode(value, { stream: true }));
-          isWhole = events.map(isEnd).includes(true) || isWhole;
-          if (events.length > 0) controller.enqueue(encoder.encode(events.join("")));
-          if (done && !isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
-          if (done) controller.close();
-          if (done || events.length > 0) return;
+          isOver = done;
+          groups = inGroups(done ? joined.finish() : joined.read(decoder.decode(value, { stream: true })));
         }
+        if (!isWhole) throw new ModelStreamBrokenError("the stream ended before the answer did");
+        controller.close();
       } finally {
         clearTimeout(timer);
       }
@@ -119,21 +126,15 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   });
 }
 
-/** Most bytes of an event. Some end an answer by repeating all of it. */
+/** Most bytes of an event that is no text. Some end an answer by repeating all of it. */
 const LONGEST_EVENT = 2_097_152;
-
-/** @throws NoModelAnswerError for an event of so many bytes that no provider sends it. */
-function checkLength(bytes: number): void {
-  if (bytes > LONGEST_EVENT) throw new NoModelAnswerError("an event of more than 2 MB");
-}
-
 const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"|^data:\s*\[DONE\]/;
 const FAILED = /"type":\s*"(?:response\.failed|error)"/;
 
 /** Whether the answer came to its end with this event. @throws the failure that the event reports. */
 function isEnd(event: string): boolean {
-  checkLength(Buffer.byteLength(event));
+  if (Buffer.byteLength(event) > LONGEST_EVENT) throw new NoModelAnswerError("an event of more than 2 MB");
   let found = false;
   for (const line of event.split(/\r\n|\n|\r/)) {
     if (!line.startsWith("data:")) continue;
@@ -162,9 +163,9 @@ function throwReported(data: string): void {
   );
 }
 
-/** Most arguments of a call that are collected before they are passed on, in characters, and for how many milliseconds. */
-const MOST_COLLECTED = 16_384;
-const COLLECT_MS = 100;
+/** How much of a call's arguments is held back at most, in characters, and for how long, in milliseconds. */
+const HELD_LENGTH = 16_384;
+const HELD_MS = 100;
 
 /** An empty line ends an event. */
 const EVENT_END = /\r\r|\r?\n\r?\n/g;
@@ -186,15 +187,14 @@ interface Form {
  * a file of 5 MB comes in 200,000 of them. All other events pass as soon as they are whole, in their order,
  * with the same bytes.
  *
- * Arguments are passed on with the first event after 100 ms: nobody reads half a call.
+ * Arguments are held back until the first event after 100 ms: nobody reads half a call.
  */
 export class JoinedArguments {
   /** The event that is not whole yet, and line ends behind it that may belong to its end. */
   #open: string[] = [];
-  #openLength = 0;
   #lineEnds = "";
   #form: Form | undefined;
-  /** The pieces collected so far, as JSON without quotes. */
+  /** The pieces that are held back, as JSON without quotes. */
   #pieces: string[] = [];
   #length = 0;
   #since = 0;
@@ -208,13 +208,11 @@ export class JoinedArguments {
       const to = index + end.length;
       ready.push(...this.#take([...this.#open, text.slice(from, to)].join("")));
       this.#open = [];
-      this.#openLength = 0;
       from = to;
     }
     const ends = /[\r\n]{0,3}$/.exec(text.slice(Math.max(from, text.length - 3)))?.[0] ?? "";
     this.#lineEnds = ends;
     this.#open.push(text.slice(from, text.length - ends.length));
-    checkLength((this.#openLength += text.length - ends.length - from));
     return ready;
   }
 
@@ -224,24 +222,24 @@ export class JoinedArguments {
   }
 
   #take(raw: string): string[] {
-    const isPiece = raw.length < MOST_COLLECTED && BRINGS_ARGUMENTS.test(raw);
+    const isPiece = raw.length < HELD_LENGTH && BRINGS_ARGUMENTS.test(raw);
     const known = isPiece && this.#form ? pieceIn(raw, this.#form) : undefined;
-    if (known !== undefined) return this.#collect(known);
+    if (known !== undefined) return this.#hold(known);
     const read = isPiece ? readPiece(raw) : undefined;
     if (read === undefined) return [...this.#release(), raw];
     const { piece, ...form } = read;
-    if (form.shape === this.#form?.shape) return this.#collect(piece);
+    if (form.shape === this.#form?.shape) return this.#hold(piece);
     const released = this.#release();
     this.#form = form;
-    return [...released, ...this.#collect(piece)];
+    return [...released, ...this.#hold(piece)];
   }
 
-  #collect(piece: string): string[] {
+  #hold(piece: string): string[] {
     const now = monotonicClock();
     if (this.#pieces.length === 0) this.#since = now;
     this.#pieces.push(piece);
     this.#length += piece.length;
-    return this.#length >= MOST_COLLECTED || now - this.#since >= COLLECT_MS ? this.#release() : [];
+    return this.#length >= HELD_LENGTH || now - this.#since >= HELD_MS ? this.#release() : [];
   }
 
   #release(): string[] {
@@ -253,7 +251,7 @@ export class JoinedArguments {
   }
 }
 
-/** The piece of an event of this form, found without parsing it, because there are hundreds of thousands. */
+/** The piece of an event of this form, found without reading the event: there are hundreds of thousands. */
 function pieceIn(raw: string, { before, after }: Form): string | undefined {
   const end = raw.length - after.length;
   if (end < before.length || !raw.startsWith(before) || !raw.endsWith(after)) return undefined;
@@ -274,7 +272,7 @@ function readPiece(raw: string): (Form & { piece: string }) | undefined {
   const start = COLON.lastIndex;
   const end = endOfString(json, start);
   Reflect.set(place.parent, place.key, "");
-  // OpenAI numbers its events, and pads them to hide the lengths of pieces.
+  // OpenAI numbers its events and hides the lengths of pieces.
   const shape = JSON.stringify({ ...Object(event), sequence_number: undefined, obfuscation: undefined });
   return {
     before: before + json.slice(0, start),
@@ -311,12 +309,12 @@ function dataOf(raw: string): { before: string; json: string; after: string } {
 }
 
 /** A text of an event. */
-interface Place {
+export interface Place {
   parent: object;
   key: string;
 }
 
-/** Where an event of the three protocols has a piece of arguments; `undefined` if it has anything else. */
+/** Where an event of the three protocols has a piece of arguments, if it has nothing but that. */
 function argumentsIn(event: unknown): Place | undefined {
   const type = field(event, "type");
   if (type === "response.function_call_arguments.delta") return { parent: Object(event), key: "delta" };
@@ -345,4 +343,67 @@ function parsed(json: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** About how many characters of a stream are read at once: client libraries look at each of them several times. */
+const PART = 16_384;
+/**
+ * Events in groups that are read in a moment each. A long text is divided among several events, the words of an
+ * error are cut. Others are passed as they are.
+ */
+export function* inGroups(events: readonly string[]): Generator<string[], undefined> {
+  let group: string[] = [];
+  let length = 0;
+  for (const event of events) {
+    for (const part of event.length <= PART ? [event] : partsOf(event)) {
+      group.push(part);
+      length += part.length;
+      if (length < PART) continue;
+      yield group;
+      [group, length] = [[], 0];
+    }
+  }
+  if (length > 0) yield group;
+}
+
+function* partsOf(raw: string): Generator<string> {
+  const { before, json, after } = dataOf(raw);
+  const event = parsed(json);
+  const withText = ({ parent, key }: Place, text: string): string => {
+    Reflect.set(parent, key, text);
+    return `${before} ${JSON.stringify(event)}${after}`;
+  };
+  const place = textIn(event);
+  const text = field(place?.parent, place?.key ?? "");
+  const error = errorIn(event);
+  if (place && typeof text === "string") {
+    for (let at = 0; at < text.length; at += PART) yield withText(place, text.slice(at, at + PART));
+  } else if (error) {
+    yield withText(error, headOf(String(field(error.parent, error.key)), PART));
+  } else {
+    yield raw;
+  }
+}
+
+/** Where an event of the three protocols has a piece of text or of arguments, if it has nothing but that. */
+function textIn(event: unknown): Place | undefined {
+  const type = field(event, "type");
+  if (type === "response.output_text.delta") return { parent: Object(event), key: "delta" };
+  const delta = type === "content_block_delta" ? field(event, "delta") : undefined;
+  if (field(delta, "type") === "text_delta") return { parent: Object(delta), key: "text" };
+  if (field(delta, "type") === "thinking_delta") return { parent: Object(delta), key: "thinking" };
+  const choice = only(field(event, "choices"));
+  const said = field(choice, "delta");
+  const isText =
+    typeof field(said, "content") === "string" &&
+    !field(said, "tool_calls") &&
+    !field(choice, "finish_reason");
+  return isText ? { parent: Object(said), key: "content" } : argumentsIn(event);
+}
+
+/** Where a failure is told in words. */
+function errorIn(event: unknown): Place | undefined {
+  const holders = [event, field(event, "error"), field(field(event, "response"), "error")];
+  const parent = holders.find((holder) => typeof field(holder, "message") === "string");
+  return parent === undefined ? undefined : { parent: Object(parent), key: "message" };
 }
