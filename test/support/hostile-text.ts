@@ -74,10 +74,16 @@ const PATH = { file_path: "/workspace/hostile.txt" };
 const many = (count: number): Record<string, unknown> =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`key${n}`, n]));
 
-/** Texts of up to `size` bytes for an entry: six in the long run, otherwise two, others for the next entry. */
-export function textsFor(entry: Entry, size: number): { name: string; text: string }[] {
+/**
+ * Texts of up to `size` bytes for an entry, one of so many that there are: six in the long run of tests, otherwise
+ * two, others for the next entry.
+ */
+export function textsFor(
+  entry: Entry,
+  size: number,
+  every: number = IS_LONG ? 2 : 6,
+): { name: string; text: string }[] {
   const first = ENTRIES.indexOf(entry);
-  const every = IS_LONG ? 2 : 6;
   const isChosen = (index: number): boolean => (index + first) % every === 0;
   const contents = entry.anyText ? CONTENTS.slice(0, 1) : CONTENTS.filter((_, index) => isChosen(index));
   return contents.map(({ name, text }) => ({ name, text: text(Math.min(size, entry.most ?? size)) }));
