@@ -60,7 +60,7 @@ function assemble(
   choice: ModelChoice,
 ): RunService {
   const { config, logger } = settings;
-  const canWork = config.workspace !== undefined && choice.ok;
+  const canWork = settings.works !== false && config.workspace !== undefined && choice.ok;
   const service: RunService = createRunService({
     runs: storage.runs,
     clock: storage.clock,

@@ -21,6 +21,8 @@ export interface ServerSettings {
   logger: Logger;
   /** A line that opens the page of this run in a shell of this machine. Default: one without paths. */
   openCommand?: (runId: string) => string;
+  /** Whether this process works on runs. Default true. */
+  works?: boolean;
   /** Whether results link to the local page if the configuration does not say. Default: they do not. */
   page?: boolean;
 }
@@ -37,7 +39,7 @@ export interface ServerParts {
 
 /** Dependencies of the MCP server. Agent and storage are loaded when runs are first needed. */
 export function serverParts(settings: ServerSettings): ServerParts {
-  const { config, env, version, logger, page = false } = settings;
+  const { config, env, version, logger, works = true, page = false } = settings;
   const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);
   // A terminal shows the runs of everyone who needs no token, and no others.
   const openCommand = ({ id, principal }: Run): string | undefined =>
@@ -45,7 +47,14 @@ export function serverParts(settings: ServerSettings): ServerParts {
   const storage = sharedStorage(config, logger);
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./open-runs.ts");
-    return openRuns({ config, env, logger, lendable: true, ...(storage === undefined ? {} : { storage }) });
+    return openRuns({
+      config,
+      env,
+      logger,
+      works,
+      lendable: true,
+      ...(storage === undefined ? {} : { storage }),
+    });
   });
   const runs = () => lazy.runs();
   const changes = createResourceChanges({ runs, logger });

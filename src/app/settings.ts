@@ -16,6 +16,8 @@ export interface RunSettings {
   logger: Logger;
   /** Whether MCP clients can lend their models. Default false. */
   lendable?: boolean;
+  /** Whether this process works on runs, or only looks and decides. Default true. */
+  works?: boolean;
   /** Gives the storage, which is closed with the runs. Default: what the configuration names. */
   storage?: () => Promise<Storage>;
   /** Whether this process forgets runs as configured, now and every hour, and embeds memories. Default true. */

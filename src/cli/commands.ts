@@ -9,8 +9,20 @@ const serve: Command = {
   summary:
     "Serve MCP over stdio, or with --http over Streamable HTTP; beyond this machine with tokens only. The default.",
   configurable: true,
-  flags: [{ name: "http", kind: "boolean", help: "Listen on --host and --port instead of stdio." }],
+  flags: [
+    { name: "http", kind: "boolean", help: "Listen on --host and --port instead of stdio." },
+    { name: "no-work", kind: "boolean", help: "Take requests, and leave the runs to other processes." },
+  ],
   run: async (args) => (await import("./serve.ts")).runServe(args),
+};
+
+const work: Command = {
+  name: "work",
+  usage: "work",
+  summary: "Work on the runs that servers on the same storage take, and serve nothing.",
+  configurable: true,
+  flags: [{ name: "http", kind: "boolean", help: "Answer probes and /metrics on --host and --port." }],
+  run: async (args) => (await import("./work.ts")).runWork(args),
 };
 
 const run: Command = {
@@ -135,4 +147,4 @@ const graph: Command = {
 };
 
 /** In the order that help lists them. */
-export const COMMANDS: readonly Command[] = [serve, run, runs, demo, install, uninstall, doctor, graph];
+export const COMMANDS: readonly Command[] = [serve, work, run, runs, demo, install, uninstall, doctor, graph];

@@ -17,6 +17,8 @@ const CLOSE_MS = 850;
 
 export interface ServeOptions {
   env: Environment;
+  /** Whether MCP is served, or only probes and numbers. Default true. */
+  takesRequests?: boolean;
   /** Reads the configuration again. */
   load: () => LoadedConfig;
   listening: (url: string) => void;
@@ -24,9 +26,9 @@ export interface ServeOptions {
 
 /** Listens until a signal comes; then parks what runs and releases everything. */
 export async function serveOverHttp(
-  { http }: Config,
+  { http, limits }: Config,
   parts: ServerParts,
-  { env, load, listening }: ServeOptions,
+  { env, load, listening, takesRequests = true }: ServeOptions,
 ): Promise<void> {
   const { deps } = parts;
   const { changes, logger } = deps;
@@ -35,6 +37,7 @@ export async function serveOverHttp(
   const server = await serveHttp({
     ...http,
     ...(await authenticationOf(http, env, logger, tokens)),
+    takesRequests,
     factory: createServerFactory(deps),
     changes,
     logger,
@@ -42,17 +45,27 @@ export async function serveOverHttp(
     statistics: async () => (await parts.operator()).statistics(),
     assertReady: async () => (await parts.operator()).assertWritable(),
   });
-  process.stderr.write(`Serving MCP at ${server.url}\n`);
+  process.stderr.write(`Serving ${takesRequests ? "MCP" : "probes and metrics"} at ${server.url}\n`);
   listening(server.url);
   const following = tokens.follow({ load, logger, changed: () => server.recheck() });
   // A run that an earlier process left is taken up again, whether or not a client comes.
   deps.runs().catch((error: unknown) => logger.error("runs.not_opened", { error }));
   logger.info("server.closing", { reason: await signal });
+  server.leave();
+  await drained(parts, limits.drain);
   following.stop();
   await isDoneWithin(
     CLOSE_MS,
     server.close().then(() => parts.close()),
   );
+}
+
+/** Lets runs at work end, so many seconds at most; a second signal ends the wait. */
+export async function drained(parts: ServerParts, seconds: number): Promise<void> {
+  if (seconds > 0) {
+    const drain = parts.operator().then((runs) => runs.drain(seconds * 1000));
+    await Promise.race([drain.catch(() => undefined), untilSignal()]);
+  }
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

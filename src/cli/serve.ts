@@ -29,6 +29,7 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
     version,
     logger,
     page: overStdio,
+    works: flags["no-work"] !== true,
     // Clients over stdio started this program, so they may read where it is installed.
     ...(overStdio ? { openCommand } : {}),
   });

@@ -277,6 +277,11 @@ export const ConfigSchema = z.strictObject({
       concurrentRuns: whole(1, 1000)
         .default(8)
         .describe("Runs that work at the same time; more wait for their turn."),
+      drain: seconds
+        .default(0)
+        .describe(
+          "How long `serve --http` and `work`, told to end, let runs at work go on before they park them for others. A second signal ends the wait.",
+        ),
       openRuns: whole(1, 1_000_000)
         .default(500)
         .describe(

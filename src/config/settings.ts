@@ -47,6 +47,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "page", kind: "boolean" },
   { path: "limits.concurrentRuns", kind: "number" },
   { path: "limits.openRuns", kind: "number" },
+  { path: "limits.drain", kind: "number" },
   { path: "limits.serverCrashes", kind: "number" },
   { path: "limits.parallelSubagents", kind: "number" },
   { path: "limits.parallelTools", kind: "number" },

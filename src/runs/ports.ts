@@ -73,8 +73,6 @@ export interface ThreadStep {
 export interface ClaimRequest {
   owner: string;
   environment: string;
-  /** Number of runs this process works on, by principal. */
-  active: ReadonlyMap<string, number>;
   /** Number of the last turn each principal had in this process. Default: none had any. */
   turns?: ReadonlyMap<string, number>;
   now: number;
@@ -440,6 +438,14 @@ export interface Checkpoints {
 export interface RunStatistics {
   runs: Readonly<Record<RunStatus, number>>;
   pendingApprovals: number;
+  /** Runs that wait for a server. */
+  waiting: number;
+  /** When the one was started that waits for longest, in milliseconds since the epoch. */
+  waitingSince?: number;
+  /** Runs that servers work on. */
+  atWork: number;
+  /** Milliseconds that news of other servers takes to come, when it was measured last. Absent: there is no such way. */
+  newsLagMs?: number;
 }
 
 /** Which runs that are over may be forgotten. Without any limit all are kept. */

@@ -203,6 +203,8 @@ export interface RunOperator {
   statistics(): Promise<RunStatistics>;
   /** Fails unless runs can be stored now. */
   assertWritable(): Promise<void>;
+  /** Takes up no more runs, and waits so many milliseconds for those at work to end. */
+  drain(milliseconds: number): Promise<void>;
   /** Parks what runs (it is found and continued later) and releases everything. */
   close(): Promise<void>;
 }

@@ -254,6 +254,10 @@ class Supervisor implements RunService {
     return this.#runs.statistics();
   }
 
+  drain(milliseconds: number): Promise<void> {
+    return this.#worker.drain(milliseconds);
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

@@ -85,6 +85,7 @@ export class Worker {
   /** Number of the last turn each principal had. */
   readonly #turns = new Map<Principal, number>();
   #closed = false;
+  #draining = false;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
@@ -117,14 +118,12 @@ export class Worker {
   }
 
   async #fill(): Promise<void> {
-    const { runs, work, clock, environment, concurrentRuns, leaseMs, crashLimit, mayClaim, log } =
-      this.#options;
-    for (let begun = 0; !this.#closed && this.#slots.size < concurrentRuns && mayClaim(); begun += 1) {
+    const { runs, work, clock, environment, leaseMs, crashLimit, log } = this.#options;
+    for (let begun = 0; this.#hasRoom(); begun += 1) {
       if (begun > 0 && begun % CLAIMS_PER_TURN === 0) await ownTurn();
       const now = clock();
-      const active = this.#activeByPrincipal();
       const turns = this.#turns;
-      const request = { owner: this.#owner, environment, active, turns, now, expiresAt: now + leaseMs };
+      const request = { owner: this.#owner, environment, turns, now, expiresAt: now + leaseMs };
       const claim = await runs.claimNext(request, crashLimit);
       if (claim === undefined) return;
       const { run, lease, recovered } = claim;
@@ -133,6 +132,11 @@ export class Worker {
       log.debug("run.claimed", { runId: run.id, recovered });
       this.#begin({ run, lease, controller: new AbortController(), stop: undefined });
     }
+  }
+
+  #hasRoom(): boolean {
+    const { concurrentRuns, mayClaim } = this.#options;
+    return !this.#closed && !this.#draining && this.#slots.size < concurrentRuns && mayClaim();
   }
 
   /** Renews the leases of what runs here, then looks for runs whose server is gone. */
@@ -174,6 +178,18 @@ export class Worker {
     if (slot === undefined) return;
     stopSlot(slot, "cancelled");
     await settledWithin([slot], STOP_MS);
+  }
+
+  /** Claims no more, and waits so long for what is at work to end. */
+  async drain(milliseconds: number): Promise<void> {
+    this.#draining = true;
+    const until = monotonicClock() + milliseconds;
+    while (this.#slots.size > 0 && monotonicClock() < until) {
+      await within(
+        Promise.race([...this.#slots.values()].map((slot) => slot.settled)),
+        until - monotonicClock(),
+      );
+    }
   }
 
   /** Parks everything. What does not stop in time is fenced off and its lease left to run out. */
@@ -248,13 +264,6 @@ export class Worker {
     this.#turns.set(principal, number);
     const [oldest] = this.#turns.keys();
     if (this.#turns.size > KNOWN_PRINCIPALS && oldest !== undefined) this.#turns.delete(oldest);
-  }
-
-  #activeByPrincipal(): Map<Principal, number> {
-    const active = new Map<Principal, number>();
-    for (const { run } of this.#slots.values())
-      active.set(run.principal, (active.get(run.principal) ?? 0) + 1);
-    return active;
   }
 }
 

@@ -36,7 +36,7 @@ describe("deepagent-mcp", () => {
   it.each(["--help", "-h", "help"])("explains itself with %s", async (flag) => {
     const { code, stdout, stderr } = await runBin([flag]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    for (const command of ["serve", "run", "runs", "demo", "doctor"])
+    for (const command of ["serve", "work", "run", "runs", "demo", "doctor"])
       expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, "m"));
   });
 

@@ -240,7 +240,7 @@ test("no call begins under a lease that is lost, and the work is told to stop", 
   const database = connect(databaseFile());
   const runs = sqliteRuns(database);
   const work = runs.work({});
-  const request = { owner: "one", environment: "test", active: new Map(), now: 1, expiresAt: 1 };
+  const request = { owner: "one", environment: "test", now: 1, expiresAt: 1 };
   await runs.create(ME, { task: "go" }, { runId: "r", newThreadId: "t", environment: "test", now: 1 });
   const lease = (await runs.claimNext(request, 9))?.lease ?? { runId: "", run: 0, owner: "", epoch: 0 };
   const failures: unknown[] = [];

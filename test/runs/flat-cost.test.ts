@@ -34,7 +34,7 @@ test("an event takes as many statements after 10,000 events as at the start", as
     { task: "t" },
     { runId: "run_1", newThreadId: "thr_1", environment: "e", now: 1 },
   );
-  const request = { owner: "me", environment: "e", active: new Map(), now: 1, expiresAt: 1_000_000 };
+  const request = { owner: "me", environment: "e", now: 1, expiresAt: 1_000_000 };
   const claim = await runs.claimNext(request, 9);
   if (!claim) throw new Error("the run was not claimed");
   const costs: number[] = [];

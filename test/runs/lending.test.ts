@@ -92,7 +92,7 @@ test("nor does it give up waiting for what another server asks", async () => {
   const open = async () => (await runs.read.picture(ME, run.id, 0, 1))?.modelCalls ?? [];
   const journal = async () => (await runs.read.journal(ME, run.id, 0, 100))?.events;
   const claim = async (owner: string, now: number) => {
-    const request = { owner, environment: "e", active: new Map(), now, expiresAt: now + 10 };
+    const request = { owner, environment: "e", now, expiresAt: now + 10 };
     const claimed = await runs.claimNext(request, 9);
     if (claimed === undefined) throw new Error("there is no run to claim");
     const [failures, feed]: [unknown[], ChangeFeed] = [[], new ChangeFeed()];

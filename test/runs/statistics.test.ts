@@ -11,7 +11,7 @@ test("counts the runs of all principals and what waits for a person", async () =
     tools: [noteTool([])],
     interruptOn: { note: true },
   });
-  expect(await service.statistics()).toEqual({ runs: NONE, pendingApprovals: 0 });
+  expect(await service.statistics()).toMatchObject({ runs: NONE, pendingApprovals: 0 });
   const run = await startRun(service, "two notes");
   await reach(service, run.id, "input_required");
   await expect

@@ -1,5 +1,8 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { errorMessage } from "../../src/core/errors.ts";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
 import type { SharedStorage } from "../../src/storage/storage.ts";
@@ -89,7 +92,7 @@ test("every run is claimed once, by however many servers", { tags }, async () =>
     servers.map(async ({ runs }, owner) => {
       const mine: string[] = [];
       for (;;) {
-        const request = { owner: `s${owner}`, environment: "e", active: new Map(), now: 99, expiresAt: 999 };
+        const request = { owner: `s${owner}`, environment: "e", now: 99, expiresAt: 999 };
         const claim = await runs.claimNext(request, 9);
         if (claim === undefined) return mine;
         mine.push(claim.run.id);
@@ -136,3 +139,49 @@ test("a server that is not there is said to be so, without its password", { tags
   expect(failure).toMatchObject({ code: "storage_io" });
   expect(String(failure)).not.toContain("secret-word");
 });
+
+test(
+  "a pooler that lets no notification through is named, and changes are seen all the same",
+  { tags },
+  async () => {
+    const schema = newSchema();
+    // As such a pooler does: it takes LISTEN, and hands the connection on.
+    const port = await proxyTo(server.port, (sent) =>
+      sent.replaceAll(/LISTEN \w+/g, (statement) => "SELECT 1".padEnd(statement.length)),
+    );
+    const url = server.url.replace(String(server.port), String(port));
+    const { runs, close } = await openPostgres({ url, schema, connections: 3, logger });
+    onTestFinished(() => close());
+    const failures: unknown[] = [];
+    let looks = 0;
+    const watching = runs.watch(
+      {
+        changed: () => {},
+        changedElsewhere: () => void (looks += 1),
+        failed: (error) => void failures.push(error),
+      },
+      100,
+    );
+    onTestFinished(() => watching.close());
+    await expect.poll(() => failures.map(errorMessage).join()).toContain("pooler in transaction mode");
+    expect(looks).toBeGreaterThan(1);
+  },
+);
+
+/** A port that leads to another one, with what is sent there as `change` makes it. */
+async function proxyTo(port: number, change: (sent: string) => string): Promise<number> {
+  const proxy = createServer((near) => {
+    const far = connect(port, "127.0.0.1");
+    near.on("data", (sent) => far.write(Buffer.from(change(sent.toString("latin1")), "latin1")));
+    far.pipe(near);
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const)
+      one.on("error", () => other.destroy()).on("close", () => other.destroy());
+  });
+  onTestFinished(() => void proxy.close());
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  return (proxy.address() as AddressInfo).port; // it listens on TCP
+}

@@ -62,7 +62,6 @@ export function runRepositoryContract(
     const claiming = (owner = "a", extra: Partial<ClaimRequest> = {}): ClaimRequest => ({
       owner,
       environment: "e",
-      active: new Map(),
       now,
       expiresAt: now + 10_000,
       ...extra,
@@ -194,10 +193,10 @@ export function runRepositoryContract(
 
       test("goes to the principal with the fewest runs at work", async () => {
         await begin();
+        await begin();
         const yours = await begin("you");
-        expect((await runs.claimNext(claiming("a", { active: new Map([[ME, 1]]) }), 9))?.run.id).toBe(
-          yours.id,
-        );
+        await claim();
+        expect((await runs.claimNext(claiming("b"), 9))?.run.id).toBe(yours.id);
       });
 
       test("of a run tells where the others stand in line", async () => {
@@ -206,6 +205,18 @@ export function runRepositoryContract(
         await claim();
         const picture = await runs.read.picture(ME, second.id, 0, 9);
         expect(picture?.place).toEqual({ number: 1, waiting: 1, atWork: 1 });
+      });
+
+      test("of many runs is counted: what waits and since when, and what is at work", async () => {
+        expect(await runs.statistics()).toMatchObject({ waiting: 0, atWork: 0 });
+        await begin();
+        await begin();
+        await claim();
+        expect(await runs.statistics()).toMatchObject({
+          waiting: 1,
+          atWork: 1,
+          waitingSince: expect.any(Number),
+        });
       });
 
       test("lasts while it is renewed, and is taken away when it was not", async () => {

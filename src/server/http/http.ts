@@ -51,6 +51,7 @@ export interface Route {
   addressOf: AddressOf;
   /** Absent as `authenticator` is. */
   open: OpenResponses | undefined;
+  takesRequests: boolean;
 }
 
 export type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
@@ -64,6 +65,8 @@ export function createRoute(route: Route): RequestListener {
     const wait = route.rateLimit.take(principalOf(request.auth));
     if (wait > 0) return sendTooMany(response, "requests", wait);
     if (path === METRICS_PATH) return route.operations.metrics(request, response);
+    if (!route.takesRequests)
+      return sendError(response, 404, -32000, "This process works, and serves no MCP");
     if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
     return serveMcp(route, request, response);
   };
@@ -175,6 +178,8 @@ export interface HttpOptions {
   statistics?: () => Promise<RunStatistics>;
   /** Fails unless the server can do its work; `/readyz` says so. Absent: it always can. */
   assertReady?: () => Promise<void>;
+  /** Whether MCP is served. Otherwise only probes and numbers are, of a process that works. Default true. */
+  takesRequests?: boolean;
   /** Requests that a principal may make in a minute; one more gets 429. Default 1200. */
   requestsPerMinute?: number;
   /** Tokens from one address that may be refused in a minute; then 429 instead of 401. Default 60. */
@@ -202,6 +207,8 @@ export interface HttpServer {
   url: string;
   /** Ends what is open with tokens that are no longer good; call it when tokens were taken away. */
   recheck(): Promise<void>;
+  /** Tells load balancers to send nothing more, and answers what still comes. */
+  leave(): void;
   /** Ends sessions and streams, then stops listening. */
   close(): Promise<void>;
 }
@@ -260,6 +267,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   return {
     url: `http://${inUrl(options.host)}:${port}${MCP_PATH}`,
     recheck,
+    leave: () => endpoint.operations.leaving(),
     close: async () => {
       timers.stop();
       endpoint.operations.closing();
@@ -337,6 +345,7 @@ function createEndpoint(options: HttpOptions) {
     rateLimit: new RateLimit({ perMinute: options.requestsPerMinute ?? 1200, clock: elapsed }),
     refusalLimit: new RateLimit({ perMinute: options.refusalsPerMinute ?? 60, clock: elapsed }),
     addressOf: clientAddress(options.trustedProxies ?? []),
+    takesRequests: options.takesRequests ?? true,
   });
   return { stateless, events, sessions, operations, readers, open, route };
 }

@@ -41,10 +41,16 @@ export class Operations {
   });
   readonly #options: OperationsOptions;
   #closing = false;
+  #isLeaving = false;
   #asked: { at: number; ready: Promise<boolean> } | undefined;
 
   constructor(options: OperationsOptions) {
     this.#options = options;
+  }
+
+  /** Reports the server as not ready from now on, and answers what still comes. */
+  leaving(): void {
+    this.#isLeaving = true;
   }
 
   /** Reports the server as not ready from now on, so that load balancers send nothing more. */
@@ -76,7 +82,7 @@ export class Operations {
     }
     const { statistics, sessions } = this.#options;
     const metrics = [
-      ...(statistics === undefined ? [] : runMetrics(await statistics())),
+      ...(statistics === undefined ? [] : runMetrics(await statistics(), Date.now())),
       ...[this.requests, this.refusals, this.readersCut].map((counter) => counter.metric()),
       gauge("deepagent_http_sessions", "Open sessions of 2025-era clients.", sessions()),
       ...processMetrics(),
@@ -85,7 +91,7 @@ export class Operations {
   }
 
   async #ready(): Promise<boolean> {
-    if (this.#closing) return false;
+    if (this.#closing || this.#isLeaving) return false;
     const now = this.#options.clock();
     // Caches the answer briefly, because anyone may ask as often as they like.
     if (this.#asked === undefined || now - this.#asked.at >= READY_MS) {
@@ -146,15 +152,23 @@ export class Counter {
   }
 }
 
-function runMetrics({ runs, pendingApprovals }: RunStatistics): Metric[] {
+function runMetrics(statistics: RunStatistics, now: number): Metric[] {
+  const { runs, pendingApprovals, waiting, waitingSince = now, atWork, newsLagMs } = statistics;
+  const oldest = Math.max(0, now - waitingSince) / 1000;
   return [
     {
       name: "deepagent_runs",
-      help: "Runs in the data directory by status.",
+      help: "Runs in the storage by status.",
       type: "gauge",
       values: Object.entries(runs).map(([status, value]) => ({ labels: { status }, value })),
     },
     gauge("deepagent_approvals_pending", "Approvals that wait for a person.", pendingApprovals),
+    gauge("deepagent_runs_waiting", "Runs that wait for a server.", waiting),
+    gauge("deepagent_runs_waiting_oldest_seconds", "How long the first of them has waited.", oldest),
+    gauge("deepagent_runs_at_work", "Runs that servers work on.", atWork),
+    ...(newsLagMs === undefined
+      ? []
+      : [gauge("deepagent_news_lag_seconds", "How long changes take to be heard.", newsLagMs / 1000)]),
   ];
 }
 

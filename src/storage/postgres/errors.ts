@@ -19,6 +19,11 @@ const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]
     "The Postgres server has no connection left. Raise max_connections or start fewer servers.",
   ],
   [
+    /^08P01/,
+    "storage_not_loaded",
+    "What answers is no Postgres, or a pooler that refuses parameters of connections. Connect to Postgres itself.",
+  ],
+  [
     /^(25006|57P03|57P01|57P02)/,
     "storage_busy",
     "The Postgres server is read-only, starting or stopping. It is tried again.",

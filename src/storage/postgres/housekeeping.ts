@@ -7,9 +7,9 @@ import {
   type PrunePlan,
   type PruneReport,
   type Retention,
-  type RunStatistics,
 } from "../../runs/ports.ts";
 import type { RunStatus } from "../../runs/run.ts";
+import type { StoredStatistics } from "../sql/repository.ts";
 
 /** Nobody copies a thread for so long. */
 const COPY_MS = 3_600_000;
@@ -84,7 +84,7 @@ export async function planPrune(
 }
 
 /** As `RunRepository.statistics`. */
-export async function statistics(pool: Pool): Promise<RunStatistics> {
+export async function statistics(pool: Pool): Promise<StoredStatistics> {
   const runs: Record<RunStatus, number> = {
     working: 0,
     input_required: 0,

@@ -2,6 +2,8 @@
 import { randomBytes } from "node:crypto";
 import type { Client, Pool } from "pg";
 import type { RunListener } from "../../runs/ports.ts";
+import { monotonicClock } from "../../core/clock.ts";
+import { StorageError } from "../../core/errors.ts";
 import { postgresError } from "./errors.ts";
 
 /**
@@ -14,6 +16,11 @@ const IDS_AT_ONCE = 200;
 /** How often everybody looks, whatever was told: a notification may have been lost with a connection. */
 const LOOK_EVERY_MS = 2000;
 const LONGEST_PAUSE_MS = 5000;
+/** A connection on which this process does not hear itself for so long is replaced, in milliseconds. */
+const DEAF_MS = 10_000;
+const DEAF = "The connection that listens for changes of other servers was silent and is replaced.";
+const POOLED =
+  "No change of other servers is heard: a pooler in transaction mode is between this server and Postgres. Connect to Postgres itself, or through a pool in session mode; until then changes are seen up to two seconds late.";
 
 export class ChangeNews {
   readonly #pool: Pool;
@@ -28,6 +35,11 @@ export class ChangeNews {
   #client: Client | undefined;
   #look: NodeJS.Timeout | undefined;
   #isClosed = false;
+  /** When this process last told itself something, by the monotonic clock, until it has heard it. */
+  #toldAt: number | undefined;
+  #lagMs: number | undefined;
+  /** Whether anything was ever heard. */
+  #hasHeard = false;
 
   constructor(pool: Pool, newClient: () => Client, schema: string) {
     this.#pool = pool;
@@ -75,12 +87,33 @@ export class ChangeNews {
     }
   }
 
+  /** How long news took to come when it was measured last. */
+  lag(): { newsLagMs?: number } {
+    const since = this.#toldAt === undefined ? 0 : monotonicClock() - this.#toldAt;
+    return this.#lagMs === undefined ? {} : { newsLagMs: Math.max(this.#lagMs, since) };
+  }
+
   #begin(): void {
-    this.#look = setInterval(
-      () => this.#all((listener) => listener.changedElsewhere()),
-      LOOK_EVERY_MS,
-    ).unref();
+    this.#look = setInterval(() => {
+      this.#all((listener) => listener.changedElsewhere());
+      this.#check();
+    }, LOOK_EVERY_MS).unref();
     void this.#connect(0);
+  }
+
+  /** Tells itself something, and replaces a connection on which that was not heard for a while. */
+  #check(): void {
+    if (this.#client === undefined) return;
+    if (this.#toldAt !== undefined && monotonicClock() - this.#toldAt > DEAF_MS) {
+      const text = this.#hasHeard ? DEAF : POOLED;
+      this.#all((listener) => listener.failed(new StorageError("storage_io", text)));
+      this.#toldAt = undefined;
+      // Its end brings the next one.
+      void this.#client.end().catch(() => undefined);
+      return;
+    }
+    this.#toldAt ??= monotonicClock();
+    this.#pool.query("SELECT pg_notify($1, $2)", [this.#channel, this.#me]).catch(() => undefined);
   }
 
   #end(): void {
@@ -112,6 +145,7 @@ export class ChangeNews {
     }
     if (this.#listeners.size === 0) return void client.end().catch(() => undefined);
     this.#client = client;
+    this.#toldAt = undefined;
     client.once("end", again);
     // What was told before this was not heard.
     this.#all((listener) => listener.changedElsewhere());
@@ -119,7 +153,12 @@ export class ChangeNews {
 
   #hear(payload: string): void {
     const [from, ...ids] = payload.split(" ");
-    if (from === this.#me) return;
+    if (from === this.#me) {
+      this.#hasHeard = true;
+      if (this.#toldAt !== undefined && ids.length === 0) this.#lagMs = monotonicClock() - this.#toldAt;
+      if (ids.length === 0) this.#toldAt = undefined;
+      return;
+    }
     for (const id of ids) this.#all((listener) => listener.changed(id, true));
   }
 

@@ -27,7 +27,7 @@ export async function openPostgres({
     runs: new StoredRuns(postgresEngine(pool), {
       prune: (...args) => prune(pool, ...args),
       planPrune: (...args) => planPrune(pool, ...args),
-      statistics: () => statistics(pool),
+      statistics: async () => ({ ...(await statistics(pool)), ...news.lag() }),
       assertWritable: () => assertWritable(pool),
       changed: (runId) => news.tell(runId),
       watchOthers: (listener) => news.listen(listener),

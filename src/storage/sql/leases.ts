@@ -55,7 +55,8 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
          GROUP BY principal)`,
       { environment },
     );
-    const next = fairest(waiting, request.active, request.turns);
+    if (waiting.length === 0) return undefined;
+    const next = fairest(waiting, yield* loads(environment), request.turns);
     if (next === undefined) return undefined;
     // Another server may have been faster; then it does not wait any more.
     const sql = `SELECT * FROM runs WHERE id = @id AND ${CLAIMABLE} FOR UPDATE`;
@@ -85,15 +86,32 @@ export function* placeOf(runId: string): Steps<Place | undefined> {
      WHERE environment = @environment AND runnable = 1 AND lease_owner IS NULL ORDER BY principal, rank`,
     { environment },
   );
-  const atWork = yield* all<{ principal: string }>(
-    `SELECT principal FROM runs INDEXED BY runs_leased
-     WHERE lease_owner IS NOT NULL AND environment = @environment`,
+  const active = yield* loads(environment);
+  const number = turnOf(runId, waiting, active);
+  const atWork = [...active.values()].reduce((sum, count) => sum + count, 0);
+  return number === undefined ? undefined : { number, waiting: waiting.length, atWork };
+}
+
+/** How many runs of each principal all servers of the environment work on. */
+function* loads(environment: string): Steps<Map<string, number>> {
+  const rows = yield* all<{ principal: string; count: number }>(
+    `SELECT principal, count(*) AS count FROM runs INDEXED BY runs_leased
+     WHERE lease_owner IS NOT NULL AND environment = @environment GROUP BY principal`,
     { environment },
   );
-  const active = new Map<string, number>();
-  for (const { principal } of atWork) active.set(principal, (active.get(principal) ?? 0) + 1);
-  const number = turnOf(runId, waiting, active);
-  return number === undefined ? undefined : { number, waiting: waiting.length, atWork: atWork.length };
+  return new Map(rows.map(({ principal, count }) => [principal, count]));
+}
+
+/** Over all environments: how long the queue is, since when the first in it waits, and how many runs are at work. */
+export function* queue(): Steps<{ waiting: number; since: number | null; atWork: number }> {
+  const waiting = yield* first<{ waiting: number; since: number | null }>(
+    `SELECT count(*) AS waiting, min(updated_at) AS since FROM runs
+     WHERE environment > '' AND runnable = 1 AND lease_owner IS NULL AND status = 'working'`,
+  );
+  const leased = yield* first<{ count: number }>(
+    "SELECT count(*) AS count FROM runs INDEXED BY runs_leased WHERE lease_owner IS NOT NULL",
+  );
+  return { waiting: waiting?.waiting ?? 0, since: waiting?.since ?? null, atWork: leased?.count ?? 0 };
 }
 
 /** Leases that were not renewed in time, or last when the clock was further ahead than `leaseMs`. */

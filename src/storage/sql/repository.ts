@@ -37,11 +37,15 @@ import * as runs from "./runs.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { StoredWork, fail } from "./work.ts";
 
+/** What an engine counts in a way of its own. */
+export type StoredStatistics = Omit<RunStatistics, "waiting" | "waitingSince" | "atWork">;
+
 /** What an engine does in a way of its own; each as `RunRepository` describes it. */
 export interface Housekeeping {
   prune(retention: Retention, context: PruneContext): Promise<PruneReport>;
   planPrune(retention: Retention, checkpoints: Checkpoints | undefined, now: number): Promise<PrunePlan>;
-  statistics(): Promise<RunStatistics>;
+  /** All but those of the queue. */
+  statistics(): Promise<StoredStatistics>;
   assertWritable(): Promise<void>;
   /** This process changed a run; for engines whose other processes have to be told. */
   changed?(runId: string): void;
@@ -183,8 +187,10 @@ export class StoredRuns implements RunRepository {
     return this.#housekeeping.planPrune(retention, checkpoints, now);
   }
 
-  statistics(): Promise<RunStatistics> {
-    return this.#housekeeping.statistics();
+  async statistics(): Promise<RunStatistics> {
+    const { waiting, since, atWork } = await this.#engine.read(leases.queue);
+    const stored = await this.#housekeeping.statistics();
+    return { ...stored, waiting, atWork, ...(since === null ? {} : { waitingSince: since }) };
   }
 
   assertWritable(): Promise<void> {

@@ -13,6 +13,9 @@ import { entry, withTokens } from "../auth/support.ts";
 const STATISTICS = {
   runs: { working: 2, input_required: 1, completed: 40, failed: 0, cancelled: 3 },
   pendingApprovals: 5,
+  waiting: 7,
+  atWork: 2,
+  newsLagMs: 4,
 };
 const INITIALIZE = JSON.stringify({
   jsonrpc: "2.0",
@@ -69,6 +72,16 @@ describe("probes", () => {
     expect((await get(`${origin}/readyz`)).status).toBe(200);
   });
 
+  test("a process that only works answers probes and numbers, and no MCP", async () => {
+    const { origin, url } = await serve({ takesRequests: false });
+    expect((await get(`${origin}/readyz`)).status).toBe(200);
+    expect((await get(`${origin}/metrics`)).body).toContain("deepagent_runs_waiting 7");
+    expect(await send(url, { body: INITIALIZE })).toMatchObject({
+      status: 404,
+      body: expect.stringContaining("serves no MCP"),
+    });
+  });
+
   test("many questions at once look once", async () => {
     let reads = 0;
     const assertReady = async () => {
@@ -94,6 +107,10 @@ describe("metrics", () => {
       'deepagent_runs{status="completed"} 40',
       'deepagent_runs{status="input_required"} 1',
       "deepagent_approvals_pending 5",
+      "deepagent_runs_waiting 7",
+      "deepagent_runs_waiting_oldest_seconds 0",
+      "deepagent_runs_at_work 2",
+      "deepagent_news_lag_seconds 0.004",
       "# TYPE deepagent_http_requests_total counter",
       "deepagent_http_sessions 1",
     ]) {

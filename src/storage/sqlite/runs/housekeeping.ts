@@ -10,10 +10,10 @@ import {
   type PrunePlan,
   type PruneReport,
   type Retention,
-  type RunStatistics,
 } from "../../../runs/ports.ts";
 import type { RunStatus } from "../../../runs/run.ts";
 import { flushLog, inTransaction, quickly } from "../commit.ts";
+import type { StoredStatistics } from "../../sql/repository.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
 
@@ -240,7 +240,7 @@ async function forgetThreads(
 const RUNS_PER_TURN = 2000;
 
 /** Counts runs in the rows, so that every process with this database gives the same numbers. */
-export async function readStatistics(database: Database): Promise<RunStatistics> {
+export async function readStatistics(database: Database): Promise<StoredStatistics> {
   const runs: Record<RunStatus, number> = {
     working: 0,
     input_required: 0,
