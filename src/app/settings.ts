@@ -37,6 +37,16 @@ export function environmentOf({ workspace = "", storage }: Config, choice: Model
   return JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind, ...folder });
 }
 
+/** The environment of a run that comes from files of this machine, where its storage is shared. */
+export function inSharedStorage(environment: string): string {
+  const { workspace, kind } = Environment.parse(JSON.parse(environment));
+  return JSON.stringify({
+    workspace,
+    kind,
+    ...(workspace === "" ? {} : { folder: folderNumber(workspace) }),
+  });
+}
+
 /** The same for all machines that share a folder; 0 when there is none. */
 const folderNumber = (path: string): number => statSync(path, { throwIfNoEntry: false })?.ino ?? 0;
 

@@ -91,6 +91,16 @@ const PROJECT: Flag = {
   help: "The file of the project in the current folder, for claude-code, cursor and vscode, instead of your own.",
 };
 
+const storage: Command = {
+  name: "storage",
+  usage: "storage copy",
+  summary: "Copy runs, conversations and memories of the data folder into the Postgres that --storage names.",
+  configurable: true,
+  positionals: 1,
+  flags: [],
+  run: async (args) => (await import("./storage.ts")).runStorage(args),
+};
+
 const install: Command = {
   name: "install",
   usage: "install CLIENT",
@@ -147,4 +157,15 @@ const graph: Command = {
 };
 
 /** In the order that help lists them. */
-export const COMMANDS: readonly Command[] = [serve, work, run, runs, demo, install, uninstall, doctor, graph];
+export const COMMANDS: readonly Command[] = [
+  serve,
+  work,
+  run,
+  runs,
+  demo,
+  install,
+  uninstall,
+  doctor,
+  graph,
+  storage,
+];

@@ -29,8 +29,8 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
-/** A server with an empty database, which is gone when it is stopped. */
-export async function startPostgres(): Promise<PostgresServer> {
+/** A server with an empty database, which is gone when it is stopped. `flushes`: commits wait for the disk. */
+export async function startPostgres({ flushes = false } = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-postgres-"));
   // The server runs as a user of its own when the tests run as root.
   chmodSync(folder, 0o755);
@@ -44,7 +44,7 @@ export async function startPostgres(): Promise<PostgresServer> {
     password: "correct-horse",
     persistent: false,
     createPostgresUser: isRoot(),
-    postgresFlags: ["-c", "fsync=off", "-c", "unix_socket_directories="],
+    postgresFlags: ["-c", `fsync=${flushes ? "on" : "off"}`, "-c", "unix_socket_directories="],
     onLog: () => {},
     onError: () => {},
   });

@@ -1,0 +1,202 @@
+// Servers on one Postgres: what transitions, steps, following and claims cost, with SQLite as the peer.
+// Usage: node bench/scale-out/bench.mjs [most parked runs, default 1000000]
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import { AIMessage } from "@langchain/core/messages";
+import { loadSources } from "../support/sources.mjs";
+
+const MOST_PARKED = Number(process.argv[2] ?? 1_000_000);
+const STARTS = 300;
+const AT_ONCE = 32;
+const EVENTS = 200;
+const STEPS = 100;
+const PRINCIPALS = 1000;
+
+const sources = await loadSources(`
+  export { createDeepAgent } from "./src/agent/definition/create-deep-agent.ts";
+  export { silentLogger } from "./src/core/logger.ts";
+  export { openSqlite } from "./src/storage/sqlite/storage.ts";
+  export { openPool } from "./src/storage/postgres/pool.ts";
+  export { openPostgres } from "./src/storage/postgres/storage.ts";
+  export { PostgresCheckpointer } from "./src/storage/postgres/checkpoints.ts";
+  export { startPostgres } from "./test/support/postgres-server.ts";
+`);
+const logger = sources.silentLogger;
+const folder = mkdtempSync(join(tmpdir(), "deepagent-scale-"));
+const server = await sources.startPostgres({ flushes: true });
+const openPostgres = (schema) => sources.openPostgres({ url: server.url, schema, connections: 10, logger });
+
+const at = (times, share) => {
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+};
+const timed = async (work) => {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+};
+
+let number = 0;
+const start = async (runs, principal = "me") => {
+  number += 1;
+  const fresh = { runId: `run_${number}`, newThreadId: `thr_${number}`, environment: "e", now: Date.now() };
+  const created = await runs.create(principal, { task: "work" }, fresh);
+  return created.run;
+};
+const claim = async (runs, owner = "a") => {
+  const now = Date.now();
+  return runs.claimNext({ owner, environment: "e", now, expiresAt: now + 10_000 }, 10);
+};
+
+/** Starts one by one, starts at once, events of many runs at once. */
+async function transitions(storage) {
+  const { runs } = storage;
+  const one = [];
+  for (let n = 0; n < 100; n += 1) one.push(await timed(() => start(runs)));
+  const many = await timed(() => Promise.all(Array.from({ length: STARTS }, () => start(runs))));
+  const claims = [];
+  for (let n = 0; n < AT_ONCE; n += 1) claims.push(await claim(runs));
+  const log = runs.work({});
+  const events = await timed(() =>
+    Promise.all(
+      claims.map(async ({ lease }) => {
+        for (let n = 0; n < EVENTS; n += 1) {
+          const data = { callId: `call_${n}`, tool: "ls", summary: "lists the folder" };
+          const identity = `tool_started/call_${n}`;
+          await log.record(lease, { kind: "tool_started", agent: [], data, identity }, Date.now());
+        }
+      }),
+    ),
+  );
+  return {
+    start: at(one, 0.5),
+    starts: (STARTS * 1000) / many,
+    events: (AT_ONCE * EVENTS * 1000) / events,
+  };
+}
+
+class SteppingModel extends BaseChatModel {
+  times = [];
+  _llmType() {
+    return "stepping";
+  }
+  bindTools() {
+    return this;
+  }
+  async _generate() {
+    this.times.push(performance.now());
+    const step = this.times.length;
+    const call = { id: `call_${step}`, name: "ls", args: { path: "/" } };
+    const message = new AIMessage(step > STEPS ? "done" : { content: "", tool_calls: [call] });
+    return { generations: [{ text: "", message }] };
+  }
+}
+
+/** Milliseconds of a step of an agent that is alone, and of taking up its thread again. */
+async function step(checkpointer) {
+  const model = new SteppingModel({});
+  const agent = sources.createDeepAgent({ model, checkpointer });
+  const config = { configurable: { thread_id: "t" }, recursionLimit: 10_000 };
+  await agent.invoke({ messages: [{ role: "user", content: "go" }] }, config);
+  const laps = model.times.slice(1).map((time, index) => time - model.times[index]);
+  const again = await timed(() => agent.getState({ configurable: { thread_id: "t" } }));
+  return { step: at(laps, 0.5), again };
+}
+
+/** From the moment a change is stored by one server until whoever follows the run at another has it. */
+async function follow() {
+  const [one, other] = [await openPostgres("follow"), await openPostgres("follow")];
+  const run = await start(one.runs);
+  const { lease } = await claim(one.runs);
+  const seen = new Map();
+  const listener = {
+    changed: async () => {
+      const page = await other.runs.read.journal("me", run.id, seen.size + 1, 100);
+      for (const { seq } of page.events) if (!seen.has(seq)) seen.set(seq, performance.now());
+    },
+    changedElsewhere: () => {},
+    failed: () => {},
+  };
+  const watching = other.runs.watch(listener, 100);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const stored = [];
+  const log = one.runs.work({});
+  for (let n = 0; n < 200; n += 1) {
+    const data = { callId: `call_${n}`, tool: "ls", summary: "lists the folder" };
+    await log.record(lease, { kind: "tool_started", agent: [], data }, Date.now());
+    stored.push(performance.now());
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  watching.close();
+  const lags = stored.flatMap((time, index) => (seen.has(index + 2) ? [seen.get(index + 2) - time] : []));
+  await Promise.all([one.close(), other.close()]);
+  return { lags, heard: lags.length / stored.length };
+}
+
+/** A claim, where 1,000 principals have a run that waits and so many are parked. */
+async function claims(parked) {
+  const schema = `claims_${parked}`;
+  const storage = await openPostgres(schema);
+  const { pool } = await sources.openPool({ url: server.url, schema });
+  await pool.query(
+    `INSERT INTO threads SELECT 'p' || n, 'x' || n % ${PRINCIPALS}, 0 FROM generate_series(1, ${parked}) AS n`,
+  );
+  await pool.query(
+    `INSERT INTO runs (id, thread_id, principal, environment, task, status, created_at, updated_at, runnable,
+       runnable_since)
+     SELECT 'parked' || n, 'p' || n, 'x' || n % ${PRINCIPALS}, 'e', 'work', 'input_required', 0, 0, 0, 0
+     FROM generate_series(1, ${parked}) AS n`,
+  );
+  await pool.query("ANALYZE");
+  for (let n = 0; n < PRINCIPALS; n += 1) await start(storage.runs, `x${n}`);
+  const times = [];
+  for (let n = 0; n < 300; n += 1) times.push(await timed(() => claim(storage.runs)));
+  await pool.end();
+  await storage.close();
+  return times;
+}
+
+const number2 = (value) => value.toFixed(value < 10 ? 2 : 0);
+try {
+  console.log(
+    `Node ${process.version}, ${process.platform}, Postgres on the same machine, commits flushed\n`,
+  );
+  const sqlite = await sources.openSqlite(join(folder, "data"), logger);
+  const postgres = await openPostgres("transitions");
+  const [ours, theirs] = [await transitions(postgres), await transitions(sqlite)];
+  const stepping = await sources.openPool({ url: server.url, schema: "stepping" });
+  let statements = 0;
+  const query = stepping.pool.query.bind(stepping.pool);
+  stepping.pool.query = (...args) => {
+    statements += 1;
+    return query(...args);
+  };
+  const onPostgres = await step(new sources.PostgresCheckpointer(stepping.pool));
+  const onSqlite = await step((await sqlite.forAgents()).checkpointer);
+  const row = (name, a, b) =>
+    console.log(`| ${name} | ${number2(b)} | ${number2(a)} | ${(a / b).toFixed(2)} |`);
+  console.log("| one process | SQLite | Postgres | ratio |\n|---|---|---|---|");
+  row("a start alone (ms)", ours.start, theirs.start);
+  row(`starts a second, ${STARTS} at once`, ours.starts, theirs.starts);
+  row(`stored events a second, ${AT_ONCE} runs at once`, ours.events, theirs.events);
+  row(`a step of an agent (ms), median of ${STEPS}`, onPostgres.step, onSqlite.step);
+  row(`taking up that thread again (ms)`, onPostgres.again, onSqlite.again);
+  console.log(`\nA step takes ${(statements / STEPS).toFixed(1)} statements of checkpoints.`);
+  const { lags, heard } = await follow();
+  console.log(
+    `\nFollowed on another server: p50 ${at(lags, 0.5).toFixed(1)} ms, p99 ${at(lags, 0.99).toFixed(1)} ms, ${(heard * 100).toFixed(0)} % heard.\n`,
+  );
+  console.log("| parked runs | claim p50 (ms) | p99 (ms) |\n|---|---|---|");
+  for (let parked = 1000; parked <= MOST_PARKED; parked *= 10) {
+    const times = await claims(parked);
+    console.log(`| ${parked} | ${at(times, 0.5).toFixed(1)} | ${at(times, 0.99).toFixed(1)} |`);
+  }
+  await Promise.all([postgres.close(), sqlite.close(), stepping.pool.end()]);
+} finally {
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+process.exit(0);

@@ -1,0 +1,41 @@
+import { inSharedStorage } from "../app/settings.ts";
+import { loadConfig } from "../config/load.ts";
+import { DeepAgentError } from "../core/errors.ts";
+import type { CommandArguments, ExitCode } from "./command.ts";
+import { complain } from "./local-runs.ts";
+
+/** Copies what the data directory holds into the Postgres that `--storage` names. */
+export async function runStorage({ flags, host, positionals }: CommandArguments): Promise<ExitCode> {
+  if (positionals[0] !== "copy") return complain("storage has one action: copy.", 2);
+  const loaded = loadConfig({ flags, ...host });
+  if (!loaded.ok) return complain(loaded.problems.join("; "), 2);
+  const { dataDir, storage: url, storageSchema: schema } = loaded.config;
+  if (url === undefined) return complain("Name the Postgres with DEEPAGENT_STORAGE or --storage.", 2);
+  const interrupt = new AbortController();
+  process.once("SIGINT", () => interrupt.abort());
+  process.once("SIGTERM", () => interrupt.abort());
+  const [{ openPool }, { copyToPostgres }] = await Promise.all([
+    import("../storage/postgres/pool.ts"),
+    import("../storage/copy.ts"),
+  ]);
+  try {
+    const { pool } = await openPool({ url, schema });
+    try {
+      const { signal } = interrupt;
+      for await (const table of copyToPostgres({ dataDir, pool, environment: inSharedStorage, signal })) {
+        const { name, found, copied } = table;
+        const before = found - copied;
+        const note = before === 0 ? "" : `, ${before} were there`;
+        process.stdout.write(`${name.padEnd(16)}${copied} copied${note}\n`);
+      }
+    } finally {
+      await pool.end();
+    }
+  } catch (error) {
+    if (interrupt.signal.aborted) return complain("Broken off. The same command goes on with it.");
+    if (error instanceof DeepAgentError) return complain(error.message);
+    throw error;
+  }
+  process.stdout.write("All of it is there, and was compared. The files were left as they are.\n");
+  return 0;
+}

@@ -1,0 +1,310 @@
+/** Moves what the files of one machine hold into a Postgres. */
+import { join } from "node:path";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import type { Pool } from "pg";
+import { StorageError } from "../core/errors.ts";
+import { decodeNamespace } from "./memories/namespaces.ts";
+import { query } from "./postgres/engine.ts";
+import { PostgresCheckpointer } from "./postgres/checkpoints.ts";
+import { wordVector } from "./postgres/words.ts";
+import { type SqliteCheckpointer, createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
+import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
+import { createStore } from "./sqlite/memories/store.ts";
+import { migrate } from "./sqlite/migrations.ts";
+import { RUN_MIGRATIONS } from "./sql/schema.ts";
+
+export interface CopyOptions {
+  /** Where the files are. No server may work on them meanwhile. */
+  dataDir: string;
+  /** Of a schema that has its tables, and no runs but those of an earlier copy. */
+  pool: Pool;
+  /** What names the place of a run in the shared storage. */
+  environment: (environment: string) => string;
+  signal: AbortSignal;
+}
+
+/** How much there is, and how much of it was not there before. */
+export interface CopiedTable {
+  name: string;
+  found: number;
+  copied: number;
+}
+
+/** In the order in which they refer to each other. */
+const TABLES = [
+  "threads",
+  "runs",
+  "run_events",
+  "approvals",
+  "effects",
+  "run_messages",
+  "run_grants",
+  "used_answers",
+  "model_requests",
+];
+/** Postgres takes 65,535 parameters in one statement. */
+const PARAMETERS = 30_000;
+const ROWS = 500;
+
+/**
+ * Copies table by table, and tells of each. Broken off, it can be begun again: what is there is compared and left.
+ * Every row is read back and compared; one that differs is an error, unless it is of a run that has gone on since.
+ *
+ * @throws StorageError when servers work on the files, or the schema has other runs
+ */
+export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<CopiedTable> {
+  const { dataDir, pool, signal } = options;
+  const files: Database[] = [];
+  const open = async (name: string): Promise<Database> => {
+    const database = await openDatabaseInTurns(join(dataDir, name));
+    files.push(database);
+    return database;
+  };
+  try {
+    const runs = await open("deepagent.db");
+    migrate(runs, "runs", RUN_MIGRATIONS);
+    assertQuiet(runs);
+    for (const table of TABLES) {
+      signal.throwIfAborted();
+      yield await copyTable(table, runs, options);
+    }
+    await continueNumbers(pool);
+    yield await copyMemories(runs, pool, signal);
+    const threads = createCheckpointer(await open("checkpoints.db"));
+    yield await copyThreads(threads, pool, signal);
+  } finally {
+    for (const file of files.toReversed()) file.close();
+  }
+}
+
+/** Runs that a server works on would go on in both places. */
+function assertQuiet(runs: Database): void {
+  const leased = runs.prepare<[], number>("SELECT count(*) FROM runs WHERE lease_owner IS NOT NULL").pluck();
+  const count = leased.get() ?? 0;
+  if (count === 0) return;
+  throw new StorageError(
+    "storage_busy",
+    `${count} runs of the data directory are at work, or were when their server ended. End all servers, start one and end it in order, then copy again.`,
+  );
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+async function copyTable(
+  table: string,
+  runs: Database,
+  { pool, environment, signal }: CopyOptions,
+): Promise<CopiedTable> {
+  const columns = runs.prepare<[], { name: string; pk: number }>(`PRAGMA table_info(${table})`).all();
+  const names = columns.map(({ name }) => name);
+  const key = keyOf(table, columns);
+  const size = Math.min(ROWS, Math.floor(PARAMETERS / names.length));
+  const place = key.join(", ");
+  const first = runs.prepare<unknown[], Row>(`SELECT * FROM ${table} ORDER BY ${place} LIMIT ${size}`);
+  const next = runs.prepare<unknown[], Row>(
+    `SELECT * FROM ${table} WHERE (${place}) > (${key.map(() => "?").join(", ")}) ORDER BY ${place} LIMIT ${size}`,
+  );
+  const report = { name: table, found: 0, copied: 0 };
+  for (let rows = first.all(); rows.length > 0; rows = next.all(...key.map((name) => rows.at(-1)?.[name]))) {
+    signal.throwIfAborted();
+    const moved =
+      table === "runs"
+        ? rows.map((row) => ({ ...row, environment: environment(String(row["environment"])) }))
+        : rows;
+    report.copied += await insert(pool, table, names, moved);
+    await compare(pool, table, key, moved);
+    report.found += rows.length;
+  }
+  return report;
+}
+
+/** What names a row, in its order: the primary key, or what is unique instead. */
+function keyOf(table: string, columns: readonly { name: string; pk: number }[]): string[] {
+  if (table === "effects") return ["run_id", "call"];
+  const key = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk);
+  return key.map(({ name }) => name);
+}
+
+async function insert(
+  pool: Pool,
+  table: string,
+  names: readonly string[],
+  rows: readonly Row[],
+): Promise<number> {
+  const values = rows.flatMap((row) => names.map((name) => sendable(row[name])));
+  const places = rows.map(
+    (_, row) => `(${names.map((_name, column) => `$${row * names.length + column + 1}`).join(", ")})`,
+  );
+  const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${places.join(", ")} ON CONFLICT DO NOTHING`;
+  return (await pool.query(text, values)).rowCount ?? 0;
+}
+
+/** Postgres has no text with a NUL. */
+const sendable = (value: unknown): unknown =>
+  typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
+
+/** @throws StorageError unless Postgres has these rows. Those of a run may have gone on since an earlier copy. */
+async function compare(
+  pool: Pool,
+  table: string,
+  key: readonly string[],
+  rows: readonly Row[],
+): Promise<void> {
+  const fixed = FIXED[table] ?? [];
+  const places = rows.map(
+    (_, row) => `(${key.map((_name, column) => `$${row * key.length + column + 1}`).join(", ")})`,
+  );
+  const { rows: stored } = await pool.query<Row>(
+    `SELECT * FROM ${table} WHERE (${key.join(", ")}) IN (${places.join(", ")})`,
+    rows.flatMap((row) => key.map((name) => sendable(row[name]))),
+  );
+  const nameOf = (row: Row): string => JSON.stringify(key.map((name) => row[name]));
+  const found = new Map(stored.map((row) => [nameOf(row), row]));
+  for (const row of rows) {
+    const other = found.get(nameOf(row));
+    if (other !== undefined && fixed.every((name) => isSame(row[name], other[name]))) continue;
+    throw new StorageError(
+      "storage_corrupt",
+      `Postgres has another row for ${nameOf(row)} of ${table}: the schema has runs of its own. Copy into an empty one, which storageSchema names.`,
+    );
+  }
+}
+
+/** Columns that never change once a row is stored. */
+const FIXED: Readonly<Record<string, readonly string[]>> = {
+  threads: ["principal", "created_at"],
+  runs: ["id", "thread_id", "principal", "task", "created_at"],
+  run_events: ["time", "agent", "kind", "data"],
+  approvals: ["run_id", "id", "tool", "args", "preview"],
+  effects: ["tool", "begun_at"],
+  run_messages: ["run_id", "id", "text"],
+  run_grants: ["run_id", "key"],
+  used_answers: ["run_id"],
+  model_requests: ["run_id", "id"],
+};
+
+const isSame = (one: unknown, other: unknown): boolean => sendable(one) === other;
+
+/** Has what comes numbered behind what was copied. */
+async function continueNumbers(pool: Pool): Promise<void> {
+  const identities = await query<{ table: string; column: string }>(
+    pool,
+    `SELECT table_name AS table, column_name AS column FROM information_schema.columns
+     WHERE table_schema = current_schema() AND is_identity = 'YES' AND column_name = 'number'`,
+  );
+  for (const { table, column } of identities) {
+    await pool.query(
+      `SELECT setval(pg_get_serial_sequence('${table}', '${column}'), greatest(max(${column}), 1)) FROM ${table}`,
+    );
+  }
+}
+
+const ITEMS = `
+SELECT id, namespace, key, text, indexed, version, created_at, updated_at, ttl, expires_at FROM store_items
+WHERE (namespace, key) > (?, ?) ORDER BY namespace, key LIMIT 100`;
+const PUT_ITEM = `
+INSERT INTO store_items (namespace, key, value, body, words, version, created_at, updated_at, ttl, expires_at)
+VALUES (@namespace, @key, @value, @body, @words::tsvector, @version, @created_at, @updated_at, @ttl, @expires_at)
+ON CONFLICT (namespace, key) DO NOTHING RETURNING id`;
+
+interface StoredItem {
+  namespace: string;
+  key: string;
+  text: string | null;
+  indexed: number;
+  version: number;
+  created_at: number;
+  updated_at: number;
+  ttl: number | null;
+  expires_at: number | null;
+}
+
+async function copyMemories(runs: Database, pool: Pool, signal: AbortSignal): Promise<CopiedTable> {
+  const store = createStore(runs);
+  const page = runs.prepare<[string, string], StoredItem>(ITEMS);
+  const report = { name: "memories", found: 0, copied: 0 };
+  for (let after: [string, string] = ["", ""]; ;) {
+    const items = page.all(...after);
+    for (const { text, indexed, ...item } of items) {
+      signal.throwIfAborted();
+      const stored = await store.get(decodeNamespace(item.namespace), item.key, { refreshTtl: false });
+      if (stored === null) continue;
+      const content: unknown = stored.value["content"];
+      const searched = (text ?? (typeof content === "string" ? content : "")).slice(0, 200_000);
+      const body = indexed === 0 ? null : searched;
+      const words = body === null ? null : wordVector(item.key, body);
+      const made = await query(pool, PUT_ITEM, { ...item, value: JSON.stringify(stored.value), body, words });
+      report.found += 1;
+      report.copied += made.length;
+    }
+    const last = items.at(-1);
+    if (last === undefined) return report;
+    after = [last.namespace, last.key];
+  }
+}
+
+/** A thread that is copied whole has a fence, as every thread has that agents of a server work on. */
+async function copyThreads(from: SqliteCheckpointer, pool: Pool, signal: AbortSignal): Promise<CopiedTable> {
+  const to = new PostgresCheckpointer(pool);
+  const report = { name: "conversations", found: 0, copied: 0 };
+  const fences = await query<{ id: string }>(pool, "SELECT thread_id AS id FROM thread_fences");
+  const whole = new Set(fences.map(({ id }) => id));
+  for (const thread of await from.threads()) {
+    report.found += 1;
+    if (whole.has(thread)) continue;
+    // What an earlier copy left when it was broken off.
+    await to.deleteThread(thread);
+    await copyThread(thread, from, to, signal);
+    await to.startOver(thread, { run: 0, claim: 0 });
+    report.copied += 1;
+  }
+  return report;
+}
+
+/** One checkpoint after the other, the oldest first. */
+async function copyThread(
+  thread: string,
+  from: SqliteCheckpointer,
+  to: PostgresCheckpointer,
+  signal: AbortSignal,
+): Promise<void> {
+  const places: RunnableConfig[] = [];
+  for await (const { config } of from.list({ configurable: { thread_id: thread } })) places.push(config);
+  /** LangGraph's id of a checkpoint by the one it is stored under. */
+  const ids = new Map<string, string>();
+  for (const place of places.reverse()) {
+    signal.throwIfAborted();
+    const tuple = await from.getTuple(place);
+    if (tuple !== undefined) await putTuple(tuple, ids, to);
+  }
+}
+
+async function putTuple(
+  { config, parentConfig, checkpoint, metadata, pendingWrites = [] }: CheckpointTuple,
+  ids: Map<string, string>,
+  to: PostgresCheckpointer,
+): Promise<void> {
+  const idOf = (one: RunnableConfig | undefined): string | undefined => {
+    const id: unknown = one?.configurable?.["checkpoint_id"];
+    return typeof id === "string" ? (ids.get(id) ?? id) : undefined;
+  };
+  const parent = idOf(parentConfig);
+  const { thread_id, checkpoint_ns, checkpoint_id }: Record<string, unknown> = config.configurable ?? {};
+  const at = { thread_id, checkpoint_ns };
+  ids.set(String(checkpoint_id), checkpoint.id);
+  const place = await to.put(
+    { configurable: { ...at, ...(parent === undefined ? {} : { checkpoint_id: parent }) } },
+    checkpoint,
+    metadata ?? { source: "loop", step: 0, parents: {} },
+  );
+  for (const task of new Set(pendingWrites.map(([id]) => id))) {
+    const writes = pendingWrites.filter(([id]) => id === task);
+    // Answers and errors have places of their own, before those of results.
+    for (const isOwn of [true, false]) {
+      const some = writes.filter(([, channel]) => channel in WRITES_IDX_MAP === isOwn);
+      const pairs = some.map(([, channel, value]): [string, unknown] => [channel, value]);
+      if (pairs.length > 0) await to.putWrites(place, pairs, task);
+    }
+  }
+}
