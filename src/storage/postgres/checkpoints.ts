@@ -106,46 +106,29 @@ SELECT @thread, @namespace, @hash::bytea, @content::bytea FROM quick ON CONFLICT
 const SYNC =
   "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'deepagent', '')";
 
-/**
- * Walks the ancestors of a checkpoint, nearest first, until every wanted channel has met one that stores its
- * value. `open` are the channels that still look for theirs, `found` those that this ancestor stores, whose own
- * writes still count. Gives the ancestors that store some, then the writes from the oldest ancestor on.
- */
-const HISTORY = `
-WITH RECURSIVE chain AS (
-  (SELECT 0 AS depth, checkpoint_id AS id, parent_checkpoint_id AS parent, @channels::text[] AS open,
-    ARRAY[]::text[] AS found
-  FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = @namespace
-    AND (@id::text IS NULL OR checkpoint_id = @id)
-  ORDER BY seq DESC LIMIT 1)
-  UNION ALL
-  SELECT chain.depth + 1, c.checkpoint_id, c.parent_checkpoint_id, next.open,
-    ARRAY(SELECT unnest(next.open) INTERSECT SELECT unnest(c.channels))
-  FROM chain
-  CROSS JOIN LATERAL (SELECT ARRAY(SELECT unnest(chain.open) EXCEPT SELECT unnest(chain.found)) AS open) AS next
-  JOIN checkpoints AS c
-    ON c.thread_id = @thread AND c.checkpoint_ns = @namespace AND c.checkpoint_id = chain.parent
-  WHERE cardinality(next.open) > 0
-)
-SELECT NULL AS task_id, NULL AS channel, NULL AS type, c.checkpoint AS value, chain.found,
-  chain.depth, 0::bigint AS idx
-FROM chain JOIN checkpoints AS c
-  ON c.thread_id = @thread AND c.checkpoint_ns = @namespace AND c.checkpoint_id = chain.id
-WHERE cardinality(chain.found) > 0
-UNION ALL
-SELECT w.task_id, w.channel, w.type, w.value, NULL, chain.depth, w.idx
-FROM chain JOIN checkpoint_writes AS w
-  ON w.thread_id = @thread AND w.checkpoint_ns = @namespace AND w.checkpoint_id = chain.id
-WHERE chain.depth > 0 AND w.channel = ANY (chain.open)
-ORDER BY depth DESC, task_id NULLS FIRST, idx`;
+/** Checkpoints from the named or the newest one back, some at a time. A parent always comes behind its children. */
+const BEFORE = `
+SELECT checkpoint_id AS id, parent_checkpoint_id AS parent, channels, seq FROM checkpoints
+WHERE thread_id = @thread AND checkpoint_ns = @namespace AND seq < @below
+  AND (@id::text IS NULL OR seq <= (
+    SELECT seq FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id))
+ORDER BY seq DESC LIMIT @limit`;
+const STORED = `
+SELECT checkpoint_id AS id, checkpoint FROM checkpoints
+WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])`;
+const WRITTEN = `
+SELECT checkpoint_id AS id, task_id, channel, type, value FROM checkpoint_writes
+WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])
+  AND channel = ANY (@channels::text[])
+ORDER BY task_id, idx`;
 
-interface HistoryRow {
-  /** Null: a checkpoint with the values of the channels `found`. */
-  task_id: string | null;
-  channel: string;
-  type: string;
-  value: Uint8Array;
-  found: string[] | null;
+/** An ancestor of a checkpoint. */
+interface Ancestor {
+  id: string;
+  /** Channels that still look for a stored value; what was written here is a part of theirs. */
+  open: ReadonlySet<string>;
+  /** Those of them whose value it stores. */
+  found: string[];
 }
 
 /** The way from a checkpoint of a thread's own graph back to its beginning. */
@@ -242,6 +225,8 @@ ORDER BY seq DESC LIMIT @limit`;
 
 /** Checkpoints that one query of a list reads. */
 const PAGE = 50;
+/** Checkpoints that one query of a history reads. */
+const ANCESTORS = 500;
 
 /** Texts by the hash of their content. */
 class PostgresBlobs implements BlobStore {
@@ -585,15 +570,55 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const { threadId: thread, namespace, checkpointId: id } = addressOf(options.config);
     if (thread !== undefined && channels.length > 0) {
       await this.#settled();
-      const values = { thread, namespace, id: id ?? null, channels };
-      const rows = await query<HistoryRow>(this.#pool, HISTORY, values);
-      for (const { task_id, found, value } of rows) {
-        if (task_id === null) await this.#seed(histories, found ?? [], value);
+      const graph = { thread, namespace };
+      const ancestors = await this.#ancestors({ ...graph, id: id ?? null }, channels);
+      for (const { id: from, found } of ancestors) {
+        if (found.length === 0) continue;
+        const [row] = await query<{ checkpoint: Uint8Array }>(this.#pool, STORED, { ...graph, ids: [from] });
+        if (row !== undefined) await this.#seed(histories, found, row.checkpoint);
       }
-      const writes = rows.filter((row): row is HistoryRow & { task_id: string } => row.task_id !== null);
+      const ids = ancestors.map((ancestor) => ancestor.id);
+      const rows = await query<WriteRow & { id: string }>(this.#pool, WRITTEN, { ...graph, ids, channels });
+      const byPlace = new Map(ids.map((one): [string, WriteRow[]] => [one, []]));
+      for (const row of rows) byPlace.get(row.id)?.push(row);
+      const writes = ancestors
+        .toReversed()
+        .flatMap(({ id: at, open }) => (byPlace.get(at) ?? []).filter(({ channel }) => open.has(channel)));
       for (const write of await revive(writes, this.serde)) histories.get(write[1])?.writes.push(write);
     }
     return Object.fromEntries(histories);
+  }
+
+  /** The ancestors of a checkpoint, nearest first, until each of the channels has met one that stores its value. */
+  async #ancestors(
+    target: GraphAddress & { id: string | null },
+    channels: readonly string[],
+  ): Promise<Ancestor[]> {
+    const ancestors: Ancestor[] = [];
+    const open = new Set(channels);
+    let wanted: string | null | undefined;
+    for (let below = Number.MAX_SAFE_INTEGER; ;) {
+      const values = { ...target, below, limit: ANCESTORS };
+      const rows = await query<{ id: string; parent: string | null; channels: string[]; seq: number }>(
+        this.#pool,
+        BEFORE,
+        values,
+      );
+      for (const { id, parent, channels: stored } of rows) {
+        // The first is the checkpoint itself, whose own value and writes are not asked for.
+        if (wanted !== undefined && id !== wanted) continue;
+        if (wanted !== undefined) {
+          const found = stored.filter((channel) => open.has(channel));
+          ancestors.push({ id, open: new Set(open), found });
+          for (const channel of found) open.delete(channel);
+        }
+        wanted = parent;
+        if (wanted === null || open.size === 0) return ancestors;
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < ANCESTORS) return ancestors;
+      below = last.seq;
+    }
   }
 
   /** Sets the values that a stored checkpoint has of these channels, and loads no other. */
