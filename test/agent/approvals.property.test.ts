@@ -1,3 +1,4 @@
+// @module-tag long
 import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag long
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect, openHome } from "../support/harness.ts";
 import { play } from "../support/harness-brain.ts";

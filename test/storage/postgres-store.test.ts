@@ -1,3 +1,4 @@
+// @module-tag long
 import { afterAll, beforeAll, describe } from "vitest";
 import { type Connections, openPool } from "../../src/storage/postgres/pool.ts";
 import { PostgresStore, type PostgresStoreOptions } from "../../src/storage/postgres/store.ts";

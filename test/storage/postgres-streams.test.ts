@@ -1,3 +1,4 @@
+// @module-tag long
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
