@@ -1,3 +1,4 @@
+// @module-tag long
 import { describe, expect, test } from "vitest";
 import { openWorld } from "../support/harness.ts";
 import { answersOf, play, type Line, wronglyAnswered } from "../support/harness-brain.ts";

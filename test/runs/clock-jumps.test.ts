@@ -1,3 +1,4 @@
+// @module-tag long
 import { afterEach, describe, expect, test, vi } from "vitest";
 import {
   approve,

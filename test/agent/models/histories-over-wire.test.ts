@@ -1,3 +1,4 @@
+// @module-tag long
 import { AIMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { afterEach, describe, expect, test } from "vitest";
