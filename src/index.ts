@@ -178,8 +178,10 @@ export { StoreBackend, type StoreBackendOptions } from "./backends/stores/langgr
 export { ConfigurationError, DeepAgentError, RunFailure } from "./core/errors.ts";
 export type { Clock } from "./core/clock.ts";
 export { createLogger, type LogFields, type Logger, type LogLevel } from "./core/logger.ts";
-export type { NearPassage } from "./storage/sqlite/memories/embedding-index.ts";
+export type { NearPassage } from "./storage/memories/passages.ts";
 export type { Lifetime, TextHit, TtlConfig, VersionedItem } from "./storage/memories/contracts.ts";
+export type { ItemStore, StorePut } from "./storage/memories/item-store.ts";
+export type { WriteTurn } from "./storage/memories/turns.ts";
 export type { Embed, VectorIndexConfig } from "./storage/sqlite/memories/vectors.ts";
 export type { FencingToken } from "./runs/ports.ts";
 export type { ThreadStep } from "./runs/ports.ts";

@@ -3,38 +3,12 @@
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { performance } from "node:perf_hooks";
-import { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage } from "@langchain/core/messages";
 import { DEEPAGENTS, OURS } from "../support/peers.mjs";
+import { SteppingModel } from "../support/stepping-model.mjs";
 
 const part = Number(process.argv[2] ?? 1);
 
 /** Makes `steps` tool calls, one per reply, and notes when each request arrives. */
-class SteppingModel extends BaseChatModel {
-  times = [];
-  constructor(steps, call) {
-    super({});
-    this.steps = steps;
-    this.call = call;
-  }
-  _llmType() {
-    return "stepping";
-  }
-  bindTools() {
-    return this;
-  }
-  async _generate() {
-    this.times.push(performance.now());
-    const step = this.times.length;
-    const message =
-      step > this.steps
-        ? new AIMessage("done")
-        : new AIMessage({ content: "", tool_calls: [{ id: `call_${step}`, ...this.call(step) }] });
-    return { generations: [{ text: "", message }] };
-  }
-}
-
 async function measure(peer, { steps, call, payloadOf }) {
   const folder = mkdtempSync(join(tmpdir(), "deepagent-steps-"));
   const database = peer.open(join(folder, "checkpoints.db"));

@@ -19,8 +19,8 @@ process.on("exit", () => rmSync(root, { recursive: true, force: true }));
 const { createStore, openDatabase, EmbeddingIndex, EmbeddingWorker, HybridSearch } = await loadSources(`
   export { openDatabase } from "./src/storage/sqlite/database.ts";
   export { EmbeddingIndex } from "./src/storage/sqlite/memories/embedding-index.ts";
-  export { EmbeddingWorker } from "./src/storage/sqlite/memories/embedding-worker.ts";
-  export { HybridSearch } from "./src/storage/sqlite/memories/hybrid-search.ts";
+  export { EmbeddingWorker } from "./src/storage/memories/embedding-worker.ts";
+  export { HybridSearch } from "./src/storage/memories/hybrid-search.ts";
   export { createStore } from "./src/storage/sqlite/memories/store.ts";
 `);
 const database = openDatabase(join(root, "store.db"));

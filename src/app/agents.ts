@@ -36,9 +36,10 @@ import type { MemorySearch } from "../runs/service.ts";
 import type { AgentStorage, Storage } from "../storage/storage.ts";
 import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
-import { type MountedExecutor, RunExecutors, chooseExecutor, isIsolated } from "./executors.ts";
-import { FileTree, memoryNamespace, openServerMounts } from "./file-tree.ts";
+import { type MountedExecutor, RunExecutors, isIsolated } from "./executors.ts";
+import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
 import { Models, usableFallbacks, withModels } from "./models.ts";
+import type { Owner } from "./owned-places.ts";
 import { MEMORIES_MOUNT, type RunSettings, WORKSPACE_MOUNT, approvalGates, limitsOf } from "./settings.ts";
 
 /** The memories of all principals. */
@@ -63,7 +64,7 @@ export function openMemories(
   const finder =
     model === undefined
       ? undefined
-      : embeddings?.open(createEmbedder({ model, env }), { worksOn: keepsHouse, logger });
+      : embeddings.open(createEmbedder({ model, env }), { worksOn: keepsHouse, logger });
   const closed = new AbortController();
   const find = async (principal: Principal, query: string, limit: number): Promise<MemorySearch> => {
     const namespace = memoryNamespace(principal);
@@ -82,7 +83,7 @@ export function openMemories(
     toolsOf: (principal) =>
       finder === undefined ? [] : [searchMemoriesTool((query, limit) => find(principal, query, limit))],
     async sweep(signal) {
-      await embeddings?.forgetUnused({ usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
+      await embeddings.forgetUnused({ usedBefore: systemClock() - KEPT_VECTORS_MS, signal });
       return store.sweepExpiredItems(signal);
     },
     async close() {
@@ -118,42 +119,42 @@ export async function openAgents(
   choice: ModelChoice,
 ): Promise<Agents> {
   const { config, env, logger } = settings;
-  const executors = new RunExecutors(() => chooseExecutor(config));
+  const executors = RunExecutors.for(config);
   const executes = await executors.choice();
   if (executes.kind === "host") logger.warn("commands.not_isolated", { reason: executes.reason });
   const mcp = openMcpTools(config.mcpServers, { env, version: packageVersion(), log: logger });
   const { store, checkpointer, embeddings } = await storage.forAgents();
-  const memories = openMemories(settings, { store, ...(embeddings === undefined ? {} : { embeddings }) });
-  const served = openServerMounts(config.mounts, env);
-  const tree = new FileTree(config, store, served.routes);
+  const memories = openMemories(settings, { store, embeddings });
+  const served = new ServerMounts(config.mounts, env);
+  const tree = new FileTree(config, store, served);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
   /** Without `tools` and `executor` the agent can only be inspected: no server or command is started for it. */
   const agentOf = async (
-    principal: Principal,
+    owner: Owner,
     lender: ModelLender,
     { tools, executor }: { tools?: McpTools; executor?: MountedExecutor | undefined } = {},
   ): Promise<Agent> => {
     const lent = models.lentTo(lender);
     const chat = choice.ok ? await lent.get(config.model) : UNUSED_MODEL;
-    const interruptOn = approvalGates(config.approvals, isIsolated(executor), Object.keys(served.routes));
-    const configured = await withAgentFiles(config, tree.mounts(principal), logger);
+    const interruptOn = approvalGates(config.approvals, isIsolated(executor), served.paths);
+    const configured = await withAgentFiles(config, tree.mounts(owner), logger);
     const subagents = withModels(configured, lent);
     const own = { interruptOn, subagents, servers: Object.keys(config.mcpServers), log: logger };
     const foreign = await withForeignTools(tools, chat, own);
     return buildAgent({
       ...foreign,
-      tools: [...(foreign.tools ?? []), ...memories.toolsOf(principal)],
+      tools: [...(foreign.tools ?? []), ...memories.toolsOf(owner.principal)],
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
-      backend: tree.withThread(principal, executor),
+      backend: tree.withThread(owner, executor),
       ...(await instructionsOf(config)),
       permissions: config.permissions,
       store,
       checkpointer,
       filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },
       memory: MEMORY_FILES,
-      skills: tree.skillSources(),
+      skills: tree.skillSources(owner),
       limits: limitsOf(config),
       log: logger,
     });
@@ -161,9 +162,9 @@ export async function openAgents(
   return {
     agentFor: async (run, lender, ended) =>
       isFinal(run.status)
-        ? agentOf(run.principal, lender)
-        : agentOf(run.principal, lender, { tools: mcp, executor: await executors.of(run.id, ended) }),
-    drawing: async (principal) => (await agentOf(principal, NO_LENDER)).drawing(),
+        ? agentOf(run, lender)
+        : agentOf(run, lender, { tools: mcp, executor: await executors.of(run, ended) }),
+    drawing: async (principal) => (await agentOf({ principal }, NO_LENDER)).drawing(),
     checkpoints: checkpointer,
     tree,
     memories,

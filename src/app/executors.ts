@@ -23,11 +23,13 @@ import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { skillFolders } from "./file-tree.ts";
+import { type Owner, workspaceOf } from "./owned-places.ts";
 import { SANDBOX_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
 
 export type ExecutorConfig = Pick<
   Config,
   | "workspace"
+  | "workspaceFolder"
   | "execute"
   | "skills"
   | "globalSkills"
@@ -42,7 +44,8 @@ export type Executor = SandboxBackend & { close(): Promise<void> };
 
 /** How an executor is made, and where its files are in the tree. */
 interface Opening {
-  open(): MaybePromise<Executor>;
+  /** `folder`: the workspace of the run. */
+  open(folder: string): MaybePromise<Executor>;
   mount: string;
 }
 
@@ -64,7 +67,8 @@ export async function chooseExecutor(config: ExecutorConfig): Promise<ExecutorCh
   const setup = { setupScript, setupScriptPath, setupTimeout };
   if (provider === "bubblewrap" || provider === "local") {
     const choice = await workspaceExecutor(config, provider);
-    return choice.kind === "none" ? choice : { ...choice, open: () => openPrepared(choice, setup) };
+    if (choice.kind === "none") return choice;
+    return { ...choice, open: (folder) => openPrepared(choice, folder, setup) };
   }
   const open = (): Promise<Executor> =>
     createSandbox({ provider, ...options, ...setup, timeout, maxOutputBytes }).catch(explain);
@@ -85,7 +89,7 @@ async function workspaceExecutor(
   const { maxFileSizeMb } = config.files;
   const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes, maxFileSizeMb };
   const host = (why: NoSandbox): ExecutorChoice => {
-    const open = () => new LocalShellBackend({ ...limits, virtualMode: true });
+    const open = (folder: string) => new LocalShellBackend({ ...limits, rootDir: folder, virtualMode: true });
     return { ...why, kind: "host", open, mount: WORKSPACE_MOUNT };
   };
   if (provider === "local") return host({ reason: "execute.sandbox says so" });
@@ -103,9 +107,9 @@ async function workspaceExecutor(
   return isEnough ? sandbox : host(sandbox);
 }
 
-async function openPrepared(choice: Opening, setup: SetupOptions): Promise<Executor> {
+async function openPrepared(choice: Opening, folder: string, setup: SetupOptions): Promise<Executor> {
   const script = await setupScriptOf(setup);
-  const executor = await choice.open();
+  const executor = await choice.open(folder);
   if (script !== undefined) await prepare(executor, script, setup.setupTimeout).catch(explain);
   return executor;
 }
@@ -131,7 +135,7 @@ async function bubblewrap(options: BubblewrapOptions): Promise<SandboxChoice> {
     const { ok: _not, ...why } = found;
     return { kind: "none", ...why };
   }
-  const open = () => new BubblewrapBackend(options, found.hasSizeLimits);
+  const open = (rootDir: string) => new BubblewrapBackend({ ...options, rootDir }, found.hasSizeLimits);
   const filter =
     systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";
   return { kind: "sandbox", name: `Bubblewrap ${found.version}${filter}`, open, mount: WORKSPACE_MOUNT };
@@ -143,7 +147,7 @@ async function seatbelt(options: SeatbeltOptions): Promise<SandboxChoice> {
   return {
     kind: "sandbox",
     name: "Seatbelt",
-    open: () => new SeatbeltBackend(options),
+    open: (rootDir) => new SeatbeltBackend({ ...options, rootDir }),
     mount: WORKSPACE_MOUNT,
   };
 }
@@ -171,12 +175,21 @@ export interface MountedExecutor {
 /** The executors of runs at work: one each, so that what its commands started ends with the run. */
 export class RunExecutors {
   readonly #choose: () => Promise<ExecutorChoice>;
+  readonly #folderOf: (owner: Owner) => string | undefined;
   #choice: Promise<ExecutorChoice>;
   readonly #open = new Map<string, Promise<MountedExecutor>>();
 
-  /** Calls `choose` now, and again before each run while its answer is temporary. */
-  constructor(choose: () => Promise<ExecutorChoice>) {
+  static for(config: ExecutorConfig): RunExecutors {
+    return new RunExecutors(
+      () => chooseExecutor(config),
+      (owner) => workspaceOf(config, owner),
+    );
+  }
+
+  /** Calls `choose` now, and again before each run while its answer is temporary. `folderOf`: a run's workspace. */
+  constructor(choose: () => Promise<ExecutorChoice>, folderOf: (owner: Owner) => string | undefined) {
     this.#choose = choose;
+    this.#folderOf = folderOf;
     this.#choice = choose();
   }
 
@@ -189,11 +202,17 @@ export class RunExecutors {
    * The run's executor; undefined when commands cannot run. A run keeps the one it began with, whatever
    * others get later. `ended` tells when the run is over.
    */
-  async of(runId: string, ended: () => Promise<void>): Promise<MountedExecutor | undefined> {
+  async of(run: Owner & { id: string }, ended: () => Promise<void>): Promise<MountedExecutor | undefined> {
+    const { id: runId } = run;
     const choice = this.#open.has(runId) ? undefined : await this.#current();
     const known = this.#open.get(runId);
     if (known !== undefined || choice === undefined || choice.kind === "none") return known;
-    const opening = Promise.resolve(choice.open()).then((executor) => ({ executor, mount: choice.mount }));
+    const folder = this.#folderOf(run);
+    if (folder === undefined) return undefined;
+    const opening = Promise.resolve(choice.open(folder)).then((executor) => ({
+      executor,
+      mount: choice.mount,
+    }));
     this.#open.set(runId, opening);
     opening.catch(() => this.#open.delete(runId));
     const release = (): Promise<void> => this.#release(runId);

@@ -17,23 +17,23 @@ import { packageRoot } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { MountsConfig } from "../config/sections.ts";
 import type { Principal } from "../runs/run.ts";
+import { type Owner, ownedPath, workspaceOf } from "./owned-places.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
 
 export type FileTreeConfig = Pick<
   Config,
-  "workspace" | "skills" | "globalSkills" | "files" | "respectGitignore" | "privatePaths"
+  "workspace" | "workspaceFolder" | "skills" | "globalSkills" | "files" | "respectGitignore" | "privatePaths"
 >;
 
-/** The folders every run of a principal shares: workspace, memories, skills. */
+/** The folders that agents see besides the files of their thread: workspace, memories, skills, mounts. */
 export class FileTree {
   readonly #config: FileTreeConfig;
   readonly #store: BaseStore;
-  readonly #served: Readonly<Record<string, Backend>>;
+  readonly #served: ServerMounts | undefined;
   readonly #folders = new Map<string, Backend>();
   readonly #rules: PolicyRules | undefined;
 
-  /** `served`: folders on other servers, by path. */
-  constructor(config: FileTreeConfig, store: BaseStore, served: Readonly<Record<string, Backend>> = {}) {
+  constructor(config: FileTreeConfig, store: BaseStore, served?: ServerMounts) {
     this.#config = config;
     this.#served = served;
     this.#store = store;
@@ -43,33 +43,35 @@ export class FileTree {
     this.#rules = hasRules ? new PolicyRules({ denyGlobs, denyPrefixes: readOnly }) : undefined;
   }
 
-  /** Returns the tree without a thread, where `/` itself is empty and read-only. */
-  mounts(principal: Principal): Backend {
+  /** Returns the folders alone; `/` itself is empty and read-only. Those of a thread are there for that thread. */
+  mounts(owner: Owner): Backend {
     const nothing = new StateBackend({ files: snapshotFiles() });
-    return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(principal));
+    return new CompositeBackend(new PolicyBackend(nothing, { readOnly: true }), this.#routes(owner));
   }
 
   /** Mounts the files of the running thread everywhere else. Commands see the files of `executor`. */
-  withThread(principal: Principal, mounted?: { executor: SandboxBackend; mount: string }): Backend {
-    const routes = this.#routes(principal);
+  withThread(owner: Owner, mounted?: { executor: SandboxBackend; mount: string }): Backend {
+    const routes = this.#routes(owner);
     if (mounted === undefined) return new CompositeBackend(new StateBackend(), routes);
     const { executor, mount } = mounted;
     return new CompositeBackend(new StateBackend(), { ...routes, [mount]: executor }, { executor: mount });
   }
 
   /** Where skills are, lowest priority first: bundled ones, the configured folders, those of the workspace. */
-  skillSources(): string[] {
+  skillSources(owner: Owner): string[] {
     const mounted = skillFolders(this.#config).map(([path]) => path);
+    const workspace = workspaceOf(this.#config, owner);
     const isThere = (folder: string): boolean =>
-      this.#config.workspace !== undefined && existsSync(join(this.#config.workspace, folder));
+      workspace !== undefined && existsSync(join(workspace, folder));
     return [...mounted, ...WORKSPACE_SKILLS.filter(isThere).map((folder) => WORKSPACE_MOUNT + folder)];
   }
 
-  #routes(principal: Principal): Record<string, Backend> {
-    const { workspace: rootDir, respectGitignore, privatePaths: hidden = [] } = this.#config;
+  #routes(owner: Owner): Record<string, Backend> {
+    const { respectGitignore, privatePaths: hidden = [] } = this.#config;
+    const rootDir = workspaceOf(this.#config, owner);
     const { maxFileSizeMb } = this.#config.files;
     return {
-      ...this.#served,
+      ...this.#served?.of(owner),
       ...(rootDir === undefined
         ? {}
         : {
@@ -77,7 +79,7 @@ export class FileTree {
               new FilesystemBackend({ rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb }),
             ),
           }),
-      [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(principal) }),
+      [MEMORIES_MOUNT]: new StoreBackend({ store: this.#store, namespace: memoryNamespace(owner.principal) }),
       ...Object.fromEntries(
         skillFolders(this.#config).map(([path, folder]) => [
           path,
@@ -137,29 +139,64 @@ function freeName(name: string, taken: ReadonlySet<string>): string {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The configured folders on other servers, by path. Nothing is connected before it is used. */
-export interface ServerMounts {
-  routes: Readonly<Record<string, Backend>>;
-  close(): Promise<void>;
+/** Folders on other servers that stay open. The connections of those that are left out end when they are idle. */
+const OPEN_MOUNTS = 200;
+
+/** The configured folders on other servers. Nothing is connected before it is used. */
+export class ServerMounts {
+  readonly #mounts: MountsConfig;
+  readonly #env: Environment;
+  readonly #opened = new Map<string, S3Backend | PostgresBackend>();
+
+  constructor(mounts: MountsConfig, env: Environment) {
+    this.#mounts = mounts;
+    this.#env = env;
+  }
+
+  get paths(): string[] {
+    return Object.keys(this.#mounts);
+  }
+
+  /** The folders of an owner, by path, without those that need a thread where there is none. */
+  of(owner: Owner): Record<string, Backend> {
+    const folders: Record<string, Backend> = {};
+    for (const [path, { s3, postgres }] of Object.entries(this.#mounts)) {
+      const template = (s3 ?? postgres)?.prefix;
+      const prefix = template === undefined ? "" : ownedPath(template, owner);
+      if (prefix !== undefined) folders[path] = this.#folder(path, prefix);
+    }
+    return folders;
+  }
+
+  #folder(path: string, prefix: string): Backend {
+    const key = JSON.stringify([path, prefix]);
+    const folder = this.#opened.get(key) ?? openMount(this.#mounts[path] ?? {}, prefix, this.#env);
+    // At the end are those that were asked for last.
+    this.#opened.delete(key);
+    this.#opened.set(key, folder);
+    const [oldest] = this.#opened.keys();
+    if (this.#opened.size > OPEN_MOUNTS && oldest !== undefined) this.#opened.delete(oldest);
+    return folder;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#opened.values()].map((folder) => folder.close()));
+  }
 }
 
-export function openServerMounts(mounts: MountsConfig, env: Environment): ServerMounts {
-  const opened = Object.entries(mounts).map(([path, mount]) => ({ path, backend: openMount(mount, env) }));
-  return {
-    routes: Object.fromEntries(opened.map(({ path, backend }) => [path, backend])),
-    close: async () => {
-      await Promise.all(opened.map(({ backend }) => backend.close()));
-    },
-  };
-}
-
-function openMount({ s3, postgres }: MountsConfig[string], env: Environment): S3Backend | PostgresBackend {
+function openMount(
+  { s3, postgres }: MountsConfig[string],
+  prefix: string,
+  env: Environment,
+): S3Backend | PostgresBackend {
+  const at = prefix === "" ? {} : { prefix };
   if (s3 === undefined) {
     const { connectionStringVariable: variable, ...options } = postgres ?? {};
-    return new PostgresBackend({ ...options, connectionString: variable && env[variable] });
+    return new PostgresBackend({ ...options, ...at, connectionString: variable && env[variable] });
   }
   const { accessKeyIdVariable: id, secretAccessKeyVariable: secret, ...options } = s3;
   const [accessKeyId, secretAccessKey] = [id && env[id], secret && env[secret]];
   const isGiven = accessKeyId !== undefined && secretAccessKey !== undefined;
-  return new S3Backend({ ...options, ...(isGiven ? { credentials: { accessKeyId, secretAccessKey } } : {}) });
+  const credentials = isGiven ? { credentials: { accessKeyId, secretAccessKey } } : {};
+  return new S3Backend({ ...options, ...at, ...credentials });
 }

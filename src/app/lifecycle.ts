@@ -16,11 +16,15 @@ export function reserveStdout(): NodeJS.WriteStream {
   return protocol;
 }
 
-/** Resolves with the name of the signal that tells the process to end. */
-export function untilSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve(signal));
+/** Resolves with the name of the signal that tells the process to end, which does not end before by itself. */
+export async function untilSignal(): Promise<NodeJS.Signals> {
+  // Neither signals nor work on runs keep a process alive.
+  const alive = setInterval(() => undefined, 3_600_000);
+  const signal = await new Promise<NodeJS.Signals>((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => resolve(name));
   });
+  clearInterval(alive);
+  return signal;
 }
 
 /**

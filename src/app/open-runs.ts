@@ -11,8 +11,8 @@ import type { Storage } from "../storage/storage.ts";
 import type { Agents } from "./agents.ts";
 import { retentionOf } from "./lifecycle.ts";
 import { subagentModelProblem } from "./models.ts";
-import { openStorage, storageProblem } from "./open-storage.ts";
-import { type RunSettings, environmentOf } from "./settings.ts";
+import { openStorage } from "./open-storage.ts";
+import { type RunSettings, environmentOf, hasOtherFolder } from "./settings.ts";
 
 /**
  * Opens storage and puts model, agent and runs together. Closing the service parks what runs and then
@@ -20,13 +20,12 @@ import { type RunSettings, environmentOf } from "./settings.ts";
  */
 export async function openRuns(settings: RunSettings): Promise<RunService> {
   const { config, env, lendable = false, keepsHouse = true } = settings;
-  const problem = storageProblem(config);
-  if (problem !== undefined) throw new ConfigurationError("INVALID_CONFIG", problem);
   // Other MCP servers are started by the SDK, which passes on whatever is open.
   closeInherited();
   const storage = await (settings.storage?.() ?? openStorage(config, settings.logger));
   try {
     const choice = modelChoice({ model: config.model, env, lendable });
+    if (keepsHouse) await enter(storage, settings, choice);
     let opening: Promise<Agents> | undefined;
     const agents = (): Promise<Agents> => (opening ??= loadAgents(settings, storage, choice));
     // A process that only shows runs and stores decisions rarely needs the agents, and starts faster without them.
@@ -46,6 +45,14 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
     await storage.close();
     throw error;
   }
+}
+
+/** @throws ConfigurationError when servers that are there have another folder at the path of the workspace */
+async function enter(storage: Storage, { config }: RunSettings, choice: ModelChoice): Promise<void> {
+  const environment = environmentOf(config, choice);
+  const others = await storage.enter(environment);
+  if (config.workspacePerMachine || !hasOtherFolder(environment, others)) return;
+  throw new ConfigurationError("WORKSPACE_NOT_SHARED", WORKSPACE_NOT_SHARED);
 }
 
 async function loadAgents(settings: RunSettings, storage: Storage, choice: ModelChoice): Promise<Agents> {
@@ -69,8 +76,8 @@ function assemble(
     checkpoints: async () => (await agents()).checkpoints,
     ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
     sweepMemories: async (signal) => (await agents()).memories.sweep(signal),
-    tree: async (principal) => (await agents()).tree.mounts(principal),
-    treeWithThread: async (principal) => (await agents()).tree.withThread(principal),
+    tree: async (principal) => (await agents()).tree.mounts({ principal }),
+    treeWithThread: async (run) => (await agents()).tree.withThread(run),
     searchMemories: async (...args) => (await agents()).memories.search(...args),
     drawing: async (principal) => (await agents()).drawing(principal),
     preflight: async () => (storage.isOutdated() ? OUTDATED : obstacle(settings, choice)),
@@ -109,6 +116,8 @@ function obstacle(
   return message === undefined ? undefined : { code: "model_not_configured", message };
 }
 
+const WORKSPACE_NOT_SHARED =
+  "The workspace is another folder than the one that other servers on this Postgres have at the same path, so they could not go on with each other's runs. Give all of them one shared folder, work in a remote sandbox (execute.sandbox) with folders of mounts, or set workspacePerMachine: then each run waits for a server that has its folder.";
 const OUTDATED = {
   code: "restart_needed",
   message:

@@ -24,12 +24,3 @@ export async function openSharedStorage(
   const { openPostgres } = await import("../storage/postgres/storage.ts");
   return openPostgres({ url, schema, connections, logger });
 }
-
-/** What of the configuration a Postgres cannot do; `undefined`: nothing. */
-export const storageProblem = ({
-  storage,
-  memories,
-}: Pick<Config, "storage" | "memories">): string | undefined =>
-  storage !== undefined && memories.embeddings !== undefined
-    ? "memories.embeddings needs the files of one machine: leave it out where storage names a Postgres. Memories are found by their words there."
-    : undefined;

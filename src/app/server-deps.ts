@@ -4,8 +4,9 @@ import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { monotonicClock, systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
-import { type StreamStore, keptAtLeastMs } from "../runs/ports.ts";
+import { keptAtLeastMs } from "../runs/ports.ts";
 import type { Run } from "../runs/run.ts";
+import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import { principalOf } from "../server/auth/auth.ts";
 import { type ServerDeps, createPageLinks, lazyRuns } from "../server/protocol/deps.ts";
 import { loadPreviousStateKey, loadStateKey } from "../server/protocol/state.ts";
@@ -33,6 +34,8 @@ export interface ServerParts {
   operator(): Promise<RunOperator>;
   /** Opens what keeps the messages of 2025-era sessions. */
   openStreams(): Promise<StreamStore>;
+  /** Opens what servers of the same clients share. Absent: there are no other servers. */
+  openShared?: () => Promise<SharedState>;
   /** Parks what runs and releases everything. */
   close(): Promise<void>;
 }
@@ -80,6 +83,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
   return {
     deps,
     operator: runs,
+    ...(storage === undefined ? {} : { openShared: storage }),
     openStreams: async () => {
       if (storage !== undefined) return (await storage()).openStreams();
       const { openStreams } = await import("../storage/sqlite/streams.ts");

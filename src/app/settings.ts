@@ -1,5 +1,4 @@
 /** Derives the limits, gates, environment and mounts of runs from the configuration. */
-import { statSync } from "node:fs";
 import { z } from "zod";
 import type { InterruptOn } from "../agent/agent.ts";
 import type { AgentLimits, ModelPrice } from "../agent/engine/limits.ts";
@@ -9,6 +8,7 @@ import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
 import type { Storage } from "../storage/storage.ts";
+import { folderMark } from "./folder-mark.ts";
 
 export interface RunSettings {
   config: Config;
@@ -24,31 +24,33 @@ export interface RunSettings {
   keepsHouse?: boolean;
 }
 
-const Environment = z.object({ workspace: z.string(), kind: z.string() });
+const Environment = z.object({ workspace: z.string(), kind: z.string(), folder: z.unknown().optional() });
 
 /**
  * Runs go on where their files are: with a shared storage, on machines where the folder is the same one, which its
- * number in its file system tells. A run that a language model began is not left to the offline rules,
- * nor the other way round; another language model may go on with it.
+ * mark tells. A run that a language model began is not left to the offline rules, nor the other way round; another
+ * language model may go on with it.
  */
 export function environmentOf({ workspace = "", storage }: Config, choice: ModelChoice): string {
   const kind = choice.ok && choice.provider === OFFLINE ? OFFLINE : "model";
-  const folder = storage === undefined || workspace === "" ? {} : { folder: folderNumber(workspace) };
-  return JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind, ...folder });
+  const environment = JSON.stringify({ workspace: workspace === "" ? "" : realPath(workspace), kind });
+  return storage === undefined ? environment : inSharedStorage(environment);
 }
 
 /** The environment of a run that comes from files of this machine, where its storage is shared. */
 export function inSharedStorage(environment: string): string {
   const { workspace, kind } = Environment.parse(JSON.parse(environment));
-  return JSON.stringify({
-    workspace,
-    kind,
-    ...(workspace === "" ? {} : { folder: folderNumber(workspace) }),
-  });
+  return JSON.stringify({ workspace, kind, ...(workspace === "" ? {} : { folder: folderMark(workspace) }) });
 }
 
-/** The same for all machines that share a folder; 0 when there is none. */
-const folderNumber = (path: string): number => statSync(path, { throwIfNoEntry: false })?.ino ?? 0;
+/** Whether one of the others has another folder at the same path, so that none can go on with runs of the other. */
+export function hasOtherFolder(environment: string, others: readonly string[]): boolean {
+  const { workspace, folder } = Environment.parse(JSON.parse(environment));
+  return others.some((one) => {
+    const other = Environment.parse(JSON.parse(one));
+    return workspace !== "" && other.workspace === workspace && other.folder !== folder;
+  });
+}
 
 /** Flags with which another process can continue a run: its folder and its kind of model. */
 export function environmentFlags(environment: string, isModelGiven: boolean): string[] {

@@ -22,7 +22,7 @@ const work: Command = {
   summary: "Work on the runs that servers on the same storage take, and serve nothing.",
   configurable: true,
   flags: [{ name: "http", kind: "boolean", help: "Answer probes and /metrics on --host and --port." }],
-  run: async (args) => (await import("./work.ts")).runWork(args),
+  run: async (args) => (await import("./serve.ts")).runWork(args),
 };
 
 const run: Command = {

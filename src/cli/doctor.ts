@@ -81,9 +81,7 @@ const checkPlace = (config: Config): Promise<Check> =>
 async function checkPostgres(config: Config & { storage: string }): Promise<Check> {
   const name = "Storage";
   try {
-    const { openSharedStorage, storageProblem } = await import("../app/open-storage.ts");
-    const problem = storageProblem(config);
-    if (problem !== undefined) return { name, ok: false, text: problem };
+    const { openSharedStorage } = await import("../app/open-storage.ts");
     const storage = await openSharedStorage(config, silentLogger);
     try {
       await storage.runs.assertWritable();

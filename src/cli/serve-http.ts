@@ -1,10 +1,11 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { isDoneWithin, untilSignal } from "../app/lifecycle.ts";
 import type { ServerParts } from "../app/server-deps.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { OAuthConfig, TokenConfig } from "../config/sections.ts";
 import { systemClock } from "../core/clock.ts";
-import { ConfigurationError } from "../core/errors.ts";
+import { ConfigurationError, isTransient } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type TokenVerifier, createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
 import { type HttpOptions, serveHttp } from "../server/http/http.ts";
@@ -24,12 +25,15 @@ export interface ServeOptions {
   listening: (url: string) => void;
 }
 
-/** Listens until a signal comes; then parks what runs and releases everything. */
+/**
+ * Listens until a signal comes; then parks what runs and releases everything. Gives the exit code: 2 when the
+ * configuration does not fit the storage.
+ */
 export async function serveOverHttp(
   { http, limits }: Config,
   parts: ServerParts,
   { env, load, listening, takesRequests = true }: ServeOptions,
-): Promise<void> {
+): Promise<0 | 2> {
   const { deps } = parts;
   const { changes, logger } = deps;
   const signal = untilSignal();
@@ -42,6 +46,7 @@ export async function serveOverHttp(
     changes,
     logger,
     openStreams: () => parts.openStreams(),
+    openShared: parts.openShared,
     statistics: async () => (await parts.operator()).statistics(),
     assertReady: async () => (await parts.operator()).assertWritable(),
   });
@@ -49,15 +54,50 @@ export async function serveOverHttp(
   listening(server.url);
   const following = tokens.follow({ load, logger, changed: () => server.recheck() });
   // A run that an earlier process left is taken up again, whether or not a client comes.
-  deps.runs().catch((error: unknown) => logger.error("runs.not_opened", { error }));
-  logger.info("server.closing", { reason: await signal });
+  const reason = await Promise.race([signal, refusal(parts)]);
+  logger.info("server.closing", { reason });
   server.leave();
-  await drained(parts, limits.drain);
+  if (reason !== REFUSED) await drained(parts, limits.drain);
   following.stop();
   await isDoneWithin(
     CLOSE_MS,
     server.close().then(() => parts.close()),
   );
+  return reason === REFUSED ? 2 : 0;
+}
+
+/** Why a process ends whose configuration does not fit the storage. */
+export const REFUSED = "configuration";
+
+/** Opens the runs, and then never resolves, unless the configuration does not fit the storage: that it says. */
+export async function refusal(
+  parts: ServerParts,
+  isOpened: () => void = () => undefined,
+): Promise<typeof REFUSED> {
+  const error: unknown = await opened(parts).catch((thrown: unknown) => thrown);
+  if (error instanceof ConfigurationError) {
+    process.stderr.write(`deepagent-mcp: ${error.message}\n`);
+    return REFUSED;
+  }
+  if (error === undefined) isOpened();
+  else parts.deps.logger.error("runs.not_opened", { error });
+  return new Promise(() => {});
+}
+
+const LONGEST_WAIT_MS = 10_000;
+
+/** Opens runs and their storage; while it cannot be reached, tries again. Throws what does not pass by itself. */
+async function opened(parts: ServerParts): Promise<void> {
+  for (let waitMs = 500; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    try {
+      await parts.operator();
+      return;
+    } catch (error) {
+      if (!isTransient(error)) throw error;
+      parts.deps.logger.warn("runs.not_opened", { error });
+    }
+    await delay(waitMs);
+  }
 }
 
 /** Lets runs at work end, so many seconds at most; a second signal ends the wait. */

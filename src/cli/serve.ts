@@ -1,25 +1,22 @@
-import { reserveStdout, sendTraces, surviveRejections } from "../app/lifecycle.ts";
-import { serverParts } from "../app/server-deps.ts";
-import { loadConfig } from "../config/load.ts";
+import { reserveStdout, sendTraces, surviveRejections, untilSignal } from "../app/lifecycle.ts";
+import { type ServerParts, serverParts } from "../app/server-deps.ts";
+import { type LoadedConfig, loadConfig } from "../config/load.ts";
 import { packageVersion } from "../config/paths.ts";
 import { commandLine, dataDirFlag } from "../config/program.ts";
-import { createLogger } from "../core/logger.ts";
+import type { Config } from "../config/schema.ts";
+import { type Logger, createLogger } from "../core/logger.ts";
 import { serveStdioServer } from "../server/stdio/stdio.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 
+const version = packageVersion();
+
 /** Serves until the client leaves or a signal comes, then exits the process. */
-export async function runServe({ flags, host }: CommandArguments): Promise<ExitCode> {
-  const load = () => loadConfig({ flags, ...host });
-  const loaded = load();
-  if (!loaded.ok) {
-    process.stderr.write(loaded.problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));
-    return 2;
-  }
-  const { config, warnings } = loaded;
-  const logger = createLogger(config.logLevel);
-  surviveRejections(logger);
-  for (const message of warnings) logger.warn("config.warning", { message });
-  const version = packageVersion();
+export async function runServe(given: CommandArguments): Promise<ExitCode> {
+  const { flags, host } = given;
+  const loaded = loadedFor(given);
+  if (loaded === undefined) return 2;
+  const { config, load, logger } = loaded;
+  for (const message of loaded.warnings) logger.warn("config.warning", { message });
   const overStdio = flags["http"] !== true;
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
@@ -34,15 +31,76 @@ export async function runServe({ flags, host }: CommandArguments): Promise<ExitC
     ...(overStdio ? { openCommand } : {}),
   });
   const facts = { version, pid: process.pid, workspace: config.workspace ?? null };
+  let code: ExitCode = 0;
   if (!overStdio) {
     const { serveOverHttp } = await import("./serve-http.ts");
     const listening = (url: string): void => logger.info("server.started", { ...facts, url });
-    await serveOverHttp(config, parts, { env: host.env, load, listening });
+    code = await serveOverHttp(config, parts, { env: host.env, load, listening });
   } else {
     const { closed } = serveStdioServer(parts.deps, { stdout: reserveStdout(), close: () => parts.close() });
     logger.info("server.started", facts);
     await closed;
   }
   await sendTraces(host.env);
-  process.exit(0);
+  process.exit(code);
 }
+
+/** Works on runs that servers on the same storage take, until a signal comes, then exits the process. */
+export async function runWork(given: CommandArguments): Promise<ExitCode> {
+  const { flags, host } = given;
+  const loaded = loadedFor(given);
+  if (loaded === undefined) return 2;
+  const { config, load, logger, warnings } = loaded;
+  if (config.workspace === undefined) {
+    printProblems(warnings);
+    return 2;
+  }
+  reserveStdout();
+  const parts = serverParts({ config, env: host.env, version, logger });
+  const facts = { version, pid: process.pid, workspace: config.workspace };
+  let code: ExitCode = 0;
+  if (flags["http"] === true) {
+    const { serveOverHttp } = await import("./serve-http.ts");
+    const listening = (url: string): void => logger.info("worker.started", { ...facts, url });
+    code = await serveOverHttp(config, parts, { env: host.env, load, listening, takesRequests: false });
+  } else {
+    code = await workSilently(config, parts, () => logger.info("worker.started", facts));
+  }
+  await sendTraces(host.env);
+  process.exit(code);
+}
+
+/** Works without a port for probes. */
+async function workSilently(config: Config, parts: ServerParts, started: () => void): Promise<ExitCode> {
+  const { REFUSED, drained, refusal } = await import("./serve-http.ts");
+  const reason = await Promise.race([untilSignal(), refusal(parts, started)]);
+  parts.deps.logger.info("worker.closing", { reason });
+  if (reason !== REFUSED) await drained(parts, config.limits.drain);
+  await parts.close();
+  return reason === REFUSED ? 2 : 0;
+}
+
+interface Loaded {
+  config: Config;
+  warnings: readonly string[];
+  logger: Logger;
+  /** Reads the configuration again. */
+  load: () => LoadedConfig;
+}
+
+/** Reads the configuration; `undefined` when it has problems, which are printed. */
+function loadedFor({ flags, host }: CommandArguments): Loaded | undefined {
+  const load = (): LoadedConfig => loadConfig({ flags, ...host });
+  const loaded = load();
+  if (!loaded.ok) {
+    printProblems(loaded.problems);
+    return undefined;
+  }
+  const { config, warnings } = loaded;
+  const logger = createLogger(config.logLevel);
+  surviveRejections(logger);
+  return { config, warnings, logger, load };
+}
+
+const printProblems = (problems: readonly string[]): void =>
+  void process.stderr.write(problems.map((problem) => `deepagent-mcp: ${problem}\n`).join(""));

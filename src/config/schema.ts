@@ -6,6 +6,7 @@ import {
   httpSchema,
   mcpServersSchema,
   mountsSchema,
+  ownPath,
   text,
   whole,
 } from "./sections.ts";
@@ -108,6 +109,18 @@ export const ConfigSchema = z.strictObject({
     .optional()
     .describe(
       "The folder the agent works in, mounted at /workspace/. Default: the current one, unless that is `~` or `/`.",
+    ),
+  workspaceFolder: ownPath
+    .refine((path) => path.includes("{"), { error: "needs {principal} or {thread}" })
+    .optional()
+    .describe(
+      "Gives each principal or thread a folder of its own below `workspace`, which is made when it is first needed: `{principal}`, `{thread}`, or a path with them such as `teams/{principal}`. Default: all of them work in `workspace` itself.",
+    ),
+  workspacePerMachine: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Lets servers on one Postgres have different folders at the path of `workspace`: then a run waits for a server that has its own. Otherwise the second such server is refused.",
     ),
   respectGitignore: z
     .boolean()

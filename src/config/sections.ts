@@ -12,6 +12,12 @@ export const between = (min: number, max: number) => z.number().min(min).max(max
 /** A path that does not depend on where the program was started. */
 export const absolutePath = text.refine(isAbsolute, { error: "must be an absolute path" });
 
+const OWN_SEGMENT = String.raw`(?!\.+(?:/|$))(?:[\w.-]|\{(?:principal|thread)\})+`;
+/** A path below another one that names whose it is: `{principal}`, `{thread}`. */
+export const ownPath = text.regex(new RegExp(`^${OWN_SEGMENT}(?:/${OWN_SEGMENT})*$`), {
+  error: "must be a path such as teams/{principal}, of letters, digits, . _ - and {principal} or {thread}",
+});
+
 /** Permissions of a token: start and cancel runs, decide on approvals, read resources, files and memories. */
 export const SCOPES = ["run", "approve", "read"] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -105,9 +111,11 @@ export const httpSchema = z.strictObject({
   sessions: whole(1, 100_000)
     .default(200)
     .describe(
-      "Sessions of 2025-era clients at one time; an idle one makes room for a new one, a busy one never.",
+      "Sessions of 2025-era clients at one time in one server; an idle one makes room for a new one, a busy one never.",
     ),
-  sessionsPerPrincipal: whole(1, 100_000).default(100).describe("Those of one principal; likewise."),
+  sessionsPerPrincipal: whole(1, 100_000)
+    .default(100)
+    .describe("Those of one principal, at all servers that share a Postgres; likewise."),
   trustedProxies: z
     .array(network)
     .default([])
@@ -223,7 +231,11 @@ const s3 = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, { error: "must be the name of a bucket" })
     .describe("An existing bucket."),
-  prefix: text.optional().describe("Beginning of the keys. Default: all of the bucket."),
+  prefix: text
+    .optional()
+    .describe(
+      "Beginning of the keys, in which `{principal}` and `{thread}` stand for whose files they are. Default: all of the bucket.",
+    ),
   endpoint: z
     .url({ protocol: /^https?$/, error: "must be an http or https address" })
     .optional()
@@ -259,7 +271,9 @@ const postgres = z.strictObject({
     })
     .optional()
     .describe("Made when it is missing. Default: `deepagent_files`."),
-  prefix: text.optional().describe("Path in the table below which the files are."),
+  prefix: text
+    .optional()
+    .describe("Path in the table below which the files are, with `{principal}` and `{thread}` as for S3."),
   maxFileSizeMb,
 });
 

@@ -13,6 +13,8 @@ export interface Setting {
 /** Every setting but those for a file alone: `$schema`, `execute.sandbox`, `subagents`, `permissions`, `delivery.clients`, `http.tokens`, `http.oauth`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
+  { path: "workspaceFolder", kind: "text" },
+  { path: "workspacePerMachine", kind: "boolean" },
   { path: "respectGitignore", kind: "boolean" },
   { path: "model", kind: "text" },
   { path: "fallbackModels", kind: "list" },

@@ -465,34 +465,3 @@ export function keptAtLeastMs({ maxAgeMs, maxBytes }: Retention): number | null 
   const known = limits.filter((limit) => limit !== undefined);
   return known.length === 0 ? null : Math.min(...known);
 }
-
-/** A serialised message that a 2025-era session was sent, and to whom. */
-export interface SentMessage {
-  id: number;
-  owner: string;
-  message: string;
-}
-
-/** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. Times in milliseconds. */
-export interface StreamStore {
-  /** Stores a message; gives its id, which is higher than all before it. */
-  append(sent: {
-    session: string;
-    owner: string;
-    stream: string;
-    message: string;
-    time: number;
-  }): Promise<number>;
-  /** Deletes the messages of a session up to this id. */
-  dropUpTo(session: string, id: number): Promise<void>;
-  /** The stream that a message of the session was sent on. `undefined`: it is not kept. */
-  streamOf(session: string, id: number): Promise<string | undefined>;
-  /** Messages of one stream with an id of at least `from`, oldest first. */
-  page(place: { session: string; stream: string; from: number; limit: number }): Promise<SentMessage[]>;
-  deleteSession(session: string): Promise<void>;
-  /** Deletes what was sent at `time` or before. */
-  deleteUntil(time: number): Promise<void>;
-  /** Deletes the oldest messages of all sessions until the others have at most so many characters. */
-  shrinkTo(characters: number): Promise<void>;
-  close(): void;
-}

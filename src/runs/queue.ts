@@ -1,9 +1,12 @@
-/** A run that waits for its turn. */
-export interface Waiting {
-  id: string;
+/** A principal's run that waits for its turn. */
+interface Turn {
   principal: string;
   /** Place among all that wait, the first first: by the order they were started in, whatever clocks say. */
   rank: number;
+}
+
+export interface Waiting extends Turn {
+  id: string;
 }
 
 /**
@@ -11,12 +14,12 @@ export interface Waiting {
  * and of those the one with the first run. So one principal's long queue never holds up another's first run, also
  * where one run works at a time. `waiting`: the next run of each principal. `turns`: numbers of their last turns.
  */
-export function fairest(
-  waiting: readonly Waiting[],
+export function fairest<Waits extends Turn>(
+  waiting: readonly Waits[],
   active: ReadonlyMap<string, number>,
   turns: ReadonlyMap<string, number> = new Map(),
-): Waiting | undefined {
-  const order = ({ principal, rank }: Waiting) =>
+): Waits | undefined {
+  const order = ({ principal, rank }: Waits) =>
     [active.get(principal) ?? 0, turns.get(principal) ?? 0, rank] as const;
   return waiting.toSorted((one, other) => {
     const [a, b] = [order(one), order(other)];

@@ -217,7 +217,7 @@ export interface RunTiming {
   pollMs: number;
   /** How often leases are renewed. Default 2000. */
   heartbeatMs: number;
-  /** How long a lease lives without being renewed. Default 10000. */
+  /** How long a lease lives without being renewed. Default 8000. */
   leaseMs: number;
   /** How long a run keeps its place while it waits for a client's model. Default 30000. */
   lendMs: number;
@@ -243,8 +243,8 @@ export interface RunServiceOptions {
   sweepMemories?: (signal: AbortSignal) => Promise<number>;
   /** The mounts alone. */
   tree(principal: Principal): Promise<Backend>;
-  /** The mounts and, everywhere else, the thread's files: the tree the agent has. */
-  treeWithThread(principal: Principal): Promise<BackendSource>;
+  /** The mounts and, everywhere else, the thread's files: the tree the agent of the run has. */
+  treeWithThread(run: Run): Promise<BackendSource>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
   drawing(principal: Principal): Promise<string>;
   /** Why no new run can work now; `undefined` when it can. */

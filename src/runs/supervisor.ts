@@ -5,6 +5,7 @@ import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type IdSource, randomId } from "../core/text.ts";
 import { ownTurn } from "../core/concurrency.ts";
+import { StorageError } from "../core/errors.ts";
 import { type LendingContext, NO_LENDER, lenderFor } from "./client-model.ts";
 import { type DecideContext, decide, useAnswer } from "./decide.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
@@ -80,7 +81,7 @@ class Supervisor implements RunService {
 
   constructor(options: RunServiceOptions) {
     const { runs, log, environment, concurrentRuns, timing, checkpoints, approvalDeadlineMs } = options;
-    const { pollMs = 100, heartbeatMs = 2000, leaseMs = 10_000 } = timing ?? {};
+    const { pollMs = 100, heartbeatMs = 2000, leaseMs = 8000 } = timing ?? {};
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? randomId;
@@ -230,7 +231,7 @@ class Supervisor implements RunService {
     if (run === undefined) return undefined;
     // The tree as the run's agent sees it, with the thread's files as they are now.
     const { files } = await (await this.#agentFor(run)).snapshot(run.threadId);
-    const source = await this.#options.treeWithThread(principal);
+    const source = await this.#options.treeWithThread(run);
     return resolveBackend(source, { files: snapshotFiles(files), threadId: run.threadId });
   }
 
@@ -246,8 +247,14 @@ class Supervisor implements RunService {
     return this.#options.drawing(principal);
   }
 
-  assertWritable(): Promise<void> {
-    return this.#runs.assertWritable();
+  async assertWritable(): Promise<void> {
+    if (this.#options.mayClaim?.() === false) {
+      throw new StorageError(
+        "storage_newer",
+        "A newer version of this program has changed the tables. Restart this server.",
+      );
+    }
+    await this.#runs.assertWritable();
   }
 
   statistics(): Promise<RunStatistics> {
@@ -278,8 +285,13 @@ class Supervisor implements RunService {
   }
 
   #startBeat(): void {
+    // The beat before may wait for storage that does not answer.
+    if (this.#beat !== undefined) this.#worker.breakOffUnrenewed();
     this.#beat ??= this.#onHeartbeat()
-      .catch((error: unknown) => this.#failed("heartbeat", error))
+      .catch((error: unknown) => {
+        this.#failed("heartbeat", error);
+        this.#worker.breakOffUnrenewed(error);
+      })
       .finally(() => (this.#beat = undefined));
   }
 

@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { monotonicClock } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
-import { Parked, isLocked } from "../core/errors.ts";
+import { Parked, StorageError, isLocked } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { LeaseLostError, type RunRepository, type SeenLease } from "./ports.ts";
@@ -61,7 +61,11 @@ export interface WorkerOptions extends ExecutionContext {
 
 interface Slot extends Execution {
   settled: Promise<void>;
+  /** When its lease was last renewed, by the monotonic clock. */
+  renewedAt: number;
 }
+
+const NO_ANSWER = "It did not answer for so long that another server may go on with the run.";
 
 /** Principals whose last turns are remembered; the others count as not served yet. */
 const KNOWN_PRINCIPALS = 1000;
@@ -78,8 +82,10 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #owner: string;
   readonly #slots = new Map<string, Slot>();
-  /** Leases found expired at the last heartbeat, and since when, by the monotonic clock. */
-  #suspects = new Map<string, SeenLease & { since: number }>();
+  /** Leases at the last heartbeat, and for how long this server has seen each of them as it is. */
+  #watched = new Map<string, SeenLease & { forMs: number }>();
+  /** When it last looked, by the monotonic clock. */
+  #lookedAt = monotonicClock();
   /** Runs are being claimed; `again`: somebody asked for it meanwhile. */
   #claiming: { done: Promise<void>; again: boolean } | undefined;
   /** Number of the last turn each principal had. */
@@ -122,6 +128,7 @@ export class Worker {
     for (let begun = 0; this.#hasRoom(); begun += 1) {
       if (begun > 0 && begun % CLAIMS_PER_TURN === 0) await ownTurn();
       const now = clock();
+      const at = monotonicClock();
       const turns = this.#turns;
       const request = { owner: this.#owner, environment, turns, now, expiresAt: now + leaseMs };
       const claim = await runs.claimNext(request, crashLimit);
@@ -130,7 +137,7 @@ export class Worker {
       if (this.#closed) return work.park(lease, true, clock());
       this.#noteTurn(run.principal);
       log.debug("run.claimed", { runId: run.id, recovered });
-      this.#begin({ run, lease, controller: new AbortController(), stop: undefined });
+      this.#begin({ run, lease, controller: new AbortController(), stop: undefined }, at);
     }
   }
 
@@ -144,13 +151,34 @@ export class Worker {
     const { runs, clock, leaseMs } = this.#options;
     if (this.#slots.size > 0) {
       const now = clock();
-      await runs.renew(this.#owner, [...this.#slots.keys()], now, now + leaseMs);
+      const at = monotonicClock();
+      const slots = [...this.#slots.values()];
+      await runs.renew(
+        this.#owner,
+        slots.map(({ run }) => run.id),
+        now,
+        now + leaseMs,
+      );
+      for (const slot of slots) slot.renewedAt = at;
     }
     if (this.#closed) return;
-    await this.#revokeStale(clock());
-    await this.#revokeOrphans();
+    await this.#revokeLost(clock());
     await this.#stopLost();
     this.pump();
+  }
+
+  /**
+   * Breaks off work whose lease could not be renewed in time, because another server may go on with it. The run
+   * waits for storage then, and finds out.
+   */
+  breakOffUnrenewed(failure: unknown = new StorageError("storage_io", NO_ANSWER)): void {
+    const at = monotonicClock();
+    for (const slot of this.#slots.values()) {
+      if (at - slot.renewedAt < this.#options.leaseMs) continue;
+      slot.renewedAt = at;
+      slot.failure ??= failure;
+      slot.controller.abort();
+    }
   }
 
   /** After another process wrote: stops what was cancelled or claimed there, takes what waits. */
@@ -210,38 +238,48 @@ export class Worker {
   }
 
   /**
-   * Takes away expired leases that nobody renewed while this server looked on for half their time. Once is not
-   * enough: after the machine slept, or its clock was set, leases of servers that are well look expired until
-   * their next heartbeat, and those of a server with another clock always do.
+   * Takes away leases of servers of this machine that are gone, and expired ones that nobody renewed while this
+   * server looked on for half their time. To be expired is not enough: after the machine slept, or its clock was
+   * set, leases of servers that are well look so until their next heartbeat.
    */
-  async #revokeStale(now: number): Promise<void> {
+  async #revokeLost(now: number): Promise<void> {
     const { runs, leaseMs, log } = this.#options;
+    const leases = await this.#revokeOrphans();
     const at = monotonicClock();
-    const sinceWhen = ({ runId, epoch, heartbeatAt }: SeenLease): number => {
-      const seen = this.#suspects.get(runId);
-      return seen?.epoch === epoch && seen.heartbeatAt === heartbeatAt ? seen.since : at;
-    };
-    const expired = await runs.expiredLeases(now, leaseMs);
-    this.#suspects = new Map(expired.map((lease) => [lease.runId, { ...lease, since: sinceWhen(lease) }]));
-    for (const { since, ...lease } of this.#suspects.values()) {
-      if (at - since < leaseMs / 2) continue;
+    // A pause of this process is no time in which it looked on.
+    const looked = Math.min(at - this.#lookedAt, leaseMs / 4);
+    this.#lookedAt = at;
+    const watched = leases.map((lease) => {
+      const before = this.#watched.get(lease.runId);
+      const isSame = before?.epoch === lease.epoch && before.heartbeatAt === lease.heartbeatAt;
+      return { ...lease, forMs: isSame ? before.forMs + looked : 0 };
+    });
+    this.#watched = new Map(watched.map((lease) => [lease.runId, lease]));
+    for (const { runId, epoch } of await runs.expiredLeases(now, leaseMs)) {
+      const lease = this.#watched.get(runId);
+      if (lease?.epoch !== epoch || lease.forMs < leaseMs / 2) continue;
       await runs.revoke(lease);
-      log.info("run.lease_revoked", { runId: lease.runId });
+      log.info("run.lease_revoked", { runId });
     }
   }
 
-  /** Takes away leases of servers of this machine that are certainly not there any more. */
-  async #revokeOrphans(): Promise<void> {
+  /** Takes away leases of servers of this machine that are certainly not there any more; gives the others. */
+  async #revokeOrphans(): Promise<SeenLease[]> {
     const { runs, log } = this.#options;
+    const held: SeenLease[] = [];
     for (const lease of await runs.leases()) {
-      if (!isGone(lease.owner)) continue;
+      if (!isGone(lease.owner)) {
+        held.push(lease);
+        continue;
+      }
       await runs.revoke(lease);
       log.info("run.lease_orphaned", { runId: lease.runId });
     }
+    return held;
   }
 
-  #begin(execution: Execution): void {
-    const slot: Slot = { ...execution, settled: Promise.resolve() };
+  #begin(execution: Execution, renewedAt: number): void {
+    const slot: Slot = { ...execution, settled: Promise.resolve(), renewedAt };
     this.#slots.set(slot.run.id, slot);
     slot.settled = execute(slot, this.#options).then(async (inOrder) => this.#end(slot, inOrder));
   }

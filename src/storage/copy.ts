@@ -5,19 +5,20 @@ import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-check
 import type { Pool } from "pg";
 import { StorageError } from "../core/errors.ts";
 import { decodeNamespace } from "./memories/namespaces.ts";
-import { query } from "./postgres/engine.ts";
-import { PostgresCheckpointer } from "./postgres/checkpoints.ts";
-import { wordVector } from "./postgres/words.ts";
+import { SEARCHED_LENGTH } from "./memories/text-query.ts";
+import { query, sendable } from "./postgres/engine.ts";
+import { PostgresCheckpointer } from "./postgres/checkpoints/checkpointer.ts";
+import { wordVector } from "./postgres/memories/words.ts";
 import { type SqliteCheckpointer, createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
 import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
 import { createStore } from "./sqlite/memories/store.ts";
 import { migrate } from "./sqlite/migrations.ts";
-import { RUN_MIGRATIONS } from "./sql/schema.ts";
+import { RUN_MIGRATIONS, TABLES_OF_RUN } from "./sql/schema.ts";
 
 export interface CopyOptions {
   /** Where the files are. No server may work on them meanwhile. */
   dataDir: string;
-  /** Of a schema that has its tables, and no runs but those of an earlier copy. */
+  /** Connected to a schema that has its tables, and no runs but those of an earlier copy. */
   pool: Pool;
   /** What names the place of a run in the shared storage. */
   environment: (environment: string) => string;
@@ -32,17 +33,7 @@ export interface CopiedTable {
 }
 
 /** In the order in which they refer to each other. */
-const TABLES = [
-  "threads",
-  "runs",
-  "run_events",
-  "approvals",
-  "effects",
-  "run_messages",
-  "run_grants",
-  "used_answers",
-  "model_requests",
-];
+const TABLES = ["threads", "runs", ...TABLES_OF_RUN];
 /** Postgres takes 65,535 parameters in one statement. */
 const PARAMETERS = 30_000;
 const ROWS = 500;
@@ -119,7 +110,7 @@ async function copyTable(
   return report;
 }
 
-/** What names a row, in its order: the primary key, or what is unique instead. */
+/** Gives the columns that identify a row: its primary key, or others that are unique. */
 function keyOf(table: string, columns: readonly { name: string; pk: number }[]): string[] {
   if (table === "effects") return ["run_id", "call"];
   const key = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk);
@@ -139,10 +130,6 @@ async function insert(
   const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${places.join(", ")} ON CONFLICT DO NOTHING`;
   return (await pool.query(text, values)).rowCount ?? 0;
 }
-
-/** Postgres has no text with a NUL. */
-const sendable = (value: unknown): unknown =>
-  typeof value === "string" ? value.replaceAll("\0", "\ufffd") : value;
 
 /** @throws StorageError unless Postgres has these rows. Those of a run may have gone on since an earlier copy. */
 async function compare(
@@ -231,7 +218,7 @@ async function copyMemories(runs: Database, pool: Pool, signal: AbortSignal): Pr
       const stored = await store.get(decodeNamespace(item.namespace), item.key, { refreshTtl: false });
       if (stored === null) continue;
       const content: unknown = stored.value["content"];
-      const searched = (text ?? (typeof content === "string" ? content : "")).slice(0, 200_000);
+      const searched = (text ?? (typeof content === "string" ? content : "")).slice(0, SEARCHED_LENGTH);
       const body = indexed === 0 ? null : searched;
       const words = body === null ? null : wordVector(item.key, body);
       const made = await query(pool, PUT_ITEM, { ...item, value: JSON.stringify(stored.value), body, words });

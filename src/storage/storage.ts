@@ -3,7 +3,8 @@ import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import type { Clock } from "../core/clock.ts";
 import type { Embedder } from "../core/embedder.ts";
 import type { Logger } from "../core/logger.ts";
-import type { Checkpoints, RunRepository, StreamStore } from "../runs/ports.ts";
+import type { Checkpoints, RunRepository } from "../runs/ports.ts";
+import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import type { MemoryStore, TextHit } from "./memories/contracts.ts";
 
 export interface Storage {
@@ -12,14 +13,16 @@ export interface Storage {
   readonly clock: Clock;
   /** What agents store; loads LangGraph. */
   forAgents(): Promise<AgentStorage>;
+  /** Tells other servers where this one works. Gives the environments of those that are there already. */
+  enter(environment: string): Promise<string[]>;
   /** Whether a newer version has changed the storage; then this one stops using it. */
   isOutdated(): boolean;
   close(): Promise<void>;
 }
 
 /** Storage that servers on other machines have too. */
-export interface SharedStorage extends Storage {
-  /** What 2025-era sessions were sent. */
+export interface SharedStorage extends Storage, SharedState {
+  /** What sessions of 2025-era clients were sent. */
   openStreams(): Promise<StreamStore>;
   /** A secret of 32 bytes that all servers on this storage have, and nobody else. */
   secret(name: string): Promise<Uint8Array>;
@@ -28,8 +31,8 @@ export interface SharedStorage extends Storage {
 export interface AgentStorage {
   checkpointer: BaseCheckpointSaver & Checkpoints;
   store: MemoryStore;
-  /** Lets memories be found by their meaning. Absent: this storage keeps no vectors. */
-  embeddings?: Embeddings;
+  /** Lets memories be found by their meaning. */
+  embeddings: Embeddings;
 }
 
 export interface Embeddings {

@@ -126,11 +126,11 @@ describe("a virtual file system of other storage", () => {
   });
 
   test("PostgresBackend: rows of a table", { tags: "postgres" }, async () => {
-    const { url, stop } = await startPostgres();
-    const archive = new PostgresBackend({ connectionString: url });
+    const postgres = await startPostgres();
+    const archive = new PostgresBackend({ connectionString: postgres.url });
     onTestFinished(async () => {
       await archive.close();
-      await stop();
+      await postgres.stop();
     });
     expect(await usedBy(archive)).toContain("- [x] 시작");
   });

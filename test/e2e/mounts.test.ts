@@ -26,7 +26,7 @@ test("folders on an S3 server and in Postgres, from the configuration", { tags: 
     }),
   });
   const config = join(home.dataDir, "..", "config.json");
-  const place = { endpoint: s3.endpoint, conditionalWrites: false, prefix: "kept" };
+  const place = { endpoint: s3.endpoint, conditionalWrites: false, prefix: "kept/{principal}" };
   const keys = { accessKeyIdVariable: "ARCHIVE_ID", secretAccessKeyVariable: "ARCHIVE_KEY" };
   const mounts = {
     "/archive/": { s3: { bucket: BUCKET, ...place, ...keys } },
@@ -48,7 +48,7 @@ test("folders on an S3 server and in Postgres, from the configuration", { tags: 
     "'/gone/a.md' could not be accessed: the bucket does not exist; create it or choose another",
   );
   const reader = new S3Client({ ...s3, region: "us-east-1", forcePathStyle: true });
-  const object = await reader.send(new GetObjectCommand({ Bucket: BUCKET, Key: "kept/a.md" }));
+  const object = await reader.send(new GetObjectCommand({ Bucket: BUCKET, Key: "kept/local/a.md" }));
   expect(await object.Body?.transformToString()).toBe("a needle");
   reader.destroy();
   const kept = await client.call("read_agent_file", { path: "/notes/b.md" });

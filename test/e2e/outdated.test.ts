@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { connect, openHome, openStdio } from "../support/harness.ts";
 import { play } from "../support/harness-brain.ts";
+import { serveHttp } from "../support/harness-http-process.ts";
 import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
 import { openConnection } from "../../src/storage/sqlite/driver.ts";
 
@@ -45,4 +46,20 @@ test("a server begins nothing in a database once a newer version has changed a c
   const again = await connect(await openStdio(home), "v1", answer);
   expect(await untilStatus(again, waiting, "completed")).toMatchObject({ answer: "written" });
   expect(inWorkspace(home, "one.md")).toBe("1\n");
+});
+
+test("a server is not ready while the tables are those of a newer version, so that proxies turn to newer servers", async () => {
+  const home = await openHome({ think: play({}) });
+  const { url } = await serveHttp(home);
+  const readiness = async () => (await fetch(new URL("/readyz", url))).status;
+  await expect.poll(readiness).toBe(200);
+  const database = openConnection(join(home.dataDir, "deepagent.db"));
+  onTestFinished(() => void database.close());
+  const change = database.prepare(
+    "UPDATE schema_versions SET version = version + ? WHERE component = 'runs'",
+  );
+  change.run(1);
+  await expect.poll(readiness).toBe(503);
+  change.run(-1);
+  await expect.poll(readiness).toBe(200);
 });

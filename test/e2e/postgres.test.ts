@@ -75,6 +75,85 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
     },
   );
 
+  /** Three servers, and a proxy without affinity before them. */
+  const serveThree = async (home: Home) => {
+    const servers = [await serveHttp(home), await serveElsewhere(home, "b"), await serveElsewhere(home, "c")];
+    const proxy = await spread(servers.map(({ url }) => url));
+    const kill = async (server: number): Promise<void> => {
+      proxy.leaveOut(server);
+      servers[server]?.child.process.kill("SIGKILL");
+      await servers[server]?.child.exited;
+    };
+    return { proxy, kill };
+  };
+  const WRITES = {
+    "Write one file": [{ toolCalls: [writeFile("/workspace/new.md", "new\n")] }, { text: "written" }],
+  };
+
+  for (const client of ["v1", "v2-legacy"] as const) {
+    const tags = client === "v1" ? ["long"] : [];
+    test(
+      `${client}: a session goes on at any server, also without the one that opened it`,
+      { tags },
+      async () => {
+        const home = await openShared(WRITES);
+        const { proxy, kill } = await serveThree(home);
+        const { answer, forms } = person({ "new.md": APPROVE });
+        const session = await connect(httpConnector(proxy.url), client, answer);
+        await expect.poll(() => proxy.counts.filter((count) => count > 0)).toHaveLength(3);
+        await kill(proxy.servedBy("initialize"));
+        const done = await session.call("run_deep_agent", { task: "Write one file" });
+        expect(await untilStatus(session, runIdOf(done), "completed")).toMatchObject({ answer: "written" });
+        expect(forms).toHaveLength(1);
+        expect(inWorkspace(home, "new.md")).toBe("new\n");
+        expect(wronglyAnswered(home.brain)).toEqual([]);
+      },
+    );
+  }
+
+  test("a question of a server that was killed is asked again by another, in the same call", async () => {
+    const home = await openShared(WRITES);
+    const { proxy, kill } = await serveThree(home);
+    const asked = deferred();
+    let forms = 0;
+    const session = await connect(httpConnector(proxy.url), "v2-legacy", async () => {
+      forms += 1;
+      asked.resolve();
+      return forms === 1 ? new Promise(() => undefined) : APPROVE;
+    });
+    const call = session.call("run_deep_agent", { task: "Write one file" });
+    await asked.promise;
+    await kill(proxy.servedBy("tools/call"));
+    expect((await call).structured).toMatchObject({ status: "completed", answer: "written" });
+    expect(forms).toBe(2);
+    expect(inWorkspace(home, "new.md")).toBe("new\n");
+  });
+
+  test(
+    "changes reach the stream of a session, whichever server it subscribed at",
+    { tags: "long" },
+    async () => {
+      const go = deferred();
+      const home = await openShared(
+        { "Think hard": [async () => go.promise.then(() => ({ text: "thought" }))] },
+        { DEEPAGENT_DELIVERY_WINDOW: "0.2" },
+      );
+      const { proxy, kill } = await serveThree(home);
+      const session = await connect(httpConnector(proxy.url), "v2-legacy");
+      const runId = runIdOf(await session.call("run_deep_agent", { task: "Think hard" }));
+      const uri = `deepagent://runs/${runId}`;
+      await session.watch(uri);
+      const before = session.updates.length;
+      await kill(proxy.servedBy("GET"));
+      // The next server that the client listens to tells what may have been missed.
+      await expect.poll(() => session.updates.slice(before)).toContain(uri);
+      const missed = session.updates.length;
+      go.resolve();
+      await untilStatus(session, runId, "completed");
+      await expect.poll(() => session.updates.slice(missed)).toContain(uri);
+    },
+  );
+
   test(
     "servers that take requests leave the work to processes that only work",
     { tags: "long" },
@@ -130,6 +209,67 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
     },
   );
 
+  test("processes start without their Postgres, and work when it is there", { tags: "long" }, async () => {
+    const own = await startPostgres();
+    onTestFinished(() => own.stop());
+    const home = await openHome({
+      think: play({ "Say hello": [{ text: "hello" }] }),
+      env: { DEEPAGENT_STORAGE: own.url, DEEPAGENT_DELIVERY_WINDOW: "0.2" },
+    });
+    await own.end("fast");
+    const server = await serveHttp(home, ["--no-work"]);
+    const worker = await startProgram(["work"], { ...home.env, DEEPAGENT_DATA_DIR: `${home.dataDir}-w` });
+    const client = await connect(server.connector, "v2-modern");
+    const refused = await client.call("run_deep_agent", { task: "Say hello" });
+    expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("cannot be reached") });
+    await own.start();
+    const runId = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
+    expect(await untilStatus(client, runId, "completed")).toMatchObject({ answer: "hello" });
+    await own.end("crash");
+    await expect.poll(async () => (await fetch(new URL("/readyz", server.url))).status).toBe(503);
+    const metrics = await fetch(new URL("/metrics", server.url));
+    expect([metrics.status, await metrics.text()]).toEqual([
+      503,
+      expect.stringContaining("cannot reach its storage"),
+    ]);
+    await own.start();
+    const again = runIdOf(await client.call("run_deep_agent", { task: "Say hello", idempotency_key: "2" }));
+    expect(await untilStatus(client, again, "completed")).toMatchObject({ answer: "hello" });
+    worker.process.kill("SIGTERM");
+    expect(await worker.exited).toEqual({ code: 0, signal: null });
+  });
+
+  test("a subscription goes on after Postgres was gone", { tags: "long" }, async () => {
+    const own = await startPostgres();
+    onTestFinished(() => own.stop());
+    const asked = deferred();
+    const go = deferred();
+    const think = async () => {
+      asked.resolve();
+      await go.promise;
+      return { text: "hello" };
+    };
+    const home = await openHome({
+      think: play({ "Say hello": [think] }),
+      env: {
+        DEEPAGENT_STORAGE: own.url,
+        DEEPAGENT_DELIVERY_WINDOW: "0.2",
+        DEEPAGENT_LOG_LEVEL: "warn",
+      },
+    });
+    const server = await serveHttp(home);
+    const client = await connect(server.connector, "v2-legacy");
+    const uri = `deepagent://runs/${runIdOf(await client.call("run_deep_agent", { task: "Say hello" }))}`;
+    await client.watch(uri);
+    await asked.promise;
+    await own.end("crash");
+    await expect.poll(() => server.child.errors()).toContain("resources.follow_failed");
+    await own.start();
+    const before = client.updates.length;
+    go.resolve();
+    await expect.poll(() => client.updates.slice(before)).toContain(uri);
+  });
+
   test("a run outlives the server that was killed, and no finished call runs again", async () => {
     let silent = true;
     const asked = deferred();
@@ -170,20 +310,38 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
   });
 });
 
+interface Proxy {
+  url: string;
+  /** How many requests each server got. */
+  counts: number[];
+  /** The server that got the last request with this method of the protocol, or of HTTP. */
+  servedBy(method: string): number;
+  /** Sends nothing more to a server. */
+  leaveOut(server: number): void;
+}
+
 /** An address whose requests go to the servers in turn, as a proxy without affinity would send them. */
-async function spread(urls: readonly string[]): Promise<{ url: string; counts: number[] }> {
+async function spread(urls: readonly string[]): Promise<Proxy> {
   const counts = urls.map(() => 0);
+  const left = urls.map((_, server) => server);
+  const last = new Map<string, number>();
   let next = 0;
   const proxy = createServer((incoming, outgoing) => {
-    const to = next++ % urls.length;
+    const to = left[next++ % left.length] ?? 0;
     counts[to] = (counts[to] ?? 0) + 1;
-    const { method, headers } = incoming;
+    const { method = "", headers } = incoming;
+    last.set(method, to);
     const forwarded = request(urls[to] ?? "", { method, headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers).flushHeaders();
       answer.pipe(outgoing);
+      answer.on("error", () => outgoing.destroy());
     });
     forwarded.on("error", () => outgoing.destroy());
     outgoing.on("close", () => forwarded.destroy());
+    incoming.on("data", (data: Buffer) => {
+      const [, asked] = /"method":"([^"]+)"/.exec(data.toString()) ?? [];
+      if (asked !== undefined) last.set(asked, to);
+    });
     incoming.pipe(forwarded);
   });
   proxy.listen(0, "127.0.0.1");
@@ -193,5 +351,10 @@ async function spread(urls: readonly string[]): Promise<{ url: string; counts: n
     proxy.close();
   });
   const { port } = proxy.address() as AddressInfo; // it listens on TCP
-  return { url: `http://127.0.0.1:${port}/mcp`, counts };
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    counts,
+    servedBy: (method) => last.get(method) ?? -1,
+    leaveOut: (server) => void left.splice(left.indexOf(server), 1),
+  };
 }

@@ -1,10 +1,13 @@
+import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { closeSync, openSync, statSync, writeSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { createLogger } from "../../src/core/logger.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { integrityProblems, openDatabase, type Database } from "../../src/storage/sqlite/database.ts";
+import { breakable } from "../support/breaking-database.ts";
 import { deferred } from "../support/harness-deferred.ts";
+import { scriptedModel } from "../support/scripted-model.ts";
 import {
   APPROVE,
   approve,
@@ -95,7 +98,9 @@ function open(extra: object = {}) {
   const checkpointer = createCheckpointer(checkpoints);
   const long = { name: "write_file", args: { file_path: "/long.md", content: "x".repeat(50_000) } };
   const agent = { model: callingInTurn([note("slow")], [long]), tools, checkpointer, ...extra };
-  const server = openServer(file, agent, { checkpoints: async () => checkpointer, log });
+  // Leases outlive the trouble; otherwise work would be broken off for their sake.
+  const timing = { ...FAST, leaseMs: 60_000 };
+  const server = openServer(file, agent, { checkpoints: async () => checkpointer, log, timing });
   const databases = { runs: server.database, checkpoints };
   return { ...server, files, databases, lines, waiting, notes, atWork, go };
 }
@@ -249,4 +254,61 @@ describe("a clock that is set", () => {
     expect(seqs).toEqual(seqs.map((_, index) => index + 1));
     expect(connect(file).pragma("quick_check", { simple: true })).toBe("ok");
   });
+});
+
+test("a subagent whose step cannot be stored has not failed: it goes on", async () => {
+  const task = { name: "task", args: { description: "look around", subagent_type: "general-purpose" } };
+  const model = scriptedModel(({ messages }) => {
+    const isSubagent = messages.some(({ type, text }) => type === "human" && text === "look around");
+    const answer = messages.findLast(({ type }) => type === "tool");
+    if (answer === undefined) return { toolCalls: [isSubagent ? note("a") : task] };
+    return { text: isSubagent ? "looked around" : answer.text };
+  });
+  const file = databaseFile();
+  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
+  cleanUpWith(() => checkpoints.close());
+  const breaking = breakable(checkpoints);
+  const checkpointer = createCheckpointer(checkpoints);
+  const notes: string[] = [];
+  const tools = [noteTool(notes, async () => breaking.breakAt(1, "failing"))];
+  const { service } = openServer(
+    file,
+    { model, tools, checkpointer },
+    { checkpoints: async () => checkpointer },
+  );
+  const run = await startRun(service, "work");
+  expect((await reach(service, run.id, "completed")).run.answer).toBe("looked around");
+  expect(breaking.isBroken).toBe(true);
+  expect(notes).toEqual(["a"]);
+});
+
+test("work on a run is broken off when its lease could not be renewed, and goes on when it can be", async () => {
+  const file = databaseFile();
+  const atWork = deferred();
+  let stopped = 0;
+  const tools = [
+    noteTool([], async (_, signal) => {
+      atWork.resolve();
+      await once(signal ?? new EventTarget(), "abort");
+      stopped += 1;
+      signal?.throwIfAborted();
+    }),
+  ];
+  const model = scriptedModel(({ messages }) =>
+    messages.some(({ type }) => type === "tool") ? { text: "done" } : { toolCalls: [note("a")] },
+  );
+  const { service, database } = openServer(file, { model, tools });
+  const run = await startRun(service, "work");
+  await atWork.promise;
+  // Nothing of the run waits to be stored any more.
+  await follow(service, run.id, ({ kind }) => kind === "tool_started");
+  database.pragma("busy_timeout = 1");
+  const other = openDatabase(file);
+  other.exec("BEGIN IMMEDIATE");
+  await expect.poll(() => stopped).toBe(1);
+  other.exec("ROLLBACK");
+  other.close();
+  // What the call did until then is unknown, so it is not made again.
+  expect((await reach(service, run.id, "completed")).run.answer).toBe("done");
+  expect(stopped).toBe(1);
 });

@@ -1,9 +1,8 @@
 import { onTestFinished } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
-import type { Database } from "../../src/storage/sqlite/database.ts";
 import { type Embedder, EmbeddingFailure, type EmbeddingPurpose } from "../../src/core/embedder.ts";
-import { EmbeddingIndex } from "../../src/storage/sqlite/memories/embedding-index.ts";
-import { EmbeddingWorker } from "../../src/storage/sqlite/memories/embedding-worker.ts";
+import { EmbeddingWorker } from "../../src/storage/memories/embedding-worker.ts";
+import type { PassageIndex } from "../../src/storage/memories/passages.ts";
 import { meaningOf } from "../support/wire-server-embeddings.ts";
 
 /** A service in this process, which the test can take down. */
@@ -35,21 +34,24 @@ export const REFUSED: EmbeddingFailure = new EmbeddingFailure("model_error", "Th
 });
 
 /** A worker on `index` that the test's end closes. */
-export function startWorker(index: EmbeddingIndex): EmbeddingWorker {
+export function startWorker(index: PassageIndex): EmbeddingWorker {
   const worker = new EmbeddingWorker({ index, log: silentLogger, lookMs: 5 });
   onTestFinished(() => worker.close());
   return worker;
 }
 
 /** Embeds all that waits. */
-export async function embedAll(database: Database, embedder: Embedder): Promise<EmbeddingIndex> {
-  const index = new EmbeddingIndex(database, embedder);
+export async function embedAll(
+  kept: { indexOf(embedder: Embedder): PassageIndex },
+  embedder: Embedder,
+): Promise<PassageIndex> {
+  const index = kept.indexOf(embedder);
   const worker = startWorker(index);
   await untilEmbedded(index);
   await worker.close();
   return index;
 }
 
-export async function untilEmbedded(index: EmbeddingIndex): Promise<void> {
+export async function untilEmbedded(index: PassageIndex): Promise<void> {
   while ((await index.waiting(1)) > 0) await new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -1,30 +1,20 @@
 import * as vitest from "vitest";
 import type { CheckpointSaverTestInitializer } from "@langchain/langgraph-checkpoint-validation";
-import { PostgresCheckpointer } from "../../src/storage/postgres/checkpoints.ts";
-import { type Connections, openPool } from "../../src/storage/postgres/pool.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
+import { PostgresCheckpointer } from "../../src/storage/postgres/checkpoints/checkpointer.ts";
+import { openPool } from "../../src/storage/postgres/pool.ts";
 import { checkpointsContract } from "./checkpoints.contract.ts";
+import { postgresSuite } from "./postgres-suite.ts";
 
-const { afterAll, beforeAll, describe } = vitest;
+const { describe } = vitest;
 
 describe("PostgresCheckpointer", { tags: "postgres" }, async () => {
-  let server: PostgresServer;
-  let schemas = 0;
-  const opened: Connections[] = [];
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => {
-    await Promise.all(opened.map((one) => one.pool.end()));
-    await server.stop();
-  });
+  const { url, newSchema, closeAtEnd } = postgresSuite();
 
   const open = async (schema: string): Promise<PostgresCheckpointer> => {
-    const one = await openPool({ url: server.url, schema, connections: 3 });
-    opened.push(one);
+    const one = await openPool({ url: url(), schema, connections: 3 });
+    closeAtEnd(() => one.pool.end());
     return new PostgresCheckpointer(one.pool);
   };
-  const newSchema = (): string => `checkpoints_${(schemas += 1)}`;
 
   checkpointsContract("Postgres", async () => {
     const schema = newSchema();

@@ -1,35 +1,27 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
 import pg from "pg";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { errorMessage } from "../../src/core/errors.ts";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
 import type { SharedStorage } from "../../src/storage/storage.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
+import { TcpLink } from "../support/tcp-link.ts";
+import { postgresSuite } from "./postgres-suite.ts";
 import { runRepositoryContract } from "./run-repository.contract.ts";
 
 const tags = "postgres";
 const ME = "me";
 
-let server: PostgresServer;
-let schemas = 0;
-beforeAll(async () => {
-  server = await startPostgres();
-}, 60_000);
-afterAll(() => server.stop());
-
-const newSchema = (): string => `test_${(schemas += 1)}`;
+const { url, newSchema } = postgresSuite();
 
 async function open(schema: string): Promise<SharedStorage> {
-  const opened = await openPostgres({ url: server.url, schema, connections: 3, logger });
+  const opened = await openPostgres({ url: url(), schema, connections: 3, logger });
   onTestFinished(() => opened.close());
   return opened;
 }
 
 /** Carries out a statement as somebody who manages the server. */
 async function manage(sql: string): Promise<void> {
-  const client = new pg.Client(server.url);
+  const client = new pg.Client(url());
   await client.connect();
   await client.query(sql);
   await client.end();
@@ -49,7 +41,7 @@ runRepositoryContract(
     const opened: SharedStorage[] = [];
     return {
       connect: async () => {
-        const one = await openPostgres({ url: server.url, schema, connections: 3, logger });
+        const one = await openPostgres({ url: url(), schema, connections: 3, logger });
         opened.push(one);
         return one.runs;
       },
@@ -70,10 +62,10 @@ test("servers that start at once make the tables once", { tags }, async () => {
 
 test("a schema of a newer version is refused, and left as it is", { tags }, async () => {
   const schema = newSchema();
-  await (await openPostgres({ url: server.url, schema, logger })).close();
+  await (await openPostgres({ url: url(), schema, logger })).close();
   const versions = `${schema}.schema_versions`;
   await manage(`UPDATE ${versions} SET version = 99`);
-  await expect(openPostgres({ url: server.url, schema, logger })).rejects.toMatchObject({
+  await expect(openPostgres({ url: url(), schema, logger })).rejects.toMatchObject({
     code: "storage_newer",
   });
 });
@@ -146,11 +138,13 @@ test(
   async () => {
     const schema = newSchema();
     // As such a pooler does: it takes LISTEN, and hands the connection on.
-    const port = await proxyTo(server.port, (sent) =>
-      sent.replaceAll(/LISTEN \w+/g, (statement) => "SELECT 1".padEnd(statement.length)),
-    );
-    const url = server.url.replace(String(server.port), String(port));
-    const { runs, close } = await openPostgres({ url, schema, connections: 3, logger });
+    const link = await TcpLink.open(Number(new URL(url()).port), (sent) => {
+      const text = sent.toString("latin1");
+      const taken = text.replaceAll(/LISTEN \w+/g, (statement) => "SELECT 1".padEnd(statement.length));
+      return Buffer.from(taken, "latin1");
+    });
+    onTestFinished(() => link.close());
+    const { runs, close } = await openPostgres({ url: link.to(url()), schema, connections: 3, logger });
     onTestFinished(() => close());
     const failures: unknown[] = [];
     let looks = 0;
@@ -167,21 +161,3 @@ test(
     expect(looks).toBeGreaterThan(1);
   },
 );
-
-/** A port that leads to another one, with what is sent there as `change` makes it. */
-async function proxyTo(port: number, change: (sent: string) => string): Promise<number> {
-  const proxy = createServer((near) => {
-    const far = connect(port, "127.0.0.1");
-    near.on("data", (sent) => far.write(Buffer.from(change(sent.toString("latin1")), "latin1")));
-    far.pipe(near);
-    for (const [one, other] of [
-      [near, far],
-      [far, near],
-    ] as const)
-      one.on("error", () => other.destroy()).on("close", () => other.destroy());
-  });
-  onTestFinished(() => void proxy.close());
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
-  return (proxy.address() as AddressInfo).port; // it listens on TCP
-}

@@ -1,30 +1,43 @@
 // @module-tag long
-import { afterAll, beforeAll, describe } from "vitest";
-import { type Connections, openPool } from "../../src/storage/postgres/pool.ts";
-import { PostgresStore, type PostgresStoreOptions } from "../../src/storage/postgres/store.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
+import { describe } from "vitest";
+import { openPool } from "../../src/storage/postgres/pool.ts";
+import { PostgresStore, type PostgresStoreOptions } from "../../src/storage/postgres/memories/store.ts";
+import {
+  PostgresEmbeddingIndex,
+  forgetUnusedModels,
+} from "../../src/storage/postgres/memories/embedding-index.ts";
+import { embeddingsContract, type KeptVectors } from "./embeddings.contract.ts";
 import { memoryStoreContract } from "./memory-store.contract.ts";
+import { postgresSuite } from "./postgres-suite.ts";
 import { storeContract } from "./store.contract.ts";
 
 describe("PostgresStore", { tags: "postgres" }, () => {
-  let server: PostgresServer;
-  let schemas = 0;
-  const opened: Connections[] = [];
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => {
-    await Promise.all(opened.map((one) => one.pool.end()));
-    await server.stop();
-  });
+  const { url, newSchema, closeAtEnd } = postgresSuite();
 
   const open = async (options?: PostgresStoreOptions): Promise<PostgresStore> => {
-    const schema = `store_${(schemas += 1)}`;
-    const one = await openPool({ url: server.url, schema, connections: 3 });
-    opened.push(one);
+    const one = await openPool({ url: url(), schema: newSchema(), connections: 3 });
+    closeAtEnd(() => one.pool.end());
     return new PostgresStore(one.pool, options);
   };
 
+  const keptIn = async (schema: string): Promise<KeptVectors> => {
+    const { pool } = await openPool({ url: url(), schema, connections: 3 });
+    closeAtEnd(() => pool.end());
+    return {
+      store: new PostgresStore(pool),
+      indexOf: (embedder, clock) => new PostgresEmbeddingIndex(pool, embedder, clock),
+      forgetUnused: (options) => forgetUnusedModels(pool, options),
+      again: () => keptIn(schema),
+      count: async (table) =>
+        (await pool.query<{ n: number }>(`SELECT count(*) AS n FROM ${table}`)).rows[0]?.n ?? 0,
+      keyOf: async (id) => {
+        const { rows } = await pool.query<{ key: string }>("SELECT key FROM store_items WHERE id = $1", [id]);
+        return rows[0]?.key ?? "";
+      },
+    };
+  };
+
+  embeddingsContract("vectors in Postgres", () => keptIn(newSchema()));
   storeContract("as LangGraph's stores", open);
   memoryStoreContract("Postgres", open);
 });

@@ -1,29 +1,19 @@
 // @module-tag long
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import { openPostgres } from "../../src/storage/postgres/storage.ts";
 import type { SharedStorage } from "../../src/storage/storage.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
+import { postgresSuite } from "./postgres-suite.ts";
 import { streamStoreContract } from "./stream-store.contract.ts";
 
 describe("what servers share", { tags: "postgres" }, () => {
-  let server: PostgresServer;
-  let schemas = 0;
-  const opened: SharedStorage[] = [];
-  beforeAll(async () => {
-    server = await startPostgres();
-  }, 60_000);
-  afterAll(async () => {
-    await Promise.all(opened.map((one) => one.close()));
-    await server.stop();
-  });
+  const { url, newSchema, closeAtEnd } = postgresSuite();
 
   const open = async (schema: string): Promise<SharedStorage> => {
-    const one = await openPostgres({ url: server.url, schema, connections: 3, logger });
-    opened.push(one);
+    const one = await openPostgres({ url: url(), schema, connections: 3, logger });
+    closeAtEnd(() => one.close());
     return one;
   };
-  const newSchema = (): string => `shared_${(schemas += 1)}`;
 
   streamStoreContract("Postgres", async () => {
     const schema = newSchema();
@@ -40,5 +30,93 @@ describe("what servers share", { tags: "postgres" }, () => {
     expect(secrets.map((secret) => secret.byteLength)).toEqual([32, 32, 32]);
     expect(secrets[0]).toEqual(secrets[1]);
     expect(secrets[0]).not.toEqual(secrets[2]);
+  });
+
+  describe("sessions", () => {
+    const two = async () => {
+      const schema = newSchema();
+      const [one, other] = await Promise.all([open(schema), open(schema)]);
+      return { one: one.sessions, other: other.sessions };
+    };
+    const session = (id: string, principal = "me") => ({
+      id,
+      principal,
+      owner: `owner of ${id}`,
+      opening: "{}",
+      server: "one",
+    });
+    const NONE_BUSY = { limit: 2, busyMs: 0 };
+    const ALL_BUSY = { limit: 2, busyMs: 60_000 };
+
+    test("one is found and joined by other servers until one of them ends it", async () => {
+      const { one, other } = await two();
+      expect(await one.open(session("a"), ALL_BUSY)).toEqual({ ok: true });
+      expect(await other.ownerOf("a")).toBe("owner of a");
+      await one.setOwner("a", "new owner");
+      await one.subscribe("a", "x:1", true);
+      await one.subscribe("a", "x:2", true);
+      await other.subscribe("a", "x:1", true);
+      await other.subscribe("a", "x:1", false);
+      const stored = { owner: "new owner", opening: "{}", subscriptions: ["x:2"] };
+      expect(await other.join("a", "other")).toEqual(stored);
+      await other.end("a");
+      expect(await one.ownerOf("a")).toBeUndefined();
+      expect(await one.join("a", "one")).toBeUndefined();
+      expect(await one.touch(["a"])).toEqual([]);
+    });
+
+    test("the one idle for longest makes room for another of its principal, unless it is in use", async () => {
+      const { one, other } = await two();
+      for (const id of ["a", "b"]) await one.open(session(id), NONE_BUSY);
+      expect(await one.open(session("theirs", "you"), ALL_BUSY)).toEqual({ ok: true });
+      expect(await other.open(session("c"), ALL_BUSY)).toEqual({ ok: false, waitMs: expect.any(Number) });
+      expect(await other.touch(["a", "unknown"])).toEqual(["a"]);
+      expect(await other.open(session("c"), NONE_BUSY)).toEqual({ ok: true, ended: "b" });
+    });
+
+    test("idle ones end once, and their subscriptions and mail with them", async () => {
+      const { one, other } = await two();
+      await one.open(session("a"), ALL_BUSY);
+      await one.join("a", "other");
+      await one.post({ session: "a", from: "one", message: "x" });
+      expect(await one.endIdle(60_000)).toEqual([]);
+      const ended = await Promise.all([one.endIdle(0), other.endIdle(0)]);
+      expect(ended.flat()).toEqual(["a"]);
+      expect(await other.take("other")).toEqual([]);
+    });
+
+    test("mail is for the other servers of a session or for one of them, is taken once and is bounded", async () => {
+      const { one, other } = await two();
+      await one.open(session("a"), ALL_BUSY);
+      for (const server of ["two", "three", "two"]) await other.join("a", server);
+      const arrived: string[] = [];
+      const listening = other.listen("two", () => arrived.push("two"));
+      await one.post({ session: "a", from: "one", message: "1" });
+      await one.post({ session: "a", from: "one", to: "two", message: "2" });
+      await one.post({ session: "a", from: "one", to: "unknown", message: "3" });
+      await expect.poll(() => arrived.length).toBeGreaterThan(0);
+      listening.close();
+      const mail = (message: string) => ({ session: "a", message });
+      expect(await other.take("two")).toEqual([mail("1"), mail("2")]);
+      expect(await other.take("two")).toEqual([]);
+      expect(await other.take("three")).toEqual([mail("1")]);
+      expect(await one.take("one")).toEqual([]);
+      const long = { session: "a", from: "one", to: "two", message: "x".repeat(3_000_000) };
+      expect([await one.post(long), await one.post(long)]).toEqual([true, false]);
+    });
+  });
+
+  test("what servers took of a limit is counted together, by key, and comes back with time", async () => {
+    const schema = newSchema();
+    const [one, other] = await Promise.all([open(schema), open(schema)]);
+    const spend = async (server: SharedStorage, requests: Record<string, number>) =>
+      Object.fromEntries(await server.rates.spend(new Map(Object.entries(requests)), 6));
+    expect(await spend(one, { mine: 4, "a\0": 1, "a\ufffd": 1 })).toEqual({ mine: 2, "a\ufffd": 4 });
+    const { mine = 0, theirs } = await spend(other, { mine: 4, theirs: 1 });
+    expect(theirs).toBe(5);
+    // A little has come back.
+    expect(mine).toBeGreaterThanOrEqual(-2);
+    expect(mine).toBeLessThan(2);
+    expect((await spend(one, { mine: 100 }))["mine"]).toBe(-6);
   });
 });

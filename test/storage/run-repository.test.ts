@@ -36,8 +36,8 @@ runRepositoryContract("SQLite", async () => {
   return { connect: async () => open(), close: async () => undefined };
 });
 
-/** Reads a whole table, or a whole journal. */
-const GROWING = /^SCAN (?!json_each)|run_events .*\(run_id=\?\)$/;
+/** Reads a whole table, or a whole journal. The index of leases has the runs at work alone. */
+const GROWING = /^SCAN (?!json_each|waiting$|runs USING INDEX runs_leased$)|run_events .*\(run_id=\?\)$/;
 
 test("none of these statements reads more rows as tables and journals grow", () => {
   const database = openDatabase(":memory:");

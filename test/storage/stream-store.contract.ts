@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import type { StreamStore } from "../../src/runs/ports.ts";
+import type { StreamStore } from "../../src/runs/server-ports.ts";
 
 export interface StreamData {
   /** One more server on the same data. */

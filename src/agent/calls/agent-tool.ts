@@ -11,7 +11,7 @@ import {
 import { Validator } from "@langchain/core/utils/json_schema";
 import { isStandardSchema } from "@langchain/core/utils/standard_schema";
 import { interopSafeParse, isInteropZodSchema } from "@langchain/core/utils/types";
-import { ConfigurationError, isAbortError } from "../../core/errors.ts";
+import { ConfigurationError, isAbortError, isTransient } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type ArgumentIssue, invalidArguments, parametersOf, parseArguments } from "../../tools/call.ts";
 import { argumentsPreview } from "../../tools/diff-preview.ts";
@@ -105,7 +105,10 @@ function fromSpec(spec: ToolSpec): AgentTool {
   };
 }
 
-/** Runs a tool of this project. It returns its failures; anything it throws is a bug, whose text is not shown. */
+/**
+ * Runs a tool of this project. It returns its failures; what else it throws is a bug, whose text is not shown, unless
+ * steps of a subagent could not be stored.
+ */
 async function handled(
   spec: ToolSpec,
   args: Record<string, unknown>,
@@ -115,6 +118,7 @@ async function handled(
     return await spec.handle(args, context);
   } catch (error) {
     if (isGraphBubbleUp(error) || isAbortError(error)) throw error;
+    if (isTransient(error) && spec.kind === "delegate") throw error;
     throw new Error(`${spec.name} failed unexpectedly; try it another way.`, { cause: error });
   }
 }

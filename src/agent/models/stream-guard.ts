@@ -126,15 +126,21 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   });
 }
 
-/** Most bytes of an event that is no text. Some end an answer by repeating all of it. */
+/** Most bytes of an event. Some end an answer by repeating all of it. */
 const LONGEST_EVENT = 2_097_152;
+
+/** @throws NoModelAnswerError when an event, whole or not, is longer than that. */
+function checkLength(length: number): void {
+  if (length > LONGEST_EVENT) throw new NoModelAnswerError("an event of more than 2 MB");
+}
+
 const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"|^data:\s*\[DONE\]/;
 const FAILED = /"type":\s*"(?:response\.failed|error)"/;
 
 /** Whether the answer came to its end with this event. @throws the failure that the event reports. */
 function isEnd(event: string): boolean {
-  if (Buffer.byteLength(event) > LONGEST_EVENT) throw new NoModelAnswerError("an event of more than 2 MB");
+  checkLength(Buffer.byteLength(event));
   let found = false;
   for (const line of event.split(/\r\n|\n|\r/)) {
     if (!line.startsWith("data:")) continue;
@@ -163,9 +169,9 @@ function throwReported(data: string): void {
   );
 }
 
-/** How much of a call's arguments is held back at most, in characters, and for how long, in milliseconds. */
-const HELD_LENGTH = 16_384;
-const HELD_MS = 100;
+/** How much of a call's arguments is collected at most, in characters, and for how long, in milliseconds. */
+const MOST_COLLECTED = 16_384;
+const COLLECT_MS = 100;
 
 /** An empty line ends an event. */
 const EVENT_END = /\r\r|\r?\n\r?\n/g;
@@ -187,14 +193,15 @@ interface Form {
  * a file of 5 MB comes in 200,000 of them. All other events pass as soon as they are whole, in their order,
  * with the same bytes.
  *
- * Arguments are held back until the first event after 100 ms: nobody reads half a call.
+ * Arguments are passed on with the first event after 100 ms: nobody reads half a call.
  */
 export class JoinedArguments {
   /** The event that is not whole yet, and line ends behind it that may belong to its end. */
   #open: string[] = [];
+  #openLength = 0;
   #lineEnds = "";
   #form: Form | undefined;
-  /** The pieces that are held back, as JSON without quotes. */
+  /** The pieces collected so far, as JSON without quotes. */
   #pieces: string[] = [];
   #length = 0;
   #since = 0;
@@ -208,11 +215,13 @@ export class JoinedArguments {
       const to = index + end.length;
       ready.push(...this.#take([...this.#open, text.slice(from, to)].join("")));
       this.#open = [];
+      this.#openLength = 0;
       from = to;
     }
     const ends = /[\r\n]{0,3}$/.exec(text.slice(Math.max(from, text.length - 3)))?.[0] ?? "";
     this.#lineEnds = ends;
     this.#open.push(text.slice(from, text.length - ends.length));
+    checkLength((this.#openLength += text.length - ends.length - from));
     return ready;
   }
 
@@ -222,24 +231,24 @@ export class JoinedArguments {
   }
 
   #take(raw: string): string[] {
-    const isPiece = raw.length < HELD_LENGTH && BRINGS_ARGUMENTS.test(raw);
+    const isPiece = raw.length < MOST_COLLECTED && BRINGS_ARGUMENTS.test(raw);
     const known = isPiece && this.#form ? pieceIn(raw, this.#form) : undefined;
-    if (known !== undefined) return this.#hold(known);
+    if (known !== undefined) return this.#collect(known);
     const read = isPiece ? readPiece(raw) : undefined;
     if (read === undefined) return [...this.#release(), raw];
     const { piece, ...form } = read;
-    if (form.shape === this.#form?.shape) return this.#hold(piece);
+    if (form.shape === this.#form?.shape) return this.#collect(piece);
     const released = this.#release();
     this.#form = form;
-    return [...released, ...this.#hold(piece)];
+    return [...released, ...this.#collect(piece)];
   }
 
-  #hold(piece: string): string[] {
+  #collect(piece: string): string[] {
     const now = monotonicClock();
     if (this.#pieces.length === 0) this.#since = now;
     this.#pieces.push(piece);
     this.#length += piece.length;
-    return this.#length >= HELD_LENGTH || now - this.#since >= HELD_MS ? this.#release() : [];
+    return this.#length >= MOST_COLLECTED || now - this.#since >= COLLECT_MS ? this.#release() : [];
   }
 
   #release(): string[] {
@@ -309,7 +318,7 @@ function dataOf(raw: string): { before: string; json: string; after: string } {
 }
 
 /** A text of an event. */
-export interface Place {
+interface Place {
   parent: object;
   key: string;
 }
@@ -351,7 +360,7 @@ const PART = 16_384;
  * Events in groups that are read in a moment each. A long text is divided among several events, the words of an
  * error are cut. Others are passed as they are.
  */
-export function* inGroups(events: readonly string[]): Generator<string[], undefined> {
+function* inGroups(events: readonly string[]): Generator<string[], undefined> {
   let group: string[] = [];
   let length = 0;
   for (const event of events) {

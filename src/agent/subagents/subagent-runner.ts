@@ -11,7 +11,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { Semaphore } from "../../core/concurrency.ts";
-import { errorMessage } from "../../core/errors.ts";
+import { errorMessage, isTransient } from "../../core/errors.ts";
 import { firstSentence, oneLine } from "../../core/text.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentPathSegment, AgentState, FilesState } from "../contracts.ts";
@@ -227,7 +227,8 @@ export class SubagentRunner implements Subagents {
       else for await (const state of statesOf(subagent.runnable, input, config)) reached = state;
       return report(reached, subagent, scope, account);
     } catch (error) {
-      if (isGraphBubbleUp(error) || (config.signal?.aborted ?? false)) throw error;
+      // One whose steps could not be stored has not failed: it goes on from its last checkpoint.
+      if (isGraphBubbleUp(error) || isTransient(error) || (config.signal?.aborted ?? false)) throw error;
       const failure = graphFailure(error);
       const said = failure instanceof NoStructuredResponse ? failure.said : "";
       const place = failureFacts(error).retryable ? placeOf(subagent, scope) : undefined;

@@ -5,6 +5,7 @@ import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/no
 import { localhostAllowedHostnames } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
+import type { SharedState } from "../../runs/server-ports.ts";
 
 /** Passes a request on, or has answered it with 403 and returns false. */
 export type RequestGuard = (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -109,6 +110,8 @@ export interface RateLimitOptions {
   clock: Clock;
   /** Keys that are remembered at most; whoever was seen longest ago is forgotten first. Default 10,000. */
   keys?: number;
+  /** Counts requests to other servers too. Absent: there are none. `name` tells limits apart. */
+  shared?: { name: string; open: () => Promise<Pick<SharedState, "rates">> } | undefined;
 }
 
 interface Bucket {
@@ -125,6 +128,8 @@ export class RateLimit {
   readonly #options: RateLimitOptions;
   /** In the order of last use. */
   readonly #buckets = new Map<string, Bucket>();
+  /** Requests that other servers have not been told of. */
+  #untold = new Map<string, number>();
 
   constructor(options: RateLimitOptions) {
     this.#options = options;
@@ -141,7 +146,21 @@ export class RateLimit {
     this.#remember(key, bucket);
     if (bucket.tokens < 1) return this.#secondsUntilRoom(bucket);
     bucket.tokens -= 1;
+    if (this.#options.shared !== undefined) this.#untold.set(key, (this.#untold.get(key) ?? 0) + 1);
     return 0;
+  }
+
+  /** Tells other servers what was taken here, and learns what they took of the same keys. */
+  async tell(): Promise<void> {
+    const { shared, perMinute, clock } = this.#options;
+    if (shared === undefined || this.#untold.size === 0) return;
+    const told = [...this.#untold].map(([key, count]) => [`${shared.name} ${key}`, count] as const);
+    this.#untold = new Map();
+    const { rates } = await shared.open();
+    for (const [name, tokens] of await rates.spend(new Map(told), perMinute)) {
+      const key = name.slice(shared.name.length + 1);
+      this.#remember(key, { tokens: tokens - (this.#untold.get(key) ?? 0), filledAt: clock() });
+    }
   }
 
   /** Returns what `take` would return, without taking anything. */

@@ -1,10 +1,16 @@
 /** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. */
 import { setTimeout as delay } from "node:timers/promises";
-import { type EventStore, type JSONRPCMessage, isJSONRPCResponse } from "@modelcontextprotocol/server";
+import {
+  type EventStore,
+  type JSONRPCMessage,
+  type JSONRPCRequest,
+  isJSONRPCRequest,
+  isJSONRPCResponse,
+} from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { StreamStore } from "../../runs/ports.ts";
+import type { StreamStore } from "../../runs/server-ports.ts";
 
 export interface EventStoreOptions {
   /** Opens what keeps the events; called again some time after it failed. */
@@ -27,11 +33,19 @@ export interface SentEvent {
   message: string;
 }
 
+/** A call that was not answered on its stream. */
+export interface OpenCall {
+  stream: string;
+  call: JSONRPCRequest;
+  /** What the client has not seen of the stream. */
+  rest: SentEvent[];
+}
+
 const DAY_MS = 86_400_000;
 /** Between two tries to open the file, in milliseconds. */
 const RETRY_MS = 5000;
 /** The id of a message that is not kept. It is sent without one; the client resumes from the message before. */
-const NO_ID = "";
+export const NO_ID = "";
 /** How long a session waits for the file that is being opened, or brought to this version, in milliseconds. */
 const PATIENCE_MS = 3000;
 /** Events read between two turns of the event loop; each may be as long as a result. */
@@ -125,6 +139,19 @@ export class SessionEvents {
     return events.slice(1).filter(({ message }) => message !== "{}");
   }
 
+  /** The call on whose stream the event `id` was sent, if it is stored and was not answered. */
+  async openCall(session: string, id: string): Promise<OpenCall | undefined> {
+    const stream = await this.#streamOf(session, id);
+    if (this.#store === undefined || stream === undefined) return undefined;
+    const [opening] = await this.#store.page({ session, stream, from: 0, limit: 1 });
+    const { call } = JSON.parse(opening?.message ?? "{}") as { call?: unknown }; // an object, as all messages
+    const rest = await this.after(session, () => true, id);
+    const messages = rest.map(({ message }): unknown => JSON.parse(message));
+    if (!isJSONRPCRequest(call) || messages.some(isJSONRPCResponse)) return undefined;
+    // Questions are asked again.
+    return { stream, call, rest: rest.filter((_, at) => !isJSONRPCRequest(messages[at])) };
+  }
+
   /**
    * The session is over for good: its client ended it, or it was idle for too long. What cannot be deleted
    * now goes when it is too old.
@@ -184,7 +211,7 @@ export class SessionEvents {
     owner: () => string,
   ): (stream: string, message: string) => Promise<string> {
     const { clock, events, characters } = this.#options;
-    // A session is continued by the process that opened it only, so what it has stored is known here.
+    // What other servers stored of the session is bounded by them.
     const kept: { id: number; size: number }[] = [];
     let size = 0;
     return async (stream, message) => {
@@ -208,6 +235,9 @@ export class SessionEvents {
     return store?.streamOf(session, Number(id));
   }
 }
+
+/** Whether a message is stored only to obtain the id that opens a stream; it is not for clients. */
+export const isOpening = (message: object): boolean => !("jsonrpc" in message);
 
 const tooLong = (): Promise<undefined> => delay(PATIENCE_MS, undefined, { ref: false });
 

@@ -9,9 +9,10 @@ import {
   isLegacyRequest,
 } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock, systemClock } from "../../core/clock.ts";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError, StorageError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { RunStatistics, StreamStore } from "../../runs/ports.ts";
+import type { RunStatistics } from "../../runs/ports.ts";
+import type { SharedState, StreamStore } from "../../runs/server-ports.ts";
 import { type Authenticator, principalOf } from "../auth/auth.ts";
 import { scopeChallenge } from "../auth/challenge.ts";
 import type { ResourceChanges } from "../resources/changes.ts";
@@ -30,6 +31,7 @@ import { SessionEvents } from "./event-store.ts";
 import { METRICS_PATH, Operations } from "./operations.ts";
 import { answerCors, hasSingleHeaders, isPlain, readJsonBody, sendError, sendResponse } from "./request.ts";
 import { Sessions } from "./sessions.ts";
+import { SharedSessions } from "./shared-sessions.ts";
 import { SlowReaders } from "./slow-readers.ts";
 import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./stateless.ts";
 
@@ -188,6 +190,8 @@ export interface HttpOptions {
   trustedProxies?: readonly string[];
   /** Opens what keeps the messages of sessions, for streams that are resumed. */
   openStreams: () => Promise<StreamStore>;
+  /** Opens what other servers of the same clients share. Absent: there are none. */
+  openShared?: (() => Promise<SharedState>) | undefined;
   /** Sessions of 2025-era clients at one time. Default 200. */
   sessions?: number;
   /** Sessions of one principal. Default 100. */
@@ -215,11 +219,15 @@ export interface HttpServer {
 
 const KEEP_ALIVE_MS = 10_000;
 const EXPIRY_INTERVAL_MS = 60_000;
+/** Shorter than a session has to be idle to make room for another. */
+const USE_INTERVAL_MS = 15_000;
 /** A token may be long; see `auth.ts`. */
 const MAX_HEADER_BYTES = 32_768;
+const RATES_INTERVAL_MS = 1000;
 const RECHECK_MS = 30_000;
 const TOKEN_EXPIRY_INTERVAL_MS = 1000;
 const CLOSE_GRACE_MS = 300;
+const UNSTORED = "The server cannot reach its storage now. Try again in a moment.";
 
 /**
  * Serves MCP over Streamable HTTP on one endpoint, `/mcp`: 2026-07-28 requests without state, 2025-era
@@ -248,6 +256,10 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     };
     serve().catch((error: unknown) => {
       if (response.destroyed) return;
+      if (error instanceof StorageError) {
+        logger.warn("http.storage_failed", { error });
+        return sendError(response, 503, -32_000, UNSTORED);
+      }
       logger.error("http.request_failed", { error });
       sendError(response, 500, -32603, "Internal server error");
     });
@@ -256,13 +268,8 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     await endpoint.events.close();
     throw error;
   });
-  const { sessions, open } = endpoint;
-  const recheck = async (): Promise<void> => open?.recheck();
-  const timers = startTimers(logger, [
-    [EXPIRY_INTERVAL_MS, async () => sessions.expire()],
-    [TOKEN_EXPIRY_INTERVAL_MS, () => open?.expire()],
-    [options.recheckMs ?? RECHECK_MS, recheck],
-  ]);
+  const recheck = async (): Promise<void> => endpoint.open?.recheck();
+  const timers = startTimers(logger, [...choresOf(endpoint), [options.recheckMs ?? RECHECK_MS, recheck]]);
 
   return {
     url: `http://${inUrl(options.host)}:${port}${MCP_PATH}`,
@@ -272,7 +279,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       timers.stop();
       endpoint.operations.closing();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await Promise.all([endpoint.stateless.close(), sessions.close()]);
+      await Promise.all([endpoint.stateless.close(), endpoint.sessions.close()]);
       // Answers may still be on their way out; afterwards their connections are idle.
       const idle = setInterval(() => server.closeIdleConnections(), 10);
       const cut = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
@@ -298,6 +305,13 @@ function limitsOf({ receiveMs = 30_000 }: HttpOptions): ServerOptions {
 
 type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
 
+const choresOf = ({ sessions, open, rateLimits }: Endpoint): Chore[] => [
+  [EXPIRY_INTERVAL_MS, async () => sessions.expire()],
+  [USE_INTERVAL_MS, async () => sessions.tellUse()],
+  ...rateLimits.map((limit): Chore => [RATES_INTERVAL_MS, async () => limit.tell()]),
+  [TOKEN_EXPIRY_INTERVAL_MS, () => open?.expire()],
+];
+
 /** Starts the periodic chores of a server. They do not keep the process alive. */
 function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void } {
   const timers = chores.map(([everyMs, work]) =>
@@ -308,9 +322,11 @@ function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void }
   return { stop: () => timers.forEach((timer) => clearInterval(timer)) };
 }
 
+type Endpoint = ReturnType<typeof createEndpoint>;
+
 /** Creates everything behind the socket. */
 function createEndpoint(options: HttpOptions) {
-  const { factory, logger, clock = systemClock, changes, authenticator } = options;
+  const { factory, logger, clock = systemClock, changes, authenticator, openShared } = options;
   const elapsed = options.clock ?? monotonicClock;
   const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
   const stateless = new StatelessHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
@@ -318,6 +334,7 @@ function createEndpoint(options: HttpOptions) {
   const sessions = new Sessions({
     factory,
     events,
+    shared: openShared && new SharedSessions({ open: openShared, logger }),
     logger,
     clock: elapsed,
     limit: options.sessions ?? 200,
@@ -335,6 +352,10 @@ function createEndpoint(options: HttpOptions) {
   });
   const readers = new SlowReaders({ logger, patienceMs: readMs, cut: operations.readersCut });
   const open = authenticator && new OpenResponses({ authenticator, clock, logger });
+  const limitOf = (name: string, perMinute: number): RateLimit =>
+    new RateLimit({ perMinute, clock: elapsed, shared: openShared && { name, open: openShared } });
+  const rateLimit = limitOf("requests", options.requestsPerMinute ?? 1200);
+  const refusalLimit = limitOf("refusals", options.refusalsPerMinute ?? 60);
   const route = createRoute({
     open,
     stateless,
@@ -342,12 +363,13 @@ function createEndpoint(options: HttpOptions) {
     authenticator,
     documents: options.documents ?? new Map(),
     operations,
-    rateLimit: new RateLimit({ perMinute: options.requestsPerMinute ?? 1200, clock: elapsed }),
-    refusalLimit: new RateLimit({ perMinute: options.refusalsPerMinute ?? 60, clock: elapsed }),
+    rateLimit,
+    refusalLimit,
     addressOf: clientAddress(options.trustedProxies ?? []),
     takesRequests: options.takesRequests ?? true,
   });
-  return { stateless, events, sessions, operations, readers, open, route };
+  const rateLimits = [rateLimit, refusalLimit];
+  return { stateless, events, sessions, operations, readers, open, route, rateLimits };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

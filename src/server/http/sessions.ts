@@ -1,19 +1,22 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import { NodeStreamableHTTPServerTransport } from "@modelcontextprotocol/node";
-import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
+import type { AuthInfo, JSONRPCMessage, McpServerFactory } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
-import { maySucceed, ownerOf } from "../auth/auth.ts";
+import { maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
 import type { SessionEvents } from "./event-store.ts";
-import type { AuthenticatedRequest } from "./stateless.ts";
 import { sendError } from "./request.ts";
+import { SessionTransport } from "./session-transport.ts";
+import type { SharedSessions } from "./shared-sessions.ts";
+import type { AuthenticatedRequest } from "./stateless.ts";
 
 export interface SessionOptions {
   factory: McpServerFactory;
   logger: Logger;
   /** Messages that sessions sent; its creator closes it. */
   events: SessionEvents;
+  /** Sessions that other servers serve too. Absent: there is no other server. */
+  shared?: SharedSessions | undefined;
   clock: Clock;
   /** Most sessions at one time. Then the longest idle one makes room; a busy one never does. */
   limit: number;
@@ -30,8 +33,11 @@ interface Session {
   owner: string;
   /** Facts of the token that the server instance uses. */
   auth: AuthInfo | undefined;
-  transport: NodeStreamableHTTPServerTransport;
+  transport: SessionTransport;
+  /** Ends it here; where other servers serve it too, they go on. */
   close(): Promise<void>;
+  /** Ends it everywhere. */
+  end(): Promise<void>;
   /** Requests and streams open now. */
   open: number;
   lastUsed: number;
@@ -51,9 +57,13 @@ interface Crowd {
 export class Sessions {
   readonly #options: SessionOptions;
   readonly #sessions = new Map<string, Session>();
+  /** Sessions of other servers that are being taken up here. */
+  readonly #restoring = new Map<string, Promise<Session | Crowd | undefined>>();
   /** Owners of the sessions that are being opened. */
   readonly #opening: string[] = [];
   #closing = false;
+  /** When the use of sessions was last told to other servers. */
+  #toldAt = -Infinity;
 
   constructor(options: SessionOptions) {
     this.#options = options;
@@ -73,15 +83,69 @@ export class Sessions {
     response: ServerResponse,
     body: unknown,
   ): Promise<void> {
-    const session = this.#sessions.get(id);
-    if (session === undefined || !maySucceed(request.auth, session.owner)) {
+    const session = await this.#find(id, request.auth);
+    if (session === undefined) {
       if (await this.#sendRest(id, request, response)) return;
       sendError(response, 404, -32001, "Session not found");
       return;
     }
-    grow(session, request.auth);
+    if ("status" in session) return refuse(response, session);
+    const { shared } = this.#options;
+    if (grow(session, request.auth)) await (await shared?.store)?.setOwner(id, session.owner);
     this.#track(session, response);
-    await session.transport.handleRequest(request, response, body);
+    if (shared === undefined) return session.transport.serve(request, response, body);
+    if (!(await shared.passOn(id, body))) return refuse(response, FULL);
+    const open = await this.#brokenCall(id, session, request);
+    if (open !== undefined) return session.transport.serveAgain(request, response, open);
+    // Whoever listened before may have been lost with the changes that it would have told.
+    const listens = request.method === "GET";
+    const stored = listens ? await (await shared.store).join(id, shared.server) : undefined;
+    await session.transport.serve(request, response, body, stored?.subscriptions);
+  }
+
+  /** The session, if this client may use it; or why it cannot be served now. */
+  async #find(id: string, auth: AuthInfo | undefined): Promise<Session | Crowd | undefined> {
+    const { shared } = this.#options;
+    const here = this.#sessions.get(id);
+    const owner = shared === undefined ? here?.owner : await (await shared.store).ownerOf(id);
+    // Another server has ended it.
+    if (owner === undefined) await here?.close();
+    if (owner === undefined || !maySucceed(auth, owner)) return undefined;
+    const session = await (this.#restoring.get(id) ?? this.#sessions.get(id) ?? this.#takeUp(id, auth));
+    if (session !== undefined && "transport" in session) session.owner = owner;
+    return session;
+  }
+
+  /** Begins to serve a session that another server opened. */
+  #takeUp(id: string, auth: AuthInfo | undefined): Promise<Session | Crowd | undefined> {
+    const restoring = this.#restore(id, auth).finally(() => this.#restoring.delete(id));
+    this.#restoring.set(id, restoring);
+    return restoring;
+  }
+
+  async #restore(id: string, auth: AuthInfo | undefined): Promise<Session | Crowd | undefined> {
+    const { shared } = this.#options;
+    const crowd = await this.#makeRoom(ownerOf(auth));
+    if (crowd !== undefined || shared === undefined) return crowd;
+    await shared.listen(this.#deliver);
+    const stored = await (await shared.store).join(id, shared.server);
+    if (stored === undefined) return undefined;
+    const session = await this.#create(auth, id);
+    await session.transport.restore(stored, auth);
+    if (this.#sessions.has(id)) return session;
+    await session.close();
+    return undefined;
+  }
+
+  readonly #deliver = (id: string, message: JSONRPCMessage): void =>
+    this.#sessions.get(id)?.transport.receive(message);
+
+  /** The call that a client wants the rest of, when the server that answered it is another one, or gone. */
+  async #brokenCall(id: string, { transport }: Session, request: AuthenticatedRequest) {
+    const last = request.headers["last-event-id"];
+    if (request.method !== "GET" || typeof last !== "string") return undefined;
+    const open = await this.#options.events.openCall(id, last);
+    return open === undefined || transport.isServing(open.stream) ? undefined : open;
   }
 
   /**
@@ -107,68 +171,106 @@ export class Sessions {
   /** Serves `initialize`: opens a session, unless the request turns out to be malformed. */
   async open(request: AuthenticatedRequest, response: ServerResponse, body: unknown): Promise<void> {
     const owner = ownerOf(request.auth);
+    const id = randomUUID();
     const crowd = await this.#makeRoom(owner);
-    if (crowd !== undefined) {
-      response.setHeader("retry-after", String(crowd.retryAfterSeconds));
-      sendError(response, crowd.status, -32000, crowd.message);
-      return;
-    }
+    if (crowd !== undefined) return refuse(response, crowd);
     this.#opening.push(owner);
     try {
-      const session = await this.#create(request.auth);
+      const crowdElsewhere = await this.#share(id, request.auth, body);
+      if (crowdElsewhere !== undefined) return refuse(response, crowdElsewhere);
+      const session = await this.#create(request.auth, id);
       this.#track(session, response);
-      await session.transport.handleRequest(request, response, body);
-      if (session.transport.sessionId === undefined) await session.close();
+      await session.transport.serve(request, response, body);
+      if (session.transport.sessionId === undefined) await session.end();
+      else if (this.#options.shared !== undefined) session.transport.initialized();
     } finally {
       this.#opening.splice(this.#opening.indexOf(owner), 1);
     }
   }
 
+  /** Stores a new session for the other servers; returns why there is no room for it. */
+  async #share(id: string, auth: AuthInfo | undefined, body: unknown): Promise<Crowd | undefined> {
+    const { shared, limitPerOwner: limit, events } = this.#options;
+    if (shared === undefined) return undefined;
+    await shared.listen(this.#deliver);
+    const store = await shared.store;
+    const facts = { principal: principalOf(auth), owner: ownerOf(auth), opening: JSON.stringify(body) };
+    const opened = await store.open({ id, ...facts, server: shared.server }, { limit, busyMs: BUSY_MS });
+    if (!opened.ok) return tooManyOwn(limit, Math.ceil(opened.waitMs / 1000));
+    if (opened.ended !== undefined) await events.forget(opened.ended);
+    return undefined;
+  }
+
+  /** Tells other servers which sessions are in use here, and closes those that another one has ended. */
+  async tellUse(): Promise<void> {
+    const { shared, clock } = this.#options;
+    const used = [...this.#sessions].filter(([, { open, lastUsed }]) => open > 0 || lastUsed >= this.#toldAt);
+    this.#toldAt = clock();
+    if (shared === undefined || used.length === 0) return;
+    const left = new Set(await (await shared.store).touch(used.map(([id]) => id)));
+    await Promise.all(used.filter(([id]) => !left.has(id)).map(([, session]) => session.close()));
+  }
+
   /** Ends the sessions that have been idle for too long. */
   async expire(): Promise<void> {
-    const oldest = this.#options.clock() - this.#options.idleMs;
+    const { shared, events, idleMs } = this.#options;
+    const oldest = this.#options.clock() - idleMs;
     const expired = [...this.#sessions.values()].filter(
       (session) => session.open === 0 && session.lastUsed <= oldest,
     );
     await Promise.all(expired.map((session) => session.close()));
-    await this.#options.events.expire();
+    // The store knows of use at other servers.
+    const ended = (await (await shared?.store)?.endIdle(idleMs)) ?? [];
+    await Promise.all(ended.map((id) => events.forget(id)));
+    await events.expire();
   }
 
   /** Ends all sessions. Keeps their messages for clients that come back to the next process. */
   async close(): Promise<void> {
     this.#closing = true;
+    this.#options.shared?.close();
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
   }
 
-  async #create(opener: AuthInfo | undefined): Promise<Session> {
+  async #create(opener: AuthInfo | undefined, id: string): Promise<Session> {
     const auth = opener === undefined ? undefined : { ...opener };
-    const { factory, keepAliveMs, clock } = this.#options;
+    const { factory, keepAliveMs, clock, shared, events } = this.#options;
     const mcp = await factory({ era: "legacy", ...(auth === undefined ? {} : { authInfo: auth }) });
     const owner = ownerOf(auth);
-    const id = randomUUID();
-    const transport = new NodeStreamableHTTPServerTransport({
+    const end = async (): Promise<void> => {
+      await (await shared?.store)?.end(id);
+      await events.forget(id);
+    };
+    const transport = new SessionTransport({
+      server: shared?.server,
       sessionIdGenerator: () => id,
       keepAliveMs,
       retryInterval: 1000,
-      eventStore: this.#options.events.of(id, () => session.owner),
+      eventStore: events.of(id, () => session.owner),
       onsessioninitialized: () => void this.#sessions.set(id, session),
+      ...(shared === undefined ? {} : { onsessionclosed: end }),
     });
     const session: Session = {
       owner,
       auth,
       transport,
       close: () => mcp.close(),
+      end: async () => {
+        await mcp.close();
+        await end();
+      },
       open: 0,
       lastUsed: clock(),
     };
     await mcp.connect(transport);
+    transport.connected();
     // connect() installed its own hook; it must still run.
     const closed = transport.onclose;
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK object is no event target
     transport.onclose = () => {
       closed?.();
       this.#sessions.delete(id);
-      if (!this.#closing) void this.#options.events.forget(id);
+      if (!this.#closing && shared === undefined) void events.forget(id);
     };
     return session;
   }
@@ -186,12 +288,10 @@ export class Sessions {
    * one because another opens many.
    */
   async #makeRoom(owner: string): Promise<Crowd | undefined> {
-    const { limit, limitPerOwner } = this.#options;
-    const own = await this.#evict(limitPerOwner, (candidate) => candidate === owner);
-    if (own !== undefined) {
-      const message = `You have ${limitPerOwner} sessions, all in use: end one with DELETE, or try again in ${own} s`;
-      return { status: 429, message, retryAfterSeconds: own };
-    }
+    const { limit, limitPerOwner, shared } = this.#options;
+    // Those at other servers count too, where there are any; see `#share`.
+    const own = shared === undefined ? await this.#evict(limitPerOwner, (one) => one === owner) : undefined;
+    if (own !== undefined) return tooManyOwn(limitPerOwner, own);
     const any = await this.#evict(limit, () => true);
     if (any === undefined) return undefined;
     const message = `All ${limit} sessions of this server are in use: try again in ${any} s`;
@@ -213,9 +313,29 @@ export class Sessions {
   }
 }
 
-/** Gives the session the scopes of this request's token, and asks for them from now on. */
-function grow(session: Session, auth: AuthInfo | undefined): void {
-  if (session.auth === undefined || auth === undefined) return;
+/** Gives the session the scopes of this request's token, and asks for them from now on. True: its owner changed. */
+function grow(session: Session, auth: AuthInfo | undefined): boolean {
+  if (session.auth === undefined || auth === undefined) return false;
+  const before = session.owner;
   session.auth.scopes = [...auth.scopes];
   session.owner = ownerOf(auth);
+  return session.owner !== before;
+}
+
+const tooManyOwn = (limit: number, seconds: number): Crowd => ({
+  status: 429,
+  message: `You have ${limit} sessions, all in use: end one with DELETE, or try again in ${seconds} s`,
+  retryAfterSeconds: seconds,
+});
+
+/** Answers of the client that no server takes, because those that asked are gone, are dropped after a while. */
+const FULL: Crowd = {
+  status: 503,
+  message: "Too many answers of this session wait for the servers that asked: try again later",
+  retryAfterSeconds: 60,
+};
+
+function refuse(response: ServerResponse, { status, message, retryAfterSeconds }: Crowd): void {
+  response.setHeader("retry-after", String(retryAfterSeconds));
+  sendError(response, status, -32000, message);
 }

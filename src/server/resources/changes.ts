@@ -1,5 +1,7 @@
 import { setMaxListeners } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
+import { isTransient } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type Principal, isFinal } from "../../runs/run.ts";
@@ -40,6 +42,8 @@ export interface ResourceChangesOptions {
 
 /** Newest runs that are searched for running ones when a client begins to listen. */
 const RECENT_RUNS = 50;
+/** How long to wait when storage cannot be read, in milliseconds. */
+const RETRY_MS = 1000;
 
 export function createResourceChanges(options: ResourceChangesOptions): ResourceChanges {
   return new Changes(options);
@@ -79,12 +83,15 @@ class Changes implements ResourceChanges {
     const isOver = this.#stop.signal.aborted || this.#sinksOf(principal).length === 0;
     if (isOver || this.#watched.has(principal)) return;
     const stop = new AbortController();
-    const done = this.#watchStarts(principal, AbortSignal.any([stop.signal, this.#stop.signal]))
-      .catch((error: unknown) => this.#options.logger.warn("resources.watch_failed", { error }))
-      .finally(() => {
-        stop.abort();
-        this.#watched.delete(principal);
-      });
+    const signal = AbortSignal.any([stop.signal, this.#stop.signal]);
+    const done = this.#persist("resources.watch_failed", signal, async (again) => {
+      // Nobody announced what was started meanwhile.
+      if (again) for (const sink of this.#sinksOf(principal)) sink.resourcesChanged();
+      await this.#watchStarts(principal, signal);
+    }).finally(() => {
+      stop.abort();
+      this.#watched.delete(principal);
+    });
     this.#watched.set(principal, { stop, done });
   }
 
@@ -119,13 +126,32 @@ class Changes implements ResourceChanges {
   #follow(principal: Principal, runId: string, fromStart = false): void {
     const key = keyOf(principal, runId);
     if (this.#followed.has(key) || this.#stop.signal.aborted) return;
-    const following = this.#followRun(principal, runId, fromStart)
-      .catch((error: unknown) => this.#options.logger.warn("resources.follow_failed", { runId, error }))
-      .finally(() => {
-        this.#followed.delete(key);
-        this.#announced.delete(key);
-      });
+    const following = this.#persist("resources.follow_failed", this.#stop.signal, (again) =>
+      // Announces all of it again: what changed meanwhile is unknown.
+      this.#followRun(principal, runId, fromStart || again),
+    ).finally(() => {
+      this.#followed.delete(key);
+      this.#announced.delete(key);
+    });
     this.#followed.set(key, following);
+  }
+
+  /** Does `work` until it ends; while storage cannot be read, tries `again`. Never throws. */
+  async #persist(
+    failed: string,
+    signal: AbortSignal,
+    work: (again: boolean) => Promise<void>,
+  ): Promise<void> {
+    for (let again = false; !signal.aborted; again = true) {
+      try {
+        return await work(again);
+      } catch (error) {
+        // Every run that is followed comes here while storage is gone.
+        this.#options.logger[again ? "debug" : "warn"](failed, { error });
+        if (!isTransient(error)) return;
+      }
+      await delay(RETRY_MS, undefined, { signal, ref: false }).catch(() => undefined);
+    }
   }
 
   async #followRun(principal: Principal, runId: string, fromStart: boolean): Promise<void> {
@@ -156,6 +182,8 @@ class Changes implements ResourceChanges {
     // Begins before the list is read: a run that starts in between is found twice rather than never.
     const starts = service.watchStarts(principal, { signal })[Symbol.asyncIterator]();
     let next = starts.next();
+    // It may fail before anybody waits for it.
+    next.catch(() => undefined);
     for (const { id, status } of await service.list(principal, { limit: RECENT_RUNS })) {
       if (!isFinal(status)) this.#follow(principal, id);
     }

@@ -34,8 +34,12 @@ export function serveSubscriptions(mcp: McpServer, scope: SubscriptionScope): vo
     return {};
   });
   const initialized = mcp.server.oninitialized;
+  let isInitialized = false;
   mcp.server.oninitialized = () => {
     initialized?.();
+    // A server of several for one session is told by itself, and perhaps by the client too.
+    if (isInitialized) return;
+    isInitialized = true;
     forwardChanges(mcp, scope, (uri) => subscribed.has(uri));
   };
 }

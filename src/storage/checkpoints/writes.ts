@@ -1,5 +1,9 @@
 /** Writes of tasks on their way into a database and out of it. */
-import type { CheckpointPendingWrite, SerializerProtocol } from "@langchain/langgraph-checkpoint";
+import {
+  type CheckpointPendingWrite,
+  type SerializerProtocol,
+  WRITES_IDX_MAP,
+} from "@langchain/langgraph-checkpoint";
 
 /** An encoded write. */
 export interface WriteRow {
@@ -8,6 +12,9 @@ export interface WriteRow {
   type: string | null;
   value: Uint8Array | string | null;
 }
+
+/** Channels of errors, requests and answers: a task with other writes has finished. */
+export const UNFINISHED = Object.keys(WRITES_IDX_MAP);
 
 /** How much is revived between two turns of the event loop. */
 const VALUES_PER_TURN = 64;

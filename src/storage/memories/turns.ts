@@ -1,5 +1,5 @@
 /** A place in the order of writes. */
-export interface Turn {
+export interface WriteTurn {
   /** Resolves when all earlier writes of the same items are done, well or not. */
   readonly come: Promise<unknown>;
   /** Lets later writes go on. */
@@ -11,7 +11,7 @@ export class ItemTurns {
   readonly #last = new Map<string, Promise<void>>();
 
   /** Takes a place after all earlier ones of any of these items. */
-  take(items: ReadonlySet<string>): Turn {
+  take(items: ReadonlySet<string>): WriteTurn {
     const before = [...items].flatMap((item) => this.#last.get(item) ?? []);
     let end = (): void => undefined;
     const ended = new Promise<void>((resolve) => (end = resolve));

@@ -1,7 +1,7 @@
 /** Carries out the steps of `storage/sql` on Postgres, each transaction on one connection of a pool. */
 import type { Pool, PoolClient } from "pg";
 import type { Answer, Engine, Steps } from "../sql/steps.ts";
-import { isRepeatable, postgresError } from "./errors.ts";
+import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
 /** How often a transaction is carried out again that was in the way of another. */
 const TRIES = 8;
@@ -19,7 +19,8 @@ export function postgresEngine(pool: Pool): Engine {
   };
 }
 
-async function translated<T>(work: () => Promise<T>): Promise<T> {
+/** Does work on Postgres; its failures are errors of ours. */
+export async function translated<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
@@ -46,8 +47,10 @@ async function transact<T>(pool: Pool, begin: string, steps: () => Steps<T>): Pr
       await client.query("COMMIT");
       return result;
     } catch (thrown) {
-      // A connection that cannot roll back is of no use any more.
-      await client.query("ROLLBACK").catch((error: Error) => (broken = error));
+      // A connection that cannot roll back is of no use any more. A silent one is not waited for again, and one that
+      // takes no changes may lead to a server that is no longer the primary.
+      if (isBrokenOff(thrown) || isReadOnly(thrown)) broken = thrown;
+      else await client.query("ROLLBACK").catch((error: Error) => (broken = error));
       if (attempt === TRIES || !isRepeatable(thrown)) throw thrown;
     } finally {
       client.release(broken);
@@ -60,6 +63,12 @@ async function carryOut<T>(client: PoolClient, steps: Steps<T>): Promise<T> {
   while (step.done !== true) step = steps.next(await answerOf(client, step.value));
   return step.value;
 }
+
+/** A statement that may take as long as its tables are large, unlike all others. */
+export const unhurried = (text: string): { text: string; query_timeout: number } => ({
+  text,
+  query_timeout: 24 * 3_600_000,
+});
 
 /** Parameters by their names in the SQL; a list is an array of Postgres. */
 type Parameters = Readonly<Record<string, unknown>>;
@@ -82,7 +91,7 @@ async function answerOf(
 }
 
 /** Postgres has no text with a NUL; it becomes the mark of a character that cannot be shown. */
-function sendable(value: unknown): unknown {
+export function sendable(value: unknown): unknown {
   if (typeof value === "string") return value.replaceAll("\0", "\ufffd");
   return value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
 }

@@ -24,15 +24,25 @@ const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]
     "What answers is no Postgres, or a pooler that refuses parameters of connections. Connect to Postgres itself.",
   ],
   [
-    /^(25006|57P03|57P01|57P02)/,
+    /^25006/,
+    "storage_readonly",
+    "The Postgres server is read-only. Connect to the primary, or allow changes there; it is tried again.",
+  ],
+  [
+    /^(57P01|57P02|57P03)/,
     "storage_busy",
-    "The Postgres server is read-only, starting or stopping. It is tried again.",
+    "The Postgres server is starting or stopping, or ended the connection. It is tried again.",
+  ],
+  [
+    /^(57014|57P05|25P03)/,
+    "storage_busy",
+    "The Postgres server broke off a statement that took too long. It is tried again.",
   ],
   [/^(42501)/, "storage_readonly", "The Postgres role may not do this. Grant it what docs/scale.md lists."],
   [/^(40|55P03)/, "storage_busy", "Other servers kept changing the same run. Try again."],
   [/^(XX001|XX002)/, "storage_corrupt", "The Postgres server reports damaged data. Restore a backup."],
   [
-    /^(08|ECONN|EPIPE|ENOTFOUND|ETIMEDOUT|EHOSTUNREACH|EAI_AGAIN)/,
+    /^(08|58|ECONN|ENET|EHOST|EPIPE|ENOTFOUND|ETIMEDOUT|EAI_AGAIN)/,
     "storage_io",
     "The Postgres server cannot be reached. Check the network and the connection string; it is tried again.",
   ],
@@ -43,6 +53,10 @@ const codeOf = (thrown: unknown): string =>
 
 /** Whether the transaction was undone for the sake of another one, and may be carried out again. */
 export const isRepeatable = (thrown: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(thrown));
+
+/** Whether the connection takes no changes. */
+export const isReadOnly = (thrown: unknown): thrown is Error =>
+  thrown instanceof Error && codeOf(thrown) === "25006";
 
 /** Anything that is not a known failure of Postgres comes back as it is. */
 export function postgresError(thrown: unknown): unknown {
@@ -56,9 +70,9 @@ export function postgresError(thrown: unknown): unknown {
   return known === undefined ? thrown : new StorageError(known[1], known[2], { cause: thrown });
 }
 
-/** What `pg` says of a connection that ended in the middle of a query, or could not be had in time. */
-const isBrokenOff = (thrown: unknown): boolean =>
+/** What `pg` says of a connection that ended or fell silent in a query, or could not be had in time. */
+export const isBrokenOff = (thrown: unknown): thrown is Error =>
   thrown instanceof Error &&
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered)/.test(
+  /^(Connection terminated|timeout e|Query read timeout|Client (has encountered|was closed))/.test(
     thrown.message,
   );

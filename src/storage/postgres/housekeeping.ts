@@ -10,22 +10,12 @@ import {
 } from "../../runs/ports.ts";
 import type { RunStatus } from "../../runs/run.ts";
 import type { StoredStatistics } from "../sql/repository.ts";
+import { TABLES_OF_RUN } from "../sql/schema.ts";
 
 /** Nobody copies a thread for so long. */
 const COPY_MS = 3_600_000;
 /** Runs that one transaction forgets. */
 const RUNS_AT_ONCE = 100;
-
-/** Tables of what belongs to a run. */
-const OF_RUN = [
-  "run_events",
-  "approvals",
-  "effects",
-  "run_messages",
-  "run_grants",
-  "used_answers",
-  "model_requests",
-];
 
 /** As `RunRepository.prune`. Space is free for what comes; files get smaller when somebody runs VACUUM FULL. */
 export async function prune(
@@ -149,7 +139,8 @@ async function forget(client: PoolClient, endedBefore: number, limit: number): P
     [endedBefore, limit],
   );
   const runs = rows.map(({ id }) => id);
-  for (const table of OF_RUN) await client.query(`DELETE FROM ${table} WHERE run_id = ANY($1)`, [runs]);
+  for (const table of TABLES_OF_RUN)
+    await client.query(`DELETE FROM ${table} WHERE run_id = ANY($1)`, [runs]);
   await client.query("DELETE FROM runs WHERE id = ANY($1)", [runs]);
   await client.query(
     `WITH gone AS (

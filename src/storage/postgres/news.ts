@@ -107,9 +107,8 @@ export class ChangeNews {
     if (this.#toldAt !== undefined && monotonicClock() - this.#toldAt > DEAF_MS) {
       const text = this.#hasHeard ? DEAF : POOLED;
       this.#all((listener) => listener.failed(new StorageError("storage_io", text)));
-      this.#toldAt = undefined;
-      // Its end brings the next one.
-      void this.#client.end().catch(() => undefined);
+      this.#leave();
+      void this.#connect(0);
       return;
     }
     this.#toldAt ??= monotonicClock();
@@ -118,6 +117,11 @@ export class ChangeNews {
 
   #end(): void {
     clearInterval(this.#look);
+    this.#leave();
+  }
+
+  /** Does not wait for the end of the connection: one that is silent does not come to it. */
+  #leave(): void {
     const client = this.#client;
     this.#client = undefined;
     client?.removeAllListeners("end");

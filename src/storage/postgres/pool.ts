@@ -40,17 +40,20 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
     connectionString: url,
     max: connections,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: ANSWER_MS,
     application_name: "deepagent-mcp",
     // Numbers of ours are below 2 to the power of 53.
     types: {
       getTypeParser: (type, format) =>
         type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format),
     },
-    options: `-c search_path=${schema} -c lock_timeout=10s -c idle_in_transaction_session_timeout=30s`,
+    options: [`search_path=${schema}`, ...SESSION].map((setting) => `-c ${setting}`).join(" "),
   };
   const pool = new pg.Pool(config);
   // An idle connection that breaks is replaced by the next query.
   pool.on("error", () => undefined);
+  // One that breaks in use fails its query; without a listener it would end the process, too.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   try {
     await migratePostgres(pool, schema);
   } catch (thrown) {
@@ -61,6 +64,10 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
+/** After how long a query fails whose connection is silent, in milliseconds. A cut network breaks no connection. */
+const ANSWER_MS = 15_000;
+/** Postgres takes back within a lease what a process holds that was cut off in a transaction. */
+const SESSION = ["lock_timeout=4s", "idle_in_transaction_session_timeout=5s"];
 /** Short enough to be a part of other names in Postgres, and the same with and without quotes. */
 const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
 

@@ -3,9 +3,12 @@ import type { Pool, PoolClient } from "pg";
 import { StorageError } from "../../core/errors.ts";
 import type { Migration } from "../sqlite/migrations.ts";
 import { RUN_MIGRATIONS } from "../sql/schema.ts";
-import { POSTGRES_CHECKPOINTS } from "./checkpoint-schema.ts";
-import { query } from "./engine.ts";
-import { POSTGRES_STORE } from "./store-schema.ts";
+import { POSTGRES_CHECKPOINTS } from "./checkpoints/schema.ts";
+import { query, unhurried } from "./engine.ts";
+import { POSTGRES_STORE } from "./memories/schema.ts";
+import { POSTGRES_RATES } from "./rates.ts";
+import { POSTGRES_SESSIONS } from "./sessions.ts";
+import { POSTGRES_SERVERS } from "./servers.ts";
 import { POSTGRES_SHARED } from "./streams.ts";
 
 /** What SQLite says in another way, in the order in which it is replaced. */
@@ -34,6 +37,9 @@ const COMPONENTS: readonly [name: string, migrations: readonly Migration[]][] = 
   ["checkpoints", POSTGRES_CHECKPOINTS],
   ["store", POSTGRES_STORE],
   ["shared", POSTGRES_SHARED],
+  ["sessions", POSTGRES_SESSIONS],
+  ["rates", POSTGRES_RATES],
+  ["servers", POSTGRES_SERVERS],
 ];
 
 /** Any number that no other program uses for an advisory lock. */
@@ -45,7 +51,9 @@ export async function migratePostgres(pool: Pool, schema: string): Promise<void>
   try {
     await client.query("BEGIN");
     await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
-    await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
+    const found = await client.query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]);
+    // A role that was given its schema may not create others, and `IF NOT EXISTS` asks for that right first.
+    if (found.rowCount === 0) await client.query(`CREATE SCHEMA ${schema}`);
     for (const [component, migrations] of COMPONENTS) await bringUp(client, component, migrations);
     await client.query("COMMIT");
   } catch (thrown) {
@@ -77,7 +85,7 @@ async function bringUp(
   }
   await client.query(REFUSE);
   for (const { version: next, sql } of migrations.slice(version)) {
-    await client.query(sql);
+    await client.query(unhurried(sql));
     await client.query(
       `INSERT INTO schema_versions (component, version) VALUES ($1, $2)
        ON CONFLICT (component) DO UPDATE SET version = excluded.version`,

@@ -5,11 +5,14 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { StoredRuns } from "../sql/repository.ts";
 import type { SharedStorage } from "../storage.ts";
-import { postgresEngine, query } from "./engine.ts";
+import { postgresEngine, query, translated } from "./engine.ts";
 import { assertWritable, planPrune, prune, statistics } from "./housekeeping.ts";
 import { ChangeNews } from "./news.ts";
 import { type PostgresOptions, openPool } from "./pool.ts";
+import { rateStore } from "./rates.ts";
 import { isNewer } from "./schema.ts";
+import { sessionStore } from "./sessions.ts";
+import { ServerList } from "./servers.ts";
 import { streamStore } from "./streams.ts";
 
 /** How often a server asks Postgres for the time and for the version of the tables, in milliseconds. */
@@ -23,29 +26,44 @@ export async function openPostgres({
   const { pool, schema, newClient } = await openPool(options);
   const news = new ChangeNews(pool, newClient, schema);
   const facts = await SharedFacts.open(pool, logger);
+  const servers = new ServerList(pool, logger);
   return {
     runs: new StoredRuns(postgresEngine(pool), {
-      prune: (...args) => prune(pool, ...args),
-      planPrune: (...args) => planPrune(pool, ...args),
-      statistics: async () => ({ ...(await statistics(pool)), ...news.lag() }),
-      assertWritable: () => assertWritable(pool),
+      prune: (...args) => translated(() => prune(pool, ...args)),
+      planPrune: (...args) => translated(() => planPrune(pool, ...args)),
+      statistics: () => translated(async () => ({ ...(await statistics(pool)), ...news.lag() })),
+      assertWritable: () => translated(() => assertWritable(pool)),
       changed: (runId) => news.tell(runId),
       watchOthers: (listener) => news.listen(listener),
     }),
     clock: facts.clock,
     isOutdated: () => facts.isOutdated,
     forAgents: async () => {
-      const [{ PostgresCheckpointer }, { PostgresStore }] = await Promise.all([
-        import("./checkpoints.ts"),
-        import("./store.ts"),
-      ]);
+      const [{ PostgresCheckpointer }, { PostgresStore }, embedding, { storeEmbeddings }] = await Promise.all(
+        [
+          import("./checkpoints/checkpointer.ts"),
+          import("./memories/store.ts"),
+          import("./memories/embedding-index.ts"),
+          import("../memories/hybrid-search.ts"),
+        ],
+      );
       const { clock } = facts;
-      return { checkpointer: new PostgresCheckpointer(pool), store: new PostgresStore(pool, { clock }) };
+      const store = new PostgresStore(pool, { clock });
+      const embeddings = storeEmbeddings(
+        store,
+        (embedder) => new embedding.PostgresEmbeddingIndex(pool, embedder, clock),
+        (options) => embedding.forgetUnusedModels(pool, options),
+      );
+      return { checkpointer: new PostgresCheckpointer(pool), store, embeddings };
     },
+    sessions: sessionStore(pool, news),
+    rates: rateStore(pool),
+    enter: (environment) => servers.enter(environment),
     openStreams: async () => streamStore(pool),
     secret: (name) => secret(pool, name),
     close: async () => {
       facts.close();
+      await servers.leave();
       await news.close();
       await pool.end();
     },

@@ -1,6 +1,6 @@
 /** What 2025-era sessions were sent, in Postgres. */
 import type { Pool } from "pg";
-import type { SentMessage, StreamStore } from "../../runs/ports.ts";
+import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sqlite/migrations.ts";
 import { query } from "./engine.ts";
 

@@ -25,22 +25,37 @@ export interface ClaimedRow {
   crashes: number;
 }
 
-/** More than any number of a run: 2 to the power of 52. */
-const BEHIND = "4503599627370496";
 /**
  * In line, runs that were at work before come first: they have what people gave them, and make room. Those and all
- * others stand in the order they were started in.
+ * others stand in the order they were started in. The index `runs_queue` has this order for each principal.
  */
+const ORDER = "(lease_epoch = 0), number";
+/** More than any number of a run. */
+const BEHIND = 2 ** 52;
+/** That order as one number. */
 const RANK = `number + CASE WHEN lease_epoch = 0 THEN ${BEHIND} ELSE 0 END`;
-const CLAIMABLE = `runnable = 1 AND lease_owner IS NULL AND NOT EXISTS (SELECT 1 FROM runs other
+const IN_LINE = "environment = @environment AND runnable = 1 AND lease_owner IS NULL";
+/** Counted, because Postgres makes a join with all leases of `NOT EXISTS` when it takes them for few. */
+const IS_FREE = `0 = (SELECT count(*) FROM runs other
   WHERE other.thread_id = runs.thread_id AND other.lease_owner IS NOT NULL)`;
+/** The rank of each principal's next run, by one look-up however many of its runs wait; null when none is free. */
+const NEXT_RUNS = `
+WITH RECURSIVE waiting (principal) AS (
+  SELECT min(principal) FROM runs WHERE ${IN_LINE}
+  UNION ALL
+  SELECT (SELECT min(principal) FROM runs WHERE ${IN_LINE} AND principal > waiting.principal)
+  FROM waiting WHERE waiting.principal IS NOT NULL
+)
+SELECT principal, (SELECT ${RANK} FROM runs
+  WHERE ${IN_LINE} AND principal = waiting.principal AND ${IS_FREE} ORDER BY ${ORDER} LIMIT 1) AS rank
+FROM waiting WHERE principal IS NOT NULL`;
 const SEEN_LEASES = `SELECT id AS "runId", lease_owner AS owner, lease_epoch AS epoch, heartbeat_at AS "heartbeatAt"
   FROM runs WHERE lease_owner IS NOT NULL`;
 const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
 
 /** Whether any run waits that a server of this environment could take. */
 export function* anyWaiting(environment: string): Steps<boolean> {
-  const sql = `SELECT id FROM runs WHERE environment = @environment AND ${CLAIMABLE} LIMIT 1`;
+  const sql = `SELECT id FROM runs WHERE ${IN_LINE} AND ${IS_FREE} LIMIT 1`;
   return (yield* first(sql, { environment })) !== undefined;
 }
 
@@ -49,18 +64,14 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
   const { environment, owner, expiresAt, now } = request;
   let before: RunRow | undefined;
   do {
-    const waiting = yield* all<Waiting>(
-      `SELECT id, principal, ${RANK} AS rank FROM runs WHERE number IN (
-         SELECT min(${RANK}) % ${BEHIND} FROM runs WHERE environment = @environment AND ${CLAIMABLE}
-         GROUP BY principal)`,
-      { environment },
-    );
+    const found = yield* all<{ principal: string; rank: number | null }>(NEXT_RUNS, { environment });
+    const waiting = found.flatMap(({ principal, rank }) => (rank === null ? [] : { principal, rank }));
     if (waiting.length === 0) return undefined;
     const next = fairest(waiting, yield* loads(environment), request.turns);
     if (next === undefined) return undefined;
     // Another server may have been faster; then it does not wait any more.
-    const sql = `SELECT * FROM runs WHERE id = @id AND ${CLAIMABLE} FOR UPDATE`;
-    before = yield* first<RunRow>(sql, { id: next.id });
+    const sql = `SELECT * FROM runs WHERE number = @number AND ${IN_LINE} AND ${IS_FREE} FOR UPDATE`;
+    before = yield* first<RunRow>(sql, { number: next.rank % BEHIND, environment });
   } while (before === undefined);
   const crashes = crashesBy(before);
   yield* change(
@@ -83,7 +94,7 @@ export function* placeOf(runId: string): Steps<Place | undefined> {
   const { environment } = queued;
   const waiting = yield* all<Waiting>(
     `SELECT id, principal, ${RANK} AS rank FROM runs
-     WHERE environment = @environment AND runnable = 1 AND lease_owner IS NULL ORDER BY principal, rank`,
+     WHERE ${IN_LINE} ORDER BY principal, ${ORDER}`,
     { environment },
   );
   const active = yield* loads(environment);

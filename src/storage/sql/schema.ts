@@ -194,7 +194,26 @@ WHEN OLD.status <> 'pending' AND NEW.status <> OLD.status
 BEGIN SELECT RAISE(ABORT, 'an approval is decided once'); END;
 `;
 
+const QUEUE_IN_ORDER = `
+DROP INDEX runs_queue;
+CREATE INDEX runs_queue ON runs (environment, principal, (lease_epoch = 0), number)
+WHERE runnable = 1 AND lease_owner IS NULL;
+DROP INDEX runs_leased;
+CREATE INDEX runs_leased ON runs (thread_id) WHERE lease_owner IS NOT NULL;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
+  { version: 2, name: "the queue in the order of turns", sql: QUEUE_IN_ORDER },
+];
+
+/** The tables with rows that belong to a run, in the order in which they refer to each other. */
+export const TABLES_OF_RUN = [
+  "run_events",
+  "approvals",
+  "effects",
+  "run_messages",
+  "run_grants",
+  "used_answers",
+  "model_requests",
 ];

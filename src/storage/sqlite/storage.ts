@@ -38,6 +38,8 @@ export async function openSqlite(dataDir: string, logger: Logger): Promise<Stora
     return {
       runs: sqliteRuns(runs),
       clock: systemClock,
+      // Servers with the same files are on one machine, and see the same folders.
+      enter: async () => [],
       forAgents: () => openForAgents(runs, checkpoints),
       isOutdated: () => components.some(([file, name, known]) => schemaVersion(file, name) > known.length),
       close,
@@ -49,11 +51,22 @@ export async function openSqlite(dataDir: string, logger: Logger): Promise<Stora
 }
 
 async function openForAgents(runs: Database, checkpoints: Database): Promise<AgentStorage> {
-  const [{ createCheckpointer }, { createStore }, { storeEmbeddings }] = await Promise.all([
+  const [
+    { createCheckpointer },
+    { createStore },
+    { EmbeddingIndex, forgetUnusedModels },
+    { storeEmbeddings },
+  ] = await Promise.all([
     import("./checkpoints/checkpointer.ts"),
     import("./memories/store.ts"),
-    import("./memories/hybrid-search.ts"),
+    import("./memories/embedding-index.ts"),
+    import("../memories/hybrid-search.ts"),
   ]);
   const store = createStore(runs);
-  return { checkpointer: createCheckpointer(checkpoints), store, embeddings: storeEmbeddings(runs, store) };
+  const embeddings = storeEmbeddings(
+    store,
+    (embedder) => new EmbeddingIndex(runs, embedder),
+    (options) => forgetUnusedModels(runs, options),
+  );
+  return { checkpointer: createCheckpointer(checkpoints), store, embeddings };
 }

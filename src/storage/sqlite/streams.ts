@@ -1,6 +1,6 @@
 /** The SQLite file of what 2025-era sessions were sent. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { SentMessage, StreamStore } from "../../runs/ports.ts";
+import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import { inTransaction } from "./commit.ts";
 import { type Database, openDatabaseInTurns, whenUnlocked } from "./database.ts";
 import { readInThread } from "./driver.ts";

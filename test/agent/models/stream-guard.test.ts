@@ -28,3 +28,18 @@ test.each([
   expect(await read(2_000_000)).toBeGreaterThan(2_000_000);
   await expect(read(2_100_000)).rejects.toThrow("an event of more than 2 MB");
 });
+
+test("an event that never ends is refused once it is too long", async () => {
+  let sent = 0;
+  const endless = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      sent += 65_536;
+      controller.enqueue(new TextEncoder().encode(sent === 65_536 ? "data: " : "x".repeat(65_536)));
+    },
+  });
+  const headers = { "content-type": "text/event-stream" };
+  const fetch = guardedFetch(1000, () => Promise.resolve(new Response(endless, { headers })));
+  const response = await fetch("http://provider.test");
+  await expect(response.text()).rejects.toThrow("an event of more than 2 MB");
+  expect(sent).toBeLessThan(3_000_000);
+});

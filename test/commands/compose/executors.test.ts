@@ -21,7 +21,7 @@ function choosing(...answers: ExecutorChoice[]): { executors: RunExecutors; aske
     const answer = answers[Math.min(asked++, answers.length - 1)];
     if (!answer) throw new Error("no answer");
     return answer;
-  });
+  }, folder);
   onTestFinished(() => executors.close());
   return { executors, asked: () => asked };
 }
@@ -40,15 +40,17 @@ const isolated = (): Executor => {
   return backend;
 };
 
+const run = (id: string) => ({ id, principal: "local", threadId: "thr_1" });
+
 describe("RunExecutors", () => {
   it("tries again before a run while it is not known whether there is a sandbox", async () => {
     const { executors, asked } = choosing(host(), host(), sandbox());
-    const first = await executors.of("run_1", never);
+    const first = await executors.of(run("run_1"), never);
     expect(isIsolated(first)).toBe(false);
-    expect(isIsolated(await executors.of("run_2", never))).toBe(true);
+    expect(isIsolated(await executors.of(run("run_2"), never))).toBe(true);
     // A run keeps what it began with, because its commands are gated for that.
-    expect(await executors.of("run_1", never)).toBe(first);
-    expect(isIsolated(await executors.of("run_3", never))).toBe(true);
+    expect(await executors.of(run("run_1"), never)).toBe(first);
+    expect(isIsolated(await executors.of(run("run_3"), never))).toBe(true);
     expect(asked()).toBe(3);
   });
 
@@ -56,9 +58,9 @@ describe("RunExecutors", () => {
     const known: ExecutorChoice = { kind: "none", reason: "Bubblewrap is missing" };
     const { executors, asked } = choosing({ kind: "none", ...busy }, known);
     const ids = ["run_1", "run_2", "run_3"];
-    const found = await Promise.all(ids.map((id) => executors.of(id, never)));
+    const found = await Promise.all(ids.map((id) => executors.of(run(id), never)));
     expect(found.map((executor) => isIsolated(executor))).toEqual([false, false, false]);
-    expect(await executors.of("run_4", never)).toBeUndefined();
+    expect(await executors.of(run("run_4"), never)).toBeUndefined();
     expect(asked()).toBe(2);
   });
 });
@@ -70,7 +72,7 @@ describe("a configured sandbox", () => {
   };
   const opened = async (choice: ExecutorChoice): Promise<Executor> => {
     if (choice.kind === "none") throw new Error(choice.reason);
-    const executor = await choice.open();
+    const executor = await choice.open(folder());
     onTestFinished(() => executor.close());
     return executor;
   };

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { InMemoryStore } from "@langchain/langgraph-checkpoint";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
-import { FileTree, memoryNamespace, skillFolders } from "../../../src/app/file-tree.ts";
+import { FileTree, ServerMounts, memoryNamespace, skillFolders } from "../../../src/app/file-tree.ts";
+import { ownedPath } from "../../../src/app/owned-places.ts";
+import { ConfigSchema } from "../../../src/config/schema.ts";
 
 /** Nothing is hidden or read-only. */
 const ALL = { hide: [], readOnly: [], maxFileSizeMb: 10 };
@@ -22,18 +24,22 @@ function make(path: string, content?: string): string {
   return at;
 }
 
-function tree(store = new InMemoryStore()): FileTree {
-  return new FileTree(
-    { workspace: make("project"), skills: [make("skills/team")], respectGitignore: true, files: ALL },
-    store,
-  );
+function tree(workspaceFolder?: string): FileTree {
+  const config = {
+    workspace: make("project"),
+    workspaceFolder,
+    skills: [make("skills/team")],
+    respectGitignore: true,
+    files: ALL,
+  };
+  return new FileTree(config, new InMemoryStore());
 }
 
 describe("FileTree", () => {
   it("has workspace, memories and skills, with the thread's files around them", async () => {
     make("skills/team/review/SKILL.md", "Look twice.");
     const files = snapshotFiles();
-    const backend = await resolveBackend(tree().withThread("local"), { files });
+    const backend = await resolveBackend(tree().withThread({ principal: "local" }), { files });
     expect((await backend.ls("/")).files?.map(({ path }) => path)).toEqual([
       "/memories/",
       "/skills/",
@@ -49,7 +55,7 @@ describe("FileTree", () => {
   });
 
   it("takes nothing outside the folders when there is no thread", async () => {
-    const backend = tree().mounts("local");
+    const backend = tree().mounts({ principal: "local" });
     expect(await backend.write("/notes.md", "lost")).toMatchObject({ code: "permission_denied" });
     expect((await backend.ls("/")).files?.map(({ path }) => path)).toEqual([
       "/memories/",
@@ -61,7 +67,7 @@ describe("FileTree", () => {
   it("passes over what .gitignore files say, when that is configured", async () => {
     make("project/.gitignore", "out/");
     make("project/out/a.md", "built");
-    const backend = tree().mounts("local");
+    const backend = tree().mounts({ principal: "local" });
     expect((await backend.glob("**", "/workspace")).files?.map(({ path }) => path)).toEqual([
       "/workspace/.gitignore",
     ]);
@@ -70,17 +76,109 @@ describe("FileTree", () => {
 
   it("keeps each principal's memories apart", async () => {
     const files = tree();
-    await files.mounts("alice").write("/memories/a.md", "hers");
-    expect(await files.mounts("alice").read("/memories/a.md")).toMatchObject({ content: "hers" });
-    expect(await files.mounts("bob").read("/memories/a.md")).toMatchObject({ code: "not_found" });
+    await files.mounts({ principal: "alice" }).write("/memories/a.md", "hers");
+    expect(await files.mounts({ principal: "alice" }).read("/memories/a.md")).toMatchObject({
+      content: "hers",
+    });
+    expect(await files.mounts({ principal: "bob" }).read("/memories/a.md")).toMatchObject({
+      code: "not_found",
+    });
+  });
+
+  it("gives each principal a workspace of its own, when that is configured", async () => {
+    const files = tree("teams/{principal}");
+    await files.mounts({ principal: "alice" }).write("/workspace/a.md", "hers");
+    expect(readFileSync(join(folder, "project/teams/alice/a.md"), "utf8")).toBe("hers");
+    const others = files.mounts({ principal: "bob", threadId: "thr_1" });
+    expect(await others.read("/workspace/a.md")).toMatchObject({ code: "not_found" });
+    expect(await others.read("/workspace/../alice/a.md")).toMatchObject({ code: "invalid_path" });
+  });
+
+  it("gives each thread a workspace of its own, which nobody has without the thread", async () => {
+    const files = tree("{principal}/{thread}");
+    await files.mounts({ principal: "alice", threadId: "thr_1" }).write("/workspace/a.md", "hers");
+    expect(readFileSync(join(folder, "project/alice/thr_1/a.md"), "utf8")).toBe("hers");
+    const shared = files.mounts({ principal: "alice" });
+    expect((await shared.ls("/")).files?.map(({ path }) => path)).toEqual(["/memories/", "/skills/"]);
+  });
+
+  it("says why a folder cannot be made, without its place on the host", async () => {
+    const files = tree("{principal}/deep");
+    make("project/alice", "a file in its place");
+    const open = () => files.mounts({ principal: "alice" });
+    expect(open).toThrow("The folder of workspaceFolder cannot be made below the workspace (ENOTDIR).");
   });
 
   it("has no workspace without one", async () => {
     const backend = new FileTree(
       { skills: [], respectGitignore: false, files: ALL },
       new InMemoryStore(),
-    ).mounts("local");
+    ).mounts({ principal: "local" });
     expect((await backend.ls("/")).files?.map(({ path }) => path)).toEqual(["/memories/", "/skills/"]);
+  });
+});
+
+describe("ownedPath", () => {
+  it("is a folder of its own for every principal, wherever the files are", () => {
+    const digest = ownedPath("{principal}", { principal: "Alice" }) ?? "";
+    const principals = [
+      "alice",
+      "Alice",
+      "ALICE",
+      "auth0|1",
+      "auth0:1",
+      "a/b",
+      "..",
+      ".",
+      "",
+      " ",
+      "~1",
+      "é",
+    ];
+    principals.push("e\u0301", "x".repeat(65), "x".repeat(64), digest, "alice/../bob", "a\0b", "con{thread}");
+    const folders = principals.map((principal) => ownedPath("{principal}", { principal }) ?? "");
+    expect(new Set(folders.map((name) => name.toLowerCase())).size).toBe(principals.length);
+    for (const name of folders) expect(name).toMatch(/^[a-z0-9_+~-][a-z0-9_.@+-]*$/);
+    expect(folders[0]).toBe("alice");
+  });
+
+  it("needs a thread where the template has one", () => {
+    const owner = { principal: "alice", threadId: "thr_1" };
+    expect(ownedPath("a/{principal}/{thread}", owner)).toBe("a/alice/thr_1");
+    expect(ownedPath("a/{principal}/{thread}", { principal: "alice" })).toBeUndefined();
+  });
+
+  it.each([
+    "shared",
+    "/{principal}",
+    "../{principal}",
+    "a/../{thread}",
+    "a//{thread}",
+    "{principal}/",
+    "{other}",
+  ])("is not configured by %s", (workspaceFolder) => {
+    expect(ConfigSchema.safeParse({ dataDir: "/data", workspaceFolder }).success).toBe(false);
+  });
+});
+
+describe("ServerMounts", () => {
+  it("fills in whose the files are, and has none of a thread without one", () => {
+    const { mounts } = ConfigSchema.parse({
+      dataDir: "/data",
+      mounts: {
+        "/all/": { s3: { bucket: "files" } },
+        "/own/": { s3: { bucket: "files", prefix: "x/{principal}" } },
+        "/run/": { postgres: { prefix: "/{thread}" } },
+      },
+    });
+    const served = new ServerMounts(mounts, {});
+    expect(Object.keys(served.of({ principal: "alice" }))).toEqual(["/all/", "/own/"]);
+    const alices = served.of({ principal: "alice", threadId: "thr_1" });
+    const bobs = served.of({ principal: "bob", threadId: "thr_1" });
+    expect(alices["/all/"]).toBe(bobs["/all/"]);
+    expect(alices["/own/"]).not.toBe(bobs["/own/"]);
+    expect(alices["/run/"]).toBe(bobs["/run/"]);
+    expect(served.paths).toEqual(["/all/", "/own/", "/run/"]);
   });
 });
 

@@ -49,7 +49,7 @@ function open() {
   const { service } = openServer(
     databaseFile(),
     { model: scriptedModel(() => ({ text: "hello" })) },
-    { tree: (principal) => Promise.resolve(tree.mounts(principal)) },
+    { tree: (principal) => Promise.resolve(tree.mounts({ principal })) },
   );
   const log: string[] = [];
   const deps = {

@@ -1,7 +1,8 @@
-import { type SerializerProtocol, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { Statement, Transaction } from "better-sqlite3";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { FencedOffError, type FencingToken, type ThreadStep } from "../../../runs/ports.ts";
+import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import { type PackedCheckpoint, type PackedCheckpoints, bytesOf } from "./packed-checkpoints.ts";
 
@@ -227,8 +228,6 @@ export class ThreadSteps {
 
 /** Checkpoints copied in one transaction. */
 const COPIED_PER_TURN = 16;
-/** Errors, requests and answers: a task with other writes has finished. */
-const UNFINISHED = Object.keys(WRITES_IDX_MAP);
 
 interface Place {
   thread: string;

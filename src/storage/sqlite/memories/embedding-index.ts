@@ -1,80 +1,30 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import type { Embedder } from "../../../core/embedder.ts";
-import { headOf } from "../../../core/text.ts";
 import { inTransaction, quickly } from "../commit.ts";
 import { type Database, whenUnlocked } from "../database.ts";
 import type { ItemPosition } from "./items.ts";
 import { rangeBelow } from "../../memories/namespaces.ts";
 import {
-  type EmbeddingStatements,
-  type UnembeddedRow,
+  CLAIM_MS,
+  type EmbeddedItem,
+  type NearPassage,
+  Nearest,
+  PASSAGES_LENGTH,
+  type PassageIndex,
+  type UnembeddedItem,
   bytesOf,
-  prepareEmbeddings,
-  prepareForgetting,
-  product,
   unitVector,
-} from "./vectors.ts";
-
-/** The most characters of a passage; services read that much of one text in any script. */
-const PASSAGE_LENGTH = 1500;
-/** The most passages of one item; text beyond them is found by its words only. */
-const MAX_PASSAGES = 40;
-/** The most characters that the passages of one item have together. */
-export const PASSAGES_LENGTH: number = PASSAGE_LENGTH * MAX_PASSAGES;
-
-/**
- * The parts of an item that get a vector each, cut between paragraphs, lines or words where that is possible.
- * Each begins with the key, which most often says what the item is about.
- */
-export function passagesOf(key: string, text: string): string[] {
-  const passages: string[] = [];
-  let rest = text.trim();
-  while (rest !== "" && passages.length < MAX_PASSAGES) {
-    const passage = firstPassage(rest);
-    passages.push(`${key}\n${passage.trim()}`);
-    rest = rest.slice(passage.length).trimStart();
-  }
-  return passages.length === 0 ? [key] : passages;
-}
-
-function firstPassage(text: string): string {
-  const head = headOf(text, PASSAGE_LENGTH);
-  if (head.length === text.length) return head;
-  for (const border of ["\n\n", "\n", " "]) {
-    const at = head.lastIndexOf(border);
-    if (at > PASSAGE_LENGTH / 2) return head.slice(0, at);
-  }
-  return head;
-}
-
-/** The passage of an item that is most similar to a query. */
-export interface NearPassage {
-  id: number;
-  /** Its index in `passagesOf`. */
-  number: number;
-  /** Cosine, from -1 to 1. */
-  likeness: number;
-}
-
-/** One state of an item with the vectors of its passages. */
-export interface EmbeddedItem {
-  item: UnembeddedRow;
-  vectors: readonly (readonly number[])[];
-}
+} from "../../memories/passages.ts";
+import { type EmbeddingStatements, prepareEmbeddings, prepareForgetting } from "./vectors.ts";
 
 /** Items whose vectors are compared between two turns of the event loop; each may have many. */
 const ITEMS_PER_TURN = 16;
-/** How long no other process takes an item that one took, in milliseconds. */
-const CLAIM_MS = 120_000;
 /** Old items put into the queue in one transaction. */
 const FILL = 500;
 
-/**
- * The vectors that one model gives to the items of a store, and the queue of items without one. They are in the
- * database of the store. Any number of processes work on the queue; one of them embeds each item.
- */
-export class EmbeddingIndex {
+/** The vectors and the queue in the database of the store. */
+export class EmbeddingIndex implements PassageIndex {
   readonly embedder: Embedder;
   readonly #database: Database;
   readonly #sql: EmbeddingStatements;
@@ -88,15 +38,13 @@ export class EmbeddingIndex {
     this.#clock = clock;
   }
 
-  /** Counts the items in the queue, up to `limit`. */
   async waiting(limit: number): Promise<number> {
     const model = await this.#use();
     await this.#fill(model);
     return this.#sql.waiting.get({ model, limit }) ?? 0;
   }
 
-  /** Takes some items from the queue, newest first. The caller must store their vectors or give them back. */
-  async claim(limit: number): Promise<UnembeddedRow[]> {
+  async claim(limit: number): Promise<UnembeddedItem[]> {
     if ((await this.waiting(1)) === 0) return [];
     const model = await this.#use();
     const now = this.#clock();
@@ -109,21 +57,18 @@ export class EmbeddingIndex {
     return items.flatMap(({ row }) => row ?? []);
   }
 
-  /** Gives items back that could not be embedded now. */
-  async release(items: readonly UnembeddedRow[]): Promise<void> {
+  async release(items: readonly UnembeddedItem[]): Promise<void> {
     const model = await this.#use();
     await this.#write(() => items.forEach(({ id }) => this.#sql.release.run({ model, item: id })));
   }
 
-  /** Removes items from the queue until they change; they have no vector then. */
-  async giveUp(items: readonly UnembeddedRow[]): Promise<void> {
+  async giveUp(items: readonly UnembeddedItem[]): Promise<void> {
     const model = await this.#use();
     await this.#write(() => {
       for (const item of items) if (this.#isCurrent(item)) this.#sql.done.run({ model, item: item.id });
     });
   }
 
-  /** Stores vectors of items. An item that changed meanwhile stays in the queue. */
   async store(embedded: readonly EmbeddedItem[]): Promise<void> {
     const model = await this.#use();
     const dims = embedded.flatMap(({ vectors }) => vectors).at(0)?.length;
@@ -144,11 +89,6 @@ export class EmbeddingIndex {
     });
   }
 
-  /**
-   * The items at or below the prefix that have a passage like the query, the most alike first.
-   *
-   * @throws {EmbeddingFailure} when the service cannot be asked
-   */
   async nearest(
     namespacePrefix: string[],
     query: string,
@@ -158,27 +98,20 @@ export class EmbeddingIndex {
     const model = await this.#use();
     const [numbers = []] = await this.embedder.embed([query], "query", signal);
     await this.#expectDims(numbers.length);
-    const wanted = unitVector(numbers);
+    const nearest = new Nearest(numbers);
     const range = rangeBelow(namespacePrefix);
-    const best = new Map<number, NearPassage>();
     let after: ItemPosition = { namespace: range.from.slice(0, -1), key: "" };
     for (;;) {
       const page = { ...after, to: range.to, now: this.#clock(), model, limit: ITEMS_PER_TURN };
       const rows = this.#sql.passagesAfter.all(page);
-      for (const { id, number, vector } of rows) {
-        const likeness = vector === null ? undefined : product(wanted, vector);
-        if (likeness === undefined || number === null) continue;
-        if (likeness > (best.get(id)?.likeness ?? -Infinity)) best.set(id, { id, number, likeness });
-      }
+      for (const row of rows) nearest.add(row);
       const last = rows.at(-1);
-      if (last === undefined) break;
+      if (last === undefined) return nearest.first(limit);
       after = { namespace: last.namespace, key: last.key };
       await nextTurn();
     }
-    return [...best.values()].sort((a, b) => b.likeness - a.likeness).slice(0, limit);
   }
 
-  /** Notes that the model is in use: others are forgotten after a while. */
   async touch(): Promise<void> {
     await this.#write(() => this.#sql.useModel.run({ name: this.embedder.name, now: this.#clock() }));
   }
@@ -212,7 +145,7 @@ export class EmbeddingIndex {
     });
   }
 
-  #isCurrent({ id, version }: UnembeddedRow): boolean {
+  #isCurrent({ id, version }: UnembeddedItem): boolean {
     return this.#sql.version.get(id) === version;
   }
 

@@ -1,15 +1,10 @@
 import type { Statement } from "better-sqlite3";
+import type { ItemFacts } from "../../memories/item-store.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
 import type { Database } from "../database.ts";
 
-export interface ItemRow {
-  id: number;
-  namespace: string;
-  key: string;
+export interface ItemRow extends ItemFacts {
   value: string;
-  version: number;
-  created_at: number;
-  updated_at: number;
   ttl: number | null;
   /** The id of its long texts, if it has any; see `parts.ts`. */
   parts: number | null;

@@ -10,24 +10,23 @@ import type { Clock } from "../../../core/clock.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { isTransient } from "../../../core/errors.ts";
 import type { TextHit, VersionedItem } from "../../memories/contracts.ts";
+import { MAX_COUNT, countOf, itemOf, listed, versionOf } from "../../memories/item-store.ts";
 import {
   decodeNamespace,
   encodeNamespace,
   literalPrefix,
   matchesFilter,
-  matchesNamespace,
   rangeBelow,
 } from "../../memories/namespaces.ts";
-import { excerpt, parseQuery, snippetOf } from "../../memories/text-query.ts";
+import { type NearPassage, fuse, passageStart } from "../../memories/passages.ts";
+import { excerpt, parseQuery } from "../../memories/text-query.ts";
 import { withoutWaiting } from "../commit.ts";
 import type { Database } from "../database.ts";
 import type { Batches } from "./batches.ts";
-import { type NearPassage, passagesOf } from "./embedding-index.ts";
 import type { ItemRow, StoreStatements } from "./items.ts";
 import type { ValueParts } from "./parts.ts";
-import { fuse, itemsOf, rankItems } from "./text-search.ts";
+import { itemsOf, rankItems } from "./text-search.ts";
 import type { VectorIndex } from "./vectors.ts";
-import { versionOf } from "./writes.ts";
 
 /** Whether reading an item starts its lifetime again. Default: as the store says. */
 interface Refresh {
@@ -98,7 +97,7 @@ export class ItemReader {
     const within = { namespace: encodeNamespace(namespace), to, now: this.#context.clock() };
     const items: Item[] = [];
     let next = from;
-    for (let left = count(limit); left > 0; left -= ITEMS_PER_TURN) {
+    for (let left = countOf(limit); left > 0; left -= ITEMS_PER_TURN) {
       const rows = this.#sql.itemsBetween.all({
         ...within,
         from: next,
@@ -126,7 +125,7 @@ export class ItemReader {
   ): Promise<TextHit[]> {
     await this.#context.batches.settle();
     const parsed = parseQuery(query);
-    const page = { limit: count(limit), now: this.#context.clock() };
+    const page = { limit: countOf(limit), now: this.#context.clock() };
     const byWords = await rankItems(this.#sql, rangeBelow(namespacePrefix), parsed, page);
     const ranked = near === undefined ? byWords : fuse([byWords, near]).slice(0, page.limit);
     const passages = new Map(near?.map(({ id, number }) => [id, number]));
@@ -147,8 +146,8 @@ export class ItemReader {
 
   async search(operation: SearchOperation & Refresh): Promise<SearchItem[]> {
     const { filter, refreshTtl } = operation;
-    const limit = count(operation.limit ?? 10);
-    const offset = count(operation.offset ?? 0);
+    const limit = countOf(operation.limit ?? 10);
+    const offset = countOf(operation.offset ?? 0);
     const found: (ReadRow & { score?: number })[] = [];
     let skipped = 0;
     for await (const item of this.#candidates(operation, limit + offset)) {
@@ -199,21 +198,10 @@ export class ItemReader {
     }
   }
 
-  async namespaces({
-    matchConditions = [],
-    maxDepth,
-    limit,
-    offset,
-  }: ListNamespacesOperation): Promise<string[][]> {
-    const range = { ...rangeBelow(literalPrefix(matchConditions)), now: this.#context.clock() };
-    const found = await this.#context.batches.read(() => this.#sql.namespaces.all(range));
-    const stored = found.map(decodeNamespace);
-    const matching = stored.filter((namespace) => matchesNamespace(namespace, matchConditions));
-    const cut = new Map(
-      matching.map((one) => one.slice(0, maxDepth)).map((one) => [encodeNamespace(one), one]),
-    );
-    const first = count(offset ?? 0);
-    return [...cut.values()].slice(first, first + count(limit ?? MAX_COUNT));
+  async namespaces(operation: ListNamespacesOperation): Promise<string[][]> {
+    const prefix = literalPrefix(operation.matchConditions ?? []);
+    const range = { ...rangeBelow(prefix), now: this.#context.clock() };
+    return listed(await this.#context.batches.read(() => this.#sql.namespaces.all(range)), operation);
   }
 
   /** Starts the lifetime of items that were read again. A failure to write this does not fail the read. */
@@ -235,29 +223,10 @@ export class ItemReader {
 const ITEMS_PER_TURN = 32;
 /** Searching a text of so many characters takes a while. */
 const LONG_TEXT = 20_000;
-const MAX_COUNT = 2 ** 31 - 1;
-
-/** Turns a number into a limit or offset that SQLite accepts. */
-function count(value: number): number {
-  return Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, 0), MAX_COUNT));
-}
-
-function passageStart(key: string, body: string, number: number): string {
-  return snippetOf((passagesOf(key, body)[number] ?? key).slice(key.length));
-}
-
 /** A row, and its value whole. */
 interface ReadRow {
   row: ItemRow;
   value: Record<string, unknown>;
 }
 
-function toItem({ row, value }: ReadRow): Item {
-  return {
-    namespace: decodeNamespace(row.namespace),
-    key: row.key,
-    value,
-    createdAt: new Date(row.created_at),
-    updatedAt: new Date(row.updated_at),
-  };
-}
+const toItem = ({ row, value }: ReadRow): Item => itemOf(row, value);

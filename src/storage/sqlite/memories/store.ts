@@ -1,24 +1,22 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import {
-  BaseStore,
-  type Item,
-  type Operation,
-  type OperationResults,
-  type PutOperation,
-  type SearchItem,
-  type SearchOperation,
+import type {
+  GetOperation,
+  Item,
+  ListNamespacesOperation,
+  SearchItem,
+  SearchOperation,
 } from "@langchain/langgraph-checkpoint";
 import { type Clock, systemClock } from "../../../core/clock.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import { type OptionTable, readOptions } from "../../../core/options.ts";
 import type { Lifetime, TextHit, TtlConfig, VersionedItem } from "../../memories/contracts.ts";
-import { checkAddress, checkRoot } from "../../memories/namespaces.ts";
-import { ItemTurns, type Turn } from "../../memories/turns.ts";
+import { ItemStore, type StorePut, lifetimeOf } from "../../memories/item-store.ts";
+import type { NearPassage } from "../../memories/passages.ts";
+import type { WriteTurn } from "../../memories/turns.ts";
 import { quickly } from "../commit.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrations.ts";
 import { Batches, PUTS_PER_TURN } from "./batches.ts";
-import type { NearPassage } from "./embedding-index.ts";
 import { type StoreStatements, prepareStatements } from "./items.ts";
 import { ValueParts, divided } from "./parts.ts";
 import { ItemReader } from "./reads.ts";
@@ -52,11 +50,10 @@ export function createStore(database: Database, options: StoreOptions = {}): Sql
  * Listings are ordered by namespace and key. `search` with a `query` gives the items that contain any of
  * its words (or words that start with them), best first, ranked by bm25 over the key and the text of the
  * value: its `content`, else all texts in it, or the fields named by `put`. With `index` it gives all items
- * instead, those most like the query first, and those without indexed text last. In one batch the reads see
- * what was stored before it; its writes happen together or not at all. Of several writes of one item the last
- * that was asked for counts, awaited or not. An item whose time is over is not there, deleted or not.
+ * instead, those most like the query first, and those without indexed text last. The writes of one batch happen
+ * together or not at all. An item whose time is over is not there, deleted or not.
  */
-export class SqliteStore extends BaseStore {
+export class SqliteStore extends ItemStore {
   readonly #database: Database;
   readonly #sql: StoreStatements;
   readonly #clock: Clock;
@@ -66,7 +63,6 @@ export class SqliteStore extends BaseStore {
   readonly #writer: ItemWriter;
   readonly #batches: Batches;
   readonly #reader: ItemReader;
-  readonly #turns = new ItemTurns();
   #sweptAt = 0;
 
   constructor(database: Database, { clock = systemClock, ttl = {}, index }: StoreOptions = {}) {
@@ -92,74 +88,24 @@ export class SqliteStore extends BaseStore {
     });
   }
 
-  override async batch<Operations extends Operation[]>(
-    operations: Operations,
-  ): Promise<OperationResults<Operations>> {
-    const puts: (PutOperation & Lifetime)[] = operations.filter((operation) => "value" in operation);
-    for (const { namespace, key, value } of puts) if (value !== null) checkAddress(namespace, key);
-    // Each operation has one result, of its kind.
-    return this.#inTurn(puts, async (turn) => {
-      const results: unknown[] = [];
-      for (const operation of operations) results.push(await this.#read(operation));
-      if (puts.length > 0) await this.#writeAll(puts, turn);
-      return results;
-    }) as Promise<OperationResults<Operations>>;
+  protected override read(operation: GetOperation & Lifetime): Promise<Item | null> {
+    return this.#reader.get(operation);
   }
 
-  /** Gives the result of one read; `undefined` for a put. */
-  async #read(operation: Operation): Promise<unknown> {
-    if ("namespacePrefix" in operation) return this.#reader.search(operation);
-    if ("value" in operation) return undefined;
-    return "key" in operation ? this.#reader.get(operation) : this.#reader.namespaces(operation);
+  protected override find(operation: SearchOperation & Lifetime): Promise<SearchItem[]> {
+    return this.#reader.search(operation);
   }
 
-  async #writeAll(puts: readonly (PutOperation & Lifetime)[], turn: Turn): Promise<void> {
+  protected override namespaces(operation: ListNamespacesOperation): Promise<string[][]> {
+    return this.#reader.namespaces(operation);
+  }
+
+  protected override async writeAll(puts: readonly StorePut[], turn: WriteTurn): Promise<void> {
     const prepared = await this.#prepared(puts);
     await this.#batches.writeAll(prepared, { turn: turn.come, clock: this.#clock });
     turn.done();
     await this.#deleteUnused();
     this.#sweepSometimes();
-  }
-
-  /** Does `work`, which writes these items when its turn has come; whoever comes later for one of them waits. */
-  async #inTurn<T>(
-    puts: readonly Pick<PutOperation, "namespace" | "key">[],
-    work: (turn: Turn) => Promise<T>,
-  ): Promise<T> {
-    const items = puts.map(({ namespace, key }) => JSON.stringify([...namespace, key]));
-    const turn = this.#turns.take(new Set(items));
-    try {
-      return await work(turn);
-    } finally {
-      turn.done();
-    }
-  }
-
-  /** As inherited, but parts of the namespace may contain dots, and the item may have a lifetime. */
-  override async put(
-    namespace: string[],
-    key: string,
-    value: Record<string, unknown>,
-    index?: false | string[],
-    lifetime: Pick<Lifetime, "ttl"> = {},
-  ): Promise<void> {
-    checkRoot(namespace);
-    await this.batch([{ namespace, key, value, ...(index === undefined ? {} : { index }), ...lifetime }]);
-  }
-
-  override async get(
-    namespace: string[],
-    key: string,
-    lifetime: Pick<Lifetime, "refreshTtl"> = {},
-  ): Promise<Item | null> {
-    return this.#reader.get({ namespace, key, ...lifetime });
-  }
-
-  override async search(
-    namespacePrefix: string[],
-    options: Omit<SearchOperation, "namespacePrefix"> & Pick<Lifetime, "refreshTtl"> = {},
-  ): Promise<SearchItem[]> {
-    return this.#reader.search({ namespacePrefix, ...options });
   }
 
   async getVersioned(namespace: string[], key: string): Promise<VersionedItem | null> {
@@ -201,32 +147,23 @@ export class SqliteStore extends BaseStore {
     }
   }
 
-  /**
-   * Puts the item only if it still is what `expected` names (`null`: it does not exist). Gives the new
-   * version, or undefined when somebody else was faster; safe against other processes.
-   */
-  async putIf(
-    namespace: string[],
-    key: string,
-    value: Record<string, unknown>,
+  protected override async writeIf(
+    wanted: StorePut,
     expected: string | null,
+    turn: WriteTurn,
   ): Promise<string | undefined> {
-    checkRoot(namespace);
-    checkAddress(namespace, key);
-    return this.#inTurn([{ namespace, key }], async (turn) => {
-      const [put] = await this.#prepared([{ namespace, key, value }]);
-      if (put === undefined) return undefined;
-      await turn.come;
-      const version = await this.#batches.write(() => this.#writer.putIf(put, expected, this.#clock()));
-      turn.done();
-      if (version === undefined && put.parts !== null) await this.#parts.giveUp(put.parts);
-      await this.#deleteUnused();
-      return version;
-    });
+    const [put] = await this.#prepared([wanted]);
+    if (put === undefined) return undefined;
+    await turn.come;
+    const version = await this.#batches.write(() => this.#writer.putIf(put, expected, this.#clock()));
+    turn.done();
+    if (version === undefined && put.parts !== null) await this.#parts.giveUp(put.parts);
+    await this.#deleteUnused();
+    return version;
   }
 
   /** Puts with what only the embedding model and the store's settings know. */
-  async #prepared(puts: readonly (PutOperation & Lifetime)[]): Promise<PreparedPut[]> {
+  async #prepared(puts: readonly StorePut[]): Promise<PreparedPut[]> {
     const values = puts.map(({ value, index }) => ({
       value: value ?? {},
       index: value === null ? false : index,
@@ -237,7 +174,7 @@ export class SqliteStore extends BaseStore {
       if (index % PUTS_PER_TURN === PUTS_PER_TURN - 1) await ownTurn();
       const { json, pieces } = divided(put.value ?? {});
       const facts = {
-        ttl: ttl === null ? null : Math.max(0, Math.round(ttl * MINUTE_MS)),
+        ttl: lifetimeOf(ttl),
         json,
         parts: pieces.length === 0 ? null : await this.#parts.store(pieces, Date.now()),
         vectors: vectors[index] ?? [],

@@ -1,3 +1,4 @@
+import { fuse } from "../../memories/passages.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
 import { type TextQuery, fold } from "../../memories/text-query.ts";
@@ -11,8 +12,6 @@ const MATCHES_PER_TURN = 500;
 const COMPARED = 500;
 /** Frequent words that count in the order of matches: each takes a look at all that have it. */
 const FREQUENT_WORDS = 2;
-/** The constant of reciprocal rank fusion; the higher, the less the first places of a list differ. */
-const FUSION = 60;
 
 /** An item found by its words; higher scores are better, 0 is a match inside a word. */
 export interface RankedItem {
@@ -54,17 +53,6 @@ export async function rankItems(
     if (words.every((word) => folded.includes(word))) ranked.push({ id, score: 0 });
   }
   return ranked;
-}
-
-/** Several orders of items as one, by their places: who stands before others in more of them comes first. */
-export function fuse(lists: readonly (readonly { id: number }[])[]): RankedItem[] {
-  const scores = new Map<number, number>();
-  for (const list of lists) {
-    for (const [place, { id }] of list.entries()) {
-      scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION + place + 1));
-    }
-  }
-  return [...scores].map(([id, score]) => ({ id, score })).sort((a, b) => b.score - a.score);
 }
 
 /**

@@ -4,30 +4,9 @@ import type { Statement } from "better-sqlite3";
 import type { Database } from "../database.ts";
 import type { ItemPosition } from "./items.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
+import { type UnembeddedItem, bytesOf, product, unitVector } from "../../memories/passages.ts";
 import { valuesAt } from "../../memories/text-query.ts";
 import type { RankedItem } from "./text-search.ts";
-
-/** A vector of length 1: the product of two is their cosine, from -1 to 1. */
-export function unitVector(numbers: readonly number[]): Float32Array {
-  let squares = 0;
-  for (const number of numbers) squares += number * number;
-  const length = Math.sqrt(squares) || 1;
-  return Float32Array.from(numbers, (number) => number / length);
-}
-
-export const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
-  new Uint8Array(buffer, byteOffset, byteLength);
-
-/** Gives the product of two vectors; undefined when their lengths differ, as those of two models do. */
-export function product(wanted: Float32Array, stored: Uint8Array): number | undefined {
-  if (stored.byteLength !== wanted.byteLength) return undefined;
-  // SQLite's bytes may begin anywhere; floats begin at multiples of their size.
-  const aligned = stored.byteOffset % 4 === 0 ? stored : stored.slice();
-  const other = new Float32Array(aligned.buffer, aligned.byteOffset, wanted.length);
-  let sum = 0;
-  for (let index = 0; index < wanted.length; index += 1) sum += (wanted[index] ?? 0) * (other[index] ?? 0);
-  return sum;
-}
 
 /** How items are found by their meaning: LangGraph's `IndexConfig`, or with a function for its model. */
 export type VectorIndexConfig = Pick<IndexConfig, "dims" | "fields"> &
@@ -184,14 +163,6 @@ export interface ModelRow {
   dims: number | null;
 }
 
-/** An item of the queue. */
-export interface UnembeddedRow {
-  id: number;
-  version: number;
-  key: string;
-  text: string;
-}
-
 export interface PassageRow extends ItemPosition {
   id: number;
   /** `null` for an item that has no vector. */
@@ -209,7 +180,7 @@ export interface EmbeddingStatements {
   release: Statement<[{ model: number; item: number }]>;
   done: Statement<[{ model: number; item: number }]>;
   waiting: Statement<[{ model: number; limit: number }], number>;
-  item: Statement<[{ id: number; length: number }], UnembeddedRow>;
+  item: Statement<[{ id: number; length: number }], UnembeddedItem>;
   version: Statement<[number], number>;
   put: Statement<[{ item: number; model: number; number: number; vector: Uint8Array }]>;
   clear: Statement<[{ model: number; item: number }]>;

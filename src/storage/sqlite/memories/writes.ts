@@ -1,7 +1,8 @@
 import type { PutOperation } from "@langchain/langgraph-checkpoint";
+import { versionOf } from "../../memories/item-store.ts";
 import { encodeNamespace } from "../../memories/namespaces.ts";
 import { gramsOf, searchedText, textToIndex } from "../../memories/text-query.ts";
-import type { ItemRow, StoreStatements } from "./items.ts";
+import type { StoreStatements } from "./items.ts";
 import type { ValueParts } from "./parts.ts";
 import type { FieldVector } from "./vectors.ts";
 
@@ -84,5 +85,3 @@ export class ItemWriter {
     return versionOf(row);
   }
 }
-
-export const versionOf = ({ id, version }: Pick<ItemRow, "id" | "version">): string => `${id}.${version}`;

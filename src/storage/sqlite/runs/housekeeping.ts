@@ -14,6 +14,7 @@ import {
 import type { RunStatus } from "../../../runs/run.ts";
 import { flushLog, inTransaction, quickly } from "../commit.ts";
 import type { StoredStatistics } from "../../sql/repository.ts";
+import { TABLES_OF_RUN } from "../../sql/schema.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
 
@@ -134,17 +135,6 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND lease_owner 
   }
 }
 
-/** The tables with rows that belong to a run. */
-const OF_RUN = [
-  "run_events",
-  "approvals",
-  "effects",
-  "run_messages",
-  "run_grants",
-  "used_answers",
-  "model_requests",
-];
-
 /**
  * Forgets some of the runs that ended before then, in one transaction; gives their number, which is 0 when there
  * are none. A run that is still being stopped has a lease, and stays.
@@ -153,7 +143,7 @@ function prepareForgetting(database: Database): (endedBefore: number, limit: num
   const candidates = database.prepare<[number, number], { id: string; thread_id: string }>(
     "SELECT id, thread_id FROM runs WHERE ended_at < ? AND lease_owner IS NULL ORDER BY ended_at LIMIT ?",
   );
-  const deleteOfRun = OF_RUN.map((table) => database.prepare(`DELETE FROM ${table} WHERE run_id = ?`));
+  const deleteOfRun = TABLES_OF_RUN.map((table) => database.prepare(`DELETE FROM ${table} WHERE run_id = ?`));
   const deleteRun = database.prepare("DELETE FROM runs WHERE id = ?");
   const runOf = database.prepare("SELECT 1 FROM runs WHERE thread_id = ?");
   const deleteThread = database.prepare("DELETE FROM threads WHERE id = ?");

@@ -1,5 +1,5 @@
 /** Texts as Postgres searches them: `tsvector` of what an item has, `tsquery` of what somebody looks for. */
-import { fold, gramRuns, tokensOf } from "../memories/text-query.ts";
+import { fold, gramRuns, tokensOf } from "../../memories/text-query.ts";
 
 /** Postgres takes 2,046 bytes a word, 255 places of one, and places up to 16,383. */
 const LONGEST = 200;

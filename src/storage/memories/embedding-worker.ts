@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
-import { EmbeddingFailure } from "../../../core/embedder.ts";
-import { errorMessage, isTransient } from "../../../core/errors.ts";
-import type { Logger } from "../../../core/logger.ts";
-import { type EmbeddedItem, type EmbeddingIndex, passagesOf } from "./embedding-index.ts";
-import type { UnembeddedRow } from "./vectors.ts";
+import { EmbeddingFailure } from "../../core/embedder.ts";
+import { errorMessage, isTransient } from "../../core/errors.ts";
+import type { Logger } from "../../core/logger.ts";
+import { type EmbeddedItem, type PassageIndex, type UnembeddedItem, passagesOf } from "./passages.ts";
 
 /** Items embedded at a time, and passages in one request. */
 const ITEMS = 16;
@@ -17,7 +16,7 @@ const LONGEST_PAUSE_MS = 300_000;
 const TOUCH_MS = 3_600_000;
 
 export interface EmbeddingWorkerOptions {
-  index: EmbeddingIndex;
+  index: PassageIndex;
   log: Logger;
   /** Milliseconds between two looks at the queue. Default 2000. */
   lookMs?: number;
@@ -28,7 +27,7 @@ export interface EmbeddingWorkerOptions {
  * queue, and the pauses between tries get longer. Closing puts items under way back into the queue.
  */
 export class EmbeddingWorker {
-  readonly #index: EmbeddingIndex;
+  readonly #index: PassageIndex;
   readonly #log: Logger;
   readonly #lookMs: number;
   readonly #closed = new AbortController();
@@ -87,7 +86,7 @@ export class EmbeddingWorker {
   }
 
   /** Embeds all items at once, and one by one when the service refuses that. */
-  async #embed(items: readonly UnembeddedRow[]): Promise<void> {
+  async #embed(items: readonly UnembeddedItem[]): Promise<void> {
     try {
       await this.#index.store(await this.#embedded(items));
     } catch (thrown) {
@@ -97,14 +96,14 @@ export class EmbeddingWorker {
     }
   }
 
-  async #giveUp(items: readonly UnembeddedRow[], failure: EmbeddingFailure): Promise<void> {
+  async #giveUp(items: readonly UnembeddedItem[], failure: EmbeddingFailure): Promise<void> {
     // A service that refuses this too refuses everything, and nothing is given up for that.
     await this.#index.embedder.embed(["memory"], "documents", this.#closed.signal);
     await this.#index.giveUp(items);
     this.#log.warn("memories.embedding_refused", { items: items.length, error: failure.message });
   }
 
-  async #embedded(items: readonly UnembeddedRow[]): Promise<EmbeddedItem[]> {
+  async #embedded(items: readonly UnembeddedItem[]): Promise<EmbeddedItem[]> {
     const passages = items.map(({ key, text }) => passagesOf(key, text));
     const all = passages.flat();
     const vectors: number[][] = [];

@@ -1,5 +1,4 @@
 /** Checkpoints of LangGraph in Postgres. */
-import { createHash } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   BaseCheckpointSaver,
@@ -16,8 +15,7 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import type { Pool } from "pg";
 import { isDeepStrictEqual } from "node:util";
-import { StorageError } from "../../core/errors.ts";
-import { type Checkpoints, FencedOffError, type FencingToken, type ThreadStep } from "../../runs/ports.ts";
+import { type Checkpoints, FencedOffError, type FencingToken, type ThreadStep } from "../../../runs/ports.ts";
 import {
   type GraphAddress,
   type WriteFields,
@@ -25,18 +23,15 @@ import {
   keyOf,
   missing,
   threadOf,
-} from "../checkpoints/address.ts";
-import {
-  type BlobStore,
-  type Encoded,
-  LargeValues,
-  allOf,
-  encodeWrites,
-} from "../checkpoints/large-values.ts";
-import { ObservedPromise, type WriteRow, revive } from "../checkpoints/writes.ts";
-import { change, first } from "../sql/steps.ts";
-import { postgresEngine, query } from "./engine.ts";
-import { postgresError } from "./errors.ts";
+} from "../../checkpoints/address.ts";
+import { type Encoded, LargeValues, allOf, encodeWrites } from "../../checkpoints/large-values.ts";
+import { ObservedPromise, type WriteRow, revive } from "../../checkpoints/writes.ts";
+import { change, first } from "../../sql/steps.ts";
+import { postgresEngine, query, unhurried } from "../engine.ts";
+import { postgresError } from "../errors.ts";
+import { PostgresBlobs } from "./blobs.ts";
+import { deltaHistories } from "./delta-history.ts";
+import { copyThread, threadSteps, threads } from "./thread-history.ts";
 
 interface CheckpointRow {
   thread_id: string;
@@ -97,109 +92,9 @@ const REPLACE_WRITES = putWrites(
   "DO UPDATE SET channel = excluded.channel, type = excluded.type, value = excluded.value",
 );
 
-const PUT_BLOB = `
-WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content)
-SELECT @thread, @namespace, @hash::bytea, @content::bytea FROM quick ON CONFLICT DO NOTHING`;
-
 /** A small commit that is on the disk, and with it all commits before. */
 const SYNC =
   "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'deepagent', '')";
-
-/** Checkpoints from the named or the newest one back, some at a time. A parent always comes behind its children. */
-const BEFORE = `
-SELECT checkpoint_id AS id, parent_checkpoint_id AS parent, channels, seq FROM checkpoints
-WHERE thread_id = @thread AND checkpoint_ns = @namespace AND seq < @below
-  AND (@id::text IS NULL OR seq <= (
-    SELECT seq FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = @id))
-ORDER BY seq DESC LIMIT @limit`;
-const STORED = `
-SELECT checkpoint_id AS id, checkpoint FROM checkpoints
-WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])`;
-const WRITTEN = `
-SELECT checkpoint_id AS id, task_id, channel, type, value FROM checkpoint_writes
-WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])
-  AND channel = ANY (@channels::text[])
-ORDER BY task_id, idx`;
-
-/** An ancestor of a checkpoint. */
-interface Ancestor {
-  id: string;
-  /** Channels that still look for a stored value; what was written here is a part of theirs. */
-  open: ReadonlySet<string>;
-  /** Those of them whose value it stores. */
-  found: string[];
-}
-
-/** The way from a checkpoint of a thread's own graph back to its beginning. */
-const CHAIN = `
-WITH RECURSIVE chain AS (
-  (SELECT 0 AS depth, checkpoint_id AS id, parent_checkpoint_id AS parent, step, source, made_at
-  FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = ''
-    AND (@id::text IS NULL OR checkpoint_id = @id)
-  ORDER BY seq DESC LIMIT 1)
-  UNION ALL
-  SELECT chain.depth + 1, c.checkpoint_id, c.parent_checkpoint_id, c.step, c.source, c.made_at
-  FROM chain JOIN checkpoints AS c
-    ON c.thread_id = @thread AND c.checkpoint_ns = '' AND c.checkpoint_id = chain.parent
-)`;
-
-interface Link {
-  id: string;
-  parent: string | null;
-  step: number;
-  source: string;
-  made_at: string;
-}
-
-const MESSAGES = `
-SELECT checkpoint_id AS id, type, value FROM checkpoint_writes
-WHERE thread_id = @thread AND checkpoint_ns = '' AND channel = 'messages' ORDER BY checkpoint_id, task_id, idx`;
-
-/** One look-up for each thread, however many checkpoints it has. */
-const THREADS = `
-WITH RECURSIVE found (id) AS (
-  SELECT min(thread_id) FROM checkpoints
-  UNION ALL
-  SELECT (SELECT min(thread_id) FROM checkpoints WHERE thread_id > found.id) FROM found WHERE found.id IS NOT NULL
-)
-SELECT id FROM found WHERE id IS NOT NULL`;
-
-const COPY_BLOBS = `
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content)
-SELECT @target, '', hash, content FROM checkpoint_blobs WHERE thread_id = @thread AND checkpoint_ns = ''
-ON CONFLICT DO NOTHING`;
-
-const COPY_CHECKPOINTS = `${CHAIN}
-INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, step, source, made_at,
-  channels, type, checkpoint, metadata)
-SELECT @target, '', c.checkpoint_id, c.parent_checkpoint_id, c.step, c.source, c.made_at, c.channels, c.type,
-  c.checkpoint, c.metadata
-FROM chain JOIN checkpoints AS c
-  ON c.thread_id = @thread AND c.checkpoint_ns = '' AND c.checkpoint_id = chain.id
-ORDER BY chain.depth DESC
-ON CONFLICT DO NOTHING`;
-
-/** Errors, requests and answers: a task with other writes has finished. */
-const UNFINISHED = Object.keys(WRITES_IDX_MAP)
-  .map((channel) => `'${channel}'`)
-  .join(", ");
-
-/**
- * What was written after an earlier checkpoint than the newest made the next one, and has no place behind a copy
- * of it. Of the newest, results of calls that had ended go along, but not what waits for an answer.
- */
-const COPY_WRITES = `${CHAIN}
-INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
-SELECT @target, '', w.checkpoint_id, w.task_id, w.idx, w.channel, w.type, w.value
-FROM chain JOIN checkpoint_writes AS w
-  ON w.thread_id = @thread AND w.checkpoint_ns = '' AND w.checkpoint_id = chain.id
-WHERE chain.depth > 0 OR (@isNewest = 1 AND w.channel NOT IN (${UNFINISHED}))
-ON CONFLICT DO NOTHING`;
-
-const NEWEST_ID = `
-SELECT checkpoint_id AS id FROM checkpoints
-WHERE thread_id = @thread AND checkpoint_ns = '' ORDER BY seq DESC LIMIT 1`;
 
 /** Checkpoints go first: without them it is no thread any more. */
 const TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
@@ -225,36 +120,6 @@ ORDER BY seq DESC LIMIT @limit`;
 
 /** Checkpoints that one query of a list reads. */
 const PAGE = 50;
-/** Checkpoints that one query of a history reads. */
-const ANCESTORS = 500;
-
-/** Texts by the hash of their content. */
-class PostgresBlobs implements BlobStore {
-  readonly #pool: Pool;
-
-  constructor(pool: Pool) {
-    this.#pool = pool;
-  }
-
-  put({ thread, namespace }: GraphAddress, text: string): { name: string; stored: Promise<void> } {
-    const content = Buffer.from(text);
-    const hash = createHash("sha256").update(content).digest();
-    const stored = query(this.#pool, PUT_BLOB, { thread, namespace, hash, content });
-    return { name: hash.toString("base64url"), stored: stored.then(() => undefined) };
-  }
-
-  async get(name: string): Promise<string> {
-    const hash = Buffer.from(name, "base64url");
-    const sql = "SELECT content FROM checkpoint_blobs WHERE hash = @hash LIMIT 1";
-    const [row] = await query<{ content: Uint8Array }>(this.#pool, sql, { hash });
-    if (row !== undefined) return Buffer.from(row.content).toString();
-    throw new StorageError(
-      "storage_corrupt",
-      "The Postgres schema lacks a part of a thread. Restore a backup, or start a new thread.",
-    );
-  }
-}
-
 /**
  * What LangGraph stores, one statement for each thing. A step's checkpoint is stored after the results it was made
  * of, and nothing in a thread that another process has taken since.
@@ -406,7 +271,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
       if (tasks.get(taskId) === stored) tasks.delete(taskId);
       if (tasks.size === 0 && this.#results.get(key) === tasks) this.#results.delete(key);
     };
-    return stored.then(forget);
+    return ObservedPromise.of(stored.then(forget));
   }
 
   async #putResults(
@@ -504,137 +369,35 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async returnSpace(): Promise<number> {
     const before = await this.usedBytes();
-    for (const table of TABLES) await this.#pool.query(`VACUUM ${table}`);
+    for (const table of TABLES) await this.#pool.query(unhurried(`VACUUM ${table}`));
     return Math.max(0, before - (await this.usedBytes()));
   }
 
   async threads(): Promise<string[]> {
     await this.#settled();
-    return (await query<{ id: string }>(this.#pool, THREADS)).map(({ id }) => id);
+    return threads(this.#pool);
   }
 
   async steps(threadId: string): Promise<ThreadStep[]> {
     await this.#settled();
-    const chain = await query<Link>(this.#pool, `${CHAIN} SELECT * FROM chain ORDER BY depth DESC`, {
-      thread: threadId,
-      id: null,
-    });
-    const written = await query<{ id: string; type: string; value: Uint8Array }>(this.#pool, MESSAGES, {
-      thread: threadId,
-    });
-    const messagesAt = (checkpoint: string | undefined): Promise<unknown[]> =>
-      Promise.all(
-        written
-          .filter(({ id }) => id === checkpoint)
-          .map(({ type, value }) => this.serde.loadsTyped(type, value)),
-      );
-    const steps: ThreadStep[] = [];
-    for (const [index, { id, parent, step, source, made_at }] of chain.entries()) {
-      // A checkpoint of input alone has nothing in the channels yet.
-      if (source === "input") continue;
-      // The writes at the checkpoint before make the step.
-      steps.push({
-        number: step,
-        checkpointId: id,
-        time: Date.parse(made_at),
-        messages: parent === null ? [] : await messagesAt(chain[index - 1]?.id),
-      });
-    }
-    return steps;
+    return threadSteps(this.#pool, this.serde, threadId);
   }
 
   async copyThread(source: string, target: string, checkpointId?: string): Promise<boolean> {
     await this.#settled();
-    const id = checkpointId ?? null;
-    const place = { thread: source, target };
-    return postgresEngine(this.#pool).write(function* () {
-      const begin = yield* first<Link>(`${CHAIN} SELECT * FROM chain ORDER BY depth LIMIT 1`, {
-        thread: source,
-        id,
-      });
-      if (begin === undefined) return false;
-      const newest = yield* first<{ id: string }>(NEWEST_ID, { thread: source });
-      yield* change(COPY_BLOBS, place);
-      yield* change(COPY_CHECKPOINTS, { ...place, id: begin.id });
-      yield* change(COPY_WRITES, { ...place, id: begin.id, isNewest: newest?.id === begin.id ? 1 : 0 });
-      return true;
-    });
+    return copyThread(this.#pool, { thread: source, target }, checkpointId ?? null);
   }
 
   override async getDeltaChannelHistory(options: {
     config: RunnableConfig;
     channels: string[];
   }): Promise<Record<string, DeltaChannelHistory>> {
-    const channels = [...new Set(options.channels)];
-    const histories = new Map(channels.map((name): [string, DeltaChannelHistory] => [name, { writes: [] }]));
     const { threadId: thread, namespace, checkpointId: id } = addressOf(options.config);
-    if (thread !== undefined && channels.length > 0) {
-      await this.#settled();
-      const graph = { thread, namespace };
-      const ancestors = await this.#ancestors({ ...graph, id: id ?? null }, channels);
-      for (const { id: from, found } of ancestors) {
-        if (found.length === 0) continue;
-        const [row] = await query<{ checkpoint: Uint8Array }>(this.#pool, STORED, { ...graph, ids: [from] });
-        if (row !== undefined) await this.#seed(histories, found, row.checkpoint);
-      }
-      const ids = ancestors.map((ancestor) => ancestor.id);
-      const rows = await query<WriteRow & { id: string }>(this.#pool, WRITTEN, { ...graph, ids, channels });
-      const byPlace = new Map(ids.map((one): [string, WriteRow[]] => [one, []]));
-      for (const row of rows) byPlace.get(row.id)?.push(row);
-      const writes = ancestors
-        .toReversed()
-        .flatMap(({ id: at, open }) => (byPlace.get(at) ?? []).filter(({ channel }) => open.has(channel)));
-      for (const write of await revive(writes, this.serde)) histories.get(write[1])?.writes.push(write);
+    const channels = [...new Set(options.channels)];
+    if (thread === undefined) {
+      return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
     }
-    return Object.fromEntries(histories);
-  }
-
-  /** The ancestors of a checkpoint, nearest first, until each of the channels has met one that stores its value. */
-  async #ancestors(
-    target: GraphAddress & { id: string | null },
-    channels: readonly string[],
-  ): Promise<Ancestor[]> {
-    const ancestors: Ancestor[] = [];
-    const open = new Set(channels);
-    let wanted: string | null | undefined;
-    for (let below = Number.MAX_SAFE_INTEGER; ;) {
-      const values = { ...target, below, limit: ANCESTORS };
-      const rows = await query<{ id: string; parent: string | null; channels: string[]; seq: number }>(
-        this.#pool,
-        BEFORE,
-        values,
-      );
-      for (const { id, parent, channels: stored } of rows) {
-        // The first is the checkpoint itself, whose own value and writes are not asked for.
-        if (wanted !== undefined && id !== wanted) continue;
-        if (wanted !== undefined) {
-          const found = stored.filter((channel) => open.has(channel));
-          ancestors.push({ id, open: new Set(open), found });
-          for (const channel of found) open.delete(channel);
-        }
-        wanted = parent;
-        if (wanted === null || open.size === 0) return ancestors;
-      }
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < ANCESTORS) return ancestors;
-      below = last.seq;
-    }
-  }
-
-  /** Sets the values that a stored checkpoint has of these channels, and loads no other. */
-  async #seed(
-    histories: ReadonlyMap<string, DeltaChannelHistory>,
-    channels: readonly string[],
-    checkpoint: Uint8Array,
-  ): Promise<void> {
-    // `put` stored it so.
-    const { channel_values: values } = JSON.parse(Buffer.from(checkpoint).toString()) as {
-      channel_values: Record<string, unknown>;
-    };
-    for (const channel of channels) {
-      const history = histories.get(channel);
-      const data = JSON.stringify(values[channel]);
-      if (history !== undefined) history.seed = await this.serde.loadsTyped("json", data);
-    }
+    await this.#settled();
+    return deltaHistories(this.#pool, this.serde, { thread, namespace, id: id ?? null }, channels);
   }
 }

@@ -1,42 +1,41 @@
 /** Memories in Postgres. */
-import {
-  BaseStore,
-  type GetOperation,
-  type Item,
-  type ListNamespacesOperation,
-  type Operation,
-  type OperationResults,
-  type PutOperation,
-  type SearchItem,
-  type SearchOperation,
+import type {
+  GetOperation,
+  Item,
+  ListNamespacesOperation,
+  SearchItem,
+  SearchOperation,
 } from "@langchain/langgraph-checkpoint";
 import type { Pool } from "pg";
-import { type Clock, systemClock } from "../../core/clock.ts";
-import type { Lifetime, MemoryStore, TextHit, TtlConfig, VersionedItem } from "../memories/contracts.ts";
+import { type Clock, systemClock } from "../../../core/clock.ts";
+import type { Lifetime, MemoryStore, TextHit, TtlConfig, VersionedItem } from "../../memories/contracts.ts";
 import {
-  checkAddress,
-  checkRoot,
+  type ItemFacts,
+  ItemStore,
+  MAX_COUNT,
+  type StorePut,
+  countOf,
+  itemOf,
+  lifetimeOf,
+  listed,
+  versionOf,
+} from "../../memories/item-store.ts";
+import {
   decodeNamespace,
   encodeNamespace,
   literalPrefix,
   matchesFilter,
-  matchesNamespace,
   rangeBelow,
-} from "../memories/namespaces.ts";
-import { excerpt, fold, parseQuery, searchedText } from "../memories/text-query.ts";
-import { ItemTurns } from "../memories/turns.ts";
-import { type Statement, all, change } from "../sql/steps.ts";
-import { postgresEngine, query } from "./engine.ts";
+} from "../../memories/namespaces.ts";
+import { type NearPassage, fuse, passageStart } from "../../memories/passages.ts";
+import { SEARCHED_LENGTH, excerpt, fold, parseQuery, searchedText } from "../../memories/text-query.ts";
+import type { WriteTurn } from "../../memories/turns.ts";
+import { type Engine, type Statement, all, change } from "../../sql/steps.ts";
+import { postgresEngine, query } from "../engine.ts";
 import { wordQuery, wordVector } from "./words.ts";
 
-interface ItemRow {
-  id: number;
-  namespace: string;
-  key: string;
+interface ItemRow extends ItemFacts {
   value: string;
-  version: number;
-  created_at: number;
-  updated_at: number;
   ttl: number | null;
 }
 
@@ -70,7 +69,7 @@ UPDATE store_items SET ${SET} WHERE namespace = @namespace AND key = @key AND id
 RETURNING id, version`;
 
 const MATCHES = `
-SELECT ${ITEM}, left(body, 200000) AS body, ts_rank(words, query) AS score
+SELECT ${ITEM}, left(body, ${SEARCHED_LENGTH}) AS body, ts_rank(words, query) AS score
 FROM store_items, to_tsquery('simple', @words) AS query
 WHERE ${BELOW} AND words @@ query ORDER BY score DESC, namespace, key LIMIT @limit`;
 const TEXTS = `
@@ -78,17 +77,18 @@ SELECT id, namespace, key, body FROM store_items
 WHERE ${BELOW} AND words IS NOT NULL AND (namespace, key) > (@afterNamespace, @afterKey)
 ORDER BY namespace, key LIMIT @limit`;
 
+const BY_ID = `
+SELECT id, namespace, key, left(body, ${SEARCHED_LENGTH}) AS body FROM store_items
+WHERE id = ANY (@ids::bigint[]) AND body IS NOT NULL`;
+
 /** Rows that one query of a listing reads. */
 const PAGE = 100;
 /** Items that one statement of a sweep deletes. */
 const SWEPT = 1000;
-const MINUTE_MS = 60_000;
-const MAX_COUNT = 2 ** 31 - 1;
 
-interface Match extends ItemRow {
-  body: string;
-  score: number;
-}
+type TextRow = Pick<ItemRow, "id" | "namespace" | "key"> & { body: string };
+type Scored = TextRow & { score: number };
+type Match = ItemRow & Scored;
 
 export interface PostgresStoreOptions {
   clock?: Clock;
@@ -98,63 +98,31 @@ export interface PostgresStoreOptions {
 /**
  * LangGraph's `BaseStore` in Postgres. Listings are ordered by namespace and key. `search` with a `query` gives the
  * items that contain any of its words or words that start with them, best first. The writes of one batch happen
- * together or not at all; of several writes of one item the last that was asked for counts.
+ * together or not at all.
  */
-export class PostgresStore extends BaseStore implements MemoryStore {
+export class PostgresStore extends ItemStore implements MemoryStore {
   readonly #pool: Pool;
   readonly #clock: Clock;
   readonly #ttl: TtlConfig;
-  readonly #turns = new ItemTurns();
+  readonly #engine: Engine;
 
   constructor(pool: Pool, { clock = systemClock, ttl = {} }: PostgresStoreOptions = {}) {
     super();
     this.#pool = pool;
+    this.#engine = postgresEngine(pool);
     this.#clock = clock;
     this.#ttl = ttl;
   }
 
-  override async batch<Operations extends Operation[]>(
-    operations: Operations,
-  ): Promise<OperationResults<Operations>> {
-    const puts: (PutOperation & Lifetime)[] = operations.filter((operation) => "value" in operation);
-    for (const { namespace, key, value } of puts) if (value !== null) checkAddress(namespace, key);
-    return this.#inTurn(puts, async (come) => {
-      const results: unknown[] = [];
-      for (const operation of operations) results.push(await this.#read(operation));
-      await come;
-      const statements = puts.flatMap((put) => this.#statementsOf(put));
-      if (statements.length > 0) {
-        await postgresEngine(this.#pool).write(function* () {
-          for (const { sql, values } of statements) yield* change(sql, values);
-        });
-      }
-      return results;
-      // Each operation has one result, of its kind.
-    }) as Promise<OperationResults<Operations>>;
+  protected override async writeAll(puts: readonly StorePut[], turn: WriteTurn): Promise<void> {
+    await turn.come;
+    const statements = puts.flatMap((put) => this.#statementsOf(put));
+    await this.#engine.write(function* () {
+      for (const { sql, values } of statements) yield* change(sql, values);
+    });
   }
 
-  /** Gives the result of one read; `undefined` for a put. */
-  async #read(operation: Operation): Promise<unknown> {
-    if ("namespacePrefix" in operation) return this.#search(operation);
-    if ("value" in operation) return undefined;
-    return "key" in operation ? this.#get(operation) : this.#namespaces(operation);
-  }
-
-  /** Does `work`, which writes these items when its turn has come; whoever comes later for one of them waits. */
-  async #inTurn<T>(
-    puts: readonly Pick<PutOperation, "namespace" | "key">[],
-    work: (come: Promise<unknown>) => Promise<T>,
-  ): Promise<T> {
-    const items = puts.map(({ namespace, key }) => JSON.stringify([...namespace, key]));
-    const { come, done } = this.#turns.take(new Set(items));
-    try {
-      return await work(come);
-    } finally {
-      done();
-    }
-  }
-
-  #statementsOf(put: PutOperation & Lifetime): Statement[] {
+  #statementsOf(put: StorePut): Statement[] {
     const place = { namespace: encodeNamespace(put.namespace), key: put.key };
     if (put.value === null) {
       return [{ sql: "DELETE FROM store_items WHERE namespace = @namespace AND key = @key", values: place }];
@@ -166,7 +134,7 @@ export class PostgresStore extends BaseStore implements MemoryStore {
     ];
   }
 
-  #valuesOf({ namespace, key, value, index, ttl }: PutOperation & Lifetime) {
+  #valuesOf({ namespace, key, value, index, ttl }: StorePut) {
     const minutes = ttl === undefined ? (this.#ttl.defaultTtl ?? null) : ttl;
     const body = index === false ? null : searchedText(value ?? {}, index);
     return {
@@ -176,35 +144,8 @@ export class PostgresStore extends BaseStore implements MemoryStore {
       body,
       words: body === null ? null : wordVector(key, body),
       now: this.#clock(),
-      ttl: minutes === null ? null : Math.max(0, Math.round(minutes * MINUTE_MS)),
+      ttl: lifetimeOf(minutes),
     };
-  }
-
-  /** As inherited, but parts of the namespace may contain dots, and the item may have a lifetime. */
-  override async put(
-    namespace: string[],
-    key: string,
-    value: Record<string, unknown>,
-    index?: false | string[],
-    lifetime: Pick<Lifetime, "ttl"> = {},
-  ): Promise<void> {
-    checkRoot(namespace);
-    await this.batch([{ namespace, key, value, ...(index === undefined ? {} : { index }), ...lifetime }]);
-  }
-
-  override async get(
-    namespace: string[],
-    key: string,
-    lifetime: Pick<Lifetime, "refreshTtl"> = {},
-  ): Promise<Item | null> {
-    return this.#get({ namespace, key, ...lifetime });
-  }
-
-  override async search(
-    namespacePrefix: string[],
-    options: Omit<SearchOperation, "namespacePrefix"> & Pick<Lifetime, "refreshTtl"> = {},
-  ): Promise<SearchItem[]> {
-    return this.#search({ namespacePrefix, ...options });
   }
 
   async getVersioned(namespace: string[], key: string): Promise<VersionedItem | null> {
@@ -221,7 +162,7 @@ export class PostgresStore extends BaseStore implements MemoryStore {
       namespace: encodeNamespace(namespace),
       from,
       to,
-      limit: count(limit),
+      limit: countOf(limit),
       now: this.#clock(),
     };
     const rows = await query<ItemRow>(this.#pool, BETWEEN, values);
@@ -229,50 +170,63 @@ export class PostgresStore extends BaseStore implements MemoryStore {
     return rows.map(toItem);
   }
 
-  /**
-   * Puts the item only if it still is what `expected` names (`null`: it does not exist). Gives the new version, or
-   * undefined when somebody else was faster.
-   */
-  async putIf(
-    namespace: string[],
-    key: string,
-    value: Record<string, unknown>,
+  protected override async writeIf(
+    put: StorePut,
     expected: string | null,
+    turn: WriteTurn,
   ): Promise<string | undefined> {
-    checkRoot(namespace);
-    checkAddress(namespace, key);
-    return this.#inTurn([{ namespace, key }], async (come) => {
-      await come;
-      const values = this.#valuesOf({ namespace, key, value });
-      return postgresEngine(this.#pool).write(function* () {
-        const place = { namespace: values.namespace, key, now: values.now };
-        if (expected === null) yield* change(DELETE_EXPIRED, place);
-        const [row] = yield* all<Pick<ItemRow, "id" | "version">>(
-          expected === null ? PUT_NEW : PUT_OVER,
-          expected === null ? values : { ...values, expected },
-        );
-        return row && versionOf(row);
-      });
+    await turn.come;
+    const values = this.#valuesOf(put);
+    return this.#engine.write(function* () {
+      const { namespace, key, now } = values;
+      if (expected === null) yield* change(DELETE_EXPIRED, { namespace, key, now });
+      const [row] = yield* all<Pick<ItemRow, "id" | "version">>(
+        expected === null ? PUT_NEW : PUT_OVER,
+        expected === null ? values : { ...values, expected },
+      );
+      return row && versionOf(row);
     });
   }
 
-  async searchText(namespacePrefix: string[], text: string, limit: number): Promise<TextHit[]> {
+  /** As in SQLite: with `near` the items that contain words together with those, by reciprocal rank fusion. */
+  async searchText(
+    namespacePrefix: string[],
+    text: string,
+    limit: number,
+    near?: readonly NearPassage[],
+  ): Promise<TextHit[]> {
     const parsed = parseQuery(text);
-    const hit = (row: Pick<Match, "namespace" | "key" | "body">, score: number): TextHit => ({
-      namespace: decodeNamespace(row.namespace),
-      key: row.key,
-      snippet: excerpt(row.body, parsed),
-      score,
-    });
-    const matches = await this.#matches(namespacePrefix, text, count(limit));
-    if (matches.length > 0 || parsed.words.length === 0) return matches.map((row) => hit(row, row.score));
-    const hits: TextHit[] = [];
-    for await (const row of this.#rows<Match>(TEXTS, namespacePrefix)) {
-      if (hits.length >= limit) break;
-      const folded = fold(row.body);
-      if (parsed.words.every((word) => folded.includes(word))) hits.push(hit(row, 0));
+    const byWords = await this.#byWords(namespacePrefix, text, countOf(limit));
+    const found = new Map<number, TextRow>(byWords.map((row) => [row.id, row]));
+    const passages = new Map(near?.map(({ id, number }) => [id, number]));
+    const others = [...passages.keys()].filter((id) => !found.has(id));
+    if (others.length > 0) {
+      for (const row of await query<TextRow>(this.#pool, BY_ID, { ids: others })) found.set(row.id, row);
     }
-    return hits;
+    const ranked = near === undefined ? byWords : fuse([byWords, near]).slice(0, countOf(limit));
+    const wordHits = new Set(byWords.map(({ id }) => id));
+    return ranked.flatMap(({ id, score }) => {
+      const row = found.get(id);
+      if (row === undefined) return [];
+      const { namespace, key, body } = row;
+      const passage = wordHits.has(id) ? undefined : passages.get(id);
+      const snippet = passage === undefined ? excerpt(body, parsed) : passageStart(key, body, passage);
+      return [{ namespace: decodeNamespace(namespace), key, snippet, score }];
+    });
+  }
+
+  /** Items that contain words of the text; when there are none, those that contain all of them inside of others. */
+  async #byWords(namespacePrefix: string[], text: string, limit: number): Promise<Scored[]> {
+    const { words } = parseQuery(text);
+    const matches = await this.#matches(namespacePrefix, text, limit);
+    if (matches.length > 0 || words.length === 0) return matches;
+    const found: Scored[] = [];
+    for await (const row of this.#rows<TextRow>(TEXTS, namespacePrefix)) {
+      if (found.length >= limit) break;
+      const folded = fold(row.body);
+      if (words.every((word) => folded.includes(word))) found.push({ ...row, score: 0 });
+    }
+    return found;
   }
 
   async #matches(namespacePrefix: string[], text: string, limit: number): Promise<Match[]> {
@@ -292,7 +246,11 @@ export class PostgresStore extends BaseStore implements MemoryStore {
     }
   }
 
-  async #get({ namespace, key, refreshTtl }: GetOperation & Lifetime): Promise<Item | null> {
+  protected override async read({
+    namespace,
+    key,
+    refreshTtl,
+  }: GetOperation & Lifetime): Promise<Item | null> {
     const row = await this.#row({ namespace, key, refreshTtl });
     return row === undefined ? null : toItem(row);
   }
@@ -308,7 +266,7 @@ export class PostgresStore extends BaseStore implements MemoryStore {
     return row;
   }
 
-  async #search({
+  protected override async find({
     namespacePrefix,
     query: text,
     filter,
@@ -322,9 +280,9 @@ export class PostgresStore extends BaseStore implements MemoryStore {
       ? await this.#matches(namespacePrefix, text, MAX_COUNT)
       : this.#rows<ItemRow & { score?: number }>(LIST, namespacePrefix);
     for await (const row of candidates) {
-      if (found.length >= count(limit)) break;
+      if (found.length >= countOf(limit)) break;
       if (filter !== undefined && !matchesFilter(valueOf(row), filter)) continue;
-      if (skipped < count(offset)) skipped += 1;
+      if (skipped < countOf(offset)) skipped += 1;
       else found.push(row);
     }
     await this.#refresh(found, refreshTtl);
@@ -349,21 +307,14 @@ export class PostgresStore extends BaseStore implements MemoryStore {
     }
   }
 
-  async #namespaces({
-    matchConditions = [],
-    maxDepth,
-    limit,
-    offset,
-  }: ListNamespacesOperation): Promise<string[][]> {
-    const range = { ...rangeBelow(literalPrefix(matchConditions)), now: this.#clock() };
+  protected override async namespaces(operation: ListNamespacesOperation): Promise<string[][]> {
+    const prefix = literalPrefix(operation.matchConditions ?? []);
+    const range = { ...rangeBelow(prefix), now: this.#clock() };
     const rows = await query<{ namespace: string }>(this.#pool, NAMESPACES, range);
-    const matching = rows
-      .map(({ namespace }) => decodeNamespace(namespace))
-      .filter((namespace) => matchesNamespace(namespace, matchConditions))
-      .map((namespace) => namespace.slice(0, maxDepth));
-    const cut = [...new Map(matching.map((one) => [encodeNamespace(one), one])).values()];
-    const first = count(offset ?? 0);
-    return cut.slice(first, first + count(limit ?? MAX_COUNT));
+    return listed(
+      rows.map(({ namespace }) => namespace),
+      operation,
+    );
   }
 
   /** Starts the lifetime of items that were read again. */
@@ -378,19 +329,7 @@ export class PostgresStore extends BaseStore implements MemoryStore {
   }
 }
 
-const versionOf = ({ id, version }: Pick<ItemRow, "id" | "version">): string => `${id}.${version}`;
-
 // Stored by `put` only.
 const valueOf = ({ value }: ItemRow): Record<string, unknown> => JSON.parse(value) as Record<string, unknown>;
 
-const toItem = (row: ItemRow): Item => ({
-  namespace: decodeNamespace(row.namespace),
-  key: row.key,
-  value: valueOf(row),
-  createdAt: new Date(row.created_at),
-  updatedAt: new Date(row.updated_at),
-});
-
-/** Turns a number into a limit or offset that Postgres accepts. */
-const count = (value: number): number =>
-  Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, 0), MAX_COUNT));
+const toItem = (row: ItemRow): Item => itemOf(row, valueOf(row));

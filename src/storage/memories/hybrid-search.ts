@@ -1,11 +1,19 @@
 /** Finds memories by their words and by their meaning. */
-import { EmbeddingFailure } from "../../../core/embedder.ts";
-import type { TextHit } from "../../memories/contracts.ts";
-import type { Embeddings, MemoryFinder } from "../../storage.ts";
-import type { Database } from "../database.ts";
-import { EmbeddingIndex, type NearPassage, forgetUnusedModels } from "./embedding-index.ts";
+import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
+import type { Embeddings, MemoryFinder } from "../storage.ts";
+import type { TextHit } from "./contracts.ts";
 import { EmbeddingWorker } from "./embedding-worker.ts";
-import type { SqliteStore } from "./store.ts";
+import type { NearPassage, PassageIndex } from "./passages.ts";
+
+/** A store that is searched by words, and together with what is near in meaning by reciprocal rank fusion. */
+export interface HybridStore {
+  searchText(
+    namespacePrefix: string[],
+    query: string,
+    limit: number,
+    near?: readonly NearPassage[],
+  ): Promise<TextHit[]>;
+}
 
 export interface HybridHits {
   hits: TextHit[];
@@ -13,10 +21,14 @@ export interface HybridHits {
   note?: string;
 }
 
-/** The vectors of a store, which are in the same database. */
-export const storeEmbeddings = (database: Database, store: SqliteStore): Embeddings => ({
+/** The vectors of a store. `indexOf`: those of one model. */
+export const storeEmbeddings = (
+  store: HybridStore,
+  indexOf: (embedder: Embedder) => PassageIndex,
+  forgetUnused: Embeddings["forgetUnused"],
+): Embeddings => ({
   open(embedder, { worksOn, logger }): MemoryFinder {
-    const index = new EmbeddingIndex(database, embedder);
+    const index = indexOf(embedder);
     const worker = worksOn ? new EmbeddingWorker({ index, log: logger }) : undefined;
     const search = new HybridSearch(store, index);
     return {
@@ -24,7 +36,7 @@ export const storeEmbeddings = (database: Database, store: SqliteStore): Embeddi
       close: async () => worker?.close(),
     };
   },
-  forgetUnused: (options) => forgetUnusedModels(database, options),
+  forgetUnused,
 });
 
 /** Items that are near in meaning, of which the best are shown. */
@@ -37,11 +49,11 @@ const REST_MS = 15_000;
  * service leaves the search by words.
  */
 export class HybridSearch {
-  readonly #store: SqliteStore;
-  readonly #index: EmbeddingIndex;
+  readonly #store: HybridStore;
+  readonly #index: PassageIndex;
   #failure: { message: string; at: number } | undefined;
 
-  constructor(store: SqliteStore, index: EmbeddingIndex) {
+  constructor(store: HybridStore, index: PassageIndex) {
     this.#store = store;
     this.#index = index;
   }
@@ -66,7 +78,7 @@ export class HybridSearch {
 
   /** Why there is none, when the service cannot be asked. */
   async #nearest(
-    ...[prefix, query, limit, signal]: Parameters<EmbeddingIndex["nearest"]>
+    ...[prefix, query, limit, signal]: Parameters<PassageIndex["nearest"]>
   ): Promise<NearPassage[] | string> {
     if (this.#failure !== undefined && performance.now() - this.#failure.at < REST_MS) {
       return this.#failure.message;

@@ -1,0 +1,56 @@
+/** Places that belong to one principal or one thread, as the templates of the configuration say. */
+import { createHash } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../config/schema.ts";
+import { ConfigurationError } from "../core/errors.ts";
+import type { Principal } from "../runs/run.ts";
+
+/** Whose files are meant. Without a thread: those that all threads of the principal share. */
+export interface Owner {
+  principal: Principal;
+  threadId?: string;
+}
+
+/** Names of principals that no file system takes for one another, and that no digest looks like. */
+const PLAIN = /^[a-z0-9_+-][a-z0-9_.@+-]{0,63}$/;
+/** Ids of threads as this program makes them: long and random. */
+const THREAD = /^[\w-]{1,64}$/;
+
+/** A name as one segment of a path: itself if it can be, else a digest. */
+const segmentOf = (name: string, plain: RegExp): string =>
+  plain.test(name) ? name : `~${createHash("sha256").update(name).digest("hex").slice(0, 40)}`;
+
+/** Puts the names of the owner into a template; `undefined` when it needs a thread and there is none. */
+export function ownedPath(template: string, { principal, threadId }: Owner): string | undefined {
+  if (threadId === undefined && template.includes("{thread}")) return undefined;
+  return template.replaceAll(/\{(principal|thread)\}/g, (_, whose: string) =>
+    whose === "principal" ? segmentOf(principal, PLAIN) : segmentOf(threadId ?? "", THREAD),
+  );
+}
+
+/**
+ * Gives the folder of `/workspace/` for its owner, and makes it; `undefined` when there is none.
+ *
+ * @throws ConfigurationError when it cannot be made
+ */
+export function workspaceOf(
+  { workspace, workspaceFolder }: Pick<Config, "workspace" | "workspaceFolder">,
+  owner: Owner,
+): string | undefined {
+  if (workspace === undefined || workspaceFolder === undefined) return workspace;
+  const own = ownedPath(workspaceFolder, owner);
+  if (own === undefined) return undefined;
+  const folder = join(workspace, own);
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    const code = String(Reflect.get(Object(error), "code"));
+    throw new ConfigurationError(
+      "workspace_folder",
+      `The folder of workspaceFolder cannot be made below the workspace (${code}).`,
+      { cause: error },
+    );
+  }
+  return folder;
+}

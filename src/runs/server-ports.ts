@@ -1,0 +1,99 @@
+/** Ports of what servers over HTTP keep, for themselves or for all on one storage. Times in milliseconds. */
+import type { Principal } from "./run.ts";
+
+/** A serialised message that a 2025-era session was sent, and to whom. */
+export interface SentMessage {
+  id: number;
+  owner: string;
+  message: string;
+}
+
+/** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. Times in milliseconds. */
+export interface StreamStore {
+  /** Stores a message; gives its id, which is higher than all before it. */
+  append(sent: {
+    session: string;
+    owner: string;
+    stream: string;
+    message: string;
+    time: number;
+  }): Promise<number>;
+  /** Deletes the messages of a session up to this id. */
+  dropUpTo(session: string, id: number): Promise<void>;
+  /** The stream that a message of the session was sent on. `undefined`: it is not kept. */
+  streamOf(session: string, id: number): Promise<string | undefined>;
+  /** Messages of one stream with an id of at least `from`, oldest first. */
+  page(place: { session: string; stream: string; from: number; limit: number }): Promise<SentMessage[]>;
+  deleteSession(session: string): Promise<void>;
+  /** Deletes what was sent at `time` or before. */
+  deleteUntil(time: number): Promise<void>;
+  /** Deletes the oldest messages of all sessions until the others have at most so many characters. */
+  shrinkTo(characters: number): Promise<void>;
+  close(): void;
+}
+
+/** What a server needs to serve a session that another one opened. */
+export interface StoredSession {
+  /** Owner with its scopes, as the server writes it. */
+  owner: string;
+  /** The request that opened the session, serialised. */
+  opening: string;
+  /** Addresses of the resources whose changes the client wants to know. */
+  subscriptions: string[];
+}
+
+/** A session that is about to begin. */
+export interface NewSession extends Omit<StoredSession, "subscriptions"> {
+  id: string;
+  principal: Principal;
+  /** The server that opens it. */
+  server: string;
+}
+
+export type OpenedSession =
+  /** `ended`: the session that made room for it. */
+  | { ok: true; ended?: string }
+  /** The principal has too many; the one idle for longest may be ended after this time. */
+  | { ok: false; waitMs: number };
+
+/** Messages of a client that came to one server and are for another. Serialised. */
+export interface Mail {
+  session: string;
+  message: string;
+}
+
+/** Sessions that any server on the same storage serves. Idle times are counted by the storage's own clock. */
+export interface SessionStore {
+  /** Stores a session. When its principal has `limit` of them, ends the one idle for longest, if for `busyMs`. */
+  open(session: NewSession, limits: { limit: number; busyMs: number }): Promise<OpenedSession>;
+  /** `undefined`: there is no such session, or it has ended. */
+  ownerOf(id: string): Promise<string | undefined>;
+  /** Adds a server to those that serve the session. */
+  join(id: string, server: string): Promise<StoredSession | undefined>;
+  setOwner(id: string, owner: string): Promise<void>;
+  /** Remembers a subscription or forgets it; ignores what is too much. */
+  subscribe(id: string, uri: string, wanted: boolean): Promise<void>;
+  /** Marks sessions as used now; gives those that have not ended. */
+  touch(ids: readonly string[]): Promise<string[]>;
+  end(id: string): Promise<void>;
+  /** Ends sessions that were idle for so long; gives their ids. Drops mail that nobody took for as long. */
+  endIdle(idleMs: number): Promise<string[]>;
+  /** Leaves a message for one server, or for all others of the session. False: too much waits there already. */
+  post(mail: Mail & { from: string; to?: string }): Promise<boolean>;
+  /** Takes the messages for a server; nobody gets them again. */
+  take(server: string): Promise<Mail[]>;
+  /** Calls `arrived` when there may be messages for this server, until it is closed. */
+  listen(server: string, arrived: () => void): { close(): void };
+}
+
+/** Limits of requests that servers count together. */
+export interface RateStore {
+  /** Counts requests by key; gives how many more each key may make now, below 0 when servers allowed too many. */
+  spend(requests: ReadonlyMap<string, number>, perMinute: number): Promise<Map<string, number>>;
+}
+
+/** What servers on one storage share to serve the same clients. */
+export interface SharedState {
+  readonly sessions: SessionStore;
+  readonly rates: RateStore;
+}

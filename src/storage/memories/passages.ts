@@ -1,0 +1,155 @@
+/** How items are found by their meaning: passages of their texts, and vectors of those. */
+import type { Embedder } from "../../core/embedder.ts";
+import { headOf } from "../../core/text.ts";
+import { snippetOf } from "./text-query.ts";
+
+/** The most characters of a passage; services read that much of one text in any script. */
+const PASSAGE_LENGTH = 1500;
+/** The most passages of one item; text beyond them is found by its words only. */
+const MAX_PASSAGES = 40;
+/** The most characters that the passages of one item have together. */
+export const PASSAGES_LENGTH: number = PASSAGE_LENGTH * MAX_PASSAGES;
+
+/**
+ * The parts of an item that get a vector each, cut between paragraphs, lines or words where that is possible.
+ * Each begins with the key, which most often says what the item is about.
+ */
+export function passagesOf(key: string, text: string): string[] {
+  const passages: string[] = [];
+  let rest = text.trim();
+  while (rest !== "" && passages.length < MAX_PASSAGES) {
+    const passage = firstPassage(rest);
+    passages.push(`${key}\n${passage.trim()}`);
+    rest = rest.slice(passage.length).trimStart();
+  }
+  return passages.length === 0 ? [key] : passages;
+}
+
+function firstPassage(text: string): string {
+  const head = headOf(text, PASSAGE_LENGTH);
+  if (head.length === text.length) return head;
+  for (const border of ["\n\n", "\n", " "]) {
+    const at = head.lastIndexOf(border);
+    if (at > PASSAGE_LENGTH / 2) return head.slice(0, at);
+  }
+  return head;
+}
+
+/** The passage of an item that is most similar to a query. */
+export interface NearPassage {
+  id: number;
+  /** Its index in `passagesOf`. */
+  number: number;
+  /** Cosine, from -1 to 1. */
+  likeness: number;
+}
+
+/** One state of an item with the vectors of its passages. */
+export interface EmbeddedItem {
+  item: UnembeddedItem;
+  vectors: readonly (readonly number[])[];
+}
+
+/** An item of the queue. */
+export interface UnembeddedItem {
+  id: number;
+  version: number;
+  key: string;
+  text: string;
+}
+
+/**
+ * The vectors that one model gives to the items of a store, and the queue of items without one. Any number of
+ * processes work on the queue; one of them embeds each item.
+ */
+export interface PassageIndex {
+  readonly embedder: Embedder;
+  /** Counts the items in the queue, up to `limit`. */
+  waiting(limit: number): Promise<number>;
+  /** Takes some items from the queue, newest first. The caller must store their vectors or give them back. */
+  claim(limit: number): Promise<UnembeddedItem[]>;
+  /** Gives items back that could not be embedded now. */
+  release(items: readonly UnembeddedItem[]): Promise<void>;
+  /** Removes items from the queue until they change; they have no vector then. */
+  giveUp(items: readonly UnembeddedItem[]): Promise<void>;
+  /** Stores vectors of items. An item that changed meanwhile stays in the queue. */
+  store(embedded: readonly EmbeddedItem[]): Promise<void>;
+  /**
+   * The items at or below the prefix that have a passage like the query, the most alike first.
+   *
+   * @throws {EmbeddingFailure} when the service cannot be asked
+   */
+  nearest(
+    namespacePrefix: string[],
+    query: string,
+    limit: number,
+    signal: AbortSignal,
+  ): Promise<NearPassage[]>;
+  /** Notes that the model is in use: others are forgotten after a while. */
+  touch(): Promise<void>;
+}
+
+/** How long no other process takes an item that one took, in milliseconds. */
+export const CLAIM_MS = 120_000;
+
+/** Keeps of each item the passage that is most like the query. */
+export class Nearest {
+  readonly #wanted: Float32Array;
+  readonly #best = new Map<number, NearPassage>();
+
+  constructor(query: readonly number[]) {
+    this.#wanted = unitVector(query);
+  }
+
+  /** Looks at a stored passage, or at an item that has none. */
+  add({ id, number, vector }: { id: number; number: number | null; vector: Uint8Array | null }): void {
+    const likeness = vector === null ? undefined : product(this.#wanted, vector);
+    if (likeness === undefined || number === null) return;
+    if (likeness > (this.#best.get(id)?.likeness ?? -Infinity)) this.#best.set(id, { id, number, likeness });
+  }
+
+  /** The most alike first. */
+  first(limit: number): NearPassage[] {
+    return [...this.#best.values()].sort((a, b) => b.likeness - a.likeness).slice(0, limit);
+  }
+}
+
+/** A vector of length 1: the product of two is their cosine, from -1 to 1. */
+export function unitVector(numbers: readonly number[]): Float32Array {
+  let squares = 0;
+  for (const number of numbers) squares += number * number;
+  const length = Math.sqrt(squares) || 1;
+  return Float32Array.from(numbers, (number) => number / length);
+}
+
+export const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);
+
+/** Gives the product of two vectors; undefined when their lengths differ, as those of two models do. */
+export function product(wanted: Float32Array, stored: Uint8Array): number | undefined {
+  if (stored.byteLength !== wanted.byteLength) return undefined;
+  // SQLite's bytes may begin anywhere; floats begin at multiples of their size.
+  const aligned = stored.byteOffset % 4 === 0 ? stored : stored.slice();
+  const other = new Float32Array(aligned.buffer, aligned.byteOffset, wanted.length);
+  let sum = 0;
+  for (let index = 0; index < wanted.length; index += 1) sum += (wanted[index] ?? 0) * (other[index] ?? 0);
+  return sum;
+}
+
+/** The constant of reciprocal rank fusion; the higher, the less the first places of a list differ. */
+const FUSION = 60;
+
+/** Several orders of items as one, by their places: who stands before others in more of them comes first. */
+export function fuse(lists: readonly (readonly { id: number }[])[]): { id: number; score: number }[] {
+  const scores = new Map<number, number>();
+  for (const list of lists) {
+    for (const [place, { id }] of list.entries()) {
+      scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION + place + 1));
+    }
+  }
+  return [...scores].map(([id, score]) => ({ id, score })).sort((a, b) => b.score - a.score);
+}
+
+/** The beginning of a passage of an item's text, on one line. */
+export const passageStart = (key: string, body: string, number: number): string =>
+  snippetOf((passagesOf(key, body)[number] ?? key).slice(key.length));

@@ -1,0 +1,124 @@
+/** The history of threads: which steps are kept, and copies of a thread as it was at one of them. */
+import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
+import type { Pool } from "pg";
+import type { ThreadStep } from "../../../runs/ports.ts";
+import { UNFINISHED } from "../../checkpoints/writes.ts";
+import { change, first } from "../../sql/steps.ts";
+import { postgresEngine, query } from "../engine.ts";
+
+/** The way from a checkpoint of a thread's own graph back to its beginning. */
+const CHAIN = `
+WITH RECURSIVE chain AS (
+  (SELECT 0 AS depth, checkpoint_id AS id, parent_checkpoint_id AS parent, step, source, made_at
+  FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = ''
+    AND (@id::text IS NULL OR checkpoint_id = @id)
+  ORDER BY seq DESC LIMIT 1)
+  UNION ALL
+  SELECT chain.depth + 1, c.checkpoint_id, c.parent_checkpoint_id, c.step, c.source, c.made_at
+  FROM chain JOIN checkpoints AS c
+    ON c.thread_id = @thread AND c.checkpoint_ns = '' AND c.checkpoint_id = chain.parent
+)`;
+
+interface Link {
+  id: string;
+  parent: string | null;
+  step: number;
+  source: string;
+  made_at: string;
+}
+
+const MESSAGES = `
+SELECT checkpoint_id AS id, type, value FROM checkpoint_writes
+WHERE thread_id = @thread AND checkpoint_ns = '' AND channel = 'messages' ORDER BY checkpoint_id, task_id, idx`;
+
+/** One look-up for each thread, however many checkpoints it has. */
+const THREADS = `
+WITH RECURSIVE found (id) AS (
+  SELECT min(thread_id) FROM checkpoints
+  UNION ALL
+  SELECT (SELECT min(thread_id) FROM checkpoints WHERE thread_id > found.id) FROM found WHERE found.id IS NOT NULL
+)
+SELECT id FROM found WHERE id IS NOT NULL`;
+
+const COPY_BLOBS = `
+INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content)
+SELECT @target, '', hash, content FROM checkpoint_blobs WHERE thread_id = @thread AND checkpoint_ns = ''
+ON CONFLICT DO NOTHING`;
+
+const COPY_CHECKPOINTS = `${CHAIN}
+INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, step, source, made_at,
+  channels, type, checkpoint, metadata)
+SELECT @target, '', c.checkpoint_id, c.parent_checkpoint_id, c.step, c.source, c.made_at, c.channels, c.type,
+  c.checkpoint, c.metadata
+FROM chain JOIN checkpoints AS c
+  ON c.thread_id = @thread AND c.checkpoint_ns = '' AND c.checkpoint_id = chain.id
+ORDER BY chain.depth DESC
+ON CONFLICT DO NOTHING`;
+
+/**
+ * What was written after an earlier checkpoint than the newest made the next one, and has no place behind a copy
+ * of it. Of the newest, results of calls that had ended go along, but not what waits for an answer.
+ */
+const COPY_WRITES = `${CHAIN}
+INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
+SELECT @target, '', w.checkpoint_id, w.task_id, w.idx, w.channel, w.type, w.value
+FROM chain JOIN checkpoint_writes AS w
+  ON w.thread_id = @thread AND w.checkpoint_ns = '' AND w.checkpoint_id = chain.id
+WHERE chain.depth > 0 OR (@isNewest = 1 AND w.channel NOT IN (${UNFINISHED.map((channel) => `'${channel}'`).join(", ")}))
+ON CONFLICT DO NOTHING`;
+
+const NEWEST_ID = `
+SELECT checkpoint_id AS id FROM checkpoints
+WHERE thread_id = @thread AND checkpoint_ns = '' ORDER BY seq DESC LIMIT 1`;
+
+export async function threads(pool: Pool): Promise<string[]> {
+  return (await query<{ id: string }>(pool, THREADS)).map(({ id }) => id);
+}
+
+/** Gives the steps of a thread, oldest first. */
+export async function threadSteps(
+  pool: Pool,
+  serde: SerializerProtocol,
+  thread: string,
+): Promise<ThreadStep[]> {
+  const chain = await query<Link>(pool, `${CHAIN} SELECT * FROM chain ORDER BY depth DESC`, {
+    thread,
+    id: null,
+  });
+  const written = await query<{ id: string; type: string; value: Uint8Array }>(pool, MESSAGES, { thread });
+  const byCheckpoint = new Map<string, typeof written>();
+  for (const row of written) byCheckpoint.set(row.id, [...(byCheckpoint.get(row.id) ?? []), row]);
+  const messagesAt = (checkpoint: string): Promise<unknown[]> =>
+    Promise.all((byCheckpoint.get(checkpoint) ?? []).map(({ type, value }) => serde.loadsTyped(type, value)));
+  const steps: ThreadStep[] = [];
+  for (const { id, parent, step, source, made_at } of chain) {
+    // A checkpoint of input alone has nothing in the channels yet.
+    if (source === "input") continue;
+    // The writes at the checkpoint before make the step.
+    const messages = parent === null ? [] : await messagesAt(parent);
+    steps.push({ number: step, checkpointId: id, time: Date.parse(made_at), messages });
+  }
+  return steps;
+}
+
+/** Makes `target` of the thread as it was at the checkpoint; `null` is its newest. False when there is none. */
+export async function copyThread(
+  pool: Pool,
+  place: { thread: string; target: string },
+  checkpoint: string | null,
+): Promise<boolean> {
+  const { thread } = place;
+  return postgresEngine(pool).write(function* () {
+    const begin = yield* first<Link>(`${CHAIN} SELECT * FROM chain ORDER BY depth LIMIT 1`, {
+      thread,
+      id: checkpoint,
+    });
+    if (begin === undefined) return false;
+    const newest = yield* first<{ id: string }>(NEWEST_ID, { thread });
+    yield* change(COPY_BLOBS, place);
+    yield* change(COPY_CHECKPOINTS, { ...place, id: begin.id });
+    const isNewest = newest?.id === begin.id ? 1 : 0;
+    yield* change(COPY_WRITES, { ...place, id: begin.id, isNewest });
+    return true;
+  });
+}

@@ -1,0 +1,42 @@
+/** Limits of requests that all servers on one Postgres count together. */
+import type { Pool } from "pg";
+import type { RateStore } from "../../runs/server-ports.ts";
+import type { Migration } from "../sqlite/migrations.ts";
+import { query, sendable } from "./engine.ts";
+
+export const POSTGRES_RATES: readonly Migration[] = [
+  {
+    version: 1,
+    name: "what is left of limits of requests",
+    // A crash of Postgres may empty it: then every limit begins anew.
+    sql: `
+CREATE UNLOGGED TABLE rate_buckets (
+  key TEXT PRIMARY KEY,
+  tokens DOUBLE PRECISION NOT NULL,
+  filled BIGINT NOT NULL
+);`,
+  },
+];
+
+const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/** Rows are locked in the order of their keys. What several servers allowed at once is owed, for a minute at most. */
+const SPEND = `
+INSERT INTO rate_buckets AS bucket (key, tokens, filled)
+SELECT key, @perMinute::float8 - sum(count), ${NOW}
+FROM unnest(@keys::text[], @counts::float8[]) AS spent(key, count) GROUP BY key ORDER BY key
+ON CONFLICT (key) DO UPDATE SET filled = excluded.filled, tokens = greatest(-@perMinute::float8, excluded.tokens
+  + least(0, bucket.tokens - @perMinute::float8
+    + greatest(0, excluded.filled - bucket.filled) * @perMinute::float8 / 60000))
+RETURNING key, tokens`;
+/** After two minutes every bucket is full, which is as good as none. */
+const FORGET = `DELETE FROM rate_buckets WHERE filled < ${NOW} - 120000`;
+
+export const rateStore = (pool: Pool): RateStore => ({
+  spend: async (spent, perMinute) => {
+    const values = { keys: [...spent.keys()].map(sendable), counts: [...spent.values()], perMinute };
+    const left = await query<{ key: string; tokens: number }>(pool, SPEND, values);
+    await query(pool, FORGET);
+    return new Map(left.map(({ key, tokens }) => [key, tokens]));
+  },
+});

@@ -1,0 +1,61 @@
+/** Which servers there are on one Postgres, and where each of them works. */
+import { randomUUID } from "node:crypto";
+import type { Pool } from "pg";
+import type { Logger } from "../../core/logger.ts";
+import type { Migration } from "../sqlite/migrations.ts";
+import { query } from "./engine.ts";
+
+/** `number` is the order in which they came. `seen_at` is in milliseconds, by the clock of Postgres. */
+const TABLES = `
+CREATE TABLE servers (
+  number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  environment TEXT NOT NULL,
+  seen_at BIGINT NOT NULL
+);`;
+
+export const POSTGRES_SERVERS: readonly Migration[] = [
+  { version: 1, name: "the servers that are there", sql: TABLES },
+];
+
+/** How often a server says that it is there, and for how long that holds, in milliseconds. */
+const SAY_MS = 10_000;
+const HOLDS_MS = 30_000;
+
+const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+const SAY = `
+INSERT INTO servers (id, environment, seen_at) VALUES (@id, @environment, ${NOW})
+ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING number`;
+
+export class ServerList {
+  readonly #pool: Pool;
+  readonly #logger: Logger;
+  readonly #id = randomUUID();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(pool: Pool, logger: Logger) {
+    this.#pool = pool;
+    this.#logger = logger;
+  }
+
+  /** Says from now on that this server works there. Gives the environments of the servers that came before it. */
+  async enter(environment: string): Promise<string[]> {
+    const [own] = await query<{ number: number }>(this.#pool, SAY, { id: this.#id, environment });
+    this.#timer ??= setInterval(() => {
+      const said = query(this.#pool, SAY, { id: this.#id, environment });
+      // The next time, or another server that ended, is soon enough for either.
+      said.catch((error: unknown) => this.#logger.debug("storage.not_said", { error }));
+    }, SAY_MS).unref();
+    await query(this.#pool, `DELETE FROM servers WHERE seen_at <= ${NOW} - @holds`, { holds: HOLDS_MS });
+    const others = `SELECT DISTINCT environment FROM servers WHERE number < @number`;
+    const rows = await query<{ environment: string }>(this.#pool, others, { number: own?.number ?? 0 });
+    return rows.map((row) => row.environment);
+  }
+
+  async leave(): Promise<void> {
+    clearInterval(this.#timer);
+    if (this.#timer === undefined) return;
+    // A server that cannot say so is forgotten after a while.
+    await query(this.#pool, "DELETE FROM servers WHERE id = @id", { id: this.#id }).catch(() => undefined);
+  }
+}

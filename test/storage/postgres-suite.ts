@@ -1,0 +1,31 @@
+import { afterAll, beforeAll } from "vitest";
+import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
+
+interface PostgresSuite {
+  url(): string;
+  newSchema(): string;
+  /** Has `close` called before the server ends. */
+  closeAtEnd(close: () => Promise<unknown>): void;
+}
+
+/** Starts a server for the tests of the file or `describe` that calls this. */
+export function postgresSuite(): PostgresSuite {
+  let server: PostgresServer | undefined;
+  let schemas = 0;
+  const closing: (() => Promise<unknown>)[] = [];
+  beforeAll(async () => {
+    server = await startPostgres();
+  }, 60_000);
+  afterAll(async () => {
+    await Promise.all(closing.map((close) => close()));
+    await server?.stop();
+  });
+  return {
+    url: () => {
+      if (server === undefined) throw new Error("The server of Postgres has not started yet.");
+      return server.url;
+    },
+    newSchema: () => `test_${(schemas += 1)}`,
+    closeAtEnd: (close) => void closing.push(close),
+  };
+}
