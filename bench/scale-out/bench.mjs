@@ -3,9 +3,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage } from "@langchain/core/messages";
 import { loadSources } from "../support/sources.mjs";
+import { SteppingModel } from "../support/stepping-model.mjs";
 
 const MOST_PARKED = Number(process.argv[2] ?? 1_000_000);
 const STARTS = 300;
@@ -20,7 +19,7 @@ const sources = await loadSources(`
   export { openSqlite } from "./src/storage/sqlite/storage.ts";
   export { openPool } from "./src/storage/postgres/pool.ts";
   export { openPostgres } from "./src/storage/postgres/storage.ts";
-  export { PostgresCheckpointer } from "./src/storage/postgres/checkpoints.ts";
+  export { PostgresCheckpointer } from "./src/storage/postgres/checkpoints/checkpointer.ts";
   export { startPostgres } from "./test/support/postgres-server.ts";
 `);
 const logger = sources.silentLogger;
@@ -77,26 +76,9 @@ async function transitions(storage) {
   };
 }
 
-class SteppingModel extends BaseChatModel {
-  times = [];
-  _llmType() {
-    return "stepping";
-  }
-  bindTools() {
-    return this;
-  }
-  async _generate() {
-    this.times.push(performance.now());
-    const step = this.times.length;
-    const call = { id: `call_${step}`, name: "ls", args: { path: "/" } };
-    const message = new AIMessage(step > STEPS ? "done" : { content: "", tool_calls: [call] });
-    return { generations: [{ text: "", message }] };
-  }
-}
-
 /** Milliseconds of a step of an agent that is alone, and of taking up its thread again. */
 async function step(checkpointer) {
-  const model = new SteppingModel({});
+  const model = new SteppingModel(STEPS, () => ({ name: "ls", args: { path: "/" } }));
   const agent = sources.createDeepAgent({ model, checkpointer });
   const config = { configurable: { thread_id: "t" }, recursionLimit: 10_000 };
   await agent.invoke({ messages: [{ role: "user", content: "go" }] }, config);
