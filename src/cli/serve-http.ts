@@ -36,7 +36,6 @@ export async function serveOverHttp(
 ): Promise<0 | 2> {
   const { deps } = parts;
   const { changes, logger } = deps;
-  const signal = untilSignal();
   const tokens = new CurrentTokens(http.tokens);
   const server = await serveHttp({
     ...http,
@@ -54,7 +53,7 @@ export async function serveOverHttp(
   listening(server.url);
   const following = tokens.follow({ load, logger, changed: () => server.recheck() });
   // A run that an earlier process left is taken up again, whether or not a client comes.
-  const reason = await Promise.race([signal, refusal(parts)]);
+  const reason = await Promise.race([untilSignal(), refusal(parts)]);
   logger.info("server.closing", { reason });
   server.leave();
   if (reason !== REFUSED) await drained(parts, limits.drain);

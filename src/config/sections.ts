@@ -12,11 +12,14 @@ export const between = (min: number, max: number) => z.number().min(min).max(max
 /** A path that does not depend on where the program was started. */
 export const absolutePath = text.refine(isAbsolute, { error: "must be an absolute path" });
 
-const OWN_SEGMENT = String.raw`(?!\.+(?:/|$))(?:[\w.-]|\{(?:principal|thread)\})+`;
 /** A path below another one that names whose it is: `{principal}`, `{thread}`. */
-export const ownPath = text.regex(new RegExp(`^${OWN_SEGMENT}(?:/${OWN_SEGMENT})*$`), {
+export const ownPath = text.refine((path) => path.split("/").every(isOwnSegment), {
   error: "must be a path such as teams/{principal}, of letters, digits, . _ - and {principal} or {thread}",
 });
+
+function isOwnSegment(name: string): boolean {
+  return /^(?:[\w.-]|\{principal\}|\{thread\})+$/.test(name) && !/^\.+$/.test(name);
+}
 
 /** Permissions of a token: start and cancel runs, decide on approvals, read resources, files and memories. */
 export const SCOPES = ["run", "approve", "read"] as const;
