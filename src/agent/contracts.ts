@@ -329,6 +329,8 @@ export interface PendingInterrupt {
  */
 export type AgentEvent =
   | { kind: "todos"; agent: AgentPath; todos: Todo[] }
+  /** The subagent waits until others have ended; `subagent_started` follows, unless the call is refused. */
+  | { kind: "subagent_queued"; agent: AgentPath; callId: string; name: string; description: string }
   | { kind: "subagent_started"; agent: AgentPath; callId: string; name: string; description: string }
   | {
       kind: "subagent_finished";

@@ -43,6 +43,11 @@ export class Semaphore {
     this.#free = limit;
   }
 
+  /** Whether the next holder would have to wait. */
+  get isFull(): boolean {
+    return this.#free === 0;
+  }
+
   /** Runs `work` with a slot. Rejects with the signal's reason when it aborts before a slot is free. */
   async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     await this.#acquire(signal);

@@ -60,6 +60,8 @@ const EVENTS = {
       todos: z.array(z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) })),
     }),
   ),
+  /** It cannot start yet: as many as may work at the same time do. The event's `agent` is the subagent itself. */
+  subagent_queued: ofAgent("progress", Call.extend({ name: Text, description: Text })),
   /** The event's `agent` is the subagent itself. */
   subagent_started: ofRun(
     "change",
@@ -226,6 +228,7 @@ export function entryOf(event: JournalledEvent): JournalEntry {
   switch (kind) {
     case "todos":
       return todosEntry(agent, event.todos);
+    case "subagent_queued":
     case "subagent_started":
     case "subagent_finished":
     case "tool_started":
@@ -362,6 +365,7 @@ function callEntry(event: CallEvent): JournalEntry {
   const ofSubagent = identity("subagent", agent, callId);
   const ofTool = identity("tool", agent, callId);
   switch (event.kind) {
+    case "subagent_queued":
     case "subagent_started": {
       const data = { callId, name: event.name, description: cutMiddle(event.description, TEXT) };
       return { kind: event.kind, agent, data, identity: ofSubagent };

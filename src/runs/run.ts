@@ -158,7 +158,8 @@ export interface SubagentView {
   agent: AgentPath;
   name: string;
   description: string;
-  status: "working" | "completed" | "failed";
+  /** `queued`: it waits until others have ended. */
+  status: "queued" | "working" | "completed" | "failed";
   /** One line: what it does now, or did last. */
   step: string;
   toolCalls: number;

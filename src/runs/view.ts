@@ -81,7 +81,7 @@ export class RunFold {
     this.lastSeq = event.seq;
     if (event.kind === "file_changed") this.#files.add(event.data.path);
     if (event.kind === "model_called") this.#usage.add(event);
-    if (event.kind === "subagent_started") this.#startSubagent(event);
+    if (event.kind === "subagent_queued" || event.kind === "subagent_started") this.#addSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
     else if (relevanceOf(event) === "end") this.#breakOff([]);
     else this.#step(event);
@@ -102,13 +102,14 @@ export class RunFold {
     return [...this.#files].sort();
   }
 
-  #startSubagent(event: EventOf<"subagent_started">): void {
+  #addSubagent(event: EventOf<"subagent_queued" | "subagent_started">): void {
+    const isQueued = event.kind === "subagent_queued";
     this.#subagents.set(keyOf(event.agent), {
       agent: event.agent,
       name: event.data.name,
       description: event.data.description,
-      status: "working",
-      step: "started",
+      status: isQueued ? "queued" : "working",
+      step: isQueued ? "waits for its turn" : "started",
       toolCalls: 0,
     });
   }
@@ -124,17 +125,28 @@ export class RunFold {
   /** Nobody works any more for an agent that has ended. */
   #breakOff(agent: AgentPath): void {
     for (const view of this.#subagents.values()) {
-      if (isWithin(agent, view.agent) && view.status === "working") view.status = "failed";
+      if (isWithin(agent, view.agent) && isOpen(view)) view.status = "failed";
     }
   }
 
+  /** A call that ends while its subagent is queued was answered without starting it. */
+  #refuse({ agent, data }: EventOf<"tool_finished">): void {
+    const view = this.#subagents.get(keyOf([...agent, { name: "", callId: data.callId }]));
+    if (view?.status !== "queued") return;
+    view.status = "failed";
+    view.step = data.summary;
+  }
+
   #step(event: RunEvent): void {
+    if (event.kind === "tool_finished") this.#refuse(event);
     const view = this.#subagents.get(keyOf(event.agent));
     if (view === undefined) return;
     if (event.kind === "tool_started") view.toolCalls += 1;
     view.step = stepOf(event) ?? view.step;
   }
 }
+
+const isOpen = ({ status }: SubagentView): boolean => status === "working" || status === "queued";
 
 const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));
 

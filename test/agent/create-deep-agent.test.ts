@@ -64,6 +64,39 @@ describe("a deep agent", () => {
     expect(Object.keys(state.files).sort()).toEqual(["/four.md", "/one.md", "/three.md", "/two.md"]);
   });
 
+  it.each([
+    ["as many calls as may work", { parallelTools: 2 }],
+    ["as many subagents as may work", { parallelSubagents: 2 }],
+  ])("tells which subagents wait because %s do", async (_case, limits) => {
+    const agent = buildAgent({
+      checkpointer: new MemorySaver(),
+      limits,
+      model: scriptedModel(({ messages, tools }) => {
+        if (!tools.includes("task") || messages.some((message) => ToolMessage.isInstance(message))) {
+          return { text: "end" };
+        }
+        return {
+          toolCalls: ["one", "two", "three", "four"].map((description) => ({
+            name: "task",
+            args: { description, subagent_type: "general-purpose" },
+          })),
+        };
+      }),
+    });
+    const events = await collect(agent, { kind: "task", task: "delegate" });
+    const told = events.flatMap((event) =>
+      event.kind === "subagent_queued" || event.kind === "subagent_started"
+        ? [`${event.kind} ${event.description}`]
+        : [],
+    );
+    expect(told.toSorted()).toEqual([
+      "subagent_queued four",
+      "subagent_queued three",
+      ...["four", "one", "three", "two"].map((task) => `subagent_started ${task}`),
+    ]);
+    expect(told.indexOf("subagent_queued four")).toBeLessThan(told.indexOf("subagent_started four"));
+  });
+
   it("asks before a gated call, keeps finished siblings, and takes partial answers by id", async () => {
     const ran: string[] = [];
     const model = scriptedModel(({ messages, tools }) => {

@@ -20,6 +20,7 @@ const EVENTS: JournalledEvent[] = [
     agent: MAIN,
     todos: Array.from({ length: 5000 }, () => ({ content: long, status: "pending" as const })),
   },
+  { kind: "subagent_queued", agent: SUB, callId: "c1", name: "helper", description: long },
   { kind: "subagent_started", agent: SUB, callId: "c1", name: "helper", description: long },
   { kind: "subagent_finished", agent: SUB, callId: "c1", name: "helper", status: "success", report: long },
   { kind: "tool_started", agent: MAIN, callId: "c2", tool: "grep", summary: long },

@@ -112,6 +112,30 @@ test.each([
   expect(view.activity).toBe(activity);
 });
 
+const QUEUED = journal([
+  "subagent_queued",
+  SUB,
+  { callId: "c1", name: "helper", description: "Look around" },
+]);
+
+test.each([
+  [[], "queued", "waits for its turn"],
+  [DELEGATED.slice(1, 2), "working", "started"],
+  [
+    journal(["tool_finished", [], { callId: "c1", tool: "task", status: "error", summary: "rejected" }]),
+    "failed",
+    "rejected",
+  ],
+  [
+    journal(["tool_finished", SUB, { callId: "c1", tool: "ls", status: "success", summary: "3 files" }]),
+    "queued",
+    "waits for its turn",
+  ],
+  [journal(["run_cancelled", [], { reason: "enough" }]), "failed", "waits for its turn"],
+])("a subagent in the queue that %o is %s", (events, status, step) => {
+  expect(fold([...QUEUED, ...events]).subagents()).toMatchObject([{ agent: SUB, status, step }]);
+});
+
 test("views asked for at once take in each event of a long journal once", async () => {
   const file = databaseFile();
   const { service, database } = openServer(

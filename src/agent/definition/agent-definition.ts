@@ -2,7 +2,7 @@
  * An agent after it was built: everything that the nodes of its graph share, and the subagents it can start.
  */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import type { SystemMessage } from "@langchain/core/messages";
+import type { AIMessage, SystemMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, StateSnapshot } from "@langchain/langgraph";
 import type { BackendSource } from "../../backends/backend.ts";
@@ -96,6 +96,8 @@ export interface Subagents {
   runnableOf(name: string): SubagentRunnable | undefined;
   /** Whether none of a subagent's calls is made twice, though it is started again; true for unknown names. */
   accountsForCalls(name: string): boolean;
+  /** Tells which subagents of a reply wait: LangGraph begins no more of its calls than may work at a time. */
+  tellQueued(reply: AIMessage, agent: AgentDefinition, config: RunnableConfig): void;
   /** Never throws for a subagent that fails: its caller gets an error result and its siblings go on. */
   spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult>;
 }

@@ -17,6 +17,7 @@ import { builtInChannels, channelsOf, foldingChannels } from "../engine/state.ts
 import { AGENT_NAME, AGENT_TYPE } from "../engine/task-context.ts";
 import { editForms } from "../middleware/human-in-the-loop.ts";
 import { joinSystem } from "../middleware/middleware.ts";
+import { DEFAULT_PARALLEL } from "../engine/limits.ts";
 import { ReplyCache } from "../models/reply-cache.ts";
 import { LazyModel } from "../models/resolve.ts";
 import { type BuiltSubagent, SubagentRunner } from "../subagents/subagent-runner.ts";
@@ -47,7 +48,6 @@ import {
 } from "./read-params.ts";
 
 const DEFAULT_RECURSION_LIMIT = 1000;
-const DEFAULT_PARALLEL = 8;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
 /**

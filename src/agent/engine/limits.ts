@@ -45,6 +45,9 @@ export interface AgentLimits {
   subagentDepth?: number;
 }
 
+/** How many tool calls, and subagents, of one agent work at a time where no limit is given. */
+export const DEFAULT_PARALLEL = 8;
+
 const STOP_REASONS: Readonly<Record<StopReason, true>> = {
   max_iterations: true,
   max_tool_calls: true,

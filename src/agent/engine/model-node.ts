@@ -79,6 +79,7 @@ export function createModelNode(
       if (meter.reached([...messages, reply])) return answerWith(after.again);
       throw strategy ? missingAnswer(reply, strategy) : noAnswer(reply);
     }
+    definition.subagents?.tellQueued(reply, definition, config);
     return answerWith(jumpTo ? jumpFrom(jumpTo, added, after) : (after.hooks ?? nextTasks(added, after)));
   };
 }

@@ -18,9 +18,15 @@ import type { AgentPathSegment, AgentState, FilesState } from "../contracts.ts";
 import { directAnswer } from "../conversation/answers.ts";
 import { lastAnswer } from "../conversation/messages.ts";
 import { NoStructuredResponse } from "../conversation/structured-answer.ts";
-import type { AgentGraph, SpawnScope, SubagentRunnable, Subagents } from "../definition/agent-definition.ts";
+import type {
+  AgentDefinition,
+  AgentGraph,
+  SpawnScope,
+  SubagentRunnable,
+  Subagents,
+} from "../definition/agent-definition.ts";
 import { CHECKPOINTER_KEY, isGraphBubbleUp } from "../engine/langgraph.ts";
-import { currentRun, graphFailure, stopReasonOf } from "../engine/limits.ts";
+import { DEFAULT_PARALLEL, currentRun, graphFailure, stopReasonOf } from "../engine/limits.ts";
 import { type Meter, SPENT } from "../engine/meter.ts";
 import {
   FILE_NOTES,
@@ -176,6 +182,20 @@ export class SubagentRunner implements Subagents {
     return this.#subagents.get(name)?.runnable;
   }
 
+  tellQueued(
+    { tool_calls: calls = [] }: AIMessage,
+    { limits, tools }: AgentDefinition,
+    config: RunnableConfig,
+  ): void {
+    if (this.#refusal !== undefined) return;
+    for (const { id = "", name: tool, args } of calls.slice(limits.parallelTools ?? DEFAULT_PARALLEL)) {
+      const { subagent_type: name, description } = args;
+      if (tools.get(tool)?.kind !== "delegate") continue;
+      if (typeof name !== "string" || typeof description !== "string") continue;
+      if (this.#subagents.has(name)) tell("subagent_queued", id, name, description, config);
+    }
+  }
+
   async spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult> {
     if (this.#refusal !== undefined) return toolError(this.#refusal);
     const subagent = this.#subagents.get(task.subagentType);
@@ -183,15 +203,14 @@ export class SubagentRunner implements Subagents {
       const names = [...this.#subagents.keys()].map((name) => `\`${name}\``).join(", ");
       return toolError(`invoked agent of type ${task.subagentType}, the only allowed types are ${names}`);
     }
-    return this.#slots.run(() => this.#work(subagent, task.description, scope), scope.config.signal);
+    const { callId, config } = scope;
+    if (this.#slots.isFull) tell("subagent_queued", callId, subagent.name, task.description, config);
+    return this.#slots.run(() => this.#work(subagent, task.description, scope), config.signal);
   }
 
   async #work(subagent: BuiltSubagent, description: string, scope: SpawnScope): Promise<ToolResult> {
     const { callId, config } = scope;
-    const { name } = subagent;
-    const segment = agentSegment(callId, name, description);
-    const agent = [...agentPath(config), segment];
-    emit(config, { kind: "subagent_started", agent, callId, name, description: oneLine(description, 300) });
+    const segment = tell("subagent_started", callId, subagent.name, description, config);
     const started = scope.files.atStart();
     const nested = subagentConfig(config, segment, started);
     const result = await this.#invoke(subagent, description, scope, started, nested);
@@ -243,6 +262,20 @@ export const agentSegment = (callId: string, name: string, description: string):
   name,
   task: firstSentence(description, 60).replace(/\.$/, ""),
 });
+
+/** Tells that a subagent waits or starts, and returns its place. */
+function tell(
+  kind: "subagent_queued" | "subagent_started",
+  callId: string,
+  name: string,
+  description: string,
+  config: RunnableConfig,
+): AgentPathSegment {
+  const segment = agentSegment(callId, name, description);
+  const agent = [...agentPath(config), segment];
+  emit(config, { kind, agent, callId, name, description: oneLine(description, 300) });
+  return segment;
+}
 
 /** Tells that a subagent has ended, also in an earlier process. */
 export function tellReport(

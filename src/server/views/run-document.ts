@@ -153,6 +153,8 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return ["The run was cancelled.", ...quoted(data.reason)];
     case "todos":
       return ["The todos changed."];
+    case "subagent_queued":
+      return [];
     case "subagent_started":
       return ["A subagent began.", ...quoted(data.description)];
     case "subagent_finished":
