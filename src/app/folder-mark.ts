@@ -1,33 +1,35 @@
 /** What tells whether two machines see one folder. */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 const MARK = ".deepagent/folder-id";
 
 /**
  * Gives the same text on every machine that sees this folder, and another one elsewhere: also where a copy of the
  * folder is, or an empty one at the same path. It is made of the number of the folder in its file system and of a
- * file in it, which is made when it is missing. Without one that can be read the folder counts as one of this host.
+ * file in it, which is made when it is missing. In a folder that cannot be written, only the number counts.
  */
 export function folderMark(folder: string): string {
   const number = statSync(folder, { throwIfNoEntry: false })?.ino ?? 0;
-  return `${number}/${markIn(folder) ?? hostname()}`;
+  return `${number}/${markIn(folder) ?? ""}`;
 }
 
 function markIn(folder: string): string | undefined {
   const file = join(folder, MARK);
-  try {
-    mkdirSync(join(folder, ".deepagent"), { recursive: true });
-    writeFileSync(file, `${randomUUID()}\n`, { flag: "wx" });
-  } catch {
-    // It is there, or cannot be made.
-  }
+  // What cannot be made is there, or the folder is not to be written.
+  attempt(() => mkdirSync(dirname(file)));
+  attempt(() => writeFileSync(file, `${randomUUID()}\n`, { flag: "wx" }));
   try {
     const [mark] = /^[\w-]{36}/.exec(readFileSync(file, "utf8")) ?? [];
     return mark;
   } catch {
     return undefined;
   }
+}
+
+function attempt(work: () => void): void {
+  try {
+    work();
+  } catch {}
 }
