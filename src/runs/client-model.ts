@@ -37,7 +37,7 @@ export function lenderFor({ lease, onFailure }: WorkerOfRun, context: LendingCon
   return {
     reply: async (request, signal) => {
       const { id, reply } = await write(() => work.askModel(lease, request, clock()));
-      const inTime = reply ?? (await replyInTime(lease.runId, id, context, signal));
+      const inTime = reply ?? (await replyInTime(lease, id, context, signal));
       return inTime ?? write(() => work.awaitModel(lease, id, clock()));
     },
   };
@@ -49,7 +49,7 @@ export const NO_LENDER: ModelLender = {
 };
 
 async function replyInTime(
-  runId: string,
+  { principal, runId }: Lease,
   id: string,
   { read, feed, patienceMs }: LendingContext,
   signal: AbortSignal | undefined,
@@ -59,7 +59,7 @@ async function replyInTime(
   const subscription = feed.subscribe(runId);
   try {
     for (;;) {
-      const reply = await read.modelReply(runId, id);
+      const reply = await read.modelReply(principal, runId, id);
       if (reply !== undefined) return reply;
       signal?.throwIfAborted();
       if (stop.aborted || feed.closed) return undefined;

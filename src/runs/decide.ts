@@ -41,7 +41,7 @@ export async function decide(request: DecideRequest, context: DecideContext): Pr
   const { runs, clock } = context;
   const ready = await prepare(request, context);
   if ("ok" in ready) return ready;
-  const decided = await runs.decide(ready.call, request.by, clock());
+  const decided = await runs.decide(request.principal, ready.call, request.by, clock());
   return outcomeOf(ready, decided, context);
 }
 
@@ -79,7 +79,7 @@ async function prepare(
   { runs, agentFor }: DecideContext,
 ): Promise<Ready | DecideOutcome> {
   const run = await runs.read.run(principal, runId);
-  const approval = run === undefined ? undefined : await runs.read.approval(runId, approvalId);
+  const approval = run === undefined ? undefined : await runs.read.approval(principal, runId, approvalId);
   if (run === undefined || approval === undefined) {
     return {
       ok: false,
@@ -112,7 +112,7 @@ async function outcomeOf(
     return { ok: true, approval: decided, repeated: false };
   }
   // Someone else decided while this was checked, or the deadline did.
-  const now = decided ?? (await runs.read.approval(run.id, approval.id)) ?? approval;
+  const now = decided ?? (await runs.read.approval(run.principal, run.id, approval.id)) ?? approval;
   return repeated(now, decision, { runs, run, agentFor });
 }
 
@@ -137,7 +137,7 @@ async function isAsDecided(
   const { status, decision: stored, decidedBy } = approval;
   if (decidedBy === DEADLINE || stored === undefined) return false;
   if (decision.type === "approve_same") {
-    const grants = status === "approved" ? await runs.read.grants(run.id) : [];
+    const grants = status === "approved" ? await runs.read.grants(run.principal, run.id) : [];
     return grants.some(({ approvalId: id }) => id === approval.id);
   }
   if (decision.type !== "edit" || stored.type !== "edit") return decision.type === stored.type;

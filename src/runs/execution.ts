@@ -166,8 +166,8 @@ async function journalled(
   const { run, lease, controller } = execution;
   const effects = context.work.effectLog(lease, context.clock, breakingOff(execution));
   let handedOver = input.kind !== "task";
-  const hasAnswers = (): Promise<boolean> => context.work.hasAnswers(run.id);
-  const trace = context.work.tracePlace(run.id);
+  const hasAnswers = (): Promise<boolean> => context.work.hasAnswers(lease);
+  const trace = context.work.tracePlace(lease);
   const options = { runId: run.id, signal, effects, inbox, hasAnswers, trace };
   for await (const event of agent.work(run.threadId, input, options)) {
     try {

@@ -29,6 +29,7 @@ import type {
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
 export interface Lease {
   readonly runId: string;
+  readonly principal: Principal;
   /** Number of the run; grows with every run that is started. */
   readonly run: number;
   /** Id of the server process. */
@@ -212,11 +213,11 @@ export interface RunQueries {
     limit: number,
   ): Promise<JournalPage | undefined>;
   picture(principal: Principal, runId: string, after: number, limit: number): Promise<RunPicture | undefined>;
-  approval(runId: string, approvalId: string): Promise<Approval | undefined>;
-  grants(runId: string): Promise<Grant[]>;
+  approval(principal: Principal, runId: string, approvalId: string): Promise<Approval | undefined>;
+  grants(principal: Principal, runId: string): Promise<Grant[]>;
   /** Model calls that a client is to answer, oldest first; none for an unknown run. */
   modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
-  modelReply(runId: string, callId: string): Promise<SamplingReply | undefined>;
+  modelReply(principal: Principal, runId: string, callId: string): Promise<SamplingReply | undefined>;
   /** What a start with this request would meet; `undefined`: nothing in the way. */
   obstacle(
     principal: Principal,
@@ -278,8 +279,8 @@ export interface WorkLog {
   /** What to give the agent next. */
   nextInput(lease: Lease): Promise<AgentInput>;
   /** Whether people have answered what the agent was not resumed with. */
-  hasAnswers(runId: string): Promise<boolean>;
-  tracePlace(runId: string): TracePlace;
+  hasAnswers(lease: Lease): Promise<boolean>;
+  tracePlace(lease: Lease): TracePlace;
   inbox(lease: Lease): RunInbox;
   /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog;
@@ -320,7 +321,7 @@ export interface RunRepository {
   readonly read: RunQueries;
   create(principal: Principal, request: StartRequest, fresh: NewRun): Promise<Created>;
   /** The newest call that waits for this run is the one with this request. */
-  awaitedBy(runId: string, request: StartRequest): Promise<void>;
+  awaitedBy(principal: Principal, runId: string, request: StartRequest): Promise<void>;
   /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
   answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
   send(principal: Principal, runId: string, message: NewMessage): Promise<Sent>;
@@ -332,15 +333,15 @@ export interface RunRepository {
     now: number,
   ): Promise<{ run: Run; ended: boolean } | undefined>;
   /** The approval as decided; a deadline that has passed decides. `undefined`: it was not pending any more. */
-  decide(call: DecidedCall, by: string, now: number): Promise<Approval | undefined>;
+  decide(principal: Principal, call: DecidedCall, by: string, now: number): Promise<Approval | undefined>;
   /** Uses up a signed answer with all it says. `undefined`: it was used before, or has a problem; nothing counts. */
   useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined>;
   /** Stores a reply to a model call; false: it was replied to before, or is asked no more. */
   reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean>;
   /** Denies what nobody decided in time, in all runs; gives what it denied. */
   denyExpired(now: number): Promise<Approval[]>;
-  /** Notes that a thread is being made as a copy, before it is. */
-  beginCopy(threadId: string, now: number): Promise<void>;
+  /** Notes that a thread is being made as a copy for the principal, before it is. */
+  beginCopy(principal: Principal, threadId: string, now: number): Promise<void>;
 
   /**
    * Claims the run whose turn it is; `undefined`: none waits. Runs that brought their server down `crashLimit`

@@ -44,6 +44,7 @@ export async function pointsOfThread(
  * run is stored: a copy that a crash left behind is found and deleted.
  */
 export async function forkThread(
+  principal: Principal,
   point: { threadId: string; number: number },
   { runs, checkpoints, newId, now }: ForkContext,
 ): Promise<{ ok: true; threadId: string } | Extract<StartOutcome, { ok: false }>> {
@@ -51,7 +52,7 @@ export async function forkThread(
   const found = (await readPoints(point.threadId, checkpoints)).find(({ number }) => number === point.number);
   if (found === undefined || checkpoints === undefined) return noPoint(name);
   const threadId = newId("thr");
-  await runs.beginCopy(threadId, now);
+  await runs.beginCopy(principal, threadId, now);
   if (!(await checkpoints.copyThread(point.threadId, threadId, found.checkpointId))) return noPoint(name);
   await checkpoints.sync();
   return { ok: true, threadId };
@@ -135,7 +136,7 @@ export async function start(
     const met = obstacle ?? (await create(principal, request, context));
     if ("ok" in met) return met;
     // From now on the answer to this call counts, and not the one to a call before it.
-    if (met.kind === "joined") await context.runs.awaitedBy(met.run.id, request);
+    if (met.kind === "joined") await context.runs.awaitedBy(principal, met.run.id, request);
     if (met.kind !== "thread_busy") return outcomeOf(met, request);
     const told = await tellInstead(principal, met.run, request, context);
     if (told !== undefined) return told;
@@ -160,7 +161,7 @@ async function create(
   const thread =
     point === undefined
       ? { ok: true as const, threadId: newId("thr") }
-      : await forkThread(point, { runs, checkpoints: await checkpoints?.(), newId, now: clock() });
+      : await forkThread(principal, point, { runs, checkpoints: await checkpoints?.(), newId, now: clock() });
   if (!thread.ok) return thread;
   const fresh = { ...limits, runId: newId("run"), newThreadId: thread.threadId };
   return runs.create(principal, request, { ...fresh, now: clock() });

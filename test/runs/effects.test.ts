@@ -242,7 +242,7 @@ test("no call begins under a lease that is lost, and the work is told to stop", 
   const work = runs.work({});
   const request = { owner: "one", environment: "test", now: 1, expiresAt: 1 };
   await runs.create(ME, { task: "go" }, { runId: "r", newThreadId: "t", environment: "test", now: 1 });
-  const lease = (await runs.claimNext(request, 9))?.lease ?? { runId: "", run: 0, owner: "", epoch: 0 };
+  const lease = (await runs.claimNext(request, 9))!.lease;
   const failures: unknown[] = [];
   const log = work.effectLog(
     lease,

@@ -170,7 +170,7 @@ test("a copy that a crash left behind is deleted, and one that is being made is 
   const { service, database, ended, checkpoints, checkpointer } = open({}, { clock: () => time.now });
   const run = await ended("hello");
   // As it is after the copy was noted and made, and before its run was stored.
-  database.prepare("INSERT INTO thread_copies VALUES ('thr_copy', ?)").run(time.now);
+  database.prepare("INSERT INTO thread_copies (id, begun_at) VALUES ('thr_copy', ?)").run(time.now);
   await checkpointer.copyThread(run.threadId, "thr_copy");
   const threads = () =>
     checkpoints.prepare("SELECT DISTINCT thread_id FROM checkpoints ORDER BY 1").pluck().all();

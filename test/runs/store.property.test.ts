@@ -72,7 +72,7 @@ class World {
 
   /** The newest claim, valid or not. */
   get lease(): Lease {
-    return this.leases.at(-1) ?? { runId: RUN, run: 1, owner: "nobody", epoch: 99 };
+    return this.leases.at(-1) ?? { runId: RUN, principal: ME, run: 1, owner: "nobody", epoch: 99 };
   }
 
   readonly row = (): RunRow => this.database.prepare<[], RunRow>("SELECT * FROM runs").get()!;
@@ -107,9 +107,9 @@ class World {
       case "request":
         return work.requestApprovals(lease, [], operation.interrupt, requestOf(operation.calls), now);
       case "decide": {
-        const approval = await runs.read.approval(RUN, `${operation.interrupt}:${operation.index}`);
+        const approval = await runs.read.approval(ME, RUN, `${operation.interrupt}:${operation.index}`);
         if (approval !== undefined)
-          await runs.decide({ approval, decision: operation.decision }, "test", now);
+          await runs.decide(ME, { approval, decision: operation.decision }, "test", now);
         return;
       }
       case "pause": {

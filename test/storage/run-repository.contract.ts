@@ -85,7 +85,7 @@ export function runRepositoryContract(
       return { run, lease };
     };
     const approvalOf = async (run: Run, index = 0) => {
-      const approval = await runs.read.approval(run.id, `i1:${index}`);
+      const approval = await runs.read.approval(ME, run.id, `i1:${index}`);
       if (approval === undefined) throw new Error("no such approval");
       return approval;
     };
@@ -149,7 +149,7 @@ export function runRepositoryContract(
         const source = await begin();
         const request = { task: "again", threadId: `${source.threadId}@3` };
         expect(await runs.create(ME, request, fresh())).toEqual({ kind: "copy_given_up" });
-        await runs.beginCopy("thr_copy", now);
+        await runs.beginCopy(ME, "thr_copy", now);
         const made = await runs.create(ME, request, fresh({ newThreadId: "thr_copy" }));
         expect(made).toMatchObject({
           kind: "created",
@@ -169,7 +169,7 @@ export function runRepositoryContract(
           kind: "joined",
           run: { id: run.id },
         });
-        await runs.awaitedBy(run.id, again);
+        await runs.awaitedBy(ME, run.id, again);
         await runs.answered(ME, run.id, now); // the earlier call
         expect(await runs.read.obstacle(ME, again, { environment: "e" })).toMatchObject({ kind: "joined" });
         await runs.answered(ME, run.id, now + 5);
@@ -372,11 +372,11 @@ export function runRepositoryContract(
       test("keeps its place in a trace from the first span on", async () => {
         await begin();
         const { lease } = await claim();
-        const place = work().tracePlace(lease.runId);
+        const place = work().tracePlace(lease);
         expect(await place.before()).toBeUndefined();
         await place.began("first");
         await place.began("second");
-        expect(await work().tracePlace(lease.runId).before()).toBe("first");
+        expect(await work().tracePlace(lease).before()).toBe("first");
       });
 
       test("has effects that begin once and end once", async () => {
@@ -404,16 +404,18 @@ export function runRepositoryContract(
 
     describe("an approval", () => {
       test("stops the run until it is decided, and its answer is given to the agent until it has taken it", async () => {
-        const { run } = await waiting();
+        const { run, lease: asked } = await waiting();
         expect(await status(run)).toBe("input_required");
         expect(await runs.claimNext(claiming(), 9)).toBeUndefined();
         const approval = await approvalOf(run);
         expect(approval).toMatchObject({ status: "pending", tool: "note", args: { text: "n0" } });
-        const decided = await runs.decide({ approval, decision: { type: "approve" } }, "form", now);
+        const decided = await runs.decide(ME, { approval, decision: { type: "approve" } }, "form", now);
         expect(decided).toMatchObject({ status: "approved", decidedBy: "form" });
-        expect(await runs.decide({ approval, decision: { type: "reject" } }, "form", now)).toBeUndefined();
+        expect(
+          await runs.decide(ME, { approval, decision: { type: "reject" } }, "form", now),
+        ).toBeUndefined();
         expect(await status(run)).toBe("working");
-        expect(await work().hasAnswers(run.id)).toBe(true);
+        expect(await work().hasAnswers(asked)).toBe(true);
         const { lease } = await claim();
         const input = { kind: "resume", answers: { i1: { decisions: [{ type: "approve" }] } } };
         expect(await work().nextInput(lease)).toEqual(input);
@@ -421,7 +423,19 @@ export function runRepositoryContract(
         expect(await work().pause(lease, { interrupts: [], modelAwaited: false }, delivered, now)).toBe(
           "stuck",
         );
-        expect(await work().hasAnswers(run.id)).toBe(false);
+        expect(await work().hasAnswers(lease)).toBe(false);
+      });
+
+      test("is seen and decided by the principal of its run alone", async () => {
+        const { run } = await waiting();
+        const approval = await approvalOf(run);
+        const call = { approval, decision: { type: "approve_same" } } as const;
+        expect(await runs.read.approval("you", run.id, approval.id)).toBeUndefined();
+        expect(await runs.decide("you", call, "form", now)).toBeUndefined();
+        expect(await approvalOf(run)).toEqual(approval);
+        await runs.decide(ME, call, "form", now);
+        expect(await runs.read.grants("you", run.id)).toEqual([]);
+        expect(await runs.read.grants(ME, run.id)).toHaveLength(1);
       });
 
       test("is decided by one of many who answer at once", async () => {
@@ -429,7 +443,7 @@ export function runRepositoryContract(
         const approval = await approvalOf(run);
         const all = await Promise.all(
           [runs, await data.connect(), await data.connect()].map((one, n) =>
-            one.decide({ approval, decision: { type: n === 0 ? "approve" : "reject" } }, `p${n}`, now),
+            one.decide(ME, { approval, decision: { type: n === 0 ? "approve" : "reject" } }, `p${n}`, now),
           ),
         );
         expect(all.filter((one) => one !== undefined)).toHaveLength(1);
@@ -443,6 +457,7 @@ export function runRepositoryContract(
         await log.requestApprovals(lease, [], "i1", asks(2), now);
         expect(await runs.denyExpired(now + 99)).toEqual([]);
         const late = await runs.decide(
+          ME,
           { approval: await approvalOf(run), decision: { type: "approve" } },
           "form",
           now + 100,
@@ -455,16 +470,16 @@ export function runRepositoryContract(
       test("of one call can be for all that count as the same, until the run ends", async () => {
         const { run } = await waiting(2);
         const approval = await approvalOf(run);
-        await runs.decide({ approval, decision: { type: "approve_same" } }, "form", now);
+        await runs.decide(ME, { approval, decision: { type: "approve_same" } }, "form", now);
         expect(await approvalOf(run, 1)).toMatchObject({ status: "approved", decidedBy: "same as i1:0" });
-        expect(await runs.read.grants(run.id)).toMatchObject([
+        expect(await runs.read.grants(ME, run.id)).toMatchObject([
           { tool: "note", approvalId: "i1:0", grantedBy: "form" },
         ]);
         const { lease } = await claim();
         await work().requestApprovals(lease, [], "i2", asks(), now);
-        expect(await runs.read.approval(run.id, "i2:0")).toMatchObject({ status: "approved" });
+        expect(await runs.read.approval(ME, run.id, "i2:0")).toMatchObject({ status: "approved" });
         await runs.cancel(ME, run.id, "", now);
-        expect(await runs.read.grants(run.id)).toEqual([]);
+        expect(await runs.read.grants(ME, run.id)).toEqual([]);
       });
 
       test("is withdrawn with the run", async () => {
@@ -472,7 +487,9 @@ export function runRepositoryContract(
         const approval = await approvalOf(run);
         await runs.cancel(ME, run.id, "", now);
         expect(await approvalOf(run)).toMatchObject({ status: "withdrawn" });
-        expect(await runs.decide({ approval, decision: { type: "approve" } }, "form", now)).toBeUndefined();
+        expect(
+          await runs.decide(ME, { approval, decision: { type: "approve" } }, "form", now),
+        ).toBeUndefined();
         expect(await status(run)).toBe("cancelled");
       });
 
@@ -533,7 +550,8 @@ export function runRepositoryContract(
         expect((await runs.read.picture(ME, run.id, 0, 9))?.modelCalls).toEqual([{ id, waiting: true }]);
         expect(await runs.reply(run, id, REPLY, now)).toBe(true);
         expect(await runs.reply(run, id, { kind: "declined", message: "no" }, now)).toBe(false);
-        expect(await runs.read.modelReply(run.id, id)).toEqual(REPLY);
+        expect(await runs.read.modelReply("you", run.id, id)).toBeUndefined();
+        expect(await runs.read.modelReply(ME, run.id, id)).toEqual(REPLY);
         expect(await work().askModel(lease, request, now)).toEqual({ id, reply: REPLY });
         expect(await status(run)).toBe("working");
       });

@@ -2,7 +2,15 @@
 import type { Decision, SamplingReply } from "../../agent/agent.ts";
 import { decidedEntry } from "../../runs/events.ts";
 import type { AppliedAnswer, DecidedCall, SignedAnswer } from "../../runs/ports.ts";
-import { type Approval, DEADLINE, type PersonDecision, type Run, isFinal, sameAs } from "../../runs/run.ts";
+import {
+  type Approval,
+  DEADLINE,
+  type PersonDecision,
+  type Principal,
+  type Run,
+  isFinal,
+  sameAs,
+} from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
 import * as models from "./model-requests.ts";
@@ -26,11 +34,20 @@ const TOO_LATE: Decision = {
  * deadline is not taken: the deadline decides. `undefined`: it was decided or withdrawn before, and nothing changed.
  */
 export function* decide(
+  principal: Principal,
+  call: DecidedCall,
+  by: string,
+  now: number,
+): Steps<Approval | undefined> {
+  const run = yield* getToChange(principal, call.approval.runId);
+  return run === undefined ? undefined : yield* decideNow(call, by, now);
+}
+
+function* decideNow(
   { approval, decision }: DecidedCall,
   by: string,
   now: number,
 ): Steps<Approval | undefined> {
-  yield* lockRun(approval.runId);
   const isStored = isExpired(approval, now)
     ? yield* store(approval, TOO_LATE, DEADLINE, now)
     : yield* store(approval, decision, by, now);
@@ -38,8 +55,10 @@ export function* decide(
 }
 
 /** Denies a call that nobody decided in time. */
-export const deny = (approval: Approval, now: number): Steps<Approval | undefined> =>
-  decide({ approval, decision: TOO_LATE }, DEADLINE, now);
+export function* deny(approval: Approval, now: number): Steps<Approval | undefined> {
+  yield* lockRun(approval.runId);
+  return yield* decideNow({ approval, decision: TOO_LATE }, DEADLINE, now);
+}
 
 /**
  * Uses up a signed answer and does all that it says. `undefined`, and nothing of it counts, when it was used before,
@@ -50,7 +69,8 @@ export function* use(run: Run, answer: SignedAnswer, now: number): Steps<Applied
   const reason = answer.problem ?? ((yield* takes(answer.id, run.id, now)) ? undefined : "replayed");
   if (reason === undefined) {
     const applied: AppliedAnswer = { decided: [], replied: [] };
-    for (const call of answer.decisions) applied.decided.push(yield* decide(call, answer.by, now));
+    for (const call of answer.decisions)
+      applied.decided.push(yield* decide(run.principal, call, answer.by, now));
     for (const { callId, reply: given } of answer.replies) {
       applied.replied.push(yield* reply(run, callId, given, now));
     }

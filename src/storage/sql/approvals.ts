@@ -1,8 +1,8 @@
 /** Approvals of runs, and what people approved for the rest of a run. */
 import type { Decision, HitlResponse } from "../../agent/agent.ts";
 import { toJson } from "../../core/json.ts";
-import { type Approval, type Grant, decidedStatus } from "../../runs/run.ts";
-import { type ApprovalRow, toApproval } from "./rows.ts";
+import { type Approval, type Grant, type Principal, decidedStatus } from "../../runs/run.ts";
+import { type ApprovalRow, IS_OF_PRINCIPAL, toApproval } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
 
 /** Answers of one interrupt after another, ready to resume with. */
@@ -38,6 +38,13 @@ export function* add(approval: Approval): Steps<boolean> {
 export function* get(runId: string, id: string): Steps<Approval | undefined> {
   const sql = "SELECT * FROM approvals WHERE run_id = @run_id AND id = @id";
   const row = yield* first<ApprovalRow>(sql, { run_id: runId, id });
+  return row && toApproval(row);
+}
+
+/** The same, if the run is the principal's. */
+export function* getOf(principal: Principal, runId: string, id: string): Steps<Approval | undefined> {
+  const sql = `SELECT * FROM approvals WHERE run_id = @run_id AND id = @id AND ${IS_OF_PRINCIPAL}`;
+  const row = yield* first<ApprovalRow>(sql, { run_id: runId, id, principal });
   return row && toApproval(row);
 }
 
@@ -203,10 +210,10 @@ export function* grantFor({ runId, same, allowedDecisions }: Approval): Steps<Gr
   return row && toGrant(row);
 }
 
-/** Oldest first. */
-export function* grantsOf(runId: string): Steps<Grant[]> {
-  const sql = "SELECT * FROM run_grants WHERE run_id = @run_id ORDER BY number";
-  return (yield* all<GrantRow>(sql, { run_id: runId })).map(toGrant);
+/** Oldest first; none when the run is not the principal's. */
+export function* grantsOf(principal: Principal, runId: string): Steps<Grant[]> {
+  const sql = `SELECT * FROM run_grants WHERE run_id = @run_id AND ${IS_OF_PRINCIPAL} ORDER BY number`;
+  return (yield* all<GrantRow>(sql, { run_id: runId, principal })).map(toGrant);
 }
 
 export function* revokeGrants(runId: string): Steps<void> {

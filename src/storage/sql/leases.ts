@@ -79,7 +79,8 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
        heartbeat_at = @now, claimed_at = @now, in_flight = 1, crashes = @crashes WHERE id = @id`,
     { id: before.id, owner, expires: expiresAt, now, crashes },
   );
-  const lease = { runId: before.id, run: before.number, owner, epoch: before.lease_epoch + 1 };
+  const { id: runId, principal, number: run } = before;
+  const lease = { runId, principal, run, owner, epoch: before.lease_epoch + 1 };
   return { lease, before, crashes };
 }
 

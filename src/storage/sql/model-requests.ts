@@ -4,8 +4,16 @@
  */
 import type { SamplingReply, SamplingRequest } from "../../agent/agent.ts";
 import { type Json, fromJson, toJson } from "../../core/json.ts";
-import type { ModelCall, OpenModelCall } from "../../runs/run.ts";
+import type { ModelCall, OpenModelCall, Principal } from "../../runs/run.ts";
+import { IS_OF_PRINCIPAL } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
+
+interface ReplyRow {
+  reply: Json<SamplingReply> | null;
+}
+
+const replyIn = (row: ReplyRow | undefined): SamplingReply | undefined =>
+  row?.reply == null ? undefined : fromJson(row.reply);
 
 const IS_OPEN =
   "run_id = @run_id AND reply IS NULL AND epoch = (SELECT lease_epoch FROM runs WHERE id = run_id)";
@@ -21,8 +29,13 @@ export function* ask(runId: string, id: string, request: SamplingRequest, now: n
 
 export function* replyTo(runId: string, id: string): Steps<SamplingReply | undefined> {
   const sql = "SELECT reply FROM model_requests WHERE run_id = @run_id AND id = @id";
-  const row = yield* first<{ reply: Json<SamplingReply> | null }>(sql, { run_id: runId, id });
-  return row?.reply == null ? undefined : fromJson(row.reply);
+  return replyIn(yield* first<ReplyRow>(sql, { run_id: runId, id }));
+}
+
+/** The same, if the run is the principal's. */
+export function* replyFor(principal: Principal, runId: string, id: string): Steps<SamplingReply | undefined> {
+  const sql = `SELECT reply FROM model_requests WHERE run_id = @run_id AND id = @id AND ${IS_OF_PRINCIPAL}`;
+  return replyIn(yield* first<ReplyRow>(sql, { run_id: runId, id, principal }));
 }
 
 /** From here on the run waits for the reply. */

@@ -70,14 +70,14 @@ export class StoredRuns implements RunRepository {
     return this.#change(fresh.runId, steps, ({ kind }) => kind === "created");
   }
 
-  awaitedBy(runId: string, request: StartRequest): Promise<void> {
-    return this.#engine.write(() => runs.noteCall(runId, request));
+  awaitedBy(principal: Principal, runId: string, request: StartRequest): Promise<void> {
+    return this.#engine.write(() => runs.noteCall(principal, runId, request));
   }
 
   async answered(principal: Principal, runId: string, begunAt: number): Promise<void> {
     // Looked at first: most answers change nothing, and need not wait for whoever writes.
     if (await this.#engine.read(() => runs.isUnanswered(principal, runId, begunAt))) {
-      await this.#engine.write(() => runs.forgetCall(runId));
+      await this.#engine.write(() => runs.forgetCall(principal, runId));
     }
   }
 
@@ -94,8 +94,9 @@ export class StoredRuns implements RunRepository {
     return this.#change(runId, steps, (cancelled) => cancelled?.ended === false);
   }
 
-  decide(call: DecidedCall, by: string, now: number): Promise<Approval | undefined> {
-    return this.#change(call.approval.runId, () => answers.decide(call, by, now), isFound);
+  decide(principal: Principal, call: DecidedCall, by: string, now: number): Promise<Approval | undefined> {
+    const steps = () => answers.decide(principal, call, by, now);
+    return this.#change(call.approval.runId, steps, isFound);
   }
 
   useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined> {
@@ -123,8 +124,8 @@ export class StoredRuns implements RunRepository {
     return denied;
   }
 
-  beginCopy(threadId: string, now: number): Promise<void> {
-    return this.#engine.write(() => runs.beginCopy(threadId, now));
+  beginCopy(principal: Principal, threadId: string, now: number): Promise<void> {
+    return this.#engine.write(() => runs.beginCopy(principal, threadId, now));
   }
 
   async claimNext(request: ClaimRequest, crashLimit: number): Promise<Claim | undefined> {
@@ -239,18 +240,19 @@ function queriesOf(engine: Engine): RunQueries {
           run,
           events: yield* journal.page(runId, after, limit),
           approvals: yield* views.of(runId),
-          grants: yield* approvals.grantsOf(runId),
+          grants: yield* approvals.grantsOf(principal, runId),
           place: yield* leases.placeOf(runId),
           modelCalls: yield* models.open(runId),
         };
       }),
-    approval: (runId, approvalId) => engine.read(() => approvals.get(runId, approvalId)),
-    grants: (runId) => engine.read(() => approvals.grantsOf(runId)),
+    approval: (principal, runId, approvalId) =>
+      engine.read(() => approvals.getOf(principal, runId, approvalId)),
+    grants: (principal, runId) => engine.read(() => approvals.grantsOf(principal, runId)),
     modelCalls: (principal, runId) =>
       engine.read(function* () {
         return (yield* runs.head(principal, runId)) === undefined ? [] : yield* models.calls(runId);
       }),
-    modelReply: (runId, callId) => engine.read(() => models.replyTo(runId, callId)),
+    modelReply: (principal, runId, callId) => engine.read(() => models.replyFor(principal, runId, callId)),
     obstacle: (principal, request, limits) => engine.read(() => runs.obstacle(principal, request, limits)),
   };
 }

@@ -5,6 +5,10 @@ import type { Approval, ApprovalStatus, FailureReason, Run, RunHead, RunStatus }
 import type { CallPreview, Todo } from "../../tools/tool.ts";
 import { type Json, fromJson } from "../../core/json.ts";
 
+/** Of a row with a `run_id`. */
+export const IS_OF_PRINCIPAL =
+  "EXISTS (SELECT 1 FROM runs WHERE runs.id = run_id AND principal = @principal)";
+
 /** A row of `runs`. Columns with a fixed vocabulary are written by this folder alone. */
 export interface RunRow {
   number: number;

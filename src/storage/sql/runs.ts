@@ -74,15 +74,16 @@ export function* obstacle(
     if ((yield* first(sql, { id: point?.threadId ?? threadId, principal })) === undefined) {
       return { kind: "thread_not_found" };
     }
-    const busy = point === undefined ? yield* openIn(threadId) : undefined;
+    const busy = point === undefined ? yield* openIn(principal, threadId) : undefined;
     if (busy !== undefined) return { kind: "thread_busy", run: busy };
   }
   return yield* crowd(principal, openRuns);
 }
 
-function* openIn(threadId: string): Steps<Run | undefined> {
-  const sql = "SELECT * FROM runs WHERE thread_id = @thread AND status IN ('working', 'input_required')";
-  const row = yield* first<RunRow>(sql, { thread: threadId });
+function* openIn(principal: Principal, threadId: string): Steps<Run | undefined> {
+  const sql = `SELECT * FROM runs WHERE thread_id = @thread AND status IN ('working', 'input_required')
+    AND principal = @principal`;
+  const row = yield* first<RunRow>(sql, { thread: threadId, principal });
   return row && toRun(row);
 }
 
@@ -104,7 +105,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
   if (found !== undefined) return found;
   const named = request.threadId;
   const isFork = named !== undefined && parsePoint(named) !== undefined;
-  if (isFork && !(yield* takeCopy(fresh.newThreadId))) return { kind: "copy_given_up" };
+  if (isFork && !(yield* takeCopy(principal, fresh.newThreadId))) return { kind: "copy_given_up" };
   const threadId = isFork ? fresh.newThreadId : (named ?? fresh.newThreadId);
   if (threadId !== named) {
     yield* change("INSERT INTO threads (id, principal, created_at) VALUES (@id, @principal, @now)", {
@@ -129,7 +130,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
       forked_from: isFork ? named : null,
     },
   );
-  yield* noteCall(fresh.runId, request);
+  yield* noteCall(principal, fresh.runId, request);
   const data = isFork ? { forkedFrom: named } : {};
   yield* journal.append(fresh.runId, { kind: "run_started", agent: [], data }, fresh.now);
   return { kind: "created", run: yield* existing(principal, fresh.runId) };
@@ -139,7 +140,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
 export function* send(principal: Principal, runId: string, message: NewMessage): Steps<Sent> {
   const sent = yield* addMessage(principal, runId, message);
   if (message.call !== undefined && (sent.kind === "sent" || sent.kind === "repeated")) {
-    yield* noteCall(runId, message.call);
+    yield* noteCall(principal, runId, message.call);
   }
   return sent;
 }
@@ -202,13 +203,18 @@ export function* makeRunnable(runId: string, now: number): Steps<void> {
  * Notes a thread that is being made as a copy of another. Its checkpoints may be stored elsewhere, so the note is
  * here before they are, until the thread is in use or given up.
  */
-export function* beginCopy(id: string, now: number): Steps<void> {
-  yield* change("INSERT INTO thread_copies (id, begun_at) VALUES (@id, @now)", { id, now });
+export function* beginCopy(principal: Principal, id: string, now: number): Steps<void> {
+  yield* change("INSERT INTO thread_copies (id, principal, begun_at) VALUES (@id, @principal, @now)", {
+    id,
+    principal,
+    now,
+  });
 }
 
 /** False when the copy was given up meanwhile. */
-function* takeCopy(id: string): Steps<boolean> {
-  return (yield* change("DELETE FROM thread_copies WHERE id = @id", { id })) === 1;
+function* takeCopy(principal: Principal, id: string): Steps<boolean> {
+  const sql = "DELETE FROM thread_copies WHERE id = @id AND (principal = @principal OR principal IS NULL)";
+  return (yield* change(sql, { id, principal })) === 1;
 }
 
 /*
@@ -237,14 +243,13 @@ function* unansweredRun(
 }
 
 /** The call that makes this request waits for the run. One with an idempotency key finds it by that. */
-export function* noteCall(runId: string, request: StartRequest): Steps<void> {
+export function* noteCall(principal: Principal, runId: string, request: StartRequest): Steps<void> {
   const { askedAt, idempotencyKey } = request;
   if (askedAt === undefined || idempotencyKey !== undefined) return;
-  yield* change("UPDATE runs SET unanswered_call = @call, asked_at = @at WHERE id = @id", {
-    id: runId,
-    call: digestOf(request),
-    at: askedAt,
-  });
+  yield* change(
+    "UPDATE runs SET unanswered_call = @call, asked_at = @at WHERE id = @id AND principal = @principal",
+    { id: runId, principal, call: digestOf(request), at: askedAt },
+  );
 }
 
 /** Whether the newest call that asked for the run began by `begunAt`, and was not answered. */
@@ -257,8 +262,11 @@ export function* isUnanswered(principal: Principal, runId: string, begunAt: numb
   return row !== undefined;
 }
 
-export function* forgetCall(runId: string): Steps<void> {
-  yield* change("UPDATE runs SET unanswered_call = NULL, asked_at = NULL WHERE id = @id", { id: runId });
+export function* forgetCall(principal: Principal, runId: string): Steps<void> {
+  yield* change(
+    "UPDATE runs SET unanswered_call = NULL, asked_at = NULL WHERE id = @id AND principal = @principal",
+    { id: runId, principal },
+  );
 }
 
 const digestOf = ({ task, threadId }: StartRequest): string =>

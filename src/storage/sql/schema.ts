@@ -201,10 +201,14 @@ WHERE runnable = 1 AND lease_owner IS NULL;
 DROP INDEX runs_leased;
 CREATE INDEX runs_leased ON runs (thread_id) WHERE lease_owner IS NOT NULL;`;
 
+/** Null in rows of an older version. */
+const COPIES_OF_PRINCIPALS = "ALTER TABLE thread_copies ADD COLUMN principal TEXT;";
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
   { version: 2, name: "the queue in the order of turns", sql: QUEUE_IN_ORDER },
+  { version: 3, name: "whose thread is being copied", sql: COPIES_OF_PRINCIPALS },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

@@ -141,7 +141,7 @@ export class StoredWork implements WorkLog {
   }
 
   /** Keeps a run's spans in one trace, whichever process works on it. */
-  tracePlace(runId: string): TracePlace {
+  tracePlace({ runId }: Lease): TracePlace {
     const trace = () =>
       first<{ traceparent: string | null }>("SELECT traceparent FROM runs WHERE id = @id", { id: runId });
     const begin = (traceparent: string) =>
@@ -155,7 +155,7 @@ export class StoredWork implements WorkLog {
     };
   }
 
-  async hasAnswers(runId: string): Promise<boolean> {
+  async hasAnswers({ runId }: Lease): Promise<boolean> {
     const answers = await this.#engine.read(() => approvals.undelivered(runId));
     return Object.keys(answers).length > 0;
   }
