@@ -133,27 +133,3 @@ export type IdSource = (prefix: IdPrefix) => string;
 
 /** `prefix_` and 144 random bits in base64url: not guessable, safe in URIs and file names. */
 export const randomId: IdSource = (prefix) => `${prefix}_${randomBytes(18).toString("base64url")}`;
-
-export interface DiffLine {
-  kind: "file" | "hunk" | "add" | "del" | "context";
-  text: string;
-}
-
-/**
- * The lines of a unified diff. A line that begins with `---` or `+++` names a file only before the first
- * hunk; below it, it is a removed or an added line like any other.
- */
-export function diffLines(diff: string): DiffLine[] {
-  let inHunk = false;
-  return diff.split("\n").map((text) => {
-    if (text.startsWith("@@")) inHunk = true;
-    return { kind: kindOf(text, inHunk), text };
-  });
-}
-
-function kindOf(text: string, inHunk: boolean): DiffLine["kind"] {
-  if (!inHunk && /^(---|\+\+\+) /.test(text)) return "file";
-  if (text.startsWith("@@")) return "hunk";
-  if (text.startsWith("+")) return "add";
-  return text.startsWith("-") ? "del" : "context";
-}

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { z } from "zod";
 import { startChild } from "../../core/child-process.ts";
-import { diffLines } from "../../core/text.ts";
+import { diffLines } from "../../core/diff.ts";
 import { type Principal, type RunView, alreadyDecided } from "../../runs/run.ts";
 import type { RunService } from "../../runs/service.ts";
 import { approvalForm, decisionOf } from "../../server/views/approval-form.ts";
@@ -118,12 +118,19 @@ const keyed = (choice: string, colors: Colors): string =>
 
 /** The form's text with the diff in it, which is indented, in the usual colours. */
 function coloured(message: string, colors: Colors): string[] {
-  const paint = { add: colors.green, del: colors.red, hunk: colors.cyan, file: colors.bold, context: String };
+  const paint = {
+    add: colors.green,
+    del: colors.red,
+    hunk: colors.cyan,
+    file: colors.bold,
+    context: String,
+    note: String,
+  };
   const lines = message.split("\n");
   const kinds = diffLines(
     lines.map((line) => (line.startsWith(INDENT) ? line.slice(INDENT.length) : "")).join("\n"),
   );
-  return lines.map((line, index) => paint[kinds[index]?.kind ?? "context"](line));
+  return lines.map((line, index) => paint[kinds[index]?.kind ?? "note"](line));
 }
 
 const INDENT = "    ";

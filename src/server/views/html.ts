@@ -1,6 +1,7 @@
 /** The one HTML template that escapes, and the small pieces that pages are made of. */
 import { isoTime } from "../../core/clock.ts";
-import { diffLines, stripControl } from "../../core/text.ts";
+import { diffLines } from "../../core/diff.ts";
+import { stripControl } from "../../core/text.ts";
 
 /** Text that is HTML already. Everything else is escaped when it is put into a template. */
 export class Html {
@@ -34,7 +35,7 @@ function escapeHtml(text: string): string {
 export function renderDiff(diff: string, label: string): Html {
   const lines = diffLines(diff).map(({ kind, text }, index) => {
     const lineBreak = index === 0 ? "" : "\n";
-    return kind === "context"
+    return kind === "context" || kind === "note"
       ? `${lineBreak}${text}`
       : html`${lineBreak}<span class="${kind}">${text}</span>`;
   });

@@ -1,0 +1,101 @@
+/** Unified diffs as text: their lines with numbers, and shorter versions of them. */
+
+export interface DiffLine {
+  /** `note`: neither the diff's header nor a line of the file, such as "\ No newline at end of file". */
+  kind: "file" | "hunk" | "add" | "del" | "context" | "note";
+  /** The whole line, sign included. */
+  text: string;
+  /** Line number in the old file, from 1; absent where the diff does not say it, and on added lines. */
+  oldLine?: number;
+  /** The same in the new file. */
+  newLine?: number;
+}
+
+/**
+ * The lines of a unified diff. A line that begins with `---` or `+++` names a file only outside of hunks; inside, it
+ * is a removed or an added line like any other. Numbers end where a hunk was cut.
+ */
+export function diffLines(diff: string): DiffLine[] {
+  const position = new Position();
+  return diff.split("\n").map((text) => position.read(text));
+}
+
+/** Added and removed lines. */
+export interface DiffCounts {
+  added: number;
+  removed: number;
+}
+
+/** Counts the lines that a diff shows as changed; of a diff that was cut these are fewer than really changed. */
+export function diffCounts(diff: string): DiffCounts {
+  const kinds = diffLines(diff).map(({ kind }) => kind);
+  const countOf = (kind: DiffLine["kind"]): number => kinds.filter((each) => each === kind).length;
+  return { added: countOf("add"), removed: countOf("del") };
+}
+
+/** The first lines of a diff, in about `limit` UTF-16 units, and how many lines more it has. */
+export function cutDiff(diff: string, limit: number): string {
+  if (diff.length <= limit) return diff;
+  const end = Math.max(diff.lastIndexOf("\n", limit), 0);
+  const missing = diff.slice(end + 1).split("\n");
+  const before = CUT.exec(missing.at(-1) ?? "");
+  const count = before === null ? missing.length : missing.length - 1 + Number(before[1]);
+  return `${diff.slice(0, end)}\n${diffCut(count)}`;
+}
+
+/** The last line of a diff that shows only its beginning. */
+export const diffCut = (missing: number): string =>
+  `[diff cut: ${missing} ${missing === 1 ? "line" : "lines"} more not shown]`;
+
+const CUT = /^\[diff cut: (\d+) lines? more not shown\]$/;
+const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
+
+/** Where a reader of a diff is. */
+class Position {
+  /** `unnumbered`: in a hunk that does not say where in the file it is. */
+  #place: "outside" | "numbered" | "unnumbered" = "outside";
+  #line = { old: 0, new: 0 };
+  /** Lines that the hunk still has. */
+  #left = { old: 0, new: 0 };
+
+  read(text: string): DiffLine {
+    if (text.startsWith("\\")) return { kind: "note", text };
+    if (this.#place === "numbered") return this.#numbered(text);
+    if (text.startsWith("@@")) return this.#begin(text);
+    if (this.#place === "unnumbered") return { kind: SIGNS[text.slice(0, 1)] ?? "note", text };
+    return { kind: /^(---|\+\+\+) /.test(text) ? "file" : "note", text };
+  }
+
+  #begin(text: string): DiffLine {
+    const ranges = HUNK.exec(text);
+    this.#place = ranges === null ? "unnumbered" : "numbered";
+    const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = (ranges ?? []).slice(1).map(numberOf);
+    // An empty range is counted from the line before it.
+    this.#line = { old: oldStart + (oldLines === 0 ? 1 : 0), new: newStart + (newLines === 0 ? 1 : 0) };
+    this.#left = { old: oldLines, new: newLines };
+    return { kind: "hunk", text };
+  }
+
+  #numbered(text: string): DiffLine {
+    const kind = SIGNS[text.slice(0, 1)] ?? (text === "" ? "context" : "note");
+    const [inOld, inNew] = [kind !== "add", kind !== "del"];
+    const isOver = (inOld && this.#left.old < 1) || (inNew && this.#left.new < 1);
+    if (kind === "note" || isOver) {
+      this.#place = isOver ? "outside" : "unnumbered";
+      return this.read(text);
+    }
+    this.#left.old -= inOld ? 1 : 0;
+    this.#left.new -= inNew ? 1 : 0;
+    return {
+      kind,
+      text,
+      ...(inOld ? { oldLine: this.#line.old++ } : {}),
+      ...(inNew ? { newLine: this.#line.new++ } : {}),
+    };
+  }
+}
+
+const SIGNS: Readonly<Record<string, DiffLine["kind"]>> = { "+": "add", "-": "del", " ": "context" };
+
+const numberOf = (digits: string | undefined): number | undefined =>
+  digits === undefined ? undefined : Number(digits);
