@@ -210,6 +210,10 @@ export type JournalEntry = EventFacts & {
 export interface RunEffect {
   todos?: Todo[];
   usage?: TokenUsage;
+  /** US dollars of a model call; `unknown` where its price is. */
+  cost?: number | "unknown";
+  /** What became of a subagent. */
+  subagent?: "started" | "completed" | "failed";
   /** Newest text of the main agent. */
   answer?: string;
 }
@@ -354,7 +358,7 @@ function modelEntry(event: Extract<JournalledEvent, { kind: "model_called" }>): 
       ...(costUsd === undefined ? {} : { costUsd }),
       ...(purpose === undefined ? {} : { purpose }),
     },
-    effect: { usage, ...answer },
+    effect: { usage, cost: costUsd ?? "unknown", ...answer },
   };
 }
 
@@ -368,12 +372,14 @@ function callEntry(event: CallEvent): JournalEntry {
     case "subagent_queued":
     case "subagent_started": {
       const data = { callId, name: event.name, description: cutMiddle(event.description, TEXT) };
-      return { kind: event.kind, agent, data, identity: ofSubagent };
+      const effect = event.kind === "subagent_started" ? { effect: { subagent: "started" as const } } : {};
+      return { kind: event.kind, agent, data, identity: ofSubagent, ...effect };
     }
     case "subagent_finished": {
       const { name, status, report } = event;
       const data = { callId, name, status, report: cutMiddle(report, TEXT) };
-      return { kind: event.kind, agent, data, identity: ofSubagent };
+      const subagent = status === "success" ? "completed" : "failed";
+      return { kind: event.kind, agent, data, identity: ofSubagent, effect: { subagent } };
     }
     case "tool_started": {
       const data = { callId, tool: event.tool, summary: oneLine(event.summary, LINE) };

@@ -19,11 +19,14 @@ import type {
   Grant,
   ModelCall,
   OpenModelCall,
+  PendingApproval,
   PersonDecision,
   Principal,
   Run,
+  RunFilter,
   RunHead,
   RunStatus,
+  RunSummary,
 } from "./run.ts";
 
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
@@ -205,6 +208,12 @@ export interface RunQueries {
   run(principal: Principal, runId: string): Promise<Run | undefined>;
   /** Newest first; an unknown `before` counts as none. */
   list(principal: Principal, limit: number, before?: string): Promise<RunHead[]>;
+  /** The same with what a list shows, only those that the filter lets through. */
+  summaries(principal: Principal, filter: RunFilter, limit: number, before?: string): Promise<RunSummary[]>;
+  /** How many runs the principal has. */
+  counts(principal: Principal): Promise<Record<RunStatus, number>>;
+  /** What waits for a decision in any run of the principal, oldest first. */
+  pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
   /** The run, and at most `limit` events with `seq > after`, oldest first. */
   journal(
     principal: Principal,

@@ -93,6 +93,28 @@ export type RunHead = Pick<
   "id" | "threadId" | "principal" | "task" | "status" | "createdAt" | "updatedAt" | "leasedUntil" | "lastSeq"
 >;
 
+/** What a list shows of a run. */
+export interface RunSummary extends RunHead {
+  endedAt?: number;
+  usage: TokenUsage;
+  /** US dollars of the model calls whose price is known. */
+  costUsd: number;
+  hasUnknownCost: boolean;
+  /** How many subagents it started, by what became of them. */
+  subagents: { completed: number; failed: number; open: number };
+  /** How many approvals wait for a decision. */
+  pending: number;
+  /** The beginning of the answer, or why there is none; absent while it is open. */
+  outcome?: string;
+}
+
+/** Which runs to list. */
+export interface RunFilter {
+  status?: RunStatus;
+  /** In the task or the answer, whatever its case. */
+  text?: string;
+}
+
 export type ApprovalStatus = "pending" | "approved" | "edited" | "rejected" | "withdrawn";
 
 /** A tool call that waits for a person, or was decided. Id = interrupt id + ":" + index. */
@@ -116,6 +138,11 @@ export interface Approval {
   /** Channel of the answer: `elicitation`, `input_required`, `answer_deep_agent`, `terminal`, …, or `deadline`. */
   decidedBy?: string;
   decision?: Decision;
+}
+
+/** One that waits, with the task of its run. */
+export interface PendingApproval extends Approval {
+  task: string;
 }
 
 /** What a person may answer. `approve_same`: this call, and those of the run that count as the same. */
@@ -153,8 +180,25 @@ export const isWithin = (agent: AgentPath, path: AgentPath): boolean =>
 /** Who decided an approval that nobody decided in time. */
 export const DEADLINE = "deadline";
 
+/** From when to when, in milliseconds since the epoch. */
+export type Span = readonly [start: number, end: number];
+
+/** What an agent took so far. */
+export interface AgentWork {
+  startedAt?: number;
+  endedAt?: number;
+  toolCalls: number;
+  /** When it was busy with tools, oldest first; calls that follow closely may be one span. */
+  busy: readonly Span[];
+  /** The newest that it called; empty before that. */
+  model: string;
+  usage: TokenUsage;
+  /** US dollars; absent when the price of any call is not known. */
+  costUsd?: number;
+}
+
 /** A subagent of the run with its newest step. */
-export interface SubagentView {
+export interface SubagentView extends AgentWork {
   agent: AgentPath;
   name: string;
   description: string;
@@ -162,7 +206,6 @@ export interface SubagentView {
   status: "queued" | "working" | "completed" | "failed";
   /** One line: what it does now, or did last. */
   step: string;
-  toolCalls: number;
 }
 
 /** Everything a client may see of a run, at one moment. */
@@ -172,6 +215,7 @@ export interface RunView {
   approvals: Approval[];
   /** What need not be asked for again, oldest first; nothing once the run has ended. */
   grants: Grant[];
+  mainAgent: AgentWork;
   subagents: SubagentView[];
   /** Virtual paths the run changed, sorted. */
   filesChanged: string[];

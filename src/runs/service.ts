@@ -17,10 +17,14 @@ import type { RunEvent } from "./events.ts";
 import type {
   Approval,
   ModelCall,
+  PendingApproval,
   PersonDecision,
   Principal,
   Run,
+  RunFilter,
   RunHead,
+  RunStatus,
+  RunSummary,
   RunView,
   SamplingReply,
 } from "./run.ts";
@@ -125,6 +129,16 @@ export interface RunReader {
   view(principal: Principal, runId: string): Promise<RunView | undefined>;
   /** Newest first. */
   list(principal: Principal, options: { limit: number; before?: string }): Promise<RunHead[]>;
+  /** The same with what a list shows, only those that the filter lets through. */
+  summaries(
+    principal: Principal,
+    filter: RunFilter,
+    options: { limit: number; before?: string },
+  ): Promise<RunSummary[]>;
+  /** How many runs the principal has. */
+  counts(principal: Principal): Promise<Record<RunStatus, number>>;
+  /** What waits for a decision in any run of the principal, oldest first. */
+  pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
   /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
   events(
     principal: Principal,

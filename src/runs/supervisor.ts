@@ -20,7 +20,17 @@ import type {
   StartRequest,
   WorkLog,
 } from "./ports.ts";
-import type { ModelCall, Principal, Run, RunHead, RunView } from "./run.ts";
+import type {
+  ModelCall,
+  PendingApproval,
+  Principal,
+  Run,
+  RunFilter,
+  RunHead,
+  RunStatus,
+  RunSummary,
+  RunView,
+} from "./run.ts";
 import type {
   CancelOutcome,
   MemorySearch,
@@ -149,6 +159,7 @@ class Supervisor implements RunService {
         run,
         approvals,
         grants,
+        mainAgent: fold.mainAgent(run),
         subagents: fold.subagents(),
         filesChanged: fold.filesChanged(),
         activity: place === undefined ? fold.activity : placeText(place),
@@ -164,6 +175,22 @@ class Supervisor implements RunService {
     { limit, before }: { limit: number; before?: string },
   ): Promise<RunHead[]> {
     return this.#runs.read.list(principal, limit, before);
+  }
+
+  summaries(
+    principal: Principal,
+    filter: RunFilter,
+    { limit, before }: { limit: number; before?: string },
+  ): Promise<RunSummary[]> {
+    return this.#runs.read.summaries(principal, filter, limit, before);
+  }
+
+  counts(principal: Principal): Promise<Record<RunStatus, number>> {
+    return this.#runs.read.counts(principal);
+  }
+
+  pending(principal: Principal, limit: number): Promise<PendingApproval[]> {
+    return this.#runs.read.pending(principal, limit);
   }
 
   async events(principal: Principal, runId: string, options: { after?: number; limit?: number } = {}) {

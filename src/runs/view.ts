@@ -2,7 +2,15 @@ import type { AgentPath } from "../agent/agent.ts";
 import { oneLine } from "../core/text.ts";
 import type { Place } from "./queue.ts";
 import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";
-import { type ModelUsage, type SubagentView, isWithin } from "./run.ts";
+import {
+  type AgentWork,
+  type ModelUsage,
+  type Run,
+  type Span,
+  type SubagentView,
+  type TokenUsage,
+  isWithin,
+} from "./run.ts";
 
 type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
 
@@ -65,6 +73,86 @@ export const dollars = (amount: number): string =>
 
 const LINE = 200;
 
+/** What one agent did so far, folded from its events. */
+class WorkFold {
+  readonly #usage = new UsageFold();
+  readonly #busy = new BusyTimes();
+  #model = "";
+  #toolCalls = 0;
+  startedAt: number | undefined;
+  endedAt: number | undefined;
+
+  add(event: RunEvent): void {
+    if (event.kind === "tool_started") {
+      this.#toolCalls += 1;
+      this.#busy.begin(event.data.callId, event.time);
+    } else if (event.kind === "tool_finished") this.#busy.end(event.data.callId, event.time);
+    else if (event.kind === "model_called") {
+      this.#usage.add(event);
+      if (event.data.purpose === undefined) this.#model = event.data.model;
+    }
+  }
+
+  work(): AgentWork {
+    const used = this.#usage.all();
+    const costUsd = totalCost(used);
+    const sum = (key: keyof TokenUsage): number => used.reduce((total, one) => total + one[key], 0);
+    return {
+      ...(this.startedAt === undefined ? {} : { startedAt: this.startedAt }),
+      ...(this.endedAt === undefined ? {} : { endedAt: this.endedAt }),
+      toolCalls: this.#toolCalls,
+      busy: this.#busy.spans(),
+      model: this.#model,
+      usage: {
+        inputTokens: sum("inputTokens"),
+        outputTokens: sum("outputTokens"),
+        cachedInputTokens: sum("cachedInputTokens"),
+      },
+      ...(costUsd === undefined ? {} : { costUsd }),
+    };
+  }
+}
+
+const MAX_SPANS = 64;
+
+/** When an agent was busy, in a bounded number of spans: with more, the shortest pauses are left out. */
+class BusyTimes {
+  #ended: Span[] = [];
+  readonly #open = new Map<string, number>();
+
+  begin(callId: string, time: number): void {
+    this.#open.set(callId, time);
+  }
+
+  end(callId: string, time: number): void {
+    const began = this.#open.get(callId);
+    this.#open.delete(callId);
+    if (began === undefined) return;
+    this.#ended.push([began, time]);
+    if (this.#ended.length > 2 * MAX_SPANS) this.#ended = joined(this.#ended);
+  }
+
+  spans(): Span[] {
+    return joined(this.#ended);
+  }
+}
+
+function joined(spans: readonly Span[]): Span[] {
+  const sorted = spans.toSorted(([one], [other]) => one - other);
+  const pauses = sorted.slice(1).map(([start], index) => start - (sorted[index]?.[1] ?? start));
+  const excess = sorted.length - MAX_SPANS;
+  const shortest = excess <= 0 ? 0 : (pauses.toSorted((one, other) => one - other)[excess - 1] ?? 0);
+  const result: [number, number][] = [];
+  for (const [start, end] of sorted) {
+    const last = result.at(-1);
+    if (last !== undefined && start - last[1] <= shortest) last[1] = Math.max(last[1], end);
+    else result.push([start, end]);
+  }
+  return result;
+}
+
+type Subagent = Pick<SubagentView, "agent" | "name" | "description" | "status" | "step"> & { work: WorkFold };
+
 /**
  * The parts of a RunView that follow from the journal, folded one event at a time: the cost of an event
  * does not depend on how many came before.
@@ -73,7 +161,8 @@ export class RunFold {
   /** Sequence number of the newest event folded in. */
   lastSeq = 0;
   activity = "";
-  readonly #subagents = new Map<string, SubagentView>();
+  readonly #main = new WorkFold();
+  readonly #subagents = new Map<string, Subagent>();
   readonly #files = new Set<string>();
   readonly #usage = new UsageFold();
 
@@ -83,14 +172,18 @@ export class RunFold {
     if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "subagent_queued" || event.kind === "subagent_started") this.#addSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
-    else if (relevanceOf(event) === "end") this.#breakOff([]);
+    else if (relevanceOf(event) === "end") this.#breakOff([], event.time);
     else this.#step(event);
     this.activity = activityOf(event) ?? this.activity;
   }
 
+  mainAgent({ createdAt, endedAt }: Pick<Run, "createdAt" | "endedAt">): AgentWork {
+    return { ...this.#main.work(), startedAt: createdAt, ...(endedAt === undefined ? {} : { endedAt }) };
+  }
+
   /** In the order in which they were started. */
   subagents(): SubagentView[] {
-    return [...this.#subagents.values()].map((view) => ({ ...view }));
+    return Array.from(this.#subagents.values(), ({ work, ...view }) => Object.assign(view, work.work()));
   }
 
   models(): ModelUsage[] {
@@ -104,28 +197,35 @@ export class RunFold {
 
   #addSubagent(event: EventOf<"subagent_queued" | "subagent_started">): void {
     const isQueued = event.kind === "subagent_queued";
-    this.#subagents.set(keyOf(event.agent), {
+    const key = keyOf(event.agent);
+    const work = this.#subagents.get(key)?.work ?? new WorkFold();
+    if (!isQueued) work.startedAt ??= event.time;
+    work.endedAt = undefined;
+    this.#subagents.set(key, {
       agent: event.agent,
       name: event.data.name,
       description: event.data.description,
       status: isQueued ? "queued" : "working",
       step: isQueued ? "waits for its turn" : "started",
-      toolCalls: 0,
+      work,
     });
   }
 
   #finishSubagent(event: EventOf<"subagent_finished">): void {
     const view = this.#subagents.get(keyOf(event.agent));
     if (view === undefined) return;
-    this.#breakOff(event.agent);
+    this.#breakOff(event.agent, event.time);
     view.status = event.data.status === "success" ? "completed" : "failed";
     view.step = oneLine(event.data.report, LINE);
   }
 
   /** Nobody works any more for an agent that has ended. */
-  #breakOff(agent: AgentPath): void {
+  #breakOff(agent: AgentPath, time: number): void {
     for (const view of this.#subagents.values()) {
-      if (isWithin(agent, view.agent) && isOpen(view)) view.status = "failed";
+      if (isWithin(agent, view.agent) && isOpen(view)) {
+        view.status = "failed";
+        view.work.endedAt = time;
+      }
     }
   }
 
@@ -139,14 +239,15 @@ export class RunFold {
 
   #step(event: RunEvent): void {
     if (event.kind === "tool_finished") this.#refuse(event);
+    if (event.agent.length === 0) this.#main.add(event);
     const view = this.#subagents.get(keyOf(event.agent));
     if (view === undefined) return;
-    if (event.kind === "tool_started") view.toolCalls += 1;
+    view.work.add(event);
     view.step = stepOf(event) ?? view.step;
   }
 }
 
-const isOpen = ({ status }: SubagentView): boolean => status === "working" || status === "queued";
+const isOpen = ({ status }: Subagent): boolean => status === "working" || status === "queued";
 
 const keyOf = (agent: AgentPath): string => JSON.stringify(agent.map((segment) => segment.callId));
 

@@ -37,7 +37,7 @@ const DELEGATED = journal(
 
 test("a subagent shows its newest step; changed files are listed once, sorted", () => {
   const view = fold(DELEGATED);
-  expect(view.subagents()).toEqual([
+  expect(view.subagents()).toMatchObject([
     {
       agent: SUB,
       name: "helper",
@@ -50,6 +50,40 @@ test("a subagent shows its newest step; changed files are listed once, sorted", 
   expect(view.filesChanged()).toEqual(["/a", "/b"]);
   expect(view.activity).toBe("helper: Write /a");
   expect(view.lastSeq).toBe(8);
+});
+
+test("an agent has its times, tokens, cost and model; calls that follow closely become one span", () => {
+  const lines: RunEvent[] = [];
+  const add = (time: number, agent: AgentPath, kind: RunEventKind, data: Record<string, unknown>): void => {
+    lines.push({ ...journal([kind, agent, data])[0], seq: lines.length + 1, time } as RunEvent);
+  };
+  const called = { model: "m", usage: USAGE, text: "", costUsd: 0.25 };
+  add(10, [], "model_called", called);
+  add(20, SUB, "subagent_queued", { callId: "c1", name: "helper", description: "Look" });
+  add(50, SUB, "subagent_started", { callId: "c1", name: "helper", description: "Look" });
+  for (let call = 0; call < 200; call += 1) {
+    const begun = 100 + call * 100 + (call >= 100 ? 5000 : 0);
+    add(begun, SUB, "tool_started", { callId: `t${call}`, tool: "ls", summary: "" });
+    add(begun + 40, SUB, "tool_finished", { callId: `t${call}`, tool: "ls", status: "success", summary: "" });
+  }
+  add(90_000, SUB, "model_called", { ...called, model: "n" });
+  add(90_001, SUB, "subagent_finished", { callId: "c1", name: "helper", status: "success", report: "" });
+  const view = fold(lines);
+  expect(view.mainAgent({ createdAt: 5 })).toEqual({
+    startedAt: 5,
+    toolCalls: 0,
+    busy: [],
+    model: "m",
+    usage: USAGE,
+    costUsd: 0.25,
+  });
+  const [helper] = view.subagents();
+  expect(helper).toMatchObject({ startedAt: 50, endedAt: 90_001, toolCalls: 200, model: "n", costUsd: 0.25 });
+  const busy = helper?.busy ?? [];
+  expect(busy.length).toBeLessThanOrEqual(64);
+  expect(busy[0]?.[0]).toBe(100);
+  expect(busy.at(-1)?.[1]).toBe(25_040);
+  expect(busy.some(([start, end]) => start < 12_000 && end > 12_000)).toBe(false);
 });
 
 test.each([

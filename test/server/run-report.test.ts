@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { RunReport, reportText, runReport } from "../../src/server/views/run-report.ts";
-import { anApproval, aView } from "./support.ts";
+import { NO_WORK, anApproval, aView } from "./support.ts";
 
 const FORMS = { forms: true, model: false };
 const NOTHING = { forms: false, model: false };
@@ -34,6 +34,7 @@ test("a finished run: text and structure both carry the whole answer", () => {
         description: "Read the code.",
         status: "completed",
         step: "read 3 files",
+        ...NO_WORK,
         toolCalls: 3,
       },
     ],
@@ -162,6 +163,7 @@ test("after the run its agents are listed in short, those that failed first", ()
     description: `Part ${index}. ${"d".repeat(1000)}`,
     status: index === 20 ? ("failed" as const) : ("completed" as const),
     step: "s".repeat(1000),
+    ...NO_WORK,
     toolCalls: 1,
   }));
   const working = runReport(aView({ subagents }), FORMS);

@@ -3,7 +3,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { monotonicClock, systemClock, type Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import type { Approval, Run, RunView } from "../../src/runs/run.ts";
+import type { AgentWork, Approval, Run, RunView } from "../../src/runs/run.ts";
 import type { PrincipalRuns, RunService } from "../../src/runs/service.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";
 import { type ServerDeps, createPageLinks } from "../../src/server/protocol/deps.ts";
@@ -120,6 +120,14 @@ export function anApproval(changes: Partial<Approval> = {}): Approval {
   };
 }
 
+/** What an agent has that did nothing so far. */
+export const NO_WORK: AgentWork = {
+  toolCalls: 0,
+  busy: [],
+  model: "",
+  usage: { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0 },
+};
+
 export function aView({
   run,
   ...changes
@@ -141,6 +149,7 @@ export function aView({
     },
     approvals: [],
     grants: [],
+    mainAgent: { ...NO_WORK, startedAt: 0 },
     subagents: [],
     filesChanged: [],
     modelCalls: [],

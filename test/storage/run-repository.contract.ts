@@ -131,6 +131,63 @@ export function runRepositoryContract(
         expect((await runs.read.list(ME, 9, second.id)).map(({ id }) => id)).toEqual([first.id]);
       });
 
+      test("is listed with what it cost and came to, by status and by words", async () => {
+        const asking = await waiting(2);
+        const done = await begin(ME, { task: "count" });
+        const { lease: own } = await claim();
+        await begin("you", { task: "Ärger" });
+        const open = await begin(ME, { task: "100% of Ärger" });
+        const usage = { inputTokens: 3, outputTokens: 2, cachedInputTokens: 1 };
+        const agent = [{ callId: "c", name: "n" }];
+        const call = { kind: "model_called" as const, agent, model: "m", usage, text: "" };
+        const sub = { agent, callId: "c", name: "n" };
+        for (const event of [
+          { ...sub, kind: "subagent_started" as const, description: "d" },
+          { ...call, costUsd: 0.25 },
+          call,
+          { ...sub, kind: "subagent_finished" as const, status: "error" as const, report: "r" },
+        ]) {
+          await work().record(own, entryOf(event), now);
+        }
+        await work().complete(own, { answer: "It is FORTY_TWO" }, work().inbox(own), now + 5);
+        const listed = await runs.read.summaries(ME, {}, 9);
+        expect(listed.map(({ id }) => id)).toEqual([open.id, done.id, asking.run.id]);
+        expect(listed[1]).toMatchObject({
+          status: "completed",
+          endedAt: now + 5,
+          usage: { inputTokens: 6, outputTokens: 4, cachedInputTokens: 2 },
+          costUsd: 0.25,
+          hasUnknownCost: true,
+          subagents: { completed: 0, failed: 1, open: 0 },
+          pending: 0,
+          outcome: "It is FORTY_TWO",
+        });
+        expect(listed[2]).toMatchObject({ status: "input_required", pending: 2, costUsd: 0 });
+        expect(listed[0]).not.toHaveProperty("outcome");
+        const found = async (text: string) =>
+          (await runs.read.summaries(ME, { text }, 9)).map(({ id }) => id);
+        expect(await found("forty_two")).toEqual([done.id]);
+        expect(await found("fortyxtwo")).toEqual([]);
+        expect(await found("100%")).toEqual([open.id]);
+        expect(await found("Ärger")).toEqual([open.id]);
+        const byStatus = await runs.read.summaries(ME, { status: "input_required" }, 9);
+        expect(byStatus.map(({ id }) => id)).toEqual([asking.run.id]);
+        expect((await runs.read.summaries(ME, {}, 1, open.id)).map(({ id }) => id)).toEqual([done.id]);
+        expect(await runs.read.counts(ME)).toEqual({
+          working: 1,
+          input_required: 1,
+          completed: 1,
+          failed: 0,
+          cancelled: 0,
+        });
+        const pending = await runs.read.pending(ME, 9);
+        expect(pending.map(({ id, task }) => [id, task])).toEqual([
+          ["i1:0", "work"],
+          ["i1:1", "work"],
+        ]);
+        expect(await runs.read.pending("you", 9)).toEqual([]);
+      });
+
       test("is refused when too many are open", async () => {
         await begin();
         const limited = { openRuns: 1, environment: "e" };

@@ -1,7 +1,13 @@
 /** Approvals of runs, and what people approved for the rest of a run. */
 import type { Decision, HitlResponse } from "../../agent/agent.ts";
 import { toJson } from "../../core/json.ts";
-import { type Approval, type Grant, type Principal, decidedStatus } from "../../runs/run.ts";
+import {
+  type Approval,
+  type Grant,
+  type PendingApproval,
+  type Principal,
+  decidedStatus,
+} from "../../runs/run.ts";
 import { type ApprovalRow, IS_OF_PRINCIPAL, toApproval } from "./rows.ts";
 import { type Steps, all, change, first } from "./steps.ts";
 
@@ -62,6 +68,17 @@ export function after(runId: string, number: number): Steps<NumberedRow[]> {
 /** Oldest first. */
 export function* ofRun(runId: string): Steps<Approval[]> {
   return (yield* after(runId, 0)).map(toApproval);
+}
+
+/** Those of any run of the principal, oldest first. */
+export function* pendingOf(principal: Principal, limit: number): Steps<PendingApproval[]> {
+  const rows = yield* all<ApprovalRow & { task: string }>(
+    `SELECT approvals.*, task FROM runs JOIN approvals ON run_id = runs.id
+     WHERE principal = @principal AND runs.status = 'input_required' AND delivered = 0
+       AND approvals.status = 'pending' ORDER BY approvals.number LIMIT @limit`,
+    { principal, limit },
+  );
+  return rows.map((row) => ({ ...toApproval(row), task: row.task }));
 }
 
 export function* countPending(runId: string): Steps<number> {

@@ -227,6 +227,10 @@ function queriesOf(engine: Engine): RunQueries {
   return {
     run: (principal, runId) => engine.read(() => runs.get(principal, runId)),
     list: (principal, limit, before) => engine.read(() => runs.list(principal, limit, before)),
+    summaries: (principal, filter, limit, before) =>
+      engine.read(() => runs.summaries(principal, filter, limit, before)),
+    counts: (principal) => engine.read(() => runs.counts(principal)),
+    pending: (principal, limit) => engine.read(() => approvals.pendingOf(principal, limit)),
     journal: (principal, runId, after, limit) =>
       engine.read(function* () {
         const run = yield* runs.head(principal, runId);

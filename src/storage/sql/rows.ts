@@ -1,7 +1,15 @@
 /** Rows of the tables of runs, and what is made of them. */
 import type { AgentPath, Decision, DecisionType, SameCalls } from "../../agent/agent.ts";
 import { type RunEvent, type RunEventKind, isEvent } from "../../runs/events.ts";
-import type { Approval, ApprovalStatus, FailureReason, Run, RunHead, RunStatus } from "../../runs/run.ts";
+import type {
+  Approval,
+  ApprovalStatus,
+  FailureReason,
+  Run,
+  RunHead,
+  RunStatus,
+  RunSummary,
+} from "../../runs/run.ts";
 import type { CallPreview, Todo } from "../../tools/tool.ts";
 import { type Json, fromJson } from "../../core/json.ts";
 
@@ -47,7 +55,15 @@ export interface RunRow {
   traceparent: string | null;
   unanswered_call: string | null;
   asked_at: number | null;
+  cost_nanos: number;
+  unpriced_calls: number;
+  subagents_started: number;
+  subagents_completed: number;
+  subagents_failed: number;
 }
+
+/** What one US dollar is in the column `cost_nanos`. */
+export const NANOS = 1_000_000_000;
 
 /** A row of `run_events`. */
 export interface EventRow {
@@ -131,6 +147,50 @@ export const toRunHead = (row: HeadRow): RunHead => ({
   lastSeq: row.last_seq,
   ...(row.lease_expires_at === null ? {} : { leasedUntil: row.lease_expires_at }),
 });
+
+/** What a list shows of a run, beside its head. */
+export const SUMMARY_COLUMNS = `${HEAD_COLUMNS}, ended_at, input_tokens, output_tokens, cached_input_tokens,
+  cost_nanos, unpriced_calls, subagents_started, subagents_completed, subagents_failed,
+  CASE WHEN ended_at IS NULL THEN NULL ELSE substr(coalesce(failure_message, cancel_reason, answer), 1, 500) END
+    AS outcome,
+  (SELECT count(*) FROM approvals WHERE run_id = runs.id AND delivered = 0 AND approvals.status = 'pending') AS pending`;
+
+export type SummaryRow = HeadRow &
+  Pick<
+    RunRow,
+    | "ended_at"
+    | "input_tokens"
+    | "output_tokens"
+    | "cached_input_tokens"
+    | "cost_nanos"
+    | "unpriced_calls"
+    | "subagents_started"
+    | "subagents_completed"
+    | "subagents_failed"
+  > & { outcome: string | null; pending: number };
+
+export function toSummary(row: SummaryRow): RunSummary {
+  const ended = row.subagents_completed + row.subagents_failed;
+  const open = Math.max(0, row.subagents_started - ended);
+  return {
+    ...toRunHead(row),
+    ...(row.ended_at === null ? {} : { endedAt: row.ended_at }),
+    usage: {
+      inputTokens: row.input_tokens,
+      outputTokens: row.output_tokens,
+      cachedInputTokens: row.cached_input_tokens,
+    },
+    costUsd: row.cost_nanos / NANOS,
+    hasUnknownCost: row.unpriced_calls > 0,
+    subagents: {
+      completed: row.subagents_completed,
+      failed: row.subagents_failed + (row.ended_at === null ? 0 : open),
+      open: row.ended_at === null ? open : 0,
+    },
+    pending: row.pending,
+    ...(row.outcome === null ? {} : { outcome: row.outcome }),
+  };
+}
 
 /** How the run ended. While it works, `answer` holds the newest text only to have it if the run breaks off. */
 function outcome(

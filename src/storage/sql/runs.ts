@@ -3,13 +3,32 @@ import { createHash } from "node:crypto";
 import { canonicalJson } from "../../core/json.ts";
 import { decidedEntry, messageEntry } from "../../runs/events.ts";
 import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
-import { type Principal, type Run, type RunHead, breakOff, isFinal, parsePoint } from "../../runs/run.ts";
+import {
+  type Principal,
+  type Run,
+  type RunFilter,
+  type RunHead,
+  type RunStatus,
+  type RunSummary,
+  breakOff,
+  isFinal,
+  parsePoint,
+} from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
-import { HEAD_COLUMNS, type HeadRow, type RunRow, toRun, toRunHead } from "./rows.ts";
+import {
+  HEAD_COLUMNS,
+  type HeadRow,
+  type RunRow,
+  SUMMARY_COLUMNS,
+  type SummaryRow,
+  toRun,
+  toRunHead,
+  toSummary,
+} from "./rows.ts";
 import * as status from "./status.ts";
-import { type Steps, all, change, first, lockPrincipal } from "./steps.ts";
+import { type Statement, type Steps, all, change, first, lockPrincipal } from "./steps.ts";
 
 export function* get(principal: Principal, runId: string): Steps<Run | undefined> {
   const sql = "SELECT * FROM runs WHERE id = @id AND principal = @principal";
@@ -39,6 +58,46 @@ export function* list(principal: Principal, limit: number, before?: string): Ste
     { principal, before: before ?? null, limit },
   );
   return rows.map(toRunHead);
+}
+
+export function* summaries(
+  principal: Principal,
+  { status: only, text }: RunFilter,
+  limit: number,
+  before?: string,
+): Steps<RunSummary[]> {
+  const values: Statement["values"] = {
+    principal,
+    before: before ?? null,
+    limit,
+    ...(only === undefined ? {} : { status: only }),
+    ...(text === undefined ? {} : { text: containing(text), lower: containing(text.toLowerCase()) }),
+  };
+  const isFound = ["task", "answer"].flatMap((column) => [
+    `${column} LIKE @text ESCAPE '\\'`,
+    // The engines do not agree on which letters belong together.
+    `lower(${column}) LIKE @lower ESCAPE '\\'`,
+  ]);
+  const rows = yield* all<SummaryRow>(
+    `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE principal = @principal AND number < coalesce(
+       (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
+       ${only === undefined ? "" : "AND status = @status"}
+       ${text === undefined ? "" : `AND (${isFound.join(" OR ")})`}
+     ORDER BY number DESC LIMIT @limit`,
+    values,
+  );
+  return rows.map(toSummary);
+}
+
+const containing = (text: string): string => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
+
+export function* counts(principal: Principal): Steps<Record<RunStatus, number>> {
+  const rows = yield* all<{ status: RunStatus; number: number }>(
+    "SELECT status, count(*) AS number FROM runs WHERE principal = @principal GROUP BY status",
+    { principal },
+  );
+  const none = { working: 0, input_required: 0, completed: 0, failed: 0, cancelled: 0 };
+  return { ...none, ...Object.fromEntries(rows.map(({ status: one, number }) => [one, number])) };
 }
 
 /** The run that the principal started with this key. */

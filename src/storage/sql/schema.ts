@@ -14,6 +14,7 @@ import type { Migration } from "../sqlite/migrations.ts";
  * - `runs.forked_from` is the point of another thread that the run's thread began from; `thread_copies` holds
  *   threads that are being copied, until a run has them.
  * - `runs.traceparent` is the first span of a run, where one was made.
+ * - `runs.cost_nanos` are billionths of a US dollar, without the `unpriced_calls`.
  * - `runs.unanswered_call` is the newest call that waits for the run, as a digest of its request, until it is
  *   answered; `runs.asked_at` is since when.
  * - `run_events.identity` names what an event tells about, so that a repeat is found through the index.
@@ -204,11 +205,21 @@ CREATE INDEX runs_leased ON runs (thread_id) WHERE lease_owner IS NOT NULL;`;
 /** Null in rows of an older version. */
 const COPIES_OF_PRINCIPALS = "ALTER TABLE thread_copies ADD COLUMN principal TEXT;";
 
+/** What a list of runs shows, so that it needs no journal; 0 in runs that ended before. */
+const SUMS = `
+ALTER TABLE runs ADD COLUMN cost_nanos INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN unpriced_calls INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN subagents_started INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN subagents_completed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN subagents_failed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX runs_of_status ON runs (principal, status, number);`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
   { version: 2, name: "the queue in the order of turns", sql: QUEUE_IN_ORDER },
   { version: 3, name: "whose thread is being copied", sql: COPIES_OF_PRINCIPALS },
+  { version: 4, name: "cost and subagents of a run", sql: SUMS },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

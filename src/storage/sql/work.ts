@@ -39,6 +39,7 @@ import * as leases from "./leases.ts";
 import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
 import { withdraw } from "./runs.ts";
+import { NANOS } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
@@ -99,10 +100,14 @@ export class StoredWork implements WorkLog {
       }
       const { effect } = entry;
       if (effect === undefined) return;
+      const { subagent, cost = 0 } = effect;
       yield* change(
         `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
            input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
-           cached_input_tokens = cached_input_tokens + @cached WHERE id = @id`,
+           cached_input_tokens = cached_input_tokens + @cached, cost_nanos = cost_nanos + @cost,
+           unpriced_calls = unpriced_calls + @unpriced, subagents_started = subagents_started + @started,
+           subagents_completed = subagents_completed + @completed,
+           subagents_failed = subagents_failed + @failed WHERE id = @id`,
         {
           id: row.id,
           todos: effect.todos === undefined ? null : toJson(effect.todos),
@@ -110,6 +115,11 @@ export class StoredWork implements WorkLog {
           input: effect.usage?.inputTokens ?? 0,
           output: effect.usage?.outputTokens ?? 0,
           cached: effect.usage?.cachedInputTokens ?? 0,
+          cost: cost === "unknown" ? 0 : Math.round(cost * NANOS),
+          unpriced: Number(cost === "unknown"),
+          started: Number(subagent === "started"),
+          completed: Number(subagent === "completed"),
+          failed: Number(subagent === "failed"),
         },
       );
     });

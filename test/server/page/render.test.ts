@@ -4,7 +4,7 @@ import type { SubagentView } from "../../../src/runs/run.ts";
 import { renderRunPage } from "../../../src/server/views/render-page.ts";
 import type { PageSession } from "../../../src/server/page/sessions.ts";
 import { ME } from "../../runs/support.ts";
-import { anApproval, aView } from "../support.ts";
+import { NO_WORK, anApproval, aView } from "../support.ts";
 
 const SESSION: PageSession = { run: "run_1", principal: ME, purpose: "decide", csrf: "secret" };
 const EVIL = `"><script src="https://evil.example"></script><img src=x onerror=alert(1)>`;
@@ -15,6 +15,7 @@ const agent = (path: string[], name = "researcher"): SubagentView => ({
   description: `does ${path.join(" ")}`,
   status: "working",
   step: `step of ${path.join(" ")}`,
+  ...NO_WORK,
   toolCalls: 1,
 });
 
