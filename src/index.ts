@@ -191,6 +191,7 @@ export { createStore, type SqliteStore, type StoreOptions } from "./storage/sqli
 export type { FileToolName, FileToolOptions } from "./tools/options.ts";
 export {
   type BoundPreview,
+  type FileDiff,
   type CallPreview,
   type ContentBlock,
   defineTool,

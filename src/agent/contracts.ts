@@ -10,7 +10,15 @@ import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { BaseStore, Command } from "@langchain/langgraph";
 import type { z } from "zod";
 import type { FileData, MaybePromise } from "../backends/backend.ts";
-import type { BoundPreview, CallPreview, Todo, ToolContext, ToolKind, ToolSpec } from "../tools/tool.ts";
+import type {
+  BoundPreview,
+  CallPreview,
+  FileDiff,
+  Todo,
+  ToolContext,
+  ToolKind,
+  ToolSpec,
+} from "../tools/tool.ts";
 
 /** The run as hooks and wrappers see it. */
 export interface AgentRuntime {
@@ -154,8 +162,8 @@ export interface AgentTool {
   run(call: ToolCall, scope: CallScope): Promise<ToolMessage | Command>;
   preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
   pathOf(args: Record<string, unknown>): string | undefined;
-  /** The change that a successful call made, as a diff; `undefined` if arguments and answer do not show it. */
-  changeOf?(args: Record<string, unknown>, artifact: unknown): string | undefined;
+  /** The change that a successful call made; `undefined` if arguments and answer do not show it. */
+  changeOf?(args: Record<string, unknown>, artifact: unknown): FileDiff | undefined;
 }
 
 /**
@@ -373,8 +381,14 @@ export type AgentEvent =
       agent: AgentPath;
       callId: string;
       path: string;
-      /** For people. The diff of an edit has no line numbers, because the edit only has the text that it replaces. */
+      /**
+       * For people, unified. Hunks of an edit say "one place" instead of line numbers if the backend does not tell the
+       * whole text.
+       */
       diff?: string;
+      /** Lines that the whole change adds and removes, though `diff` may be cut; absent where they are not known. */
+      added?: number;
+      removed?: number;
     }
   | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
   | {

@@ -48,9 +48,14 @@ export interface CallOptions {
 export interface EditOptions extends CallOptions {
   /** Compare-and-set: fails with `conflict` unless the stored version is this one. */
   expectedVersion?: string;
+  /**
+   * Told the whole text before and after the edit by a backend that has both at hand, for each attempt to store it: the
+   * last one counts, if the edit succeeds.
+   */
+  onChange?(before: string, after: string): void;
 }
 
-export interface WriteOptions extends EditOptions {
+export interface WriteOptions extends Omit<EditOptions, "onChange"> {
   /** Default `create`: an existing path fails with `exists`. */
   mode?: "create" | "overwrite";
 }

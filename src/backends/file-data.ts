@@ -165,6 +165,7 @@ export interface ContentEdit {
   replaceAll: boolean;
   /** Fails with `conflict` unless the content has this version. */
   expectedVersion?: string;
+  onChange?(before: string, after: string): void;
 }
 
 export type EditedContent =
@@ -177,6 +178,7 @@ export function editContent(path: string, known: ContentResult, edit: ContentEdi
   if (known.content.kind === "binary") return { ok: false, ...binaryEdit(path) };
   const edited = editText(known.content.text, edit.oldString, edit.newString, edit.replaceAll);
   if (!edited.ok) return edited;
+  edit.onChange?.(known.content.text, edited.text);
   return { ok: true, bytes: Buffer.from(edited.text, "utf8"), occurrences: edited.occurrences };
 }
 

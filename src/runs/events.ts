@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { ActionRequest, AgentEvent, AgentPath, HitlRequest, TokenUsage } from "../agent/agent.ts";
+import { cutDiff } from "../core/diff.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { type Json, toJson } from "../core/json.ts";
 import type { CallPreview, Todo } from "../tools/tool.ts";
@@ -11,6 +12,13 @@ const LINE = 200;
 const Text = z.string();
 const Call = z.object({ callId: Text });
 const ToolCall = Call.extend({ tool: Text, summary: Text });
+/** `diff` may be cut; `added` and `removed` count the lines of the whole change, and are absent in older rows. */
+const FileChange = Call.extend({
+  path: Text,
+  diff: Text.optional(),
+  added: z.number().optional(),
+  removed: z.number().optional(),
+});
 const Empty = z.object({});
 const End = z.enum(["success", "error"]);
 
@@ -89,7 +97,7 @@ const EVENTS = {
     }),
     ({ text }) => oneLine(text, LINE) || undefined,
   ),
-  file_changed: ofAgent("change", Call.extend({ path: Text, diff: Text.optional() })),
+  file_changed: ofAgent("change", FileChange),
   approval_requested: ofAgent(
     "decision",
     z.object({ approvalId: Text, tool: Text, summary: Text }),
@@ -224,7 +232,7 @@ export type JournalledEvent = Exclude<AgentEvent, { kind: "approval_requested" |
 const TEXT = 2000;
 /** Longest arguments that a person is shown where a tool has no preview of its own. */
 const PREVIEW = 20_000;
-const DIFF = 4000;
+const DIFF = 16_000;
 const TODOS = 100;
 
 export function entryOf(event: JournalledEvent): JournalEntry {
@@ -392,8 +400,14 @@ function callEntry(event: CallEvent): JournalEntry {
       return { kind: event.kind, agent, data, identity: ofTool };
     }
     case "file_changed": {
-      const { path, diff } = event;
-      const data = { callId, path, ...(diff === undefined ? {} : { diff: cutMiddle(diff, DIFF) }) };
+      const { path, diff, added, removed } = event;
+      const data = {
+        callId,
+        path,
+        ...(diff === undefined ? {} : { diff: cutDiff(diff, DIFF) }),
+        ...(added === undefined ? {} : { added }),
+        ...(removed === undefined ? {} : { removed }),
+      };
       return { kind: event.kind, agent, data, identity: identity("file", agent, callId, path) };
     }
   }

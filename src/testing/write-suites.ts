@@ -12,6 +12,15 @@ export const writeSuite: Suite = {
       expect(textOf(await backend.read(at("/a/b/c.txt")))).toBe("text\n");
       expect((await backend.read(at("/a/b/c.txt"))).version).toBe(result.version);
     },
+    "says what the text was and became, or nothing": async ({ backend, at, put, expect }) => {
+      await put("/a.txt", "one two\n");
+      const changes: [string, string][] = [];
+      const onChange = (before: string, after: string) => void changes.push([before, after]);
+      await backend.edit(at("/a.txt"), "two", "2", false, { onChange });
+      expect(changes.at(-1) ?? "nothing").toEqual(
+        changes.length === 0 ? "nothing" : ["one two\n", "one 2\n"],
+      );
+    },
     "returns the change only when files are in state": async ({ backend, at, keepsFilesInState, expect }) => {
       const { filesUpdate } = await backend.write(at("/a.txt"), "text");
       if (!keepsFilesInState) expect(filesUpdate).toBeNull();

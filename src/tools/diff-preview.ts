@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import { structuredPatch } from "diff";
+import { z } from "zod";
 import type { Backend, FileData, ResolveOptions } from "../backends/backend.ts";
 import { ownTurn } from "../core/concurrency.ts";
+import { type DiffCounts, diffCut } from "../core/diff.ts";
 import { displayName, displayText, headOf } from "../core/text.ts";
 import { counted, splitLines } from "./format.ts";
-import type { BoundPreview } from "./tool.ts";
+import type { BoundPreview, FileDiff } from "./tool.ts";
 
 export interface TextChange {
   path: string;
@@ -13,40 +15,75 @@ export interface TextChange {
   after: string;
 }
 
+interface WholeDiff extends Required<FileDiff> {
+  /**
+   * All changed lines and those around them, wherever in the file they stand. For a part that is too long to compare
+   * these are digests.
+   */
+  effect: () => readonly string[];
+}
+
 /**
  * A unified diff for a person to read, bounded in size and in work: cut lines and missing lines are
  * stated. Carriage returns of CRLF line breaks are not shown; other control characters are escaped.
  */
-export function unifiedDiff(change: TextChange): string {
-  return boundDiff(change).shown;
-}
-
-/**
- * The same, and what it shows a change of: all changed lines and those around them, wherever in the file they
- * stand. Of a part that is too long to compare there are digests.
- */
-export function boundDiff(change: TextChange): { shown: string; effect: () => readonly string[] } {
+export function wholeDiff(change: TextChange): WholeDiff {
   const part = changedPart(change);
   if (isTooLong(part)) {
-    const effect = () => [digest(part.before), digest(part.after)];
-    return { shown: withHeader(change, beginnings(part)), effect };
+    const { before, after } = changedPart(change, 0);
+    return {
+      diff: withHeader(change, beginnings(part)),
+      added: lineCount(after),
+      removed: lineCount(before),
+      effect: () => [digest(part.before), digest(part.after)],
+    };
   }
   const hunks = hunkLines(change, part);
-  const effect = () => hunks.map((line) => (line.startsWith("@@") ? "@@" : line));
-  return { shown: withHeader(change, boundedLines(hunks)), effect };
+  return {
+    diff: withHeader(change, boundedLines(hunks)),
+    ...countsOf(hunks),
+    effect: () => hunks.map((line) => (line.startsWith("@@") ? "@@" : line)),
+  };
+}
+
+/** The same for the journal. */
+export function fileDiff(change: TextChange): FileDiff {
+  const { diff, added, removed } = wholeDiff(change);
+  return { diff, added, removed };
 }
 
 /**
- * The same for a part of a file that was replaced, when where it stands is not known: hunks say `place`
- * instead of line numbers.
+ * The same for text that was replaced, once or everywhere, when where it stands in the file is not known: hunks say
+ * so instead of line numbers.
  */
-export function replacementDiff(change: TextChange, place: string): string {
+export function replacementDiff(change: TextChange, everywhere: boolean): FileDiff {
   const part = changedPart(change);
-  if (isTooLong(part)) return withHeader(change, beginnings(part));
+  if (isTooLong(part)) return { diff: withHeader(change, beginnings(part)) };
   const lines = hunkLines(change, part).filter((line) => !line.startsWith("\\"));
-  const placed = lines.map((line) => (line.startsWith("@@") ? `@@ ${place} @@` : line));
-  return withHeader(change, boundedLines(placed));
+  const place = everywhere ? "@@ every occurrence @@" : "@@ one place @@";
+  const placed = lines.map((line) => (line.startsWith("@@") ? place : line));
+  return { diff: withHeader(change, boundedLines(placed)), ...(everywhere ? {} : countsOf(lines)) };
 }
+
+/** A change in the artifact of the call that made it; the diff is computed in turns of its own. */
+export async function artifactOf(change: TextChange | undefined): Promise<{ change?: FileDiff }> {
+  if (change === undefined) return {};
+  await ownTurn();
+  return { change: fileDiff(change) };
+}
+
+/** The change in an artifact; `undefined` if there is none, as in those of other tools and earlier versions. */
+export const diffIn = (artifact: unknown): FileDiff | undefined =>
+  ChangeArtifact.safeParse(artifact).data?.change;
+
+const ChangeArtifact = z.object({
+  change: z.object({ diff: z.string(), added: z.number(), removed: z.number() }),
+});
+
+const countsOf = (hunks: readonly string[]): DiffCounts => ({
+  added: hunks.filter((line) => line.startsWith("+")).length,
+  removed: hunks.filter((line) => line.startsWith("-")).length,
+});
 
 function withHeader({ path, before }: TextChange, lines: readonly string[]): string {
   const name = displayName(path);
@@ -57,8 +94,7 @@ function withHeader({ path, before }: TextChange, lines: readonly string[]): str
 function boundedLines(hunks: readonly string[]): string[] {
   const shown = firstLines(hunks, MAX_LINES, MAX_CHARS);
   const missing = hunks.length - shown.length;
-  const notice = missing > 0 ? [`[diff cut: ${counted(missing, "line", "lines")} more not shown]`] : [];
-  return [...shown, ...notice];
+  return missing > 0 ? [...shown, diffCut(missing)] : shown;
 }
 
 /** Lines as they are displayed, until there are too many. */
@@ -74,7 +110,7 @@ function firstLines(lines: readonly string[], maxLines: number, maxChars: number
   return shown;
 }
 
-/** A change without the lines that both texts begin and end with, but for up to three of each. */
+/** A change without the lines that both texts begin and end with, but for some of each. */
 interface ChangedPart {
   /** Lines of the file before this part. */
   line: number;
@@ -82,16 +118,16 @@ interface ChangedPart {
   after: string;
 }
 
-function changedPart({ before = "", after }: TextChange): ChangedPart {
+function changedPart({ before = "", after }: TextChange, context = CONTEXT_LINES): ChangedPart {
   const head = commonLength(Math.min(before.length, after.length), (from, to) => {
     return before.slice(from, to) === after.slice(from, to);
   });
-  const start = lineStart(before, head);
+  const start = lineStart(before, head, context);
   const tail = commonLength(Math.min(before.length, after.length) - start, (from, to) => {
     const [left, right] = [before.length - to, after.length - to];
     return before.slice(left, before.length - from) === after.slice(right, after.length - from);
   });
-  const end = lineEnd(before, before.length - tail);
+  const end = lineEnd(before, before.length - tail, context);
   return {
     line: countLines(before, start),
     before: before.slice(start, end),
@@ -111,9 +147,9 @@ function commonLength(limit: number, isSame: (from: number, to: number) => boole
 }
 
 /** Where the line at `position` starts, or one of the lines around it before that. */
-function lineStart(text: string, position: number): number {
+function lineStart(text: string, position: number, context: number): number {
   let start = position;
-  for (let lines = 0; lines <= CONTEXT_LINES && start > 0; lines += 1) {
+  for (let lines = 0; lines <= context && start > 0; lines += 1) {
     start = text.lastIndexOf("\n", start - 1);
     if (start === -1) return 0;
   }
@@ -121,9 +157,9 @@ function lineStart(text: string, position: number): number {
 }
 
 /** Where a line behind `position` ends that is the last of those around it. */
-function lineEnd(text: string, position: number): number {
+function lineEnd(text: string, position: number, context: number): number {
   let end = position;
-  for (let lines = 0; lines <= CONTEXT_LINES; lines += 1) {
+  for (let lines = 0; lines <= context; lines += 1) {
     end = text.indexOf("\n", end) + 1;
     if (end === 0) return text.length;
   }
@@ -135,6 +171,9 @@ function countLines(text: string, end: number): number {
   for (let at = 0; at < end; at += 1) if (text.charCodeAt(at) === LINE_FEED) lines += 1;
   return lines;
 }
+
+export const lineCount = (text: string): number =>
+  countLines(text, text.length) + (text === "" || text.endsWith("\n") ? 0 : 1);
 
 const isTooLong = ({ before, after }: ChangedPart): boolean =>
   [before, after].some(
@@ -221,7 +260,7 @@ function displayLine(line: string): string {
 }
 
 const CONTEXT_LINES = 3;
-const MAX_LINES = 500;
+const MAX_LINES = 1000;
 const MAX_LINE_CHARS = 2000;
 const MAX_CHARS = 40_000;
 /** Edits the exact diff is computed for; above, the coarse one is shown. The time grows with the square: 20 ms. */
@@ -276,9 +315,9 @@ export async function diffPreview(
   place: string | undefined,
 ): Promise<BoundPreview> {
   await ownTurn();
-  const { shown, effect } = boundDiff(change);
+  const { diff, effect } = wholeDiff(change);
   await ownTurn();
-  return { kind: "diff", summary: displayName(summary), detail: shown, place, effect: effect() };
+  return { kind: "diff", summary: displayName(summary), detail: diff, place, effect: effect() };
 }
 
 /** A call that cannot be shown as a diff: its arguments. */

@@ -6,6 +6,9 @@ import {
   argumentsPreview,
   currentText,
   destinationOf,
+  type TextChange,
+  artifactOf,
+  diffIn,
   diffPreview,
   replacementDiff,
 } from "./diff-preview.ts";
@@ -47,8 +50,10 @@ export function editFileTool(settings: FileToolSettings): ToolSpec<typeof schema
     handle: (args, context) =>
       cancellable("edit_file", context.signal, () => edit(args, context, allowedPrefixes)),
     preview: (args, context) => previewEdit(args, context, allowedPrefixes),
-    changeOf: ({ file_path: path, old_string: before, new_string: after, replace_all: everywhere }) =>
-      replacementDiff({ path, before, after }, everywhere ? "every occurrence" : "one place"),
+    changeOf: (
+      { file_path: path, old_string: before, new_string: after, replace_all: everywhere },
+      artifact,
+    ) => diffIn(artifact) ?? replacementDiff({ path, before, after }, everywhere),
   });
 }
 
@@ -62,8 +67,10 @@ async function edit(
   if (!checked.ok) return backendError(checked, raw);
   const { path } = checked;
   if (!isWellFormed(replacement)) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
+  const changes: TextChange[] = [];
   const result = await backend.edit(path, old, replacement, all, {
     signal,
+    onChange: (before, after) => void changes.push({ path, before, after }),
     ...(expectedVersion === undefined ? {} : { expectedVersion }),
   });
   if (result.error !== undefined) {
@@ -73,7 +80,7 @@ async function edit(
   const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
   return {
     content: `Successfully replaced ${occurrences} occurrence(s) in '${displayName(edited)}'`,
-    artifact: { path: edited, occurrences, version },
+    artifact: { path: edited, occurrences, version, ...(await artifactOf(changes.at(-1))) },
     ...(filesUpdate ? { update: { files: filesUpdate } } : {}),
   };
 }

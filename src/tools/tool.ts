@@ -36,6 +36,15 @@ export interface CallPreview {
   detail: string;
 }
 
+/** A change of a file for people. */
+export interface FileDiff {
+  /** Unified, of bounded length; or one line about a binary file. */
+  diff: string;
+  /** Lines that the whole change adds and removes; absent where they are not known. */
+  added?: number;
+  removed?: number;
+}
+
 /** A preview, and what an approval of it is bound to. */
 export interface BoundPreview extends CallPreview {
   /**
@@ -79,8 +88,8 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   preview?(args: z.output<Schema>, context: ToolContext): Promise<BoundPreview>;
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;
-  /** What a call that succeeded changed, as a diff for people; asks nothing of the backend. */
-  changeOf?(args: z.output<Schema>, artifact: unknown): string;
+  /** What a call that succeeded changed; asks nothing of the backend. */
+  changeOf?(args: z.output<Schema>, artifact: unknown): FileDiff;
 }
 
 /** Identity that infers the argument type from the schema. */

@@ -4,7 +4,17 @@ import { invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathArgument, pathText } from "./call.ts";
-import { argumentsPreview, currentText, destinationOf, diffPreview, unifiedDiff } from "./diff-preview.ts";
+import {
+  type TextChange,
+  argumentsPreview,
+  artifactOf,
+  currentText,
+  destinationOf,
+  diffIn,
+  diffPreview,
+  fileDiff,
+  lineCount,
+} from "./diff-preview.ts";
 import { counted, isWellFormed } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import {
@@ -38,8 +48,8 @@ export function writeFileTool(settings: FileToolSettings): ToolSpec<typeof schem
       cancellable("write_file", context.signal, () => write(args, context, allowedPrefixes)),
     preview: (args, context) => previewWrite(args, context, allowedPrefixes),
     changeOf: ({ file_path: path, content }, artifact) => {
-      if (!isTextType(mimeTypeOf(path))) return binarySummary(path, content);
-      return diffOf(artifact) ?? unifiedDiff({ path, before: undefined, after: content });
+      if (!isTextType(mimeTypeOf(path))) return { diff: binarySummary(path, content) };
+      return diffIn(artifact) ?? fileDiff({ path, before: undefined, after: content });
     },
   });
 }
@@ -58,12 +68,12 @@ async function write(
   const created = await backend.write(path, content, { mode: "create", signal });
   const version = created.code === "exists" ? versionToReplace(path, context) : undefined;
   const replaced = version === undefined ? undefined : await overwrite(path, content, version, context);
-  const { diff, ...result } = replaced ?? { ...created, diff: undefined };
+  const { change, ...result } = replaced ?? { ...created, change: undefined };
   if (result.error !== undefined) return backendError(result, path);
   const written = result.path ?? path;
   return {
     content: `Successfully wrote to '${displayName(written)}'`,
-    artifact: { path: written, version: result.version, ...(diff === undefined ? {} : { diff }) },
+    artifact: { path: written, version: result.version, ...(await artifactOf(change)) },
     ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
   };
 }
@@ -72,25 +82,17 @@ async function write(
 const versionToReplace = (path: string, context: ToolContext): string | undefined =>
   isTextType(mimeTypeOf(path)) ? context.versionSeen?.(path) : undefined;
 
-/** Replaces the content if the file still is the version that was seen, and tells the change as a diff. */
+/** Replaces the content if the file still is the version that was seen, and says what the change was. */
 async function overwrite(
   path: string,
   content: string,
   expectedVersion: string,
   { backend, signal }: ToolContext,
-): Promise<WriteResult & { diff?: string }> {
+): Promise<WriteResult & { change: TextChange }> {
   const current = await currentText(path, backend, signal);
   const before = current.kind === "text" ? current.text : "";
   const result = await backend.write(path, content, { mode: "overwrite", expectedVersion, signal });
-  return result.error === undefined
-    ? { ...result, diff: unifiedDiff({ path, before, after: content }) }
-    : result;
-}
-
-/** The diff that `overwrite` made. */
-function diffOf(artifact: unknown): string | undefined {
-  const { diff } = (artifact ?? {}) as { diff?: unknown }; // an artifact of `write`
-  return typeof diff === "string" ? diff : undefined;
+  return { ...result, change: { path, before, after: content } };
 }
 
 async function previewWrite(
@@ -133,11 +135,6 @@ function binarySummary(path: string, content: string): string {
   return bytes
     ? `Create ${path} (${mimeType}, ${bytes.length} bytes)`
     : `Write ${path}; it would fail: ${invalidBase64(path, mimeType).error}`;
-}
-
-function lineCount(text: string): number {
-  const breaks = text.split("\n").length - 1;
-  return text === "" || text.endsWith("\n") ? breaks : breaks + 1;
 }
 
 const BASE64_HEAD = 200;

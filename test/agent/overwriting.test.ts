@@ -17,6 +17,11 @@ const write = (path: string, content: string, id = `w-${content}`): ScriptedTool
   name: "write_file",
   args: { file_path: path, content },
 });
+const edit = (path: string, from: string, to: string): ScriptedToolCall => ({
+  id: `e-${from}`,
+  name: "edit_file",
+  args: { file_path: path, old_string: from, new_string: to },
+});
 const read = (path: string, id = "r"): ScriptedToolCall => ({
   id,
   name: "read_file",
@@ -56,6 +61,22 @@ describe.each(["/workspace/a.md", "/a.md"])("write_file on %s", (path) => {
     const wrote = `Successfully wrote to '${path}'`;
     expect(await results()).toEqual([wrote, wrote, "1\tone\n\t2", wrote, "1\t3"]);
     expect(diffs[1]).toBe(`--- ${path}\n+++ ${path}\n@@ -1,2 +1,2 @@\n one\n-two\n+2`);
+  });
+});
+
+describe.each(["/workspace/a.md", "/a.md"])("edit_file on %s", (path) => {
+  it("tells the difference with the lines of the file", async () => {
+    const lines = (fifth: string) => ["1", "2", "3", "4", fifth, "6", "7", "8", "9"].join("\n");
+    const { agent } = agentMaking([[write(path, lines("five"))], [edit(path, "five", "a\nb\nc")]]);
+    const changes = (await collect(agent, go)).filter(({ kind }) => kind === "file_changed");
+    expect(changes).toMatchObject([
+      { added: 9, removed: 0 },
+      {
+        added: 3,
+        removed: 1,
+        diff: `--- ${path}\n+++ ${path}\n@@ -2,7 +2,9 @@\n 2\n 3\n 4\n-five\n+a\n+b\n+c\n 6\n 7\n 8`,
+      },
+    ]);
   });
 });
 

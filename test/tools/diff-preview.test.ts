@@ -1,7 +1,9 @@
 import { applyPatch } from "diff";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { boundDiff, replacementDiff, unifiedDiff } from "../../src/tools/diff-preview.ts";
+import { type TextChange, fileDiff, replacementDiff, wholeDiff } from "../../src/tools/diff-preview.ts";
+
+const unifiedDiff = (change: TextChange): string => fileDiff(change).diff;
 
 const numbered = (count: number, text = "line"): string =>
   Array.from({ length: count }, (_, index) => `${text} ${index + 1}\n`).join("");
@@ -48,19 +50,19 @@ describe("unifiedDiff", () => {
   });
 
   test("many changes give one coarse replacement that is still the change", () => {
-    const before = `${numbered(5, "same")}${numbered(700, "old")}${numbered(5, "end")}`;
-    const after = `${numbered(5, "same")}${numbered(700, "new")}${numbered(5, "end")}`;
+    const before = `${numbered(5, "same")}${numbered(1200, "old")}${numbered(5, "end")}`;
+    const after = `${numbered(5, "same")}${numbered(1200, "new")}${numbered(5, "end")}`;
     const lines = unifiedDiff({ path: "/f", before, after }).split("\n");
     expect(lines.slice(2, 8)).toEqual([
-      "@@ -3,706 +3,706 @@",
+      "@@ -3,1206 +3,1206 @@",
       " same 3",
       " same 4",
       " same 5",
       "-old 1",
       "-old 2",
     ]);
-    expect(lines.at(-1)).toBe("[diff cut: 907 lines more not shown]");
-    expect(lines).toHaveLength(2 + 500 + 1);
+    expect(lines.at(-1)).toBe("[diff cut: 1407 lines more not shown]");
+    expect(lines).toHaveLength(2 + 1000 + 1);
   });
 
   test("line breaks do not show, other control characters do", () => {
@@ -91,7 +93,7 @@ describe("a change that is too long to compare", () => {
       "-same 1",
       "-same 2",
     ]);
-    expect(lines.slice(2 + 1 + 250)).toEqual([
+    expect(lines.slice(2 + 1 + 500)).toEqual([
       "[more of it is not shown]",
       "+same 1",
       "+same 2",
@@ -116,28 +118,49 @@ describe("a change that is too long to compare", () => {
 
   test("is bound to all of it, not only to what is shown", () => {
     const other = { ...change, before: long.replace("\nend 1", "x\nend 1") };
-    expect(boundDiff(other).shown).not.toBe(boundDiff(change).shown);
+    expect(wholeDiff(other).diff).not.toBe(wholeDiff(change).diff);
     const [shown, longer] = [
       { ...change, before: `${long}a\n` },
       { ...change, before: `${long}b\n` },
     ];
-    expect(boundDiff(shown).shown).toBe(boundDiff(longer).shown);
-    expect(boundDiff(shown).effect()).not.toEqual(boundDiff(longer).effect());
-    expect(boundDiff(shown).effect()).toEqual(boundDiff({ ...shown }).effect());
+    expect(wholeDiff(shown).diff).toBe(wholeDiff(longer).diff);
+    expect(wholeDiff(shown).effect()).not.toEqual(wholeDiff(longer).effect());
+    expect(wholeDiff(shown).effect()).toEqual(wholeDiff({ ...shown }).effect());
+  });
+});
+
+describe("counts", () => {
+  const counts = (before: string | undefined, after: string) => {
+    const { added, removed } = fileDiff({ path: "/f", before, after });
+    return [added, removed];
+  };
+
+  test("are those of the whole change, however much of it is shown", () => {
+    expect(counts("a\nb\n", "a\nc\nd\n")).toEqual([2, 1]);
+    expect(counts(undefined, "a\nb")).toEqual([2, 0]);
+    expect(counts("-- a\n", "++ a\n")).toEqual([1, 1]);
+    expect(counts(numbered(3000, "old"), numbered(4000, "new"))).toEqual([4000, 3000]);
+    expect(counts("a\n", "a\n")).toEqual([0, 0]);
+  });
+
+  test("are those of the lines that differ when they are too many to compare", () => {
+    const [before, after] = [numbered(20_000, "old"), numbered(30_000, "new")];
+    expect(counts(`same\n${before}end\n`, `same\n${after}end\n`)).toEqual([30_000, 20_000]);
   });
 });
 
 describe("replacementDiff", () => {
   test("says where instead of line numbers, and does not speak of the end of the file", () => {
     const change = { path: "/a.md", before: "const a = 1;", after: "const a = 2;\nconst b = 3;" };
-    expect(replacementDiff(change, "one place")).toBe(
-      "--- /a.md\n+++ /a.md\n@@ one place @@\n-const a = 1;\n+const a = 2;\n+const b = 3;",
-    );
+    const diff = (place: string) =>
+      `--- /a.md\n+++ /a.md\n@@ ${place} @@\n-const a = 1;\n+const a = 2;\n+const b = 3;`;
+    expect(replacementDiff(change, false)).toEqual({ diff: diff("one place"), added: 2, removed: 1 });
+    expect(replacementDiff(change, true)).toEqual({ diff: diff("every occurrence") });
   });
 
   test("text that looks like a hunk stays as it is", () => {
     const change = { path: "/a", before: "@@ -1 +1 @@\n\\ x\n", after: "@@ -2 +2 @@\n\\ x\n" };
-    expect(replacementDiff(change, "one place").split("\n").slice(3)).toEqual([
+    expect(replacementDiff(change, false).diff.split("\n").slice(3)).toEqual([
       "-@@ -1 +1 @@",
       "+@@ -2 +2 @@",
       " \\ x",

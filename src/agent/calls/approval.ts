@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { cutDiff } from "../../core/diff.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { cutMiddle, displayName, oneLine } from "../../core/text.ts";
 import { invalidArguments } from "../../tools/call.ts";
@@ -191,6 +192,9 @@ async function firstGate(gates: readonly ToolGate[], request: ToolCallRequest): 
   return waived;
 }
 
+/** Leaves room for the words around it. */
+const MAX_SHOWN_DIFF = MAX_DESCRIPTION - 1000;
+
 interface Showing {
   scope: CallScope;
   preview: BoundPreview | undefined;
@@ -208,7 +212,8 @@ function reviewRequest(
   const tool = rules.tools.get(name);
   const same = tool && bound ? { same: sameCalls(tool, args, bound) } : {};
   const preview = bound && shownOf(bound, again);
-  const shown = preview?.detail ?? argumentsPreview(name, args).detail;
+  const detail = preview?.detail ?? argumentsPreview(name, args).detail;
+  const shown = preview?.kind === "diff" ? cutDiff(detail, MAX_SHOWN_DIFF) : detail;
   const description =
     gate.description ??
     cutMiddle(`Tool execution requires approval\n\nTool: ${name}\n\n${shown}`, MAX_DESCRIPTION);

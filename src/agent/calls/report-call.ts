@@ -59,9 +59,10 @@ export function reportEnd(
   if (status === "success") {
     const tool = tools.get(name);
     const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
-    const diff = path && tool?.changeOf?.(args, message?.artifact);
-    if (path)
-      emit(config, { kind: "file_changed", agent, callId, path, ...(diff === undefined ? {} : { diff }) });
+    if (path) {
+      const change = tool?.changeOf?.(args, message?.artifact);
+      emit(config, { kind: "file_changed", agent, callId, path, ...change });
+    }
     const { todos } = update;
     if (Array.isArray(todos)) emit(config, { kind: "todos", agent, todos });
   }

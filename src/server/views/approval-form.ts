@@ -3,6 +3,7 @@ import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { shortTime } from "../../core/clock.ts";
 import { canonicalJson } from "../../core/json.ts";
+import { cutDiff } from "../../core/diff.ts";
 import { beginningOf, cutMiddle, displayName, displayText, oneLine } from "../../core/text.ts";
 import {
   type AgentPath,
@@ -132,7 +133,7 @@ function formMessage(approval: Approval, place: FormPlace, decisions: readonly s
     `${agentLabel(approval.agent)} wants to run ${oneLine(displayName(approval.tool), 64)} (${EFFECTS[kind]}):`,
     plainText(oneLine(displayText(beginningOf(summary)), MAX_SUMMARY_CHARACTERS)),
     "",
-    indented(displayText(cutMiddle(detail, MAX_DETAIL_CHARACTERS))),
+    indented(displayText((kind === "diff" ? cutDiff : cutMiddle)(detail, MAX_DETAIL_CHARACTERS))),
     "",
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
     ...(decisions.includes("approve_same") ? [sameText(approval)] : []),
