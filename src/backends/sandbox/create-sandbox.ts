@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { SandboxBackend } from "../executor.ts";
-import type { LoadPackage } from "../optional-package.ts";
+import type { LoadPackage } from "../../core/optional-package.ts";
 import { SandboxError } from "./base-sandbox.ts";
 import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";
 import { type DaytonaOptions, openDaytona } from "./daytona.ts";

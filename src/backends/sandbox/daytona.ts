@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { readOptions } from "../../core/options.ts";
-import type { LoadPackage } from "../optional-package.ts";
+import type { LoadPackage } from "../../core/optional-package.ts";
 import type { OutputStream } from "./command-output.ts";
 import {
   type ProviderPackage,

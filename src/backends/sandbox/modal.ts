@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import type { ReadableStream } from "node:stream/web";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import type { LoadPackage } from "../optional-package.ts";
+import type { LoadPackage } from "../../core/optional-package.ts";
 import {
   type ProviderPackage,
   REMOTE_OPTIONS,

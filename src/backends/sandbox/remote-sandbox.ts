@@ -4,7 +4,7 @@ import { errorMessage } from "../../core/errors.ts";
 import type { OptionTable } from "../../core/options.ts";
 import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
-import type { LoadPackage } from "../optional-package.ts";
+import type { LoadPackage } from "../../core/optional-package.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";

@@ -1,5 +1,5 @@
 import { readOptions } from "../../core/options.ts";
-import type { LoadPackage } from "../optional-package.ts";
+import type { LoadPackage } from "../../core/optional-package.ts";
 import {
   type ProviderPackage,
   REMOTE_OPTIONS,

@@ -12,7 +12,7 @@ import {
   type ListedFile,
   type StoredFile,
 } from "../file-store.ts";
-import { type LoadPackage, loadOptional } from "../optional-package.ts";
+import { type LoadPackage, loadOptional } from "../../core/optional-package.ts";
 import { validatePath } from "../paths.ts";
 
 /** The part of a pool of the package `pg` that is used. */

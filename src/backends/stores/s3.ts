@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type * as Sdk from "@aws-sdk/client-s3";
 import { ConfigurationError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
+import { type S3Address, S3Connection, s3ErrorName, s3Problem } from "../../core/s3.ts";
 import type { CallOptions, FileData } from "../backend.ts";
 import { bytesOf, toFileData } from "../file-data.ts";
 import {
@@ -14,7 +15,6 @@ import {
   type StoredFile,
 } from "../file-store.ts";
 import { mimeTypeOf } from "../mime.ts";
-import { type LoadPackage, loadOptional } from "../optional-package.ts";
 import { validatePath } from "../paths.ts";
 
 export interface S3Place extends S3BackendOptions {
@@ -24,12 +24,6 @@ export interface S3Place extends S3BackendOptions {
   maxBytes: number;
 }
 
-interface Connection {
-  client: Sdk.S3Client;
-  sdk: typeof Sdk;
-}
-
-const PACKAGE = { user: "S3Backend", name: "@aws-sdk/client-s3", version: "3.1169.0" };
 const CREATED = "created-at";
 
 /** The files below a prefix of one bucket. */
@@ -38,18 +32,19 @@ export class S3Files implements FileStore {
   readonly lifetime = "persistent";
   readonly writes: FileStore["writes"];
   readonly #place: S3Place;
-  #opening: Promise<Connection> | undefined;
+  readonly #connection: S3Connection;
   #tested: Promise<void> | undefined;
 
   constructor(place: S3Place) {
     this.#place = place;
+    this.#connection = new S3Connection("S3Backend", place);
     this.id = JSON.stringify(["s3", place.endpoint ?? "", place.bucket, place.prefix]);
     this.writes = place.conditionalWrites ? "compare-and-set" : "last-writer-wins";
   }
 
   async get(path: string, options: CallOptions = {}): Promise<StoredFile | undefined> {
     if (path === "/") return undefined;
-    const { client, sdk } = await this.#connection();
+    const { client, sdk } = await this.#connection.open();
     try {
       const found = await client.send(new sdk.GetObjectCommand(this.#at(path)), signalOf(options));
       const size = found.ContentLength ?? 0;
@@ -63,7 +58,7 @@ export class S3Files implements FileStore {
       const data = toFileData(path, bytes, { now, createdAt: found.Metadata?.[CREATED] ?? now });
       return { data, version: found.ETag ?? "" };
     } catch (error) {
-      if (nameOf(error) === "NoSuchKey") return undefined;
+      if (s3ErrorName(error) === "NoSuchKey") return undefined;
       throw error;
     }
   }
@@ -73,7 +68,7 @@ export class S3Files implements FileStore {
     if (bytes.byteLength > this.#place.maxBytes) {
       throw new FileTooLarge(bytes.byteLength, this.#place.maxBytes);
     }
-    const { client, sdk } = await this.#connection();
+    const { client, sdk } = await this.#connection.open();
     const condition = await this.#conditionFor(path, expected);
     if (condition === undefined) return false;
     try {
@@ -93,7 +88,7 @@ export class S3Files implements FileStore {
   }
 
   async remove(path: string, options?: CallOptions): Promise<void> {
-    const { client, sdk } = await this.#connection();
+    const { client, sdk } = await this.#connection.open();
     await client.send(new sdk.DeleteObjectCommand(this.#at(path)), signalOf(options));
   }
 
@@ -122,21 +117,11 @@ export class S3Files implements FileStore {
 
   explain(thrown: unknown): string {
     if (thrown instanceof ConfigurationError) return thrown.message;
-    const name = nameOf(thrown);
-    if (Object.hasOwn(REASONS, name)) return REASONS[name] ?? "";
-    const metadata: unknown = thrown instanceof Error ? Reflect.get(thrown, "$metadata") : undefined;
-    const status: unknown =
-      typeof metadata === "object" && metadata !== null ? Reflect.get(metadata, "httpStatusCode") : undefined;
-    if (status === 403) return DENIED;
-    return typeof status === "number"
-      ? `the S3 server answers ${name} (${status})`
-      : `the S3 server cannot be reached (${name}); ${CHECK}`;
+    return s3Problem(thrown).text;
   }
 
-  async close(): Promise<void> {
-    const opening = this.#opening;
-    this.#opening = undefined;
-    (await opening)?.client.destroy();
+  close(): Promise<void> {
+    return this.#connection.close();
   }
 
   #keyOf(path: string): string {
@@ -148,13 +133,13 @@ export class S3Files implements FileStore {
   }
 
   async #head(path: string, options: CallOptions): Promise<ListedFile | undefined> {
-    const { client, sdk } = await this.#connection();
+    const { client, sdk } = await this.#connection.open();
     try {
       const found = await client.send(new sdk.HeadObjectCommand(this.#at(path)), signalOf(options));
       const { ContentLength: size = 0, LastModified } = found;
       return { path, is_dir: false, size, modified_at: isoOf(LastModified) };
     } catch (error) {
-      if (nameOf(error) === "NotFound") return undefined;
+      if (s3ErrorName(error) === "NotFound") return undefined;
       throw error;
     }
   }
@@ -163,7 +148,7 @@ export class S3Files implements FileStore {
     request: { Prefix: string; Delimiter?: string; MaxKeys?: number },
     options: CallOptions = {},
   ): AsyncGenerator<Sdk.ListObjectsV2CommandOutput> {
-    const { client, sdk } = await this.#connection();
+    const { client, sdk } = await this.#connection.open();
     let token: string | undefined;
     do {
       const page: Sdk.ListObjectsV2CommandOutput = await client.send(
@@ -221,43 +206,17 @@ export class S3Files implements FileStore {
 
   /** Tries a put that must be refused. Throws if the server ignores the condition and makes it. */
   async #testConditions(): Promise<void> {
-    const { client, sdk } = await this.#connection();
+    const { client, sdk } = await this.#connection.open();
     const place = this.#at(`/.deepagent-condition-${randomUUID()}`);
     try {
       const etag = '"00000000000000000000000000000000"';
       await client.send(new sdk.PutObjectCommand({ ...place, ContentLength: 0, IfMatch: etag }));
     } catch (error) {
       if (isConflict(error)) return;
-      throw nameOf(error) === "NotImplemented" ? unconditional() : error;
+      throw s3ErrorName(error) === "NotImplemented" ? unconditional() : error;
     }
     await client.send(new sdk.DeleteObjectCommand(place));
     throw unconditional();
-  }
-
-  #connection(): Promise<Connection> {
-    this.#opening ??= this.#connect().catch((error: unknown) => {
-      this.#opening = undefined;
-      throw error;
-    });
-    return this.#opening;
-  }
-
-  async #connect(): Promise<Connection> {
-    const { endpoint, region, credentials, load, forcePathStyle = endpoint !== undefined } = this.#place;
-    // The type is the one that the package declares.
-    const sdk = (await loadOptional(PACKAGE, load)) as typeof Sdk;
-    const place = endpoint === undefined ? {} : { endpoint, region: region ?? "us-east-1" };
-    const client = new sdk.S3Client({
-      ...place,
-      ...(region === undefined ? {} : { region }),
-      ...(credentials === undefined ? {} : { credentials }),
-      forcePathStyle,
-      requestHandler: { connectionTimeout: 5000, requestTimeout: 60_000 },
-      // Many compatible servers do not know the newer checksums.
-      requestChecksumCalculation: "WHEN_REQUIRED",
-      responseChecksumValidation: "WHEN_REQUIRED",
-    });
-    return { client, sdk };
   }
 }
 
@@ -266,16 +225,8 @@ const signalOf = ({ signal }: CallOptions = {}): { abortSignal?: AbortSignal } =
 
 const isoOf = (time: Date | undefined): string => (time ?? new Date(0)).toISOString();
 
-/** The name of an error of the SDK: a plain word, whatever a server answered. */
-function nameOf(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return "UnknownError";
-  const code: unknown = Reflect.get(thrown, "code");
-  const name = typeof code === "string" ? code : thrown.name;
-  return /^\w{1,60}$/.test(name) ? name : "UnknownError";
-}
-
 const CONFLICTS = new Set(["PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"]);
-const isConflict = (error: unknown): boolean => CONFLICTS.has(nameOf(error));
+const isConflict = (error: unknown): boolean => CONFLICTS.has(s3ErrorName(error));
 
 const unconditional = (): ConfigurationError =>
   new ConfigurationError(
@@ -283,36 +234,9 @@ const unconditional = (): ConfigurationError =>
     "the S3 server ignores conditional writes, so that two writers could overwrite each other unnoticed; nothing was written. Set conditionalWrites to false if the last writer may win",
   );
 
-const CHECK = "check that it runs and that endpoint and region are right";
-const DENIED = "the S3 server denies access to the bucket; check the credentials and what they permit";
-
-/** Explains errors by their names and says what to do. */
-const REASONS: Readonly<Record<string, string>> = {
-  NoSuchBucket: "the bucket does not exist; create it or choose another",
-  AccessDenied: DENIED,
-  Forbidden: DENIED,
-  InvalidAccessKeyId: DENIED,
-  SignatureDoesNotMatch: DENIED,
-  ExpiredToken: "the credentials for the S3 server have expired; renew them",
-  CredentialsProviderError:
-    "no credentials for the S3 server were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the option credentials",
-  PermanentRedirect: "the bucket is in another region; set the option region",
-  AuthorizationHeaderMalformed: "the bucket is in another region; set the option region",
-};
-
-export interface S3BackendOptions {
-  /** An existing bucket. */
-  bucket: string;
+export interface S3BackendOptions extends S3Address {
   /** Beginning of the keys of these files, such as `team-a`. Default: all of the bucket. */
   prefix?: string;
-  /** Address of an S3-compatible server. Default: AWS, or as the environment says. */
-  endpoint?: string;
-  /** Default: as the environment says, and `us-east-1` with an endpoint. */
-  region?: string;
-  /** Default: where the AWS tools look, such as the environment, profiles and roles. */
-  credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
-  /** Puts the bucket into the path of requests instead of the host name. Default: true with an endpoint. */
-  forcePathStyle?: boolean;
   /**
    * Whether writes are bound to the state that was read, which AWS and most servers can do. With false the last
    * writer wins; that needs saying, because a server that ignores the condition loses changes silently: the first
@@ -321,8 +245,6 @@ export interface S3BackendOptions {
   conditionalWrites?: boolean;
   /** Largest file, in MiB. Default 32. */
   maxFileSizeMb?: number;
-  /** Loads the package `@aws-sdk/client-s3`. Default: `import`. */
-  load?: LoadPackage;
 }
 
 const OPTIONS: OptionTable<S3BackendOptions> = {

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSandbox, type OpenSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
-import type { LoadPackage } from "../../../src/backends/optional-package.ts";
+import type { LoadPackage } from "../../../src/core/optional-package.ts";
 import type { RemoteOptions } from "../../../src/backends/sandbox/remote-sandbox.ts";
 import { downloadFilesSuite, lsSuite } from "../../../src/testing/read-suites.ts";
 import { uploadFilesSuite } from "../../../src/testing/write-suites.ts";

@@ -1,0 +1,109 @@
+/** The connection to a bucket of an S3-compatible server, and what its errors mean. */
+import type * as Sdk from "@aws-sdk/client-s3";
+import { type LoadPackage, loadOptional } from "./optional-package.ts";
+
+export interface S3Address {
+  /** An existing bucket. */
+  bucket: string;
+  /** Address of an S3-compatible server. Default: AWS, or as the environment says. */
+  endpoint?: string;
+  /** Default: as the environment says, and `us-east-1` with an endpoint. */
+  region?: string;
+  /** Default: where the AWS tools look, such as the environment, profiles and roles. */
+  credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };
+  /** Puts the bucket into the path of requests instead of the host name. Default: true with an endpoint. */
+  forcePathStyle?: boolean;
+  /** Loads the package `@aws-sdk/client-s3`. Default: `import`. */
+  load?: LoadPackage;
+}
+
+interface Connection {
+  client: Sdk.S3Client;
+  sdk: typeof Sdk;
+}
+
+const PACKAGE = { name: "@aws-sdk/client-s3", version: "3.1169.0" };
+
+/** Loads the SDK and connects when it is first used. */
+export class S3Connection {
+  readonly #user: string;
+  readonly #address: S3Address;
+  #opening: Promise<Connection> | undefined;
+
+  /** `user` is the part of this program that needs it, such as `S3Backend`. */
+  constructor(user: string, address: S3Address) {
+    this.#user = user;
+    this.#address = address;
+  }
+
+  /** Throws ConfigurationError when the package is missing; the next call tries again. */
+  open(): Promise<Connection> {
+    this.#opening ??= this.#connect().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  async close(): Promise<void> {
+    const opening = this.#opening;
+    this.#opening = undefined;
+    (await opening)?.client.destroy();
+  }
+
+  async #connect(): Promise<Connection> {
+    const { endpoint, region, credentials, load, forcePathStyle = endpoint !== undefined } = this.#address;
+    // The type is the one that the package declares.
+    const sdk = (await loadOptional({ ...PACKAGE, user: this.#user }, load)) as typeof Sdk;
+    const place = endpoint === undefined ? {} : { endpoint, region: region ?? "us-east-1" };
+    const client = new sdk.S3Client({
+      ...place,
+      ...(region === undefined ? {} : { region }),
+      ...(credentials === undefined ? {} : { credentials }),
+      forcePathStyle,
+      requestHandler: { connectionTimeout: 5000, requestTimeout: 60_000, throwOnRequestTimeout: true },
+      // Many compatible servers do not know the newer checksums.
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+    });
+    return { client, sdk };
+  }
+}
+
+/** The name of an error of the SDK: a plain word, whatever a server answered. */
+export function s3ErrorName(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return "UnknownError";
+  const code: unknown = Reflect.get(thrown, "code");
+  const name = typeof code === "string" ? code : thrown.name;
+  return /^\w{1,60}$/.test(name) ? name : "UnknownError";
+}
+
+/** What went wrong, and whether the server itself is in trouble, so that it may pass without anybody's help. */
+export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } {
+  const name = s3ErrorName(thrown);
+  if (Object.hasOwn(REASONS, name)) return { text: REASONS[name] ?? "", isOutage: false };
+  const metadata: unknown = thrown instanceof Error ? Reflect.get(thrown, "$metadata") : undefined;
+  const status: unknown =
+    typeof metadata === "object" && metadata !== null ? Reflect.get(metadata, "httpStatusCode") : undefined;
+  if (status === 403) return { text: DENIED, isOutage: false };
+  return typeof status === "number"
+    ? { text: `the S3 server answers ${name} (${status})`, isOutage: status === 429 || status >= 500 }
+    : { text: `the S3 server cannot be reached (${name}); ${CHECK}`, isOutage: true };
+}
+
+const CHECK = "check that it runs and that endpoint and region are right";
+const DENIED = "the S3 server denies access to the bucket; check the credentials and what they permit";
+
+/** Explains errors by their names and says what to do. */
+const REASONS: Readonly<Record<string, string>> = {
+  NoSuchBucket: "the bucket does not exist; create it or choose another",
+  AccessDenied: DENIED,
+  Forbidden: DENIED,
+  InvalidAccessKeyId: DENIED,
+  SignatureDoesNotMatch: DENIED,
+  ExpiredToken: "the credentials for the S3 server have expired; renew them",
+  CredentialsProviderError:
+    "no credentials for the S3 server were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the option credentials",
+  PermanentRedirect: "the bucket is in another region; set the option region",
+  AuthorizationHeaderMalformed: "the bucket is in another region; set the option region",
+};
