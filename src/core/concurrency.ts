@@ -81,6 +81,16 @@ export class Semaphore {
   }
 }
 
+/** Gives what `work` makes of each item, with at most `limit` of them at work. */
+export async function mapAtMost<Item, Result>(
+  limit: number,
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const slots = new Semaphore(limit);
+  return Promise.all(items.map((item) => slots.run(() => work(item))));
+}
+
 /** Runs one task per key at a time, in order of arrival. Different keys do not wait for each other. */
 export class KeyedLock {
   readonly #tails = new Map<string, Promise<void>>();

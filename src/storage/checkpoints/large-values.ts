@@ -5,7 +5,7 @@ import {
   WRITES_IDX_MAP,
   isDeltaSnapshot,
 } from "@langchain/langgraph-checkpoint";
-import { ownTurn } from "../../core/concurrency.ts";
+import { mapAtMost, ownTurn } from "../../core/concurrency.ts";
 import type { GraphAddress, WriteAddress, WriteFields } from "./address.ts";
 
 /** A serialised value. */
@@ -204,6 +204,30 @@ const BYTES_PER_PIECE = 96 * 1024;
 /** How much may wait for its commit. */
 const CHARACTERS_UNDER_WAY = 512 * 1024;
 
+/** How many parts of a value are read at the same time. */
+const PARTS_AT_ONCE = 8;
+
+/** Blobs that wait for their commit. */
+class UnderWay {
+  #stored: Promise<void>[] = [];
+  #characters = 0;
+
+  /** Waits for those before when they are many. */
+  async add(stored: Promise<void>, characters: number): Promise<void> {
+    // Whoever awaits the value gets the rejection, which may come before that.
+    stored.catch(() => undefined);
+    this.#stored.push(stored);
+    this.#characters += characters;
+    if (this.#characters >= CHARACTERS_UNDER_WAY) await this.committed();
+  }
+
+  async committed(): Promise<void> {
+    const stored = this.#stored;
+    [this.#stored, this.#characters] = [[], 0];
+    await Promise.all(stored);
+  }
+}
+
 /** Texts by the hash of their content. */
 export interface BlobStore {
   /** Stores a text that the graph refers to; gives its name, and a promise of its commit. */
@@ -241,7 +265,9 @@ export class LargeValues implements SerializerProtocol {
     const value = await this.#loaded(type, data);
     if (type !== "json" || !mentionsReferences(data)) return value;
     const holder = { value };
-    for (const reference of referencesIn(holder)) reference.replaceWith(await this.#load(reference));
+    await mapAtMost(PARTS_AT_ONCE, referencesIn(holder), async (reference) =>
+      reference.replaceWith(await this.#load(reference)),
+    );
     return holder.value;
   }
 
@@ -256,36 +282,36 @@ export class LargeValues implements SerializerProtocol {
   /** Serialises the value after storing its large parts apart; gives no promise when it has none. */
   dumps(value: unknown, owner: GraphAddress): Encoded | Promise<Encoded> {
     const json = plainJson(value);
-    return json === undefined ? this.#dumpsInParts(value, owner) : ["json", Buffer.from(json)];
+    return json === undefined ? this.#dumpsWhole(value, owner) : ["json", Buffer.from(json)];
   }
 
-  async #dumpsInParts(value: unknown, owner: GraphAddress): Promise<Encoded> {
+  async #dumpsWhole(value: unknown, owner: GraphAddress): Promise<Encoded> {
+    const underWay = new UnderWay();
+    const encoded = await this.#dumpsInParts(value, owner, underWay);
+    await underWay.committed();
+    return encoded;
+  }
+
+  async #dumpsInParts(value: unknown, owner: GraphAddress, underWay: UnderWay): Promise<Encoded> {
     const held: Held[] = [];
     const light = lighten(value, held);
-    for (const one of held) await this.#store(one, owner);
+    for (const one of held) {
+      const names: string[] = [];
+      for await (const text of this.#pieces(one.part(), owner, underWay)) {
+        const { name, stored } = this.#blobs.put(owner, text);
+        names.push(name);
+        await underWay.add(stored, text.length);
+      }
+      one.storedAs(names);
+    }
     return this.#serde.dumpsTyped(light);
   }
 
-  async #store(held: Held, owner: GraphAddress): Promise<void> {
-    const names: string[] = [];
-    let underWay: Promise<void>[] = [];
-    let characters = 0;
-    for await (const text of this.#pieces(held.part(), owner)) {
-      const { name, stored } = this.#blobs.put(owner, text);
-      // Whoever awaits the value gets the rejection, which may come before that.
-      stored.catch(() => undefined);
-      names.push(name);
-      underWay.push(stored);
-      characters += text.length;
-      if (characters < CHARACTERS_UNDER_WAY) continue;
-      await Promise.all(underWay);
-      [underWay, characters] = [[], 0];
-    }
-    await Promise.all(underWay);
-    held.storedAs(names);
-  }
-
-  async *#pieces({ kind, value }: LargePart, owner: GraphAddress): AsyncGenerator<string> {
+  async *#pieces(
+    { kind, value }: LargePart,
+    owner: GraphAddress,
+    underWay: UnderWay,
+  ): AsyncGenerator<string> {
     if (kind === "text") {
       for (let at = 0; at < value.length; at += CHARACTERS_PER_PIECE) {
         if (at > 0) await ownTurn();
@@ -301,26 +327,24 @@ export class LargeValues implements SerializerProtocol {
       const entries = kind === "list" ? value : Object.entries(value);
       for (let at = 0; at < entries.length; at += ENTRIES_PER_PIECE) {
         await ownTurn();
-        const [, data] = await this.dumps(entries.slice(at, at + ENTRIES_PER_PIECE), owner);
-        yield Buffer.from(data).toString();
+        const some = entries.slice(at, at + ENTRIES_PER_PIECE);
+        const json = plainJson(some);
+        yield json ?? Buffer.from((await this.#dumpsInParts(some, owner, underWay))[1]).toString();
       }
     }
   }
 
   async #load({ kind, names }: Reference): Promise<unknown> {
-    const pieces: unknown[] = [];
-    let text = "";
-    for (const name of names) {
+    const pieces = await mapAtMost(PARTS_AT_ONCE, names, async (name): Promise<unknown> => {
       await ownTurn();
       const json = await this.#blobs.get(name);
-      // Joining the pieces one by one copies none of them.
-      if (kind === "text") text += JSON.parse(json) as string;
-      else pieces.push(kind === "bytes" ? JSON.parse(json) : await this.loadsTyped("json", json));
-    }
+      return kind === "list" || kind === "record" ? this.loadsTyped("json", json) : JSON.parse(json);
+    });
     // Each blob is one that was stored above.
     if (kind === "list") return pieces.flat();
     if (kind === "record") return Object.fromEntries(pieces.flat() as [string, unknown][]);
-    if (kind === "text") return text;
+    // Joining the pieces one by one copies none of them.
+    if (kind === "text") return (pieces as string[]).reduce((text, piece) => text + piece, "");
     return new Uint8Array(Buffer.concat(pieces.map((piece) => Buffer.from(piece as string, "base64"))));
   }
 }

@@ -25,17 +25,24 @@ export async function revive(
   rows: readonly WriteRow[],
   serde: SerializerProtocol,
 ): Promise<CheckpointPendingWrite[]> {
+  const load = async ({ task_id, channel, type, value }: WriteRow): Promise<CheckpointPendingWrite> => [
+    task_id,
+    channel,
+    await serde.loadsTyped(type ?? "json", value ?? ""),
+  ];
   const writes: CheckpointPendingWrite[] = [];
-  let [values, bytes] = [0, 0];
-  for (const { task_id, channel, type, value } of rows) {
-    if (values >= VALUES_PER_TURN || bytes >= BYTES_PER_TURN) {
+  let loading: Promise<CheckpointPendingWrite>[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    if (loading.length >= VALUES_PER_TURN || bytes >= BYTES_PER_TURN) {
+      writes.push(...(await Promise.all(loading)));
       await new Promise(setImmediate);
-      [values, bytes] = [0, 0];
+      [loading, bytes] = [[], 0];
     }
-    values += 1;
-    bytes += value?.length ?? 0;
-    writes.push([task_id, channel, await serde.loadsTyped(type ?? "json", value ?? "")]);
+    bytes += row.value?.length ?? 0;
+    loading.push(load(row));
   }
+  writes.push(...(await Promise.all(loading)));
   return writes;
 }
 
