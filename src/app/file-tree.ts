@@ -18,7 +18,7 @@ import type { Config } from "../config/schema.ts";
 import type { MountsConfig } from "../config/sections.ts";
 import type { Principal } from "../runs/run.ts";
 import { type Owner, ownedPath, workspaceOf } from "./owned-places.ts";
-import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT } from "./settings.ts";
+import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./settings.ts";
 
 export type FileTreeConfig = Pick<
   Config,
@@ -194,9 +194,5 @@ function openMount(
     const { connectionStringVariable: variable, ...options } = postgres ?? {};
     return new PostgresBackend({ ...options, ...at, connectionString: variable && env[variable] });
   }
-  const { accessKeyIdVariable: id, secretAccessKeyVariable: secret, ...options } = s3;
-  const [accessKeyId, secretAccessKey] = [id && env[id], secret && env[secret]];
-  const isGiven = accessKeyId !== undefined && secretAccessKey !== undefined;
-  const credentials = isGiven ? { credentials: { accessKeyId, secretAccessKey } } : {};
-  return new S3Backend({ ...options, ...at, ...credentials });
+  return new S3Backend({ ...bucketOf(s3, env), ...at });
 }

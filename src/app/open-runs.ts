@@ -22,7 +22,7 @@ export async function openRuns(settings: RunSettings): Promise<RunService> {
   const { config, env, lendable = false, keepsHouse = true } = settings;
   // Other MCP servers are started by the SDK, which passes on whatever is open.
   closeInherited();
-  const storage = await (settings.storage?.() ?? openStorage(config, settings.logger));
+  const storage = await (settings.storage?.() ?? openStorage(settings));
   try {
     const choice = modelChoice({ model: config.model, env, lendable });
     if (keepsHouse) await enter(storage, settings, choice);

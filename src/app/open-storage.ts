@@ -2,25 +2,27 @@
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import type { SharedStorage, Storage } from "../storage/storage.ts";
+import { largeValuesOf } from "./settings.ts";
 
-type StorageConfig = Pick<Config, "dataDir" | "storage" | "storageSchema" | "storageConnections">;
+export interface StorageSettings {
+  config: Pick<Config, "dataDir" | "storage" | "storageSchema" | "storageConnections" | "storageS3">;
+  env: Readonly<Record<string, string | undefined>>;
+  logger: Logger;
+}
 
 /** Files of the data directory, unless a Postgres is configured. */
-export async function openStorage(config: StorageConfig, logger: Logger): Promise<Storage> {
-  const { storage: url } = config;
-  if (url !== undefined) return openSharedStorage({ ...config, storage: url }, logger);
+export async function openStorage(settings: StorageSettings): Promise<Storage> {
+  const { dataDir, storage: url } = settings.config;
+  if (url !== undefined) return openSharedStorage(url, settings);
   const { openSqlite } = await import("../storage/sqlite/storage.ts");
-  return openSqlite(config.dataDir, logger);
+  return openSqlite(dataDir, settings.logger);
 }
 
 export async function openSharedStorage(
-  {
-    storage: url,
-    storageSchema: schema,
-    storageConnections: connections,
-  }: StorageConfig & { storage: string },
-  logger: Logger,
+  url: string,
+  { config, env, logger }: StorageSettings,
 ): Promise<SharedStorage> {
+  const { storageSchema: schema, storageConnections: connections } = config;
   const { openPostgres } = await import("../storage/postgres/storage.ts");
-  return openPostgres({ url, schema, connections, logger });
+  return openPostgres({ url, schema, connections, logger, largeValues: largeValuesOf(config, env) });
 }

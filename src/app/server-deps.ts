@@ -47,7 +47,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
   // A terminal shows the runs of everyone who needs no token, and no others.
   const openCommand = ({ id, principal }: Run): string | undefined =>
     principal === principalOf(undefined) ? command(id) : undefined;
-  const storage = sharedStorage(config, logger);
+  const storage = sharedStorage(settings);
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./open-runs.ts");
     return openRuns({
@@ -101,13 +101,13 @@ export function serverParts(settings: ServerSettings): ServerParts {
  * Opens the storage that other servers have too, once, and anew after it failed or was closed. `undefined`: this
  * server has files of its own.
  */
-function sharedStorage(config: Config, logger: Logger): (() => Promise<SharedStorage>) | undefined {
-  const { storage: url } = config;
+function sharedStorage(settings: ServerSettings): (() => Promise<SharedStorage>) | undefined {
+  const { storage: url } = settings.config;
   if (url === undefined) return undefined;
   let opened: Promise<SharedStorage> | undefined;
   const open = async (): Promise<SharedStorage> => {
     const { openSharedStorage } = await import("./open-storage.ts");
-    const storage = await openSharedStorage({ ...config, storage: url }, logger);
+    const storage = await openSharedStorage(url, settings);
     const close = async (): Promise<void> => {
       opened = undefined;
       await storage.close();

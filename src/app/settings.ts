@@ -7,6 +7,7 @@ import { isAtOrBelow, validatePath, withoutSlash } from "../backends/paths.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
+import type { S3Address } from "../core/s3.ts";
 import type { Storage } from "../storage/storage.ts";
 import { folderMark } from "./folder-mark.ts";
 
@@ -60,6 +61,25 @@ export function environmentFlags(environment: string, isModelGiven: boolean): st
     ...(kind === OFFLINE && !isModelGiven ? ["--model", OFFLINE] : []),
   ];
 }
+
+/** A bucket as configured, with the keys that its variables hold. */
+export function bucketOf<Settings extends BucketSettings>(
+  { accessKeyIdVariable: id, secretAccessKeyVariable: secret, ...address }: Settings,
+  env: RunSettings["env"],
+): Omit<Settings, keyof BucketSettings> & Pick<S3Address, "credentials"> {
+  const [accessKeyId, secretAccessKey] = [id && env[id], secret && env[secret]];
+  const isGiven = accessKeyId !== undefined && secretAccessKey !== undefined;
+  return { ...address, ...(isGiven ? { credentials: { accessKeyId, secretAccessKey } } : {}) };
+}
+
+interface BucketSettings {
+  accessKeyIdVariable?: string | undefined;
+  secretAccessKeyVariable?: string | undefined;
+}
+
+/** Where large values of a shared storage are, if not in it. */
+export const largeValuesOf = ({ storageS3 }: Pick<Config, "storageS3">, env: RunSettings["env"]) =>
+  storageS3 && bucketOf(storageS3, env);
 
 /** Limits of a run, as configured. */
 export function limitsOf({ limits }: Config): AgentLimits {

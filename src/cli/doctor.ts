@@ -29,7 +29,7 @@ export async function runDoctor({ flags, host }: CommandArguments): Promise<Exit
   if (loaded.ok) {
     const { config, warnings } = loaded;
     checks.push({ name: "Configuration", ok: true, text: "valid" });
-    checks.push(checkWorkspace(config, warnings), await checkPlace(config));
+    checks.push(checkWorkspace(config, warnings), await checkPlace(config, host.env));
     checks.push(await checkModel(config, host.env), ...checkOtherModels(config, host.env));
     checks.push(...checkEmbeddings(config, host.env));
     checks.push(await checkCommands(config), ...(await checkTools(config, host.env)));
@@ -74,22 +74,25 @@ export function checkWorkspace({ workspace }: Config, warnings: readonly string[
 }
 
 /** Whether runs can be stored where the configuration says. */
-const checkPlace = (config: Config): Promise<Check> =>
-  config.storage === undefined ? checkDataDir(config) : checkPostgres({ ...config, storage: config.storage });
+const checkPlace = (config: Config, env: NodeJS.ProcessEnv): Promise<Check> =>
+  config.storage === undefined ? checkDataDir(config) : checkPostgres(config.storage, config, env);
 
-/** Connects, and makes the tables when they are missing, as the server would. */
-async function checkPostgres(config: Config & { storage: string }): Promise<Check> {
+/** Connects, and makes the tables when they are missing, as the server would. Tries the bucket for large values. */
+async function checkPostgres(url: string, config: Config, env: NodeJS.ProcessEnv): Promise<Check> {
   const name = "Storage";
   try {
     const { openSharedStorage } = await import("../app/open-storage.ts");
-    const storage = await openSharedStorage(config, silentLogger);
+    const storage = await openSharedStorage(url, { config, env, logger: silentLogger });
     try {
       await storage.runs.assertWritable();
+      await storage.tryLargeValues();
     } finally {
       await storage.close();
     }
-    const { hostname, pathname } = new URL(config.storage);
-    return { name, ok: true, text: `Postgres at ${hostname}${pathname}, schema ${config.storageSchema}` };
+    const { hostname, pathname } = new URL(url);
+    const place = `Postgres at ${hostname}${pathname}, schema ${config.storageSchema}`;
+    const { storageS3: s3 } = config;
+    return { name, ok: true, text: s3 === undefined ? place : `${place}\nLarge values in S3, ${s3.bucket}` };
   } catch (error) {
     return { name, ok: false, text: errorMessage(error) };
   }

@@ -1,6 +1,7 @@
-import { inSharedStorage } from "../app/settings.ts";
+import { inSharedStorage, largeValuesOf } from "../app/settings.ts";
 import { loadConfig } from "../config/load.ts";
 import { DeepAgentError } from "../core/errors.ts";
+import { silentLogger } from "../core/logger.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./local-runs.ts";
 
@@ -14,21 +15,27 @@ export async function runStorage({ flags, host, positionals }: CommandArguments)
   const interrupt = new AbortController();
   process.once("SIGINT", () => interrupt.abort());
   process.once("SIGTERM", () => interrupt.abort());
-  const [{ openPool }, { copyToPostgres }] = await Promise.all([
+  const [{ openPool }, { LargeObjects, assertPlace }, { copyToPostgres }] = await Promise.all([
     import("../storage/postgres/pool.ts"),
+    import("../storage/postgres/checkpoints/objects.ts"),
     import("../storage/copy.ts"),
   ]);
   try {
     const { pool } = await openPool({ url, schema });
+    const place = largeValuesOf(loaded.config, host.env);
+    const objects = place && new LargeObjects(pool, place);
     try {
+      await assertPlace(pool, objects, silentLogger);
       const { signal } = interrupt;
-      for await (const table of copyToPostgres({ dataDir, pool, environment: inSharedStorage, signal })) {
+      const to = { pool, objects, environment: inSharedStorage };
+      for await (const table of copyToPostgres({ dataDir, signal, ...to })) {
         const { name, found, copied } = table;
         const before = found - copied;
         const note = before === 0 ? "" : `, ${before} were there`;
         process.stdout.write(`${name.padEnd(16)}${copied} copied${note}\n`);
       }
     } finally {
+      await objects?.close();
       await pool.end();
     }
   } catch (error) {

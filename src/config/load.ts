@@ -15,7 +15,7 @@ import {
   folderProblem,
 } from "./paths.ts";
 import { type Config, ConfigSchema, knownKeys, profileDefaults } from "./schema.ts";
-import { mountVariables } from "./sections.ts";
+import { namedVariables } from "./sections.ts";
 import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, type Setting, envNameOf, flagNameOf } from "./settings.ts";
 
 /** Values by flag name without dashes, as the command line gave them. */
@@ -57,10 +57,13 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const parsed = ConfigSchema.safeParse(draft.values);
   if (!parsed.success)
     draft.problems.push(...describeIssues(parsed.error.issues, (path) => draft.origin(path)));
-  for (const [setting, variable] of parsed.success ? mountVariables(parsed.data.mounts) : []) {
+  for (const [setting, variable] of parsed.success ? namedVariables(parsed.data) : []) {
     if (!sources.env[variable]) {
       draft.problems.push(`${setting}: the environment variable ${variable} is not set`);
     }
+  }
+  if (draft.get("storageS3") !== undefined && draft.get("storage") === undefined) {
+    draft.problems.push("storageS3: needs the setting storage, the address of a Postgres");
   }
   if (!parsed.success || draft.problems.length > 0) return { ok: false, problems: draft.problems };
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];

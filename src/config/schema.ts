@@ -7,6 +7,7 @@ import {
   mcpServersSchema,
   mountsSchema,
   ownPath,
+  storageS3Schema,
   text,
   whole,
 } from "./sections.ts";
@@ -105,6 +106,11 @@ export const ConfigSchema = z.strictObject({
   storageConnections: whole(2, 1000)
     .default(10)
     .describe("Most connections to Postgres of one process, besides the one that listens."),
+  storageS3: storageS3Schema
+    .optional()
+    .describe(
+      "Where parts of conversations of 64 KB and more are kept instead of in Postgres; needs the package @aws-sdk/client-s3. Default: in Postgres.",
+    ),
   workspace: absolutePath
     .optional()
     .describe(

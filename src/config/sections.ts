@@ -229,16 +229,11 @@ const maxFileSizeMb = z
   .optional()
   .describe("Largest file, in MiB; it is held in memory. Default: 32.");
 
-const s3 = z.strictObject({
+const bucket = {
   bucket: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/, { error: "must be the name of a bucket" })
     .describe("An existing bucket."),
-  prefix: text
-    .optional()
-    .describe(
-      "Beginning of the keys, in which `{principal}` and `{thread}` stand for whose files they are. Default: all of the bucket.",
-    ),
   endpoint: z
     .url({ protocol: /^https?$/, error: "must be an http or https address" })
     .optional()
@@ -252,6 +247,35 @@ const s3 = z.strictObject({
     .boolean()
     .optional()
     .describe("Puts the bucket into the path of requests. Default: true with an endpoint."),
+};
+
+const KEYS_TOGETHER = { error: "needs accessKeyIdVariable and secretAccessKeyVariable together" };
+interface Keys {
+  accessKeyIdVariable?: string | undefined;
+  secretAccessKeyVariable?: string | undefined;
+}
+const hasWholeKey = ({ accessKeyIdVariable: id, secretAccessKeyVariable: secret }: Keys): boolean =>
+  (id === undefined) === (secret === undefined);
+
+/** Where large values of a shared storage are. */
+export const storageS3Schema = z
+  .strictObject({
+    ...bucket,
+    prefix: z
+      .string()
+      .regex(/^[\w-][\w.-]*(\/[\w-][\w.-]*)*\/?$/, { error: "must be a path such as deepagent/values" })
+      .optional()
+      .describe("Beginning of the keys. Default: all of the bucket."),
+  })
+  .refine(hasWholeKey, KEYS_TOGETHER);
+
+const s3 = z.strictObject({
+  ...bucket,
+  prefix: text
+    .optional()
+    .describe(
+      "Beginning of the keys, in which `{principal}` and `{thread}` stand for whose files they are. Default: all of the bucket.",
+    ),
   conditionalWrites: z
     .boolean()
     .optional()
@@ -288,11 +312,7 @@ const mount = z
   .refine((given) => (given.s3 === undefined) !== (given.postgres === undefined), {
     error: "needs either s3 or postgres",
   })
-  .refine(
-    ({ s3: given }) =>
-      (given?.accessKeyIdVariable === undefined) === (given?.secretAccessKeyVariable === undefined),
-    { error: "needs accessKeyIdVariable and secretAccessKeyVariable together" },
-  );
+  .refine(({ s3: given = {} }) => hasWholeKey(given), KEYS_TOGETHER);
 
 /** Names of the server's own folders. */
 const TAKEN: ReadonlySet<string> = new Set(["workspace", "memories", "skills", "sandbox"]);
@@ -314,11 +334,20 @@ export const mountsSchema = z.record(z.string(), mount).superRefine((mounts, con
 export type MountsConfig = z.output<typeof mountsSchema>;
 
 /** The settings that name environment variables, with those. */
-export const mountVariables = (mounts: MountsConfig): [setting: string, variable: string][] =>
-  Object.entries(mounts).flatMap(([path, given]) =>
-    Object.entries(given).flatMap(([kind, settings]) =>
-      Object.entries(settings).flatMap(([name, value]): [string, string][] =>
-        name.endsWith("Variable") ? [[`mounts.${path}.${kind}.${name}`, String(value)]] : [],
-      ),
+export const namedVariables = ({
+  mounts,
+  storageS3,
+}: {
+  mounts: MountsConfig;
+  storageS3?: object | undefined;
+}): [setting: string, variable: string][] =>
+  [
+    ["storageS3", storageS3 ?? {}] as const,
+    ...Object.entries(mounts).flatMap(([path, given]) =>
+      Object.entries(given).map(([kind, settings]) => [`mounts.${path}.${kind}`, settings] as const),
+    ),
+  ].flatMap(([path, settings]) =>
+    Object.entries(settings).flatMap(([name, value]): [string, string][] =>
+      name.endsWith("Variable") ? [[`${path}.${name}`, String(value)]] : [],
     ),
   );

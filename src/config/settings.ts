@@ -10,7 +10,7 @@ export interface Setting {
   readonly flag?: string;
 }
 
-/** Every setting but those for a file alone: `$schema`, `execute.sandbox`, `subagents`, `permissions`, `delivery.clients`, `http.tokens`, `http.oauth`. */
+/** Every setting but those for a file alone: `$schema`, `execute.sandbox`, keys and style of addresses in `storageS3`, `subagents`, `permissions`, `delivery.clients`, `http.tokens`, `http.oauth`. */
 export const SETTINGS: readonly Setting[] = [
   { path: "workspace", kind: "path" },
   { path: "workspaceFolder", kind: "text" },
@@ -25,6 +25,10 @@ export const SETTINGS: readonly Setting[] = [
   { path: "storage", kind: "text" },
   { path: "storageSchema", kind: "text" },
   { path: "storageConnections", kind: "number" },
+  { path: "storageS3.bucket", kind: "text" },
+  { path: "storageS3.prefix", kind: "text" },
+  { path: "storageS3.endpoint", kind: "text" },
+  { path: "storageS3.region", kind: "text" },
   { path: "skills", kind: "paths" },
   { path: "globalSkills", kind: "path" },
   { path: "files.maxFileSizeMb", kind: "number" },

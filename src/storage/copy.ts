@@ -8,6 +8,7 @@ import { decodeNamespace } from "./memories/namespaces.ts";
 import { SEARCHED_LENGTH } from "./memories/text-query.ts";
 import { query, sendable } from "./postgres/engine.ts";
 import { PostgresCheckpointer } from "./postgres/checkpoints/checkpointer.ts";
+import type { LargeObjects } from "./postgres/checkpoints/objects.ts";
 import { wordVector } from "./postgres/memories/words.ts";
 import { type SqliteCheckpointer, createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
 import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
@@ -20,6 +21,8 @@ export interface CopyOptions {
   dataDir: string;
   /** Connected to a schema that has its tables, and no runs but those of an earlier copy. */
   pool: Pool;
+  /** Where large values go, if not into it. */
+  objects?: LargeObjects | undefined;
   /** What names the place of a run in the shared storage. */
   environment: (environment: string) => string;
   signal: AbortSignal;
@@ -45,7 +48,7 @@ const ROWS = 500;
  * @throws StorageError when servers work on the files, or the schema has other runs
  */
 export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<CopiedTable> {
-  const { dataDir, pool, signal } = options;
+  const { dataDir, pool, objects, signal } = options;
   const files: Database[] = [];
   const open = async (name: string): Promise<Database> => {
     const database = await openDatabaseInTurns(join(dataDir, name));
@@ -63,7 +66,7 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
     await continueNumbers(pool);
     yield await copyMemories(runs, pool, signal);
     const threads = createCheckpointer(await open("checkpoints.db"));
-    yield await copyThreads(threads, pool, signal);
+    yield await copyThreads(threads, new PostgresCheckpointer(pool, objects), { pool, signal });
   } finally {
     for (const file of files.toReversed()) file.close();
   }
@@ -232,8 +235,11 @@ async function copyMemories(runs: Database, pool: Pool, signal: AbortSignal): Pr
 }
 
 /** A thread that is copied whole has a fence, as every thread has that agents of a server work on. */
-async function copyThreads(from: SqliteCheckpointer, pool: Pool, signal: AbortSignal): Promise<CopiedTable> {
-  const to = new PostgresCheckpointer(pool);
+async function copyThreads(
+  from: SqliteCheckpointer,
+  to: PostgresCheckpointer,
+  { pool, signal }: Pick<CopyOptions, "pool" | "signal">,
+): Promise<CopiedTable> {
   const report = { name: "conversations", found: 0, copied: 0 };
   const fences = await query<{ id: string }>(pool, "SELECT thread_id AS id FROM thread_fences");
   const whole = new Set(fences.map(({ id }) => id));

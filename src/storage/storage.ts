@@ -24,6 +24,8 @@ export interface Storage {
 export interface SharedStorage extends Storage, SharedState {
   /** What sessions of 2025-era clients were sent. */
   openStreams(): Promise<StreamStore>;
+  /** Writes, reads and deletes an object where large values are kept, if that is elsewhere. Throws what is wrong. */
+  tryLargeValues(): Promise<void>;
   /** A secret of 32 bytes that all servers on this storage have, and nobody else. */
   secret(name: string): Promise<Uint8Array>;
 }

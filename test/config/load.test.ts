@@ -207,6 +207,48 @@ describe("problems", () => {
   });
 });
 
+describe("the place of large values", () => {
+  const DEEPAGENT_STORAGE = "postgres://db.example/deepagent";
+  const names = { accessKeyIdVariable: "VALUES_ID", secretAccessKeyVariable: "VALUES_KEY" };
+
+  it("comes from the environment, or from the file with the names of its keys", () => {
+    const env = {
+      DEEPAGENT_STORAGE,
+      DEEPAGENT_STORAGE_S3_BUCKET: "values",
+      DEEPAGENT_STORAGE_S3_PREFIX: "deepagent/a",
+    };
+    expect(configOf({ env }).storageS3).toEqual({ bucket: "values", prefix: "deepagent/a" });
+    const storageS3 = { bucket: "other", ...names };
+    const flags = { config: configFile({ storage: DEEPAGENT_STORAGE, storageS3 }) };
+    const keys = { VALUES_ID: "id", VALUES_KEY: "key" };
+    expect(configOf({ flags, env: keys }).storageS3).toEqual(storageS3);
+    expect(problemsOf({ flags })).toEqual([
+      "storageS3.accessKeyIdVariable: the environment variable VALUES_ID is not set",
+      "storageS3.secretAccessKeyVariable: the environment variable VALUES_KEY is not set",
+    ]);
+  });
+
+  it.each([
+    [{ storageS3: { bucket: "values" } }, "storageS3: needs the setting storage, the address of a Postgres"],
+    [{ storage: DEEPAGENT_STORAGE, storageS3: { prefix: "a" } }, "storageS3.bucket:"],
+    [
+      { storage: DEEPAGENT_STORAGE, storageS3: { bucket: "values", prefix: "../a" } },
+      "must be a path such as",
+    ],
+    [
+      { storage: DEEPAGENT_STORAGE, storageS3: { bucket: "values", prefix: "{principal}" } },
+      "must be a path",
+    ],
+    [
+      { storage: DEEPAGENT_STORAGE, storageS3: { bucket: "values", accessKeyIdVariable: "A" } },
+      "needs accessKeyIdVariable and secretAccessKeyVariable together",
+    ],
+  ])("is refused with what to do: %j", (config, text) => {
+    const found = problemsOf({ flags: { config: configFile(config) }, env: { A: "a" } });
+    expect(found).toEqual([expect.stringContaining(text)]);
+  });
+});
+
 describe("folders", () => {
   it("has no workspace in the home directory and in the root, and says how to set one", () => {
     for (const wide of [home, "/"]) {

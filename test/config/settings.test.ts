@@ -5,7 +5,7 @@ import { closestName } from "../../src/core/options.ts";
 
 /** Paths of all settings of the schema that are no groups. */
 function schemaPaths(): string[] {
-  const parsed = ConfigSchema.parse({ dataDir: "/data" });
+  const parsed = ConfigSchema.parse({ dataDir: "/data", storageS3: { bucket: "values" } });
   return Object.keys(ConfigSchema.shape).flatMap((key) => {
     const value: unknown = Reflect.get(parsed, key);
     if (typeof value !== "object" || value === null || Array.isArray(value)) return [key];
@@ -29,8 +29,8 @@ it("gives every setting a flag and a variable of its own", () => {
   expect(new Set(SETTINGS.map(flagNameOf)).size).toBe(SETTINGS.length);
   expect(new Set(SETTINGS.map(envNameOf)).size).toBe(SETTINGS.length);
   for (const setting of SETTINGS) {
-    expect(flagNameOf(setting)).toMatch(/^[a-z]+(-[a-z]+)*$/);
-    expect(envNameOf(setting)).toMatch(/^DEEPAGENT_[A-Z]+(_[A-Z]+)*$/);
+    expect(flagNameOf(setting)).toMatch(/^[a-z]+(-[a-z0-9]+)*$/);
+    expect(envNameOf(setting)).toMatch(/^DEEPAGENT_[A-Z]+(_[A-Z0-9]+)*$/);
   }
 });
 

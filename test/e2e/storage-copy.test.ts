@@ -5,14 +5,16 @@ import { play } from "../support/harness-brain.ts";
 import { serveHttp } from "../support/harness-http-process.ts";
 import { startProgram } from "../support/harness-process.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres-server.ts";
+import { BUCKET, type S3Server, startS3rver } from "../support/s3-servers.ts";
 import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
 
 describe("storage copy", { tags: "postgres" }, () => {
   let postgres: PostgresServer;
+  let s3: S3Server;
   beforeAll(async () => {
-    postgres = await startPostgres();
+    [postgres, s3] = await Promise.all([startPostgres(), startS3rver()]);
   }, 60_000);
-  afterAll(() => postgres.stop());
+  afterAll(() => Promise.all([postgres.stop(), s3.stop()]));
 
   const copy = async (env: Record<string, string>) => {
     const child = await startProgram(["storage", "copy"], env);
@@ -44,12 +46,23 @@ describe("storage copy", { tags: "postgres" }, () => {
     files.child.process.kill("SIGTERM");
     await files.child.exited;
 
-    const env = { ...home.env, DEEPAGENT_STORAGE: postgres.url };
+    const env = {
+      ...home.env,
+      DEEPAGENT_STORAGE: postgres.url,
+      DEEPAGENT_STORAGE_S3_BUCKET: BUCKET,
+      DEEPAGENT_STORAGE_S3_ENDPOINT: s3.endpoint,
+      // The SDK warns of Node 20.
+      NODE_NO_WARNINGS: "1",
+      AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+    };
     const first = await copy(env);
     expect(first).toMatchObject({ code: 0, errors: "" });
     expect(first.lines).toContain("runs            2 copied");
     expect(first.lines).toContain("conversations   2 copied");
     expect(first.lines).toContain("memories        1 copied");
+    const inS3 = "SELECT 1 FROM deepagent.checkpoint_blobs WHERE object IS NOT NULL";
+    expect(await postgres.query(inS3)).not.toEqual([]);
     const again = await copy(env);
     expect(again.code).toBe(0);
     expect(again.lines).toContain("runs            0 copied, 2 were there");

@@ -9,6 +9,7 @@ import {
   type Retention,
 } from "../../runs/ports.ts";
 import type { RunStatus } from "../../runs/run.ts";
+import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
 import type { StoredStatistics } from "../sql/repository.ts";
 import { TABLES_OF_RUN } from "../sql/schema.ts";
 
@@ -100,11 +101,11 @@ async function numberOf(pool: Pool, sql: string, values: unknown[] = []): Promis
   return rows[0]?.[0] ?? 0;
 }
 
-/** Bytes of all tables of the schema, with their indexes. */
+/** Bytes of all tables of the schema, with their indexes, and of the objects in S3. */
 const storedBytes = (pool: Pool): Promise<number> =>
   numberOf(
     pool,
-    `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+    `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint + ${BYTES_IN_OBJECTS} FROM pg_class
      WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`,
   );
 

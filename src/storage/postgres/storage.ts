@@ -1,11 +1,11 @@
 /** A Postgres that any number of servers share. */
-import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import { StoredRuns } from "../sql/repository.ts";
-import type { SharedStorage } from "../storage.ts";
+import type { AgentStorage, SharedStorage } from "../storage.ts";
 import { postgresEngine, query, translated } from "./engine.ts";
+import { type ObjectPlace, LargeObjects, assertPlace, sweepObjects } from "./checkpoints/objects.ts";
 import { assertWritable, planPrune, prune, statistics } from "./housekeeping.ts";
 import { ChangeNews } from "./news.ts";
 import { type PostgresOptions, openPool } from "./pool.ts";
@@ -13,7 +13,7 @@ import { rateStore } from "./rates.ts";
 import { isNewer } from "./schema.ts";
 import { sessionStore } from "./sessions.ts";
 import { ServerList } from "./servers.ts";
-import { streamStore } from "./streams.ts";
+import { secret, streamStore } from "./streams.ts";
 
 /** How often a server asks Postgres for the time and for the version of the tables, in milliseconds. */
 const ASK_MS = 10_000;
@@ -21,15 +21,24 @@ const ASK_MS = 10_000;
 /** Connects, and makes the tables when they are missing. Throws StorageError, or ConfigurationError for a bad name. */
 export async function openPostgres({
   logger,
+  largeValues,
   ...options
-}: PostgresOptions & { logger: Logger }): Promise<SharedStorage> {
+}: PostgresOptions & { logger: Logger; largeValues?: ObjectPlace | undefined }): Promise<SharedStorage> {
   const { pool, schema, newClient } = await openPool(options);
   const news = new ChangeNews(pool, newClient, schema);
   const facts = await SharedFacts.open(pool, logger);
   const servers = new ServerList(pool, logger);
+  const objects = largeValues && new LargeObjects(pool, largeValues);
   return {
     runs: new StoredRuns(postgresEngine(pool), {
-      prune: (...args) => translated(() => prune(pool, ...args)),
+      prune: async (retention, context) => {
+        const report = await translated(() => prune(pool, retention, context));
+        if (objects !== undefined) {
+          const swept = sweepObjects(pool, objects, context.signal);
+          await swept.catch((error: unknown) => logger.warn("storage.s3_not_swept", { error }));
+        }
+        return report;
+      },
       planPrune: (...args) => translated(() => planPrune(pool, ...args)),
       statistics: () => translated(async () => ({ ...(await statistics(pool)), ...news.lag() })),
       assertWritable: () => translated(() => assertWritable(pool)),
@@ -38,46 +47,48 @@ export async function openPostgres({
     }),
     clock: facts.clock,
     isOutdated: () => facts.isOutdated,
-    forAgents: async () => {
-      const [{ PostgresCheckpointer }, { PostgresStore }, embedding, { storeEmbeddings }] = await Promise.all(
-        [
-          import("./checkpoints/checkpointer.ts"),
-          import("./memories/store.ts"),
-          import("./memories/embedding-index.ts"),
-          import("../memories/hybrid-search.ts"),
-        ],
-      );
-      const { clock } = facts;
-      const store = new PostgresStore(pool, { clock });
-      const embeddings = storeEmbeddings(
-        store,
-        (embedder) => new embedding.PostgresEmbeddingIndex(pool, embedder, clock),
-        (options) => embedding.forgetUnusedModels(pool, options),
-      );
-      return { checkpointer: new PostgresCheckpointer(pool), store, embeddings };
-    },
+    forAgents: () => agentStorage(pool, objects, facts.clock),
     sessions: sessionStore(pool, news),
     rates: rateStore(pool),
-    enter: (environment) => servers.enter(environment),
+    enter: async (environment) => {
+      await assertPlace(pool, objects, logger);
+      return servers.enter(environment);
+    },
+    tryLargeValues: async () => {
+      await assertPlace(pool, objects, logger);
+      await objects?.tryOut();
+    },
     openStreams: async () => streamStore(pool),
     secret: (name) => secret(pool, name),
     close: async () => {
       facts.close();
       await servers.leave();
       await news.close();
+      await objects?.close();
       await pool.end();
     },
   };
 }
 
-/** The first server that asks makes it. */
-async function secret(pool: Pool, name: string): Promise<Uint8Array> {
-  const made = { name, value: randomBytes(32) };
-  await query(pool, "INSERT INTO secrets (name, value) VALUES (@name, @value) ON CONFLICT DO NOTHING", made);
-  const [row] = await query<{ value: Uint8Array }>(pool, "SELECT value FROM secrets WHERE name = @name", {
-    name,
-  });
-  return row?.value ?? made.value;
+/** Loads LangGraph. */
+async function agentStorage(
+  pool: Pool,
+  objects: LargeObjects | undefined,
+  clock: Clock,
+): Promise<AgentStorage> {
+  const [{ PostgresCheckpointer }, { PostgresStore }, embedding, { storeEmbeddings }] = await Promise.all([
+    import("./checkpoints/checkpointer.ts"),
+    import("./memories/store.ts"),
+    import("./memories/embedding-index.ts"),
+    import("../memories/hybrid-search.ts"),
+  ]);
+  const store = new PostgresStore(pool, { clock });
+  const embeddings = storeEmbeddings(
+    store,
+    (embedder) => new embedding.PostgresEmbeddingIndex(pool, embedder, clock),
+    (options) => embedding.forgetUnusedModels(pool, options),
+  );
+  return { checkpointer: new PostgresCheckpointer(pool, objects), store, embeddings };
 }
 
 /** What all servers on one Postgres have to agree on, asked for now and then. */

@@ -1,4 +1,5 @@
 /** What 2025-era sessions were sent, in Postgres. */
+import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
 import type { SentMessage, StreamStore } from "../../runs/server-ports.ts";
 import type { Migration } from "../sqlite/migrations.ts";
@@ -67,4 +68,14 @@ export function streamStore(pool: Pool): StreamStore {
     // The pool is the storage's.
     close: () => undefined,
   };
+}
+
+/** A secret of 32 bytes that all servers have. The first one that asks makes it. */
+export async function secret(pool: Pool, name: string): Promise<Uint8Array> {
+  const made = { name, value: randomBytes(32) };
+  await query(pool, "INSERT INTO secrets (name, value) VALUES (@name, @value) ON CONFLICT DO NOTHING", made);
+  const [row] = await query<{ value: Uint8Array }>(pool, "SELECT value FROM secrets WHERE name = @name", {
+    name,
+  });
+  return row?.value ?? made.value;
 }

@@ -1,38 +1,103 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import type { Pool } from "pg";
+import { Semaphore } from "../../../core/concurrency.ts";
 import { StorageError } from "../../../core/errors.ts";
 import type { GraphAddress } from "../../checkpoints/address.ts";
 import type { BlobStore } from "../../checkpoints/large-values.ts";
 import { query } from "../engine.ts";
+import { type LargeObjects, NO_PLACE } from "./objects.ts";
+
+/** Texts of so many bytes are objects in S3, where there is a place for them. */
+const BYTES_OF_OBJECT = 64 * 1024;
+/** Texts that are looked up at the same time: others need connections, too. */
+const LOOK_UPS = 4;
 
 const PUT_BLOB = `
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content)
-SELECT @thread, @namespace, @hash::bytea, @content::bytea FROM quick ON CONFLICT DO NOTHING`;
+INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content, object)
+SELECT @thread, @namespace, @hash::bytea, @content::bytea, @object::uuid FROM quick ON CONFLICT DO NOTHING`;
+
+/**
+ * Refers to a text that the thread has already. Otherwise notes an object that will be made: before it is, and on the
+ * disk, so that none is forgotten. Threads share no objects, so that one that was lost harms no later thread.
+ */
+const BEGIN_OBJECT = `
+WITH known AS (
+  INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content, object)
+  SELECT @thread, @namespace, hash, content, object FROM checkpoint_blobs
+  WHERE hash = @hash::bytea AND thread_id = @thread LIMIT 1 ON CONFLICT DO NOTHING
+)
+INSERT INTO checkpoint_objects (id, bytes)
+SELECT @object::uuid, @bytes::bigint
+WHERE NOT EXISTS (SELECT 1 FROM checkpoint_blobs WHERE hash = @hash::bytea AND thread_id = @thread)
+RETURNING id`;
+
+const GET = `
+SELECT content, object, bytes FROM checkpoint_blobs LEFT JOIN checkpoint_objects ON id = object
+WHERE hash = @hash ORDER BY made_at DESC NULLS FIRST LIMIT 1`;
+
+interface BlobRow {
+  content: Uint8Array | null;
+  object: string | null;
+  bytes: number | null;
+}
 
 /** Texts by the hash of their content. */
 export class PostgresBlobs implements BlobStore {
   readonly #pool: Pool;
+  readonly #objects: LargeObjects | undefined;
+  readonly #lookUps = new Semaphore(LOOK_UPS);
 
-  constructor(pool: Pool) {
+  /** Without `objects` all texts are rows. */
+  constructor(pool: Pool, objects?: LargeObjects) {
     this.#pool = pool;
+    this.#objects = objects;
   }
 
   put({ thread, namespace }: GraphAddress, text: string): { name: string; stored: Promise<void> } {
     const content = Buffer.from(text);
     const hash = createHash("sha256").update(content).digest();
-    const stored = query(this.#pool, PUT_BLOB, { thread, namespace, hash, content });
+    const blob = { thread, namespace, hash };
+    const stored =
+      this.#objects === undefined || content.length < BYTES_OF_OBJECT
+        ? query(this.#pool, PUT_BLOB, { ...blob, content })
+        : this.#putObject(this.#objects, blob, content);
     return { name: hash.toString("base64url"), stored: stored.then(() => undefined) };
+  }
+
+  async #putObject(
+    objects: LargeObjects,
+    blob: GraphAddress & { hash: Uint8Array },
+    content: Uint8Array,
+  ): Promise<void> {
+    await objects.assertOurs();
+    const object = randomUUID();
+    const made = await query(this.#pool, BEGIN_OBJECT, { ...blob, object, bytes: content.length });
+    if (made.length === 0) return;
+    await objects.put(object, content);
+    await query(this.#pool, PUT_BLOB, { ...blob, object });
   }
 
   async get(name: string): Promise<string> {
     const hash = Buffer.from(name, "base64url");
-    const sql = "SELECT content FROM checkpoint_blobs WHERE hash = @hash LIMIT 1";
-    const [row] = await query<{ content: Uint8Array }>(this.#pool, sql, { hash });
-    if (row !== undefined) return Buffer.from(row.content).toString();
+    const [row] = await this.#lookUps.run(() => query<BlobRow>(this.#pool, GET, { hash }));
+    const content = row?.content ?? (row === undefined ? undefined : await this.#getObject(row, hash));
+    if (content !== undefined) return Buffer.from(content).toString();
     throw new StorageError(
       "storage_corrupt",
       "The Postgres schema lacks a part of a thread. Restore a backup, or start a new thread.",
+    );
+  }
+
+  async #getObject({ object, bytes }: BlobRow, hash: Uint8Array): Promise<Uint8Array> {
+    if (this.#objects === undefined) throw new StorageError("storage_directory", NO_PLACE);
+    await this.#objects.assertOurs();
+    // A row without content has an object, and that a number of bytes.
+    const content = await this.#objects.get(object ?? "", bytes ?? 0);
+    if (content !== undefined && createHash("sha256").update(content).digest().equals(hash)) return content;
+    throw new StorageError(
+      "storage_corrupt",
+      "A part of a thread is missing in the S3 bucket that storageS3 names, or was changed there. Restore a backup of the bucket, or start a new thread.",
     );
   }
 }

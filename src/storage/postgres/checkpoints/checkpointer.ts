@@ -31,6 +31,7 @@ import { postgresEngine, query, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
 import { PostgresBlobs } from "./blobs.ts";
 import { deltaHistories } from "./delta-history.ts";
+import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
 import { copyThread, threadSteps, threads } from "./thread-history.ts";
 
 interface CheckpointRow {
@@ -133,10 +134,11 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   /** All that is being stored. */
   readonly #underWay = new Set<Promise<unknown>>();
 
-  constructor(pool: Pool) {
+  /** With `objects`, large texts are in S3. */
+  constructor(pool: Pool, objects?: LargeObjects) {
     super();
     this.#pool = pool;
-    this.#large = new LargeValues(new PostgresBlobs(pool), this.serde, postgresError);
+    this.#large = new LargeValues(new PostgresBlobs(pool, objects), this.serde, postgresError);
     this.serde = this.#large;
   }
 
@@ -363,7 +365,8 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async usedBytes(): Promise<number> {
     const sizes = TABLES.map((table) => `pg_total_relation_size('${table}')`).join(" + ");
-    const [row] = await query<{ bytes: number }>(this.#pool, `SELECT ${sizes} AS bytes`);
+    const sql = `SELECT ${sizes} + ${BYTES_IN_OBJECTS} AS bytes`;
+    const [row] = await query<{ bytes: number }>(this.#pool, sql);
     return row?.bytes ?? 0;
   }
 

@@ -48,6 +48,25 @@ CREATE TABLE thread_fences (
   claim BIGINT NOT NULL
 );`;
 
+/**
+ * A text has either its content or an object in S3. `unused_since` is the time at which nothing referred to the
+ * object any more, and at first that at which it was begun. Those in `deleted_objects` are to be deleted in S3.
+ */
+const OBJECTS = `
+CREATE TABLE checkpoint_objects (
+  id UUID PRIMARY KEY,
+  bytes BIGINT NOT NULL,
+  made_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+  unused_since TIMESTAMPTZ DEFAULT now()
+);
+CREATE TABLE deleted_objects (id UUID PRIMARY KEY);
+ALTER TABLE checkpoint_blobs
+  ALTER COLUMN content DROP NOT NULL,
+  ADD COLUMN object UUID REFERENCES checkpoint_objects,
+  ADD CHECK ((content IS NULL) <> (object IS NULL));
+CREATE INDEX checkpoint_blobs_by_object ON checkpoint_blobs (object) WHERE object IS NOT NULL;`;
+
 export const POSTGRES_CHECKPOINTS: readonly Migration[] = [
   { version: 1, name: "checkpoints, their writes and large texts", sql: TABLES },
+  { version: 2, name: "large texts in S3", sql: OBJECTS },
 ];

@@ -2,6 +2,7 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { Pool } from "pg";
 import type { ThreadStep } from "../../../runs/ports.ts";
+import { mapAtMost } from "../../../core/concurrency.ts";
 import { UNFINISHED } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
 import { postgresEngine, query } from "../engine.ts";
@@ -41,8 +42,8 @@ WITH RECURSIVE found (id) AS (
 SELECT id FROM found WHERE id IS NOT NULL`;
 
 const COPY_BLOBS = `
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content)
-SELECT @target, '', hash, content FROM checkpoint_blobs WHERE thread_id = @thread AND checkpoint_ns = ''
+INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content, object)
+SELECT @target, '', hash, content, object FROM checkpoint_blobs WHERE thread_id = @thread AND checkpoint_ns = ''
 ON CONFLICT DO NOTHING`;
 
 const COPY_CHECKPOINTS = `${CHAIN}
@@ -75,6 +76,9 @@ export async function threads(pool: Pool): Promise<string[]> {
   return (await query<{ id: string }>(pool, THREADS)).map(({ id }) => id);
 }
 
+/** Steps whose messages are read at the same time. */
+const STEPS_AT_ONCE = 8;
+
 /** Gives the steps of a thread, oldest first. */
 export async function threadSteps(
   pool: Pool,
@@ -90,15 +94,13 @@ export async function threadSteps(
   for (const row of written) byCheckpoint.set(row.id, [...(byCheckpoint.get(row.id) ?? []), row]);
   const messagesAt = (checkpoint: string): Promise<unknown[]> =>
     Promise.all((byCheckpoint.get(checkpoint) ?? []).map(({ type, value }) => serde.loadsTyped(type, value)));
-  const steps: ThreadStep[] = [];
-  for (const { id, parent, step, source, made_at } of chain) {
-    // A checkpoint of input alone has nothing in the channels yet.
-    if (source === "input") continue;
+  // A checkpoint of input alone has nothing in the channels yet.
+  const made = chain.filter(({ source }) => source !== "input");
+  return mapAtMost(STEPS_AT_ONCE, made, async ({ id, parent, step, made_at }) => {
     // The writes at the checkpoint before make the step.
     const messages = parent === null ? [] : await messagesAt(parent);
-    steps.push({ number: step, checkpointId: id, time: Date.parse(made_at), messages });
-  }
-  return steps;
+    return { number: step, checkpointId: id, time: Date.parse(made_at), messages };
+  });
 }
 
 /** Makes `target` of the thread as it was at the checkpoint; `null` is its newest. False when there is none. */

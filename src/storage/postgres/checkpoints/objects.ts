@@ -1,0 +1,200 @@
+/** Large texts of checkpoints as objects of an S3 bucket. */
+import { randomUUID } from "node:crypto";
+import type { Pool } from "pg";
+import { Semaphore } from "../../../core/concurrency.ts";
+import { ConfigurationError, StorageError } from "../../../core/errors.ts";
+import type { Logger } from "../../../core/logger.ts";
+import { type S3Address, S3Connection, s3ErrorName, s3Problem } from "../../../core/s3.ts";
+import { query, translated, unhurried } from "../engine.ts";
+import { secret } from "../streams.ts";
+
+export interface ObjectPlace extends S3Address {
+  /** Beginning of the keys. Default: none. */
+  prefix?: string | undefined;
+}
+
+/** Requests at the same time; the SDK has 50 connections. */
+const AT_ONCE = 16;
+/** How long one request may take with its repetitions, in milliseconds. */
+const ANSWER_MS = 15_000;
+/** The object that tells which Postgres the others belong to. */
+const MARK = "deepagent-storage-id";
+
+/**
+ * The bucket that belongs to a Postgres. An object has a random id of its own, which is never used again: deleting one
+ * that nothing refers to cannot meet anybody who stores the same text anew, however late the request arrives.
+ *
+ * Throws StorageError: all of it may pass or be set right, so runs wait.
+ */
+export class LargeObjects {
+  readonly #pool: Pool;
+  readonly #prefix: string;
+  readonly #bucket: string;
+  readonly #connection: S3Connection;
+  readonly #slots = new Semaphore(AT_ONCE);
+  #checked: Promise<void> | undefined;
+
+  constructor(pool: Pool, { prefix = "", ...address }: ObjectPlace) {
+    this.#pool = pool;
+    this.#prefix = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
+    this.#bucket = address.bucket;
+    this.#connection = new S3Connection("storageS3", address);
+  }
+
+  async put(id: string, content: Uint8Array): Promise<void> {
+    const object = { Body: content, ContentLength: content.byteLength, ContentType: "application/json" };
+    await this.#send(id, ({ client, sdk }, at, options) =>
+      client.send(new sdk.PutObjectCommand({ ...at, ...object }), options),
+    );
+  }
+
+  /** `undefined` when it is missing or has another length. */
+  async get(id: string, bytes: number): Promise<Uint8Array | undefined> {
+    return this.#send(id, async ({ client, sdk }, at, options) => {
+      try {
+        const { ContentLength, Body } = await client.send(new sdk.GetObjectCommand(at), options);
+        if (ContentLength === bytes) return await Body?.transformToByteArray();
+        // Ends the transfer. The body is a stream of Node.
+        if (Body !== undefined && "destroy" in Body) Body.destroy();
+        return undefined;
+      } catch (thrown) {
+        if (s3ErrorName(thrown) === "NoSuchKey") return undefined;
+        throw thrown;
+      }
+    });
+  }
+
+  async delete(id: string): Promise<void> {
+    await this.#send(id, ({ client, sdk }, at, options) =>
+      client.send(new sdk.DeleteObjectCommand(at), options),
+    );
+  }
+
+  /** Makes sure, once, that the bucket belongs to this Postgres. */
+  assertOurs(): Promise<void> {
+    this.#checked ??= this.#check().catch((error: unknown) => {
+      this.#checked = undefined;
+      throw error;
+    });
+    return this.#checked;
+  }
+
+  async #check(): Promise<void> {
+    const own = Buffer.from(await secret(this.#pool, MARK)).toString("base64url");
+    const isUsed = await hasObjects(this.#pool);
+    const found = await this.get(MARK, own.length).catch((error: unknown) => {
+      // Without the right to list, S3 denies that an object is missing: writing the mark then tells more.
+      if (isUsed || !(error instanceof StorageError) || error.code === "storage_io") throw error;
+      return undefined;
+    });
+    const mark = found && Buffer.from(found).toString();
+    if (mark === own) return;
+    if (isUsed) throw new StorageError("storage_directory", NOT_THE_PLACE);
+    if (mark !== undefined) throw new StorageError("storage_directory", PLACE_TAKEN);
+    await this.put(MARK, Buffer.from(own));
+  }
+
+  /** Writes, reads and deletes an object. */
+  async tryOut(): Promise<void> {
+    const id = randomUUID();
+    const content = Buffer.from(id);
+    await this.put(id, content);
+    const found = await this.get(id, content.length);
+    await this.delete(id);
+    if (found === undefined || !content.equals(found)) throw new StorageError("storage_directory", NOT_KEPT);
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  #send<T>(
+    id: string,
+    request: (
+      connection: Awaited<ReturnType<S3Connection["open"]>>,
+      at: { Bucket: string; Key: string },
+      options: { abortSignal: AbortSignal },
+    ) => Promise<T>,
+  ): Promise<T> {
+    return this.#slots.run(async () => {
+      const at = { Bucket: this.#bucket, Key: this.#prefix + id };
+      try {
+        const connection = await this.#connection.open();
+        return await request(connection, at, { abortSignal: AbortSignal.timeout(ANSWER_MS) });
+      } catch (thrown) {
+        if (thrown instanceof ConfigurationError) throw thrown;
+        const { text, isOutage } = s3Problem(thrown);
+        throw new StorageError(
+          isOutage ? "storage_io" : "storage_directory",
+          `Large values cannot be kept in the S3 bucket that storageS3 names: ${text}. It is tried again.`,
+          { cause: thrown },
+        );
+      }
+    });
+  }
+}
+
+async function hasObjects(pool: Pool): Promise<boolean> {
+  const sql = "SELECT 1 FROM checkpoint_objects UNION ALL SELECT 1 FROM deleted_objects LIMIT 1";
+  return (await query(pool, sql)).length > 0;
+}
+
+/** @throws ConfigurationError when large values are or would be in another place than the configuration says */
+export async function assertPlace(
+  pool: Pool,
+  objects: LargeObjects | undefined,
+  logger: Logger,
+): Promise<void> {
+  if (objects === undefined) {
+    if (await hasObjects(pool)) throw new ConfigurationError("STORAGE_S3", NO_PLACE);
+    return;
+  }
+  try {
+    await objects.assertOurs();
+  } catch (thrown) {
+    if (!(thrown instanceof StorageError)) throw thrown;
+    if (thrown.code === "storage_directory") throw new ConfigurationError("STORAGE_S3", thrown.message);
+    // The first value that is stored there or read finds out.
+    logger.warn("storage.s3_not_checked", { error: thrown });
+  }
+}
+
+/** Bytes of the objects that something refers to. */
+export const BYTES_IN_OBJECTS = `(
+  SELECT coalesce(sum(bytes), 0)::bigint FROM checkpoint_objects AS o
+  WHERE EXISTS (SELECT 1 FROM checkpoint_blobs WHERE object = o.id))`;
+
+/** Marks objects that nothing refers to any more, and takes marks away that are wrong. */
+const MARK_UNUSED = `
+UPDATE checkpoint_objects AS o SET unused_since = CASE WHEN unused_since IS NULL THEN now() END
+WHERE (unused_since IS NULL) <> EXISTS (SELECT 1 FROM checkpoint_blobs WHERE object = o.id)`;
+/** A day, so that a copy of the bucket that follows a copy of the database has all that it needs. */
+const GIVE_UP = `
+WITH gone AS (
+  DELETE FROM checkpoint_objects AS o WHERE unused_since < now() - interval '1 day'
+    AND NOT EXISTS (SELECT 1 FROM checkpoint_blobs WHERE object = o.id) RETURNING id)
+INSERT INTO deleted_objects (id) SELECT id FROM gone`;
+const DELETED_AT_ONCE = 100;
+
+/** Deletes objects that nothing has referred to for a day. */
+export async function sweepObjects(pool: Pool, objects: LargeObjects, signal: AbortSignal): Promise<void> {
+  await translated(() => pool.query(unhurried(MARK_UNUSED)));
+  await translated(() => pool.query(unhurried(GIVE_UP)));
+  while (!signal.aborted) {
+    const rows = await query<{ id: string }>(pool, `SELECT id FROM deleted_objects LIMIT ${DELETED_AT_ONCE}`);
+    if (rows.length === 0) return;
+    await objects.assertOurs();
+    const ids = rows.map(({ id }) => id);
+    await Promise.all(ids.map((id) => objects.delete(id)));
+    await query(pool, "DELETE FROM deleted_objects WHERE id = ANY(@ids::uuid[])", { ids });
+  }
+}
+
+export const NO_PLACE =
+  "Large values of this Postgres are in an S3 bucket, and this server has no setting storageS3. Set it as on the other servers.";
+const NOT_THE_PLACE =
+  "The place that storageS3 names is not the one where the large values of this Postgres are. Name that one, or copy all of its objects to the new place first.";
+const NOT_KEPT =
+  "The S3 bucket that storageS3 names does not give back what was written. Check the server and its rules.";
+const PLACE_TAKEN =
+  "The place that storageS3 names has the large values of another Postgres. Name another bucket or prefix.";
