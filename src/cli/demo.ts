@@ -20,7 +20,8 @@ import {
   askApproval,
   terminalAsker,
 } from "./terminal/ask.ts";
-import { RunPicture, type Screen, liveScreen, plainScreen } from "./terminal/screen.ts";
+import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
+import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor, wrapText } from "./terminal/text.ts";
 
 export interface SessionOptions {
@@ -275,7 +276,7 @@ async function perform(stage: Stage): Promise<ExitCode> {
     session = await open();
     process.stdout.write(`${introduction(stage, session)}\n\n`);
     const isLive = stage.interactive && process.env["TERM"] !== "dumb";
-    screen = isLive ? liveScreen(process.stdout, colors) : plainScreen(process.stdout, now);
+    screen = isLive ? new LiveScreen(process.stdout, colors) : plainScreen(process.stdout, now);
     const end = await session.run(stage.task, interrupt.signal);
     screen.show(end.picture);
     screen.close();

@@ -10,7 +10,8 @@ import { pendingApprovals } from "../server/views/run-report.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { askOpenApprovals, terminalAsker } from "./terminal/ask.ts";
-import { RunPicture, type Screen, liveScreen, plainScreen } from "./terminal/screen.ts";
+import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
+import { RunPicture } from "./terminal/tree.ts";
 import { type Colors, colorsFor } from "./terminal/text.ts";
 
 /**
@@ -102,7 +103,9 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
 function openScreen(): Screen {
   const isLive = process.stdout.isTTY && process.env["TERM"] !== "dumb";
   const colors = colorsFor(process.stdout, process.env);
-  return isLive ? liveScreen(process.stdout, colors) : plainScreen(process.stdout, () => performance.now());
+  return isLive
+    ? new LiveScreen(process.stdout, colors)
+    : plainScreen(process.stdout, () => performance.now());
 }
 
 async function decide(

@@ -16,8 +16,8 @@ import type { CommandArguments, ExitCode } from "./command.ts";
 import { LOCAL, type LocalRuns, complain, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { pictureOf, runEnd, showLive } from "./run.ts";
 import { askOpenApprovals, terminalAsker } from "./terminal/ask.ts";
-import { renderTree } from "./terminal/screen.ts";
-import { colorsFor, fit } from "./terminal/text.ts";
+import { renderTree } from "./terminal/tree.ts";
+import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
 
 /** One action on the runs of the data directory; `words` follow its name. */
 type Action = (local: LocalRuns, words: readonly string[], args: CommandArguments) => Promise<ExitCode>;
@@ -78,7 +78,7 @@ export async function listRuns({ runs }: LocalRuns, flags: FlagValues): Promise<
     return 0;
   }
   const colors = colorsFor(process.stdout, process.env);
-  const width = process.stdout.columns ?? 120;
+  const width = columnsOf(process.stdout);
   const now = Date.now();
   for (const run of found) {
     const when = isoTime(run.createdAt).slice(0, 16).replace("T", " ");
@@ -116,7 +116,7 @@ export async function showRun(local: LocalRuns, runId: string, flags: FlagValues
     colors.cyan(stripControl(view.run.task.trim())),
     colors.dim(`thread ${view.run.threadId}`),
     "",
-    ...renderTree(pictureOf(view), { colors, width: process.stdout.columns ?? 120, frame: 0 }),
+    ...renderTree(pictureOf(view), { colors, width: columnsOf(process.stdout), frame: 0, now: Date.now() }),
   ];
   for (const approval of pendingApprovals(view)) {
     lines.push(
@@ -308,7 +308,7 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
     return 0;
   }
   const colors = colorsFor(process.stdout, process.env);
-  const width = process.stdout.columns ?? 120;
+  const width = columnsOf(process.stdout);
   for (const { id, time, summary } of points) {
     const when = isoTime(time).slice(0, 19).replace("T", " ");
     const text = fit(stripControl(summary), Math.max(width - id.length - when.length - 4, 20));

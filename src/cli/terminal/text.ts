@@ -4,6 +4,7 @@ import picocolors from "picocolors";
 
 /** Columns that `text` takes in a terminal; escape sequences for colour take none. */
 export function displayWidth(text: string): number {
+  if (PLAIN.test(text)) return text.length;
   let width = 0;
   for (const { segment } of CHARACTERS.segment(text.replace(COLOUR, ""))) width += characterWidth(segment);
   return width;
@@ -12,33 +13,57 @@ export function displayWidth(text: string): number {
 /** `text`, which holds no colours, cut to `columns` with an ellipsis, never inside a character. */
 export function fit(text: string, columns: number): string {
   if (displayWidth(text) <= columns) return text;
-  let kept = "";
-  let width = 0;
-  for (const { segment } of CHARACTERS.segment(text)) {
-    width += characterWidth(segment);
-    if (width > columns - 1) break;
-    kept += segment;
-  }
+  const [first = ""] = chopText(text, columns - 1);
+  const kept = displayWidth(first) < columns ? first : "";
   return columns > 0 ? `${kept}…` : "";
 }
 
-/** `text` broken between words into lines of at most `columns`; longer words are cut. */
+/** `text`, which holds no colours, in pieces of at most `columns` (at least two), none cut inside a character. */
+export function chopText(text: string, columns: number): string[] {
+  if (PLAIN.test(text) && text.length <= columns) return [text];
+  const pieces: string[] = [];
+  let piece = "";
+  let width = 0;
+  for (const { segment } of CHARACTERS.segment(text)) {
+    const own = characterWidth(segment);
+    if (width + own > columns && piece !== "") {
+      pieces.push(piece);
+      piece = "";
+      width = 0;
+    }
+    piece += segment;
+    width += own;
+  }
+  return [...pieces, piece];
+}
+
+/** `text`, which may hold colours, broken between words into lines of at most `columns`. Leaves longer words whole. */
 export function wrapText(text: string, columns: number): string[] {
   return text.split("\n").flatMap((paragraph) => {
     const lines: string[] = [];
     let line = "";
+    let width = 0;
     for (const word of paragraph.split(" ")) {
-      const longer = line === "" ? word : `${line} ${word}`;
-      if (displayWidth(longer) <= columns || line === "") {
-        line = longer;
-      } else {
-        lines.push(line);
-        line = word;
-      }
+      const own = displayWidth(word);
+      const isFirst = line === "";
+      const fits = isFirst || width + 1 + own <= columns;
+      if (!fits) lines.push(line);
+      line = isFirst || !fits ? word : `${line} ${word}`;
+      width = isFirst || !fits ? own : width + 1 + own;
     }
-    return [...lines, line].map((part) => fit(part, columns));
+    return [...lines, line];
   });
 }
+
+/** `text` with its tabs as blanks, up to every fourth column. */
+export function withoutTabs(text: string): string {
+  const [first = "", ...parts] = text.split("\t");
+  return parts.reduce((line, part) => line + " ".repeat(4 - (displayWidth(line) % 4)) + part, first);
+}
+
+/** `text` with blanks behind it up to `columns`. */
+export const padded = (text: string, columns: number): string =>
+  text + " ".repeat(Math.max(columns - displayWidth(text), 0));
 
 /** Columns of one character as people see it. A sequence of emoji takes the room of one. */
 function characterWidth(character: string): number {
@@ -50,9 +75,11 @@ function characterWidth(character: string): number {
 }
 
 const CHARACTERS = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+const PLAIN = /^[ -~]*$/;
 // oxlint-disable-next-line no-control-regex -- the escape character starts a colour sequence
 const COLOUR = /\u001b\[[0-9;]*m/g;
-const NO_WIDTH = /^[\p{M}\p{Cf}\p{Cc}]$/u;
+/** Marks, formats, controls, and the letters of Korean that join the one before them. */
+const NO_WIDTH = /^[\p{M}\p{Cf}\p{Cc}\u1160-\u11ff\ud7b0-\ud7ff]$/u;
 /** Flags, pictures joined to one, and signs that a selector turns into pictures. */
 const EMOJI_SEQUENCE =
   /^(?:\p{Regional_Indicator}{2}|\p{Extended_Pictographic}.*(?:\u200d|\ufe0f|\p{Emoji_Modifier})|.\ufe0f\u20e3)/u;
@@ -67,3 +94,6 @@ export function colorsFor(
   const wanted = output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   return picocolors.createColors(wanted);
 }
+
+/** Columns of a terminal that tells them; a pipe, or a terminal that does not, has room for long lines. */
+export const columnsOf = (output: { columns?: number }): number => output.columns || 100;

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
-import { type RunPicture, newLines, renderTree } from "../../../src/cli/terminal/screen.ts";
-import { displayWidth, fit, wrapText } from "../../../src/cli/terminal/text.ts";
+import { newLines } from "../../../src/cli/terminal/screen.ts";
+import { chopText, displayWidth, fit, withoutTabs, wrapText } from "../../../src/cli/terminal/text.ts";
+import { type RunPicture, renderTree } from "../../../src/cli/terminal/tree.ts";
 
 const plain = picocolors.createColors(false);
 
@@ -31,9 +32,12 @@ const picture: RunPicture = {
       tool_calls: 3,
     },
   ],
+  created_at: "2026-01-01T12:00:00.000Z",
   files_changed: [],
-  usage: { input_tokens: 0, output_tokens: 0 },
+  usage: { input_tokens: 12_345, output_tokens: 678, cost_usd: 0.0123 },
 };
+
+const style = { colors: plain, frame: 0, now: Date.parse("2026-01-01T12:01:05.000Z") };
 
 const anyPicture = fc.record<RunPicture>({
   run_id: fc.constant("run_1"),
@@ -49,39 +53,79 @@ const anyPicture = fc.record<RunPicture>({
     fc.record({
       agent: fc.constantFrom("a", "a › b", "a › b › c"),
       description: fc.string({ unit: "binary", maxLength: 200 }),
-      status: fc.constantFrom("working" as const, "completed" as const, "failed" as const),
+      status: fc.constantFrom("queued" as const, "working" as const, "completed" as const, "failed" as const),
       step: fc.string({ unit: "binary", maxLength: 200 }),
       tool_calls: fc.nat(9999),
     }),
   ),
+  created_at: fc.constant("2026-01-01T12:00:00.000Z"),
   files_changed: fc.constant([]),
-  usage: fc.constant({ input_tokens: 0, output_tokens: 0 }),
+  usage: fc.record({
+    input_tokens: fc.nat(),
+    output_tokens: fc.nat(),
+    cost_usd: fc.constant("unknown" as const),
+  }),
 });
 
 describe("renderTree", () => {
-  it("shows todos, agents with their steps, and what happened last", () => {
-    expect(renderTree(picture, { colors: plain, width: 80, frame: 0 }).map((line) => line.trimEnd())).toEqual(
-      [
-        "  ✔ Map the workspace",
-        "  ▸ Study the areas",
-        "  ○ Write the report",
-        "",
-        "  ├─ ✔ Study src  12 findings                                            1 call",
-        "  └─ ⠋ Study docs  read_file /workspace/docs/a.md                       3 calls",
-        "",
-        "  ⠋ general-purpose: reads",
-      ],
-    );
+  const shown = (some: Partial<RunPicture>, more: { width: number; height?: number }): string[] =>
+    renderTree({ ...picture, ...some }, { ...style, ...more }).map((line) => line.trimEnd());
+
+  it("shows todos, agents with their steps, what happened last, and what it took", () => {
+    expect(shown({}, { width: 80 })).toEqual([
+      "  ✔ Map the workspace",
+      "  ▸ Study the areas",
+      "  ○ Write the report",
+      "",
+      "  ├─ ✔ Study src   12 findings                                           1 call",
+      "  └─ ⠋ Study docs  read_file /workspace/docs/a.md                       3 calls",
+      "",
+      "  ⠋ 1 of 2 agents at work",
+      "    1 min 5 s · 12.3k tokens in, 678 out · $0.0123",
+    ]);
   });
 
-  it("never writes a line that the terminal would wrap, nor a control character", () => {
+  it("names an agent by its task, after its type where that is not the usual one", () => {
+    const named = (agent: string, description: string): string | undefined =>
+      shown({ todos: [], agents: [{ ...picture.agents[1]!, agent, description }] }, { width: 60 })[0];
+    expect(named("general-purpose", "Compare prices. Then report.")).toMatch(/⠋ Compare prices {2}/);
+    expect(named("general-purpose › scout", "Look around\nand back")).toMatch(/⠋ scout: Look around {2}/);
+    expect(named("scout", " ")).toMatch(/⠋ scout {2}/);
+  });
+
+  it("folds what is done and what waits where the screen is too low, and never hides who works", () => {
+    const agents = Array.from({ length: 12 }, (_, index) => ({
+      ...picture.agents[1]!,
+      description: `Task ${index}`,
+      status: index < 4 ? ("completed" as const) : index < 8 ? ("working" as const) : ("queued" as const),
+    }));
+    const lines = shown({ agents }, { width: 60, height: 12 });
+    expect(lines).toHaveLength(12);
+    expect(lines.filter((line) => line.includes("⠋ Task"))).toHaveLength(4);
+    expect(lines).toContain("  and 4 done · 4 waiting");
+    expect(lines.at(-2)).toBe("  ⠋ 4 of 12 agents at work, 4 waiting");
+  });
+
+  it("shows a run that nobody works on as one that waits", () => {
+    const activity = "waits for a server of its workspace";
+    expect(shown({ activity, queue: { number: 1 } }, { width: 60 }).at(-2)).toBe(`  ◌ ${activity}`);
+  });
+
+  it("never writes a line that the terminal would wrap, nor a control character, nor too many lines", () => {
     fc.assert(
-      fc.property(anyPicture, fc.integer({ min: 20, max: 200 }), (any, width) => {
-        for (const line of renderTree(any, { colors: plain, width, frame: 3 })) {
-          expect(displayWidth(line)).toBeLessThan(width);
-          expect(line).not.toMatch(/\p{Cc}/u);
-        }
-      }),
+      fc.property(
+        anyPicture,
+        fc.integer({ min: 20, max: 200 }),
+        fc.integer({ min: 2, max: 40 }),
+        (any, width, height) => {
+          const lines = renderTree(any, { ...style, width, height });
+          expect(lines.length).toBeLessThanOrEqual(height);
+          for (const line of lines) {
+            expect(displayWidth(line)).toBeLessThan(width);
+            expect(line).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
+          }
+        },
+      ),
     );
   });
 });
@@ -95,9 +139,9 @@ describe("newLines", () => {
       "  - Write the report",
       "done: Map the workspace",
       "now: Study the areas",
-      "  subagent 1 (general-purpose): Study src",
+      "  subagent 1: Study src",
       "  subagent 1 completed after 1 tool calls: 12 findings",
-      "  subagent 2 (general-purpose): Study docs",
+      "  subagent 2: Study docs",
     ]);
     expect(newLines(picture, picture)).toEqual([]);
     const agents = picture.agents.map((agent) => ({ ...agent, step: "grep TODO" }));
@@ -129,6 +173,21 @@ describe("text width", () => {
     expect(["👩‍👩‍👧", "🇩🇪", "👍🏽", "✔️", "1️⃣"].map(displayWidth)).toEqual([2, 2, 2, 2, 2]);
     expect(["✔", "▸", "…", "├", "⠋"].map(displayWidth)).toEqual([1, 1, 1, 1, 1]);
     expect(displayWidth("\u001b[31mred\u001b[0m")).toBe(3);
+  });
+
+  it("takes joined letters and marks for what they look like", () => {
+    expect(["각", "\u1100\u1161\u11a8", "ก็", "🏴\u200d☠️", "👩🏽‍🚀"].map(displayWidth)).toEqual([2, 2, 1, 2, 2]);
+    expect(withoutTabs("a\tb\t漢\tc")).toBe("a   b   漢  c");
+  });
+
+  it("loses nothing where it cuts lines", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 2, max: 9 }), (text, columns) => {
+        const pieces = chopText(text, columns);
+        expect(pieces.join("")).toBe(text);
+        for (const piece of pieces) expect(displayWidth(piece)).toBeLessThanOrEqual(columns);
+      }),
+    );
   });
 
   it("cuts to the columns there are", () => {

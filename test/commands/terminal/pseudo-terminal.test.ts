@@ -1,0 +1,86 @@
+// @module-tag python3
+import { expect, test } from "vitest";
+import { displayWidth } from "../../../src/cli/terminal/text.ts";
+import { program } from "../../support/harness-stdio.ts";
+import { type PseudoTerminal, openTerminal } from "../../support/pseudo-terminal.ts";
+import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
+import { cleanEnv } from "../built-bin.ts";
+import { terminalHome } from "../terminal-home.ts";
+import { onTestFinished } from "vitest";
+
+interface Scene {
+  columns: number;
+  rows?: number;
+  args: readonly string[];
+  /** What the model answers: the main agent's, by how often it was asked, and that of each subagent. */
+  main: readonly WireReply[];
+  subagent?: (request: WireRequest) => WireReply | Promise<WireReply>;
+  env?: Record<string, string>;
+}
+
+/** The program in a terminal, with a model that says what the scene says. */
+async function play({ columns, rows, args, main, subagent, env }: Scene): Promise<PseudoTerminal> {
+  let turn = 0;
+  const server = await startWireServer((request) =>
+    request.tools.includes("task") || subagent === undefined
+      ? (main[turn++] ?? { text: "Nothing more." })
+      : subagent(request),
+  );
+  onTestFinished(() => server.close());
+  const home = terminalHome();
+  return openTerminal([process.execPath, await program(), ...args], {
+    columns,
+    ...(rows === undefined ? {} : { rows }),
+    cwd: home.workspace,
+    env: { ...cleanEnv(), ...home.env, ...server.env("openai"), DEEPAGENT_MODEL: "openai:gpt-5", ...env },
+  });
+}
+
+const delegate = (descriptions: readonly string[]): WireReply => ({
+  toolCalls: descriptions.map((description) => ({
+    name: "task",
+    args: { description, subagent_type: "general-purpose" },
+  })),
+});
+
+/** A promise that the test fulfils. */
+function gate(): { open: () => void; opened: Promise<void> } {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { open, opened };
+}
+
+const EMOJI = ["👩‍👩‍👧 family", "🇩🇪 flag", "👍🏽 thumb", "1️⃣ key", "漢字 words", "한 e\u0301 marks"];
+const AGENTS = Array.from({ length: 12 }, (_, index) => `${EMOJI[index % 6]} ${index + 1}. Then report.`);
+
+test.each([40, 100])(
+  "twelve agents are named, and those that wait are told, on %i columns",
+  async (columns) => {
+    const { open, opened } = gate();
+    const terminal = await play({
+      columns,
+      rows: 60,
+      args: ["run", "Compare everything"],
+      main: [delegate(AGENTS), { text: "All compared." }],
+      subagent: () => opened.then(() => ({ text: "Compared." })),
+    });
+    const working = await terminal.until(/8 of 12 agents at work, 4 waiting/);
+    const lines = working.split("\n");
+    for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+    expect(working).not.toContain("general-purpose");
+    expect(lines.filter((line) => /[├└]─ ◌ .*waits/.test(line))).toHaveLength(4);
+    expect(lines.filter((line) => /[├└]─ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] /.test(line))).toHaveLength(8);
+    for (const width of [35, columns, 60, 40]) {
+      await terminal.resize(width, 60);
+      // The row below the first agent is the second one, and above it is nothing left.
+      await terminal.until(/^[^\n]*family 1[^\n]*\n[^\n]*flag 2 [^]*8 of 12 agents at work/);
+    }
+    open();
+    await terminal.until(/All compared\./);
+    // Nothing of an earlier picture is left over.
+    const all = terminal.everything().join("\n");
+    expect(all.match(/family 1 /g)).toHaveLength(1);
+    terminal.type("\r");
+    expect(await terminal.exited).toBe(0);
+  },
+);
